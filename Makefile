@@ -1,0 +1,55 @@
+# One interface for people and for CI. `make help` lists what it can do.
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+export PYTHONDONTWRITEBYTECODE :=
+
+.DEFAULT_GOAL := help
+.PHONY: help venv demo test unit integration lint type bench format lock build clean
+
+help: ## say what each target does
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+venv: $(READY) ## make the environment in .venv (remade when the lock changes)
+
+$(READY): requirements/dev.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; set PYTHON=/path/to/python3.11" >&2; exit 2; }
+	@echo "making $(VENV) from requirements/dev.txt"
+	@rm -rf $(VENV) && $(PYTHON) -m venv $(VENV)
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt || { rm -rf $(VENV); echo "the packages could not be installed: is a package index reachable? run make again when it is" >&2; exit 2; }
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo: $(READY) ## run the whole pipeline on a three-zone Kafka, with a report in build/demo
+	@$(BIN)/azimuth demo
+
+test: unit integration ## run the unit tests, then the integration tests on the embedded cluster
+
+unit: $(READY) ## run the unit tests (seconds, no broker)
+	@$(BIN)/python -m pytest -q
+
+integration: $(READY) ## run the integration and acceptance tests on real brokers
+	@$(BIN)/python -m pytest -q -m "integration or acceptance"
+
+lint: $(READY) ## ruff (rules and format) and the import contracts
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/lint-imports
+
+type: $(READY) ## mypy --strict over code and tests
+	@$(BIN)/mypy
+
+bench: $(READY) ## measure beside the peers; writes build/bench/<area>.json
+	@$(BIN)/python -m pytest -q -s -m benchmark tests/benchmarks
+
+format: $(READY) ## format the code and fix what ruff can fix
+	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .
+
+lock: $(READY) ## resolve requirements/dev.txt anew from pyproject.toml
+	@$(BIN)/uv pip compile -q --universal --generate-hashes --no-header --no-emit-index-url --no-annotate --python-version 3.11 --extra dev --constraint requirements/constraints.txt pyproject.toml -o requirements/dev.txt
+
+build: $(READY) ## build the wheel and the source archive into dist/
+	@$(BIN)/python -m build --no-isolation
+
+clean: ## remove the environment and everything that was built
+	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,19 @@
+"""The errors of the pipeline.
+
+SparkSinkError
+├── ClusterError     the local Kafka cluster could not be started or changed
+└── ...              each module that adds one draws it here
+"""
+
+import inspect
+
+
+class SparkSinkError(Exception):
+    """The pipeline could not do what was asked; catch this to stop on any of its errors."""
+
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(message or inspect.getdoc(type(self)))
+
+
+class ClusterError(SparkSinkError):
+    """The local Kafka cluster could not be started or changed."""
