@@ -1,0 +1,18 @@
+"""The public surface of the three packages."""
+
+import inspect
+from types import ModuleType
+
+import assignors
+import producer
+import pytest
+import spark_sink
+
+
+@pytest.mark.parametrize("package", [assignors, producer, spark_sink], ids=lambda p: p.__name__)
+def test_surface_is_listed_sorted_and_documented(package: ModuleType) -> None:
+    """A name is public exactly when `__all__` lists it, and then it has a docstring."""
+    public = {n for n, v in vars(package).items() if not n.startswith("_") and not isinstance(v, ModuleType)}
+    assert package.__all__ == sorted(package.__all__, key=str)
+    assert public <= set(package.__all__)
+    assert not [n for n in package.__all__ if not inspect.getdoc(getattr(package, n))]
