@@ -3,9 +3,10 @@
 import inspect
 from types import ModuleType
 
+import pytest
+
 import assignors
 import producer
-import pytest
 import spark_sink
 
 
