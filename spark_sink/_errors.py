@@ -2,6 +2,7 @@
 
 SparkSinkError
 ├── ClusterError     the local Kafka cluster could not be started or changed
+├── OffsetError      a text is not the offset of a batch
 └── ...              each module that adds one draws it here
 """
 
@@ -17,3 +18,7 @@ class SparkSinkError(Exception):
 
 class ClusterError(SparkSinkError):
     """The local Kafka cluster could not be started or changed."""
+
+
+class OffsetError(SparkSinkError):
+    """This is not the offset of a batch of the kafka-group source."""
