@@ -3,6 +3,9 @@
 SparkSinkError
 ├── ClusterError     the local Kafka cluster could not be started or changed
 ├── OffsetError      a text is not the offset of a batch
+├── OptionError      an option of the source or the sink has no meaning
+├── DataLossError    records that were to be read are gone
+├── FetchError       records that are there could not be read
 └── ...              each module that adds one draws it here
 """
 
@@ -22,3 +25,15 @@ class ClusterError(SparkSinkError):
 
 class OffsetError(SparkSinkError):
     """This is not the offset of a batch of the kafka-group source."""
+
+
+class OptionError(SparkSinkError):
+    """An option of the source or the sink has no meaning."""
+
+
+class DataLossError(SparkSinkError):
+    """Records that were to be read are gone; failOnDataLoss=false goes on after them."""
+
+
+class FetchError(SparkSinkError):
+    """Records that are there could not be read."""
