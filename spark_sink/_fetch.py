@@ -1,0 +1,227 @@
+"""Reading ranges of offsets in a Spark task: confluent-kafka in, Arrow record batches out.
+
+The consumer outlives the task, because Spark keeps its Python workers: connecting and asking for metadata costs more
+than a small batch. It is only handed on when a task ended well, with nothing assigned.
+"""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import TopicPartition as KafkaPartition
+
+from spark_sink._errors import DataLossError, FetchError
+from spark_sink._offsets import Range, TopicPartition
+from spark_sink._progress import Progress
+from spark_sink._rows import arrow_schema, record_batch
+
+# Java's names where librdkafka has another one.
+_RENAMED = {
+    "fetch.max.wait.ms": "fetch.wait.max.ms",
+    "max.partition.fetch.bytes": "fetch.message.max.bytes",
+    "receive.buffer.bytes": "socket.receive.buffer.bytes",
+    "send.buffer.bytes": "socket.send.buffer.bytes",
+    "request.timeout.ms": "socket.timeout.ms",
+    "metadata.max.age.ms": "metadata.max.age.ms",
+}
+# Properties of membership, which is the reader's matter and not the tasks'.
+_MEMBERSHIP = frozenset(
+    {
+        "group.instance.id",
+        "group.protocol",
+        "heartbeat.interval.ms",
+        "max.poll.interval.ms",
+        "max.poll.records",
+        "partition.assignment.strategy",
+        "session.timeout.ms",
+    }
+)
+_TUNED: dict[str, str | int | float | bool] = {
+    # A new partition joins the fetch after the one that is out: waiting for records holds the others up.
+    "fetch.wait.max.ms": 10,
+    # librdkafka stops for this long (default 1000) whenever its queue is full.
+    "fetch.queue.backoff.ms": 5,
+    "queued.min.messages": 200_000,
+    "queued.max.messages.kbytes": 131_072,
+}
+_SMALLEST_FETCH, _LARGEST_FETCH = 64 * 1024, 2_000_000
+_RECORD_BYTES = 1_000  # a guess, for the size of a fetch only
+_CHUNK = 20_000
+_WAIT_S = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchSettings:
+    """How a task reads.
+
+    Attributes:
+        kafka: client properties, Kafka's names.
+        headers: whether batches have the column `headers`.
+        fail_on_data_loss: raise where records are gone, or go on after them.
+        poll_timeout_s: give up where nothing came for so long.
+        batch_bytes: close a record batch when its values pass this size.
+    """
+
+    kafka: Mapping[str, str]
+    headers: bool = False
+    fail_on_data_loss: bool = True
+    poll_timeout_s: float = 120.0
+    batch_bytes: int = 32 * 1024 * 1024
+
+
+def consumer_config(kafka: Mapping[str, str], longest: int) -> dict[str, str | int | float | bool]:
+    """The properties of a task's consumer.
+
+    Args:
+        kafka: client properties as given, Kafka's names.
+        longest: offsets of the longest range; a fetch asks for little more than that, because what comes beyond the
+            range is thrown away.
+
+    Returns:
+        librdkafka's properties; those given win over those tuned here.
+    """
+    fetch = _SMALLEST_FETCH
+    while fetch < min(longest * _RECORD_BYTES, _LARGEST_FETCH):
+        fetch *= 4
+    return {
+        **_TUNED,
+        "fetch.message.max.bytes": min(fetch, _LARGEST_FETCH),
+        **{_RENAMED.get(name, name): value for name, value in kafka.items() if name not in _MEMBERSHIP},
+        "enable.auto.commit": False,
+        "enable.auto.offset.store": False,
+        "enable.partition.eof": True,
+        "auto.offset.reset": "error",
+    }
+
+
+_idle: dict[str, Consumer] = {}  # of this process; Spark gives a Python worker one task at a time
+
+
+def fetch(pieces: Sequence[Range], settings: FetchSettings) -> Iterator[pa.RecordBatch]:
+    """Read ranges.
+
+    Args:
+        pieces: at most one range of each partition.
+        settings: how.
+
+    Yields:
+        Record batches; within a partition offsets rise. Every record of the ranges is in exactly one of them.
+
+    Raises:
+        DataLossError: records of a range are gone and that is not allowed.
+        FetchError: the broker refused, or nothing came for `poll_timeout_s`.
+    """
+    longest = max((one.records for one in pieces), default=0)
+    if not longest:
+        return
+    config = consumer_config(settings.kafka, longest)
+    key = repr(sorted(config.items()))
+    consumer = _idle.pop(key, None) or Consumer(config)
+    whole = False
+    try:
+        yield from _Task(consumer, pieces, settings).batches()
+        consumer.unassign()
+        whole = True
+    finally:
+        if whole:
+            _idle[key] = consumer
+        else:
+            consumer.close()
+
+
+class _Task:
+    """One pass through the ranges of a task."""
+
+    def __init__(self, consumer: Consumer, pieces: Sequence[Range], settings: FetchSettings) -> None:
+        self._consumer = consumer
+        self._progress = Progress(pieces)
+        self._settings = settings
+        self._schema = arrow_schema(headers=settings.headers)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        self._consumer.assign([KafkaPartition(one.topic, one.partition, one.begin) for one in self._progress.left])
+        kept: list[Message] = []
+        kept_bytes = 0
+        heard = time.monotonic()
+        while self._progress:
+            came = self._consumer.consume(min(_CHUNK, self._progress.offsets), _WAIT_S)
+            if came:
+                heard = time.monotonic()
+            elif time.monotonic() - heard > self._settings.poll_timeout_s:
+                raise FetchError(self._silence())
+            kept += self._inside(came)
+            kept_bytes += sum(map(len, came))
+            if kept and (len(kept) >= _CHUNK or kept_bytes >= self._settings.batch_bytes):
+                yield record_batch(kept, self._schema)
+                kept, kept_bytes = [], 0
+        if kept:
+            yield record_batch(kept, self._schema)
+
+    def _inside(self, messages: Sequence[Message]) -> Iterator[Message]:
+        """Keep what lies in a range; ends ranges."""
+        ended: list[KafkaPartition] = []
+        for message in messages:
+            error = message.error()
+            key = TopicPartition(message.topic() or "", message.partition() or 0)
+            offset = message.offset() or 0
+            if error is not None:
+                self._hear(error, key, offset)
+                continue
+            if offset < self._progress.end(key):
+                yield message
+            elif key not in self._progress:
+                ended.append(KafkaPartition(*key))
+            self._progress.advance(key, offset + 1)
+        if ended and self._progress:
+            # More of the log than the range came: stop asking for it.
+            self._consumer.incremental_unassign(list({(one.topic, one.partition): one for one in ended}.values()))
+
+    def _hear(self, error: KafkaError, key: TopicPartition, offset: int) -> None:
+        code = error.code()
+        if code == KafkaError._PARTITION_EOF:
+            self._progress.advance(key, offset)
+        elif code in {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}:
+            self._skip_lost(key)
+        elif code in {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_TOPIC}:
+            if self._settings.fail_on_data_loss:
+                raise DataLossError(f"{key.topic}/{key.partition}: deleted while offsets of it were to be read")
+            self._progress.advance(key, self._progress.end(key))
+        elif error.fatal() or (not error.retriable() and code not in _PASSING):
+            raise FetchError(f"{key.topic}/{key.partition}: {error.str()}")
+
+    def _skip_lost(self, key: TopicPartition) -> None:
+        """Go on after records that retention took, or say that they are gone."""
+        partition = KafkaPartition(*key)
+        try:
+            first, last = self._consumer.get_watermark_offsets(partition, timeout=10.0)
+        except KafkaException as error:
+            raise FetchError(f"{key.topic}/{key.partition}: its offsets cannot be asked for: {error}") from error
+        begin = next((one.begin for one in self._progress.left if one.key == key), -1)
+        if self._settings.fail_on_data_loss:
+            raise DataLossError(
+                f"{key.topic}/{key.partition}: offset {begin} is to be read, but the log holds [{first}, {last}): "
+                "set failOnDataLoss=false to go on without what is gone"
+            )
+        if not self._progress.advance(key, max(first, begin)):
+            self._consumer.seek(KafkaPartition(*key, first))
+
+    def _silence(self) -> str:
+        left = self._progress.left[0]
+        return (
+            f"{left.topic}/{left.partition}: offset {left.begin} of [{left.begin}, {left.end}) did not come within "
+            f"{self._settings.poll_timeout_s:g} s ({len(self._progress.left)} ranges are open): is its leader alive?"
+        )
+
+
+# Told while librdkafka goes on by itself.
+_PASSING = frozenset(
+    {
+        KafkaError._ALL_BROKERS_DOWN,
+        KafkaError._TRANSPORT,
+        KafkaError._RESOLVE,
+        KafkaError._TIMED_OUT,
+        KafkaError._MAX_POLL_EXCEEDED,
+    }
+)

@@ -1,0 +1,247 @@
+"""The options of the source, as values. Named as Spark's Kafka source names them where the meaning is the same."""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from spark_sink._errors import OptionError
+from spark_sink._offsets import TopicPartition
+
+EARLIEST, LATEST = -2, -1
+_MARKS = {"earliest": EARLIEST, "latest": LATEST}
+_KAFKA = "kafka."
+# Properties that this source must decide itself, with what to say instead.
+_REFUSED = {
+    "kafka.auto.offset.reset": "use startingOffsets",
+    "kafka.enable.auto.commit": "offsets are committed by the source",
+    "kafka.key.deserializer": "keys are always binary, see the option 'format'",
+    "kafka.value.deserializer": "values are always binary, see the option 'format'",
+    "kafka.interceptor.classes": "there are none in Python",
+}
+_KNOWN = frozenset(
+    {
+        "agent",
+        "assignor",
+        "epsilon",
+        "failondataloss",
+        "includeheaders",
+        "kafkaconsumer.polltimeoutms",
+        "maxoffsetspertrigger",
+        "minpartitions",
+        "parallelism",
+        "positions",
+        "rack",
+        "startingoffsets",
+        "startingoffsetsbytimestamp",
+        "startingoffsetsbytimestampstrategy",
+        "startingtimestamp",
+        "subscribe",
+        "subscribepattern",
+        "telemetry",
+        "workers",
+    }
+)
+# What sits beside the source's options when both sides of a query are configured from one map.
+_PASSED_OVER = ("storage.", "path", "format")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Starting:
+    """Where a partition begins that neither the table nor the group knows.
+
+    Attributes:
+        mark: EARLIEST or LATEST, for every partition that is not listed.
+        offsets: by partition, an offset, EARLIEST or LATEST.
+        timestamp_ms: the first record at or after this time, for every partition; None for no such rule.
+        timestamps_ms: the same by partition.
+        no_later_record: "error" or "latest": what a time after the last record means.
+    """
+
+    mark: int = EARLIEST
+    offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
+    timestamp_ms: int | None = None
+    timestamps_ms: Mapping[TopicPartition, int] = field(default_factory=dict)
+    no_later_record: str = "error"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceOptions:
+    """What the source was asked for, checked.
+
+    Attributes:
+        kafka: client properties, Kafka's own names, without the `kafka.` in front.
+        group: the consumer group.
+        topics: names subscribed to; empty where a pattern is given.
+        pattern: a regular expression that whole topic names must match.
+        starting: where a partition begins that nobody has a position of.
+        max_offsets: offsets a batch reads at most; None for all.
+        positions: address of the Delta table whose offsets are the truth; None where the sink keeps none.
+        storage: options of that table's object store.
+        assignor: "hrw" or "shuffled".
+        workers: agents per topic: None for all, a number, or by topic name or pattern.
+        epsilon: how far a member's load may be from the fair share.
+        rack: the agent's zone; for the assignment and for fetching from the closest replica (KIP-392).
+        agent: the agent's lasting name.
+        parallelism: tasks of a batch that is worth sharing out.
+        min_partitions: tasks at least.
+        fail_on_data_loss: stop where records are gone that were to be read.
+        headers: add the column `headers`.
+        poll_timeout_s: give up where no record came for so long though some are due.
+        telemetry: a file to which ownership and lag are appended as JSON lines; None for none.
+    """
+
+    kafka: Mapping[str, str]
+    group: str
+    topics: tuple[str, ...] = ()
+    pattern: str | None = None
+    starting: Starting = field(default_factory=Starting)
+    max_offsets: int | None = None
+    positions: str | None = None
+    storage: Mapping[str, str] = field(default_factory=dict)
+    assignor: str = "hrw"
+    workers: int | Mapping[str, int] | None = None
+    epsilon: float = 0.05
+    rack: str | None = None
+    agent: str | None = None
+    parallelism: int = 1
+    min_partitions: int = 1
+    fail_on_data_loss: bool = True
+    headers: bool = False
+    poll_timeout_s: float = 120.0
+    telemetry: str | None = None
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str]) -> "SourceOptions":
+        """Read the options that were given to `.option(...)`.
+
+        Args:
+            options: texts by name; names are compared without case, as Spark does.
+
+        Raises:
+            OptionError: an option is unknown, missing, contradictory or has no meaning.
+        """
+        given = {name.lower(): value for name, value in options.items()}
+        _refuse_strangers(given)
+        kafka = {name[len(_KAFKA) :]: value for name, value in given.items() if name.startswith(_KAFKA)}
+        for name in ("bootstrap.servers", "group.id"):
+            if not kafka.get(name):
+                raise OptionError(f"kafka-group needs the option 'kafka.{name}'")
+        topics, pattern = _subscription(given)
+        rack = given.get("rack") or kafka.get("client.rack")
+        if rack:
+            kafka["client.rack"] = rack
+        return cls(
+            kafka=kafka,
+            group=kafka["group.id"],
+            topics=topics,
+            pattern=pattern,
+            starting=_starting(given),
+            max_offsets=_number(given, "maxoffsetspertrigger", None),
+            positions=given.get("positions") or None,
+            storage={name[len("storage.") :]: value for name, value in given.items() if name.startswith("storage.")},
+            assignor=_choice(given, "assignor", ("hrw", "shuffled")),
+            workers=_workers(given.get("workers")),
+            epsilon=float(given.get("epsilon", "0.05")),
+            rack=rack or None,
+            agent=given.get("agent") or kafka.get("group.instance.id"),
+            parallelism=_number(given, "parallelism", len(os.sched_getaffinity(0))) or 1,
+            min_partitions=_number(given, "minpartitions", 1) or 1,
+            fail_on_data_loss=_flag(given, "failondataloss", default=True),
+            headers=_flag(given, "includeheaders", default=False),
+            poll_timeout_s=(_number(given, "kafkaconsumer.polltimeoutms", 120_000) or 120_000) / 1000,
+            telemetry=given.get("telemetry") or None,
+        )
+
+
+def _refuse_strangers(given: Mapping[str, str]) -> None:
+    for name in given:
+        if name in _REFUSED:
+            raise OptionError(f"option {name!r} cannot be set: {_REFUSED[name]}")
+        if name in _KNOWN or name.startswith((_KAFKA, *_PASSED_OVER)):
+            continue
+        raise OptionError(f"kafka-group has no option {name!r}; known are kafka.*, storage.* and {sorted(_KNOWN)}")
+
+
+def _subscription(given: Mapping[str, str]) -> tuple[tuple[str, ...], str | None]:
+    topics = tuple(sorted({name.strip() for name in given.get("subscribe", "").split(",") if name.strip()}))
+    pattern = given.get("subscribepattern") or None
+    if bool(topics) == bool(pattern):
+        raise OptionError("kafka-group needs one of the options 'subscribe' (topics) and 'subscribePattern' (a regex)")
+    return topics, pattern
+
+
+def _number(given: Mapping[str, str], name: str, default: int | None) -> int | None:
+    text = given.get(name)
+    if text is None:
+        return default
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if value < 1:
+        raise OptionError(f"option {name!r}: {text!r}, need a whole number of 1 or more")
+    return value
+
+
+def _flag(given: Mapping[str, str], name: str, *, default: bool) -> bool:
+    text = given.get(name, str(default)).lower()
+    if text not in {"true", "false"}:
+        raise OptionError(f"option {name!r}: {text!r}, need true or false")
+    return text == "true"
+
+
+def _choice(given: Mapping[str, str], name: str, choices: tuple[str, ...]) -> str:
+    text = given.get(name, choices[0]).lower()
+    if text not in choices:
+        raise OptionError(f"option {name!r}: {text!r}, need one of {choices}")
+    return text
+
+
+def _workers(text: str | None) -> int | Mapping[str, int] | None:
+    if not text:
+        return None
+    value = _json(text, "workers")
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
+        return value
+    if isinstance(value, dict) and value and all(isinstance(n, int) and n >= 1 for n in value.values()):
+        return value
+    raise OptionError(f"option 'workers': {text!r}, need a number of 1 or more or {{topic or pattern: number}}")
+
+
+def _starting(given: Mapping[str, str]) -> Starting:
+    text = given.get("startingoffsets", "earliest").strip()
+    strategy = _choice(given, "startingoffsetsbytimestampstrategy", ("error", "latest"))
+    offsets = {} if text.lower() in _MARKS else _by_partition(_json(text, "startingOffsets"), "startingOffsets", -2)
+    stamps = _json(given.get("startingoffsetsbytimestamp", "{}"), "startingOffsetsByTimestamp")
+    timestamp = given.get("startingtimestamp")
+    return Starting(
+        mark=_MARKS.get(text.lower(), EARLIEST),
+        offsets=offsets,
+        timestamp_ms=None if timestamp is None else _number(given, "startingtimestamp", None),
+        timestamps_ms=_by_partition(stamps, "startingOffsetsByTimestamp", 0),
+        no_later_record=strategy,
+    )
+
+
+def _by_partition(value: object, name: str, least: int) -> dict[TopicPartition, int]:
+    try:
+        found = {
+            TopicPartition(topic, int(partition)): int(number)
+            for topic, partitions in value.items()  # type: ignore[attr-defined]  # what has none is refused below
+            for partition, number in partitions.items()
+        }
+    except (AttributeError, TypeError, ValueError) as error:
+        raise OptionError(f'option {name!r}: need {{"topic": {{"0": number}}}}, got {value!r}') from error
+    wrong = [key for key, number in found.items() if number < least]
+    if wrong:
+        raise OptionError(f"option {name!r}: {wrong[0].topic}/{wrong[0].partition} is below {least}")
+    return found
+
+
+def _json(text: str, name: str) -> Any:  # noqa: ANN401 -- whatever the JSON text holds
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise OptionError(f"option {name!r}: {text!r} is not JSON ({error})") from error
