@@ -1,8 +1,105 @@
 """`azimuth cluster`: a three-zone Kafka on this machine."""
 
+import json
+import time
+from pathlib import Path
+from typing import Annotated
+
 import typer
+from rich.console import Console
+from rich.table import Table
+
+from spark_sink.demo.cluster import BrokerStatus, Cluster
+
+group = typer.Typer(help="A three-zone Kafka on this machine, as local processes.", no_args_is_help=True)
+
+Directory = Annotated[
+    Path | None,
+    typer.Option("--dir", envvar="AZIMUTH_CLUSTER_DIR", help="The cluster's directory.", show_default="in the cache"),
+]
+BrokerId = Annotated[int, typer.Argument(help="The broker's id, from 1.", min=1)]
 
 
 def register(app: typer.Typer) -> None:
     """Add the command group."""
-    app.add_typer(typer.Typer(help="A three-zone Kafka on this machine."), name="cluster")
+    app.add_typer(group, name="cluster")
+
+
+@group.command()
+def up(
+    directory: Directory = None,
+    zones: Annotated[str, typer.Option(help="One broker per zone, with that broker.rack.")] = "az-a,az-b,az-c",
+    port: Annotated[
+        int | None, typer.Option(help="Of the first broker.", show_default="free ones", min=1, max=65000)
+    ] = None,
+) -> None:
+    """Start it, and return when every broker serves."""
+    console = Console(stderr=True)
+    began = time.monotonic()
+    with console.status("starting the brokers (the first run downloads them)"):
+        cluster = Cluster.up(_directory(directory), racks=[z.strip() for z in zones.split(",") if z.strip()], port=port)
+    console.print(f"{len(cluster.brokers)} brokers up in {time.monotonic() - began:.1f} s")
+    typer.echo(cluster.bootstrap_servers)
+
+
+@group.command()
+def down(directory: Directory = None) -> None:
+    """Stop every broker and remove its data."""
+    Cluster.open(_directory(directory)).down()
+
+
+@group.command()
+def status(
+    directory: Directory = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Say which brokers are up; exit code 1 when one is not."""
+    cluster = Cluster.open(_directory(directory))
+    found = cluster.status()
+    if as_json:
+        brokers = [_as_dict(s, cluster) for s in found]
+        typer.echo(json.dumps({"bootstrap_servers": cluster.bootstrap_servers, "brokers": brokers}))
+    else:
+        _print_table(found, cluster)
+    if any(s.state != "up" for s in found):
+        raise typer.Exit(1)
+
+
+@group.command()
+def kill(broker: BrokerId, directory: Directory = None) -> None:
+    """Kill a broker with SIGKILL."""
+    Cluster.open(_directory(directory)).kill(broker)
+
+
+@group.command()
+def start(broker: BrokerId, directory: Directory = None) -> None:
+    """Start a broker that was killed, on its old port and data."""
+    with Console(stderr=True).status(f"starting broker {broker}"):
+        Cluster.open(_directory(directory)).start(broker)
+
+
+def _directory(named: Path | None) -> Path:
+    return named or Cluster.default_directory()
+
+
+def _as_dict(status: BrokerStatus, cluster: Cluster) -> dict[str, object]:
+    broker = status.broker
+    return {
+        "id": broker.id,
+        "rack": broker.rack,
+        "port": broker.port,
+        "pid": status.pid,
+        "state": status.state,
+        "log": str(cluster.log(broker.id)),
+    }
+
+
+def _print_table(found: list[BrokerStatus], cluster: Cluster) -> None:
+    table = Table(box=None)
+    for column in ("broker", "zone", "port", "process", "state"):
+        table.add_column(column)
+    for s in found:
+        table.add_row(str(s.broker.id), s.broker.rack, str(s.broker.port), str(s.pid or "-"), s.state)
+    console = Console()
+    console.print(table)
+    console.print(f"bootstrap {cluster.bootstrap_servers}\nlogs      {cluster.log(1).parent}", soft_wrap=True)

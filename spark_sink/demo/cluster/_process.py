@@ -1,0 +1,84 @@
+"""One broker's process: started, watched, killed, and never confused with another that has its old id."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessIdentity:
+    """A process and when it began: a number alone may by now be somebody else's."""
+
+    pid: int
+    created: float
+
+    def find(self) -> psutil.Process | None:
+        """The live process, or None when it has ended."""
+        try:
+            process = psutil.Process(self.pid)
+            if abs(process.create_time() - self.created) >= 1.0:
+                return None
+            if process.status() == psutil.STATUS_ZOMBIE:
+                process.wait(0)  # takes the exit status, if we are the parent
+                return None
+        except psutil.Error:
+            return None
+        return process
+
+    def send(self, signal_number: int) -> bool:
+        """Send a signal; False when the process has ended."""
+        process = self.find()
+        if process is None:
+            return False
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.send_signal(signal_number)
+        return True
+
+    def kill(self, timeout_s: float = 10.0) -> None:
+        """SIGKILL and wait until it is gone."""
+        process = self.find()
+        if process is None:
+            return
+        with contextlib.suppress(psutil.Error):
+            process.send_signal(signal.SIGCONT)
+            process.kill()
+            process.wait(timeout_s)
+
+
+def launch(command: list[str], *, log: Path, environment: dict[str, str]) -> ProcessIdentity:
+    """Start a process in a session of its own, so that Ctrl-C reaches it only through us; output goes to `log`."""
+    with log.open("ab") as output:
+        process = subprocess.Popen(  # noqa: S603 - the command is ours
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            env={**os.environ, **environment},
+        )
+    # The identity outlives this object, and psutil reaps; without this, Popen warns when it is collected.
+    process.returncode = 0
+    return ProcessIdentity(pid=process.pid, created=psutil.Process(process.pid).create_time())
+
+
+def last_lines(log: Path, count: int = 15) -> str:
+    """The end of a log file; empty when there is none."""
+    if not log.exists():
+        return ""
+    return "\n".join(log.read_text(errors="replace").splitlines()[-count:])
+
+
+def wait_until_gone(identities: list[ProcessIdentity], timeout_s: float) -> list[ProcessIdentity]:
+    """Those that are still alive after so many seconds."""
+    deadline = time.monotonic() + timeout_s
+    alive = identities
+    while alive and time.monotonic() < deadline:
+        alive = [i for i in alive if i.find() is not None]
+        time.sleep(0.05)
+    return alive

@@ -1,0 +1,61 @@
+"""What a broker's configuration file and log settings say."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+LOG4J = """<Configuration status="ERROR">
+  <Appenders><Console name="out"><PatternLayout pattern="%d %p %c{1}: %m%n"/></Console></Appenders>
+  <Loggers><Root level="INFO"><AppenderRef ref="out"/></Root></Loggers>
+</Configuration>
+"""
+
+
+def server_properties(
+    *, broker_id: int, rack: str, port: int, controllers: Sequence[tuple[int, int]], data: Path
+) -> str:
+    """The properties of a broker that is also a controller of the quorum.
+
+    Args:
+        broker_id: node.id, from 1.
+        rack: broker.rack, the zone.
+        port: of the PLAINTEXT listener on 127.0.0.1.
+        controllers: (node id, port) of every controller.
+        data: the log directory.
+    """
+    voters = ",".join(f"{node}@127.0.0.1:{at}" for node, at in controllers)
+    copies = min(3, len(controllers))
+    settings = {
+        "process.roles": "broker,controller",
+        "node.id": broker_id,
+        "broker.rack": rack,
+        "controller.quorum.voters": voters,
+        "controller.listener.names": "CONTROLLER",
+        "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{dict(controllers)[broker_id]}",
+        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "log.dirs": data,
+        # KIP-392: a consumer that says client.rack is sent to the replica in its zone.
+        "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
+        "offsets.topic.replication.factor": copies,
+        "offsets.topic.num.partitions": 6,
+        "transaction.state.log.replication.factor": copies,
+        "transaction.state.log.min.isr": max(1, copies - 1),
+        "transaction.state.log.num.partitions": 6,
+        "share.coordinator.state.topic.replication.factor": copies,
+        "share.coordinator.state.topic.min.isr": max(1, copies - 1),
+        # Long enough to gather members that start together, short enough not to be felt.
+        "group.initial.rebalance.delay.ms": 500,
+        "auto.create.topics.enable": "false",
+        "delete.topic.enable": "true",
+        # Sized for small machines: hundreds of partitions, a few hundred MB of memory a broker.
+        "num.network.threads": 2,
+        "num.io.threads": 4,
+        "num.replica.fetchers": 1,
+        "log.cleaner.dedupe.buffer.size": 16 * 1024 * 1024,
+        "log.index.size.max.bytes": 1024 * 1024,
+        # A dead broker's leaders move after this; the default of 9 s is for networks, not for one machine.
+        "broker.session.timeout.ms": 6000,
+        "broker.heartbeat.interval.ms": 1000,
+        "controlled.shutdown.enable": "true",
+    }
+    return "".join(f"{name}={value}\n" for name, value in settings.items())
