@@ -1,3 +1,35 @@
 """Who writes where: producers that keep to the partitions of their own zone."""
 
-__all__: list[str] = []
+from producer._confluent import AZAwareProducer
+from producer._errors import (
+    MetadataError,
+    PolicyError,
+    ProducerError,
+    RackWarning,
+    UnknownTopicError,
+    ZoneDetectionError,
+)
+from producer._kafka_python import AZAwarePartitioner
+from producer._locality import Reason
+from producer._meter import TrafficMeter
+from producer._policy import KeyMode
+from producer._skew import SkewGuard
+from producer._traffic import Count, Traffic, matrix
+
+__all__ = [
+    "AZAwarePartitioner",
+    "AZAwareProducer",
+    "Count",
+    "KeyMode",
+    "MetadataError",
+    "PolicyError",
+    "ProducerError",
+    "RackWarning",
+    "Reason",
+    "SkewGuard",
+    "Traffic",
+    "TrafficMeter",
+    "UnknownTopicError",
+    "ZoneDetectionError",
+    "matrix",
+]

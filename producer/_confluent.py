@@ -1,0 +1,186 @@
+"""`AZAwareProducer`: confluent-kafka's producer that keeps records in their zone.
+
+confluent-kafka has no custom partitioner, so the partition is chosen here and passed along. Everything else is the
+producer's own: configuration, callbacks, transactions, errors.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from confluent_kafka import KafkaError, Message, Producer
+
+from producer._locality import Racks
+from producer._policy import ZonePolicy, key_mode
+from producer._route import Route, Tally
+from producer._router import Router
+from producer._skew import SkewGuard
+from producer._statistics import Statistics
+from producer._topology import Topology
+from producer._traffic import Traffic
+from producer._watcher import Watcher
+
+Delivered = Callable[[KafkaError | None, Message], None]
+_produce = Producer.produce
+_BATCH_BYTES = 65_536
+_NOT_BYTES_OF_KEY = "the key must be str, bytes or None"
+
+
+class AZAwareProducer(Producer):
+    """A `confluent_kafka.Producer` whose records go to leaders in its own zone while there are any.
+
+    Args:
+        config: as for `confluent_kafka.Producer`; `client.rack` names the own zone as the brokers' `broker.rack` does.
+        keys: `"global"` (Java's mapping over all partitions, order per key, no locality), `"local-mod"` or
+            `"local-hrw"` (inside the own zone: one partition per key and zone).
+        fallback: zones to try in this order when the own zone leads no partition of a topic.
+        aware: False counts traffic only and spreads records over all partitions.
+        skew: bound on how uneven locality may make the partitions.
+        racks: rack per broker id where the cluster may not be asked for it.
+        batch_bytes: bytes before records without a key move on to another partition; default `batch.size` where that is
+            set, else 64 KiB.
+        hold_s: how long a returned leader must stay before records come back to it, seconds.
+        refresh_s: how often leaders are read when nothing happens, seconds.
+        metadata_timeout_s: how long the first record of a topic may wait for its leaders, seconds.
+
+    Raises:
+        PolicyError: a setting has a value that cannot work.
+
+    Contract:
+    * Methods may be called from any thread, as with the base class; an explicit partition is never changed.
+    * `produce` raises what the base class raises, and then counts nothing.
+    * The first record of a topic waits for the topic's leaders; when they cannot be had, librdkafka chooses the
+      partition.
+    """
+
+    def __init__(  # noqa: PLR0913 - one setting each, keyword-only
+        self,
+        config: Mapping[str, Any],
+        *,
+        keys: str = "global",
+        fallback: Iterable[str] = (),
+        aware: bool = True,
+        skew: SkewGuard | None = None,
+        racks: Racks | None = None,
+        batch_bytes: int | None = None,
+        hold_s: float = 5.0,
+        refresh_s: float = 30.0,
+        metadata_timeout_s: float = 10.0,
+    ) -> None:
+        policy = ZonePolicy(
+            rack=config.get("client.rack"),
+            keys=key_mode(keys),
+            fallback=tuple(fallback),
+            batch_bytes=int(config.get("batch.size", _BATCH_BYTES)) if batch_bytes is None else batch_bytes,
+            hold_s=hold_s,
+            aware=aware,
+            skew=skew,
+        )
+        self._router = Router(policy)
+        self._routes = self._router.routes
+        topology = Topology(config, racks, metadata_timeout_s)
+        self._watcher = Watcher(self, self._router, topology, refresh_s=refresh_s)
+        self._statistics = Statistics(self._router, self._watcher, topology)
+        super().__init__(self._statistics.listen(config))
+
+    def produce(  # noqa: PLR0913, PLR0917 - the base class's parameters, in its order
+        self,
+        topic: str,
+        value: str | bytes | None = None,
+        key: str | bytes | None = None,
+        partition: int = -1,
+        callback: Delivered | None = None,
+        on_delivery: Delivered | None = None,
+        timestamp: int = 0,
+        headers: Any = None,  # noqa: ANN401 - as the base class types it
+    ) -> None:
+        """Send a record, as `confluent_kafka.Producer.produce`, to a leader of the own zone.
+
+        Raises:
+            BufferError: the queue is full; poll and call again.
+            KafkaException: the client refused the record.
+        """
+        # Straight down and without a helper: a call costs a tenth of the whole budget of this function.
+        route = self._routes.get(topic)
+        if route is None or partition >= 0:
+            self._produce_aside(topic, value, key, partition, callback, on_delivery, timestamp, headers)
+            return
+        if value.__class__ is not bytes:
+            value = value.encode() if isinstance(value, str) else value
+        if key is None:
+            tally = route.sticky
+            size = len(value) if value is not None else 0
+        else:
+            if key.__class__ is not bytes:
+                key = _key_bytes(key)
+            tally = route.place(key)
+            size = len(value) + len(key) if value is not None else len(key)
+        if timestamp == 0 and headers is None:
+            _produce(self, topic, value, key, tally.partition, callback, on_delivery)
+        else:
+            _produce(self, topic, value, key, tally.partition, callback, on_delivery, timestamp, headers)
+        tally.records += 1
+        tally.bytes += size
+        if key is None and tally.bytes >= tally.switch_at:
+            self._router.advance(route, tally)
+
+    def _produce_aside(  # noqa: PLR0913, PLR0917 - the parameters of `produce`
+        self,
+        topic: str,
+        value: str | bytes | None,
+        key: str | bytes | None,
+        partition: int,
+        callback: Delivered | None,
+        on_delivery: Delivered | None,
+        timestamp: int,
+        headers: Any,  # noqa: ANN401 - as the base class types it
+    ) -> None:
+        if partition < 0:
+            self._watcher.load(topic)
+            if topic in self._routes:
+                self.produce(topic, value, key, partition, callback, on_delivery, timestamp, headers)
+                return
+        _produce(self, topic, value, key, partition, callback, on_delivery, timestamp, headers)
+        size = _size(value) + _size(key)
+        route = self._routes.get(topic)
+        if route is None:
+            self._router.count_unrouted(topic, size)
+        else:
+            tally = _explicit(route, partition)
+            tally.records += 1
+            tally.bytes += size
+
+    def traffic(self) -> Traffic:
+        """Say where the records went so far; bytes are those of keys and values before compression."""
+        return self._router.traffic(self._statistics.wire_bytes())
+
+    def refresh_leaders(self) -> None:
+        """Have the leaders read again soon; returns at once."""
+        self._watcher.refresh_soon()
+
+    def close(self) -> bool:
+        """Stop watching the leaders and close, as the base class does."""
+        self._watcher.close()
+        return super().close()
+
+    def __exit__(self, *exception: object) -> bool | None:
+        self._watcher.close()
+        return super().__exit__(*exception)
+
+
+def _explicit(route: Route, partition: int) -> Tally:
+    tally = route.explicit.get(partition)
+    if tally is None:
+        tally = route.explicit.setdefault(partition, Tally(partition))
+    return tally
+
+
+def _size(data: str | bytes | None) -> int:
+    return 0 if data is None else len(data.encode() if isinstance(data, str) else data)
+
+
+def _key_bytes(key: object) -> bytes:
+    if isinstance(key, str):
+        return key.encode()
+    if isinstance(key, bytes):
+        return bytes(key)
+    raise TypeError(f"{_NOT_BYTES_OF_KEY}, not {type(key).__name__}")

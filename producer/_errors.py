@@ -1,0 +1,40 @@
+"""The errors and warnings of the producers.
+
+ProducerError
+├── PolicyError          a setting has a value that cannot work
+├── UnknownTopicError    the topic has no partitions here (also a ValueError, as kafka-python expects)
+├── MetadataError        leaders or racks could not be read
+└── ZoneDetectionError   a source of the own zone was asked and did not answer
+
+UserWarning
+└── RackWarning          zones cannot be compared, so records will leave their zone
+"""
+
+import inspect
+
+
+class ProducerError(Exception):
+    """The producer could not do what was asked; catch this to stop on any of its errors."""
+
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(message or inspect.getdoc(type(self)))
+
+
+class PolicyError(ProducerError, ValueError):
+    """A setting of the producer has a value that cannot work."""
+
+
+class UnknownTopicError(ProducerError, ValueError):
+    """The topic has no partitions in the metadata of this client."""
+
+
+class MetadataError(ProducerError):
+    """Leaders or racks could not be read from the cluster."""
+
+
+class ZoneDetectionError(ProducerError):
+    """A source of the own zone was asked and did not answer."""
+
+
+class RackWarning(UserWarning):
+    """Zones cannot be compared, so records will leave their zone."""

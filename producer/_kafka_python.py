@@ -1,0 +1,150 @@
+"""`AZAwarePartitioner`: keeps the records of kafka-python's `KafkaProducer` in their zone."""
+
+import threading
+from collections.abc import Iterable
+from time import monotonic
+
+from kafka.cluster import ClusterMetadata
+from kafka.partitioner import Partitioner
+
+from producer._errors import UnknownTopicError
+from producer._policy import ZonePolicy, key_mode
+from producer._route import Route, Tally
+from producer._router import Router
+from producer._skew import SkewGuard
+from producer._traffic import Traffic
+
+_LOOK_S = 1.0
+_NEVER = (None, 0.0)
+
+
+class AZAwarePartitioner(Partitioner):
+    """Chooses leaders in the own zone: `KafkaProducer(partitioner=AZAwarePartitioner(rack="az-a"))`.
+
+    Args:
+        rack: the own zone, as the brokers' `broker.rack` names it.
+        keys: `"global"`, `"local-mod"` or `"local-hrw"`, as for `AZAwareProducer`: both put a key into the same
+            partition.
+        fallback: zones to try in this order when the own zone leads no partition of a topic.
+        aware: False counts traffic only and spreads records over all partitions.
+        skew: bound on how uneven locality may make the partitions.
+        batch_bytes: bytes before records without a key move on; give what the producer has as `batch_size`.
+        hold_s: how long a returned leader must stay before records come back to it, seconds.
+        refresh_s: how often metadata is asked for while some topic is away from its zone, seconds.
+
+    Raises:
+        PolicyError: a setting has a value that cannot work.
+
+    Contract:
+    * One partitioner serves one producer; `partition` may be called from several threads.
+    * kafka-python calls `partition` a second time for a record that needs a new batch, after `on_new_batch`: the record
+      is counted once, and it moves on only when its run has had its bytes (KIP-794), not at every new batch (KIP-480).
+    * Records with an explicit partition are not seen here, so they are not counted.
+    """
+
+    def __init__(  # noqa: PLR0913 - one setting each, keyword-only
+        self,
+        rack: str | None = None,
+        *,
+        keys: str = "global",
+        fallback: Iterable[str] = (),
+        aware: bool = True,
+        skew: SkewGuard | None = None,
+        batch_bytes: int = 16_384,
+        hold_s: float = 5.0,
+        refresh_s: float = 10.0,
+    ) -> None:
+        policy = ZonePolicy(
+            rack=rack,
+            keys=key_mode(keys),
+            fallback=tuple(fallback),
+            batch_bytes=batch_bytes,
+            hold_s=hold_s,
+            aware=aware,
+            skew=skew,
+        )
+        self._router = Router(policy)
+        self._routes = self._router.routes
+        self._refresh_s = refresh_s
+        self._glances: dict[str, tuple[object, float]] = {}
+        self._ask_at = 0.0
+        self._last: dict[int, tuple[Tally, int]] = {}
+
+    def partition(  # noqa: PLR0913, PLR0917 - kafka-python's signature
+        self,
+        topic: str,
+        key: object,  # noqa: ARG002 - the serialized one counts
+        serialized_key: bytes | None,
+        value: object,  # noqa: ARG002 - as key
+        serialized_value: bytes | None,
+        cluster: ClusterMetadata,
+    ) -> int:
+        """Choose a partition; arguments as kafka-python gives them.
+
+        Raises:
+            UnknownTopicError: the topic has no partitions in this client's metadata.
+        """
+        metadata = cluster._partitions  # noqa: SLF001 - its identity is the only sign of a refresh that costs nothing
+        seen, look_at = self._glances.get(topic, _NEVER)
+        if seen is not metadata or monotonic() >= look_at:
+            self._look(topic, cluster)
+        route = self._routes[topic]
+        size = len(serialized_value) if serialized_value is not None else 0
+        if serialized_key is None:
+            tally = route.sticky
+        else:
+            tally = route.place(bytes(serialized_key))
+            size += len(serialized_key)
+        if _moved(route, tally.partition, metadata[topic][tally.partition].leader_id):
+            # Leader hints (KIP-951) change the metadata in place, so its identity says nothing about them.
+            route = self._look(topic, cluster)
+            tally = route.sticky if serialized_key is None else route.place(bytes(serialized_key))
+        tally.records += 1
+        tally.bytes += size
+        if serialized_key is None:
+            self._last[threading.get_ident()] = tally, size
+            if tally.bytes >= tally.switch_at:
+                self._router.advance(route, tally)
+        return tally.partition
+
+    def on_new_batch(self, topic: str, cluster: ClusterMetadata, prev_partition: int) -> None:  # noqa: ARG002 - its hook
+        """Take back the count of the record that found no room, and move on if its run had its bytes."""
+        last = self._last.pop(threading.get_ident(), None)
+        route = self._routes.get(topic)
+        if last is None or route is None or last[0].partition != prev_partition:
+            return
+        tally, size = last
+        tally.records -= 1
+        tally.bytes -= size
+        # Headers of batch and records fill a batch before the payload does: one that closed nearly full was full.
+        if tally is route.sticky and tally.bytes >= tally.switch_at - self._router.policy.batch_bytes // 4:
+            self._router.advance(route, tally)
+
+    def traffic(self) -> Traffic:
+        """Say where the records went so far; bytes are those of keys and values before compression."""
+        return self._router.traffic()
+
+    def _look(self, topic: str, cluster: ClusterMetadata) -> Route:
+        partitions = cluster._partitions.get(topic)  # noqa: SLF001 - leaders without a copy per record
+        if not partitions:
+            raise UnknownTopicError(
+                f"topic {topic!r} has no partitions in this client's metadata: does it exist, may this client see it?"
+            )
+        now = monotonic()
+        leaders = [
+            partitions[number].leader_id if number in partitions and partitions[number].leader_id >= 0 else None
+            for number in range(max(partitions) + 1)
+        ]
+        racks = {broker.node_id: broker.rack or None for broker in cluster.brokers()}  # type: ignore[no-untyped-call] # kafka-python
+        self._glances[topic] = cluster._partitions, now + _LOOK_S  # noqa: SLF001 - as above
+        route = self._router.update(topic, leaders, racks, now)
+        if now >= self._ask_at and self._router.away():
+            # A way back to the own zone raises no error, and the client's own refresh takes 300 s.
+            self._ask_at = now + self._refresh_s
+            cluster.request_update()  # type: ignore[no-untyped-call] # kafka-python
+        return route
+
+
+def _moved(route: Route, partition: int, leader: int) -> bool:
+    known = route.leaders[partition]
+    return leader != (-1 if known is None else known)

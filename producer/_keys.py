@@ -1,0 +1,96 @@
+"""Key to partition: Java's mapping over all partitions, and two mappings inside a set of partitions.
+
+All three start from Kafka's murmur2 (seed 0x9747b28c), so a key needs one hash, and both clients agree.
+
+Rendezvous hashing (`local-hrw`) normally scores every partition for a key. Here each of 2^16 or more slots of the hash
+ranks all partitions of the topic by a pseudo-random sequence that is drawn only as far as needed: the first drawn
+partition that is in the set wins. A partition that leaves the set gives up only the slots it had; one that enters takes
+slots only for itself. The winner of every slot is kept in a table, so a record costs one hash and one look-up at any
+size.
+"""
+
+from array import array
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+from confluent_kafka import murmur2
+from numpy.typing import NDArray
+
+U64 = NDArray[np.uint64]
+
+SLOTS_AT_LEAST: Final = 1 << 16
+SLOTS_PER_PARTITION: Final = 64
+_DRAWS: Final = 64  # of the sequence; slots that met no partition of the set by then score all of them
+_CHUNK: Final = 1 << 18  # scores held at once
+_GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
+
+
+def global_partition(key: bytes, partitions: int) -> int:
+    """Map a key as Java does: `toPositive(murmur2(key)) % partitions`.
+
+    Args:
+        key: the serialized key; an empty key is a key.
+        partitions: all partitions of the topic, 1 or more.
+
+    Returns:
+        A partition in [0, partitions).
+
+    Source: BuiltInPartitioner.partitionForKey of Apache Kafka; librdkafka's `murmur2` is the same function.
+    """
+    return murmur2(bytes(key), partitions)
+
+
+def slots_for(partitions: int) -> int:
+    """Count the slots of a topic: a power of two that depends on the partitions only, never on who leads them."""
+    return max(SLOTS_AT_LEAST, 1 << (SLOTS_PER_PARTITION * partitions - 1).bit_length())
+
+
+@lru_cache(maxsize=256)
+def hrw_table(partitions: int, members: tuple[int, ...]) -> Sequence[int]:
+    """Find the winner of every slot among some partitions of a topic.
+
+    Args:
+        partitions: all partitions of the topic.
+        members: the set that competes, ascending, not empty.
+
+    Returns:
+        Partition per slot; index it with `murmur2(key, len(table))`. Equal arguments give equal tables on every
+        machine. Topics of the same shape share one table.
+
+    Source: Thaler and Ravishankar 1998 (highest random weight), the ranks drawn lazily.
+    """
+    slots = slots_for(partitions)
+    universe = 1 << max(partitions - 1, 0).bit_length()
+    inside = np.zeros(universe, dtype=bool)
+    inside[list(members)] = True
+    winner = np.zeros(slots, dtype=np.uint32)
+    waiting = np.arange(slots, dtype=np.uint64)
+    for draw in range(_DRAWS):
+        drawn = _mix(waiting * np.uint64(_DRAWS) + np.uint64(draw)) & np.uint64(universe - 1)
+        hit = inside[drawn]
+        winner[waiting[hit]] = drawn[hit]
+        waiting = waiting[~hit]
+        if not waiting.size:
+            break
+    _score_the_rest(winner, waiting, np.array(members, dtype=np.uint64))
+    return winner.astype(np.uint8).tobytes() if partitions <= 1 << 8 else array("I", winner.tobytes())
+
+
+def _score_the_rest(winner: NDArray[np.uint32], slots: U64, members: U64) -> None:
+    """Give slots that drew no member to the member with the highest score; a later place in the same ranking."""
+    step = max(1, _CHUNK // members.size)
+    salted = _mix(members + np.uint64(1 << 32))
+    for start in range(0, slots.size, step):
+        part = slots[start : start + step]
+        scores = _mix(_mix(part)[:, None] ^ salted[None, :])
+        winner[part] = members[scores.argmax(axis=1)]
+
+
+def _mix(value: U64) -> U64:
+    """Scramble 64 bits, a bijection (the finalizer of SplitMix64: Steele, Lea and Flood 2014)."""
+    value = (value + np.uint64(1)) * _GOLDEN
+    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return value ^ (value >> np.uint64(31))

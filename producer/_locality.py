@@ -1,0 +1,142 @@
+"""Which partitions of a topic a record may go to, given who leads them.
+
+Pure functions from leaders, racks and preferences to candidates; who reads the metadata, and when, is
+the clients' matter.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+Leaders = Sequence[int | None]
+Racks = Mapping[int, str | None]
+
+
+class Reason(StrEnum):
+    """Why a record went where it went; everything but `local` may have left the zone."""
+
+    LOCAL = "local"
+    PREFERRED_ZONE = "preferred zone"
+    NO_LOCAL_LEADER = "no local leader"
+    NO_LEADER = "no leader at all"
+    NOT_AWARE = "awareness is off"
+    NO_RACK = "own rack not set"
+    UNKNOWN_RACK = "no broker has the own rack"
+    NO_BROKER_RACK = "no broker has a rack"
+    SKEW = "skew guard"
+    GLOBAL_KEY = "global key"
+    EXPLICIT = "explicit partition"
+    NO_METADATA = "no metadata yet"
+
+
+@dataclass(frozen=True, slots=True)
+class Locality:
+    """The partitions one topic's records may go to now.
+
+    Attributes:
+        candidates: partition ids, ascending.
+        reason: why these.
+        rank: 0 is the own zone, then the preferred zones in order, then every led partition, then all; lower is better.
+    """
+
+    candidates: tuple[int, ...]
+    reason: Reason
+    rank: int
+
+
+def zones_of(leaders: Leaders, racks: Racks) -> tuple[str | None, ...]:
+    """Name the zone of each partition's leader; None without a leader or a rack."""
+    return tuple(None if leader is None else racks.get(leader) or None for leader in leaders)
+
+
+def locate(
+    leaders: Leaders, racks: Racks, rack: str | None, fallback: Sequence[str] = (), *, aware: bool = True
+) -> Locality:
+    """Find the best non-empty set of partitions: own zone, preferred zones in order, all with a leader, all.
+
+    Args:
+        leaders: broker id per partition, None without a leader; shape (P,).
+        racks: rack per broker id; brokers that are missing or None have no rack and are nobody's neighbours.
+        rack: the producer's own zone, None when not known.
+        fallback: zones to try after the own one.
+        aware: False takes every partition that has a leader.
+
+    Returns:
+        The candidates and the reason. Empty only when the topic has no partitions.
+
+    Source: KIP-1123 (own rack, then all available, then all); the order of zones between is ours.
+    """
+    led = tuple(partition for partition, leader in enumerate(leaders) if leader is not None)
+    if aware and rack is not None:
+        zones = zones_of(leaders, racks)
+        for rank, zone in enumerate((rack, *fallback)):
+            near = tuple(partition for partition in led if zones[partition] == zone)
+            if near:
+                return Locality(near, Reason.PREFERRED_ZONE if rank else Reason.LOCAL, rank)
+    if led:
+        return Locality(led, _why_not_local(racks, rack, aware=aware), len(fallback) + 1)
+    return Locality(tuple(range(len(leaders))), Reason.NO_LEADER, len(fallback) + 2)
+
+
+def _why_not_local(racks: Racks, rack: str | None, *, aware: bool) -> Reason:
+    if not aware:
+        return Reason.NOT_AWARE
+    if rack is None:
+        return Reason.NO_RACK
+    known = {zone for zone in racks.values() if zone}
+    if not known:
+        return Reason.NO_BROKER_RACK
+    return Reason.NO_LOCAL_LEADER if rack in known else Reason.UNKNOWN_RACK
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a topic uses now, and since when something better is in sight.
+
+    Attributes:
+        locality: the set in use.
+        better_since: when a better set was first seen, seconds of a monotonic clock; None when nothing is better.
+    """
+
+    locality: Locality
+    better_since: float | None = None
+
+
+def settle(standing: Standing | None, levels: Sequence[Locality], now: float, hold_s: float) -> Standing:
+    """Adopt a worse set at once and a better one only after it lasted, so that a flapping leader moves nothing back.
+
+    Args:
+        standing: what was in use, None at the first look.
+        levels: every non-empty level of the topic now, best first (see `levels_of`).
+        now: seconds of a monotonic clock.
+        hold_s: how long a better set must last, seconds.
+
+    Returns:
+        What to use from now on.
+    """
+    best = levels[0]
+    if standing is None or best.rank >= standing.locality.rank:
+        return Standing(best)
+    kept = next((level for level in levels if level.rank == standing.locality.rank), None)
+    since = now if standing.better_since is None else standing.better_since
+    if kept is None or kept.reason is Reason.NO_LEADER or now - since >= hold_s:
+        return Standing(best)
+    # The reason of the level in use stays: a local leader is there again, but the records still go elsewhere.
+    return Standing(Locality(kept.candidates, standing.locality.reason, kept.rank), since)
+
+
+def levels_of(
+    leaders: Leaders, racks: Racks, rack: str | None, fallback: Sequence[str] = (), *, aware: bool = True
+) -> tuple[Locality, ...]:
+    """List every level that has partitions, best first; arguments as `locate`."""
+    best = locate(leaders, racks, rack, fallback, aware=aware)
+    lower: list[Locality] = []
+    if best.reason in {Reason.LOCAL, Reason.PREFERRED_ZONE}:
+        zones = zones_of(leaders, racks)
+        for rank, zone in enumerate(fallback, start=1):
+            near = tuple(partition for partition, where in enumerate(zones) if where == zone)
+            if near and rank > best.rank:
+                lower.append(Locality(near, Reason.PREFERRED_ZONE, rank))
+        led = tuple(partition for partition, leader in enumerate(leaders) if leader is not None)
+        lower.append(Locality(led, Reason.NO_LOCAL_LEADER, len(fallback) + 1))
+    return (best, *lower)

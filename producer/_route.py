@@ -1,0 +1,214 @@
+"""One topic's way from records to partitions, and the count of what went where.
+
+Contract:
+* `place` and `sticky` are read on the hot path without a lock; everything that changes them runs under the router's
+  lock and replaces whole objects, so a reader sees the old or the new set, never half of one.
+* A tally only grows. What of it was already attributed to a zone is remembered beside it, so no count is ever reset
+  while another thread adds to it.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from confluent_kafka import murmur2
+
+from producer._keys import hrw_table
+from producer._locality import Leaders, Locality, Racks, Reason, Standing, levels_of, settle, zones_of
+from producer._policy import KeyMode, ZonePolicy
+from producer._skew import Spill, spill
+from producer._sticky import Chance, pick, queue_weights
+from producer._traffic import Count, Flow
+
+
+class Tally:
+    """Records and bytes one partition was given, and how many bytes before a sticky run moves on."""
+
+    __slots__ = ("bytes", "partition", "records", "seen", "switch_at")
+
+    def __init__(self, partition: int) -> None:
+        self.partition = partition
+        self.records = 0
+        self.bytes = 0
+        self.switch_at = 0
+        self.seen = Count()
+
+    def fresh(self) -> Count:
+        """Take what was added since the last call."""
+        now = Count(self.records, self.bytes)
+        new = Count(now.records - self.seen.records, now.bytes - self.seen.bytes)
+        self.seen = now
+        return new
+
+
+Place = Callable[[bytes], Tally]
+
+
+class Route:
+    """Where one topic's records go now.
+
+    Attributes:
+        sticky: the partition that records without a key use until its bytes reach `switch_at`.
+        place: key -> partition.
+        tallies: per partition, what locality decided (no key, or a key in a local mode).
+        keyed: per partition, what the global mapping of keys decided.
+        explicit: per partition, what the caller decided; filled as needed.
+        standing: the set in use.
+    """
+
+    __slots__ = (
+        "_chance",
+        "_flows",
+        "_policy",
+        "_queues",
+        "_spill",
+        "_spilled",
+        "_total",
+        "_weights",
+        "explicit",
+        "keyed",
+        "leaders",
+        "place",
+        "standing",
+        "sticky",
+        "tallies",
+        "topic",
+        "zones",
+    )
+
+    def __init__(self, topic: str, policy: ZonePolicy, chance: Chance) -> None:
+        self.topic = topic
+        self.leaders: tuple[int | None, ...] = ()
+        self.zones: tuple[str | None, ...] = ()
+        self.standing: Standing | None = None
+        self.tallies: list[Tally] = []
+        self.keyed: list[Tally] = []
+        self.explicit: dict[int, Tally] = {}
+        self.place: Place
+        self.sticky: Tally
+        self._policy = policy
+        self._chance = chance
+        self._queues: Mapping[int, int] = {}
+        self._weights: Sequence[int] | None = None
+        self._spill = Spill(0.0, ())
+        self._spilled = 0
+        self._total = 0
+        self._flows: dict[tuple[str | None, Reason], Count] = {}
+
+    @property
+    def locality(self) -> Locality:
+        """The set in use; the route has seen leaders."""
+        if self.standing is None:
+            raise RuntimeError(f"topic {self.topic!r}: asked before its leaders were known")
+        return self.standing.locality
+
+    def relocate(self, leaders: Leaders, racks: Racks, now: float) -> None:
+        """Look at the leaders anew; what was sent so far is attributed to the zones as they were.
+
+        Args:
+            leaders: broker id per partition, not empty; None without a leader.
+            racks: rack per broker id.
+            now: seconds of a monotonic clock.
+        """
+        self.attribute()
+        policy = self._policy
+        levels = levels_of(leaders, racks, policy.rack, policy.fallback, aware=policy.aware)
+        before = self.standing
+        self.standing = settle(before, levels, now, policy.hold_s)
+        resized = len(leaders) != len(self.leaders)
+        moved = before is None or before.locality.candidates != self.standing.locality.candidates
+        self.leaders = tuple(leaders)
+        self.zones = zones_of(leaders, racks)
+        if resized:
+            self.tallies = [Tally(partition) for partition in range(len(leaders))]
+            self.keyed = [Tally(partition) for partition in range(len(leaders))]
+        self._spill = self._spill_now()
+        if resized or moved:
+            self.place = self._placing()
+            self.weigh(self._queues)
+            if resized or self.sticky.partition not in self.locality.candidates:
+                self._stick(self._next())
+
+    def _spill_now(self) -> Spill:
+        guard, rack = self._policy.skew, self._policy.rack
+        if guard is None or rack is None or self.locality.reason is not Reason.LOCAL:
+            return Spill(0.0, ())
+        return spill(guard, self.zones, rack)
+
+    def _placing(self) -> Place:
+        keyed, tallies, candidates = self.keyed, self.tallies, self.locality.candidates
+        match self._policy.keys:
+            case KeyMode.GLOBAL:
+                count = len(keyed)
+                return lambda key: keyed[murmur2(key, count)]
+            case KeyMode.LOCAL_MOD:
+                chosen = [tallies[partition] for partition in candidates]
+                local = len(chosen)
+                return lambda key: chosen[murmur2(key, local)]
+            case KeyMode.LOCAL_HRW:
+                table = hrw_table(len(tallies), candidates)
+                slots = len(table)
+                return lambda key: tallies[table[murmur2(key, slots)]]
+
+    def weigh(self, queues: Mapping[int, int]) -> None:
+        """Prefer candidates with short queues from the next switch on; `queues` as `queue_weights` takes them."""
+        self._queues = queues
+        self._weights = queue_weights(self.locality.candidates, queues) if queues else None
+
+    def advance(self, tally: Tally) -> None:
+        """Move records without a key on to another partition, unless another thread already did."""
+        if tally is self.sticky:
+            self._stick(self._next())
+
+    def _next(self) -> int:
+        share = self._spill.share
+        if share > 0:
+            # A share of the bytes, not of the switches: the first run must not spill, and runs differ in length.
+            self._total += self._policy.batch_bytes
+            if self._spilled + self._policy.batch_bytes <= share * self._total:
+                self._spilled += self._policy.batch_bytes
+                return self._spill_target()
+        return pick(self.locality.candidates, self._weights, self._chance)
+
+    def _spill_target(self) -> int:
+        steps = 1 << 30
+        left = self._chance(steps) / steps
+        targets = [(partition, weight) for partition, weight in enumerate(self._spill.weights) if weight > 0]
+        for partition, weight in targets:
+            left -= weight
+            if left < 0:
+                return partition
+        return targets[-1][0]
+
+    def _stick(self, partition: int) -> None:
+        tally = self.tallies[partition]
+        tally.switch_at = tally.bytes + self._policy.batch_bytes
+        self.sticky = tally
+
+    def attribute(self) -> None:
+        """Book what was added since the last time to the zones and reasons as they are now."""
+        if self.standing is None:
+            return
+        reason = self.standing.locality.reason
+        guarded = self._spill.share > 0
+        inside = set(self.standing.locality.candidates) if guarded else ()
+        for tally in self.tallies:
+            if tally.records != tally.seen.records:
+                spilled = guarded and tally.partition not in inside
+                self._book(tally, Reason.SKEW if spilled else reason)
+        for tally in self.keyed:
+            if tally.records != tally.seen.records:
+                self._book(tally, Reason.GLOBAL_KEY)
+        for tally in list(self.explicit.values()):
+            if tally.records != tally.seen.records:
+                self._book(tally, Reason.EXPLICIT)
+
+    def _book(self, tally: Tally, reason: Reason) -> None:
+        zone = self.zones[tally.partition] if tally.partition < len(self.zones) else None
+        if reason in {Reason.GLOBAL_KEY, Reason.EXPLICIT} and zone is not None and zone == self._policy.rack:
+            reason = Reason.LOCAL
+        cell = zone, reason
+        self._flows[cell] = self._flows.get(cell, Count()).plus(tally.fresh())
+
+    def flows(self) -> Iterator[Flow]:
+        """Give everything that was booked."""
+        for (zone, reason), count in self._flows.items():
+            yield Flow(self.topic, zone, reason, count)

@@ -1,0 +1,139 @@
+"""Leaders and racks read through confluent-kafka."""
+
+import threading
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+
+from producer._errors import MetadataError
+from producer._locality import Racks
+
+# What a second handle needs to reach the same cluster; everything else (callbacks, transactions, batching, a mock
+# cluster of its own) belongs to the producer alone.
+_CONNECTION = (
+    "bootstrap.servers",
+    "metadata.broker.list",
+    "client.id",
+    "client.dns.lookup",
+    "broker.address.family",
+    "security.protocol",
+    "oauth_cb",
+    "enabled_sasl_mechanisms",
+)
+_CONNECTION_PREFIXES = ("ssl.", "ssl_", "sasl.", "enable.ssl.", "https.", "socket.", "broker.address.", "reconnect.")
+
+
+class Lister(Protocol):
+    """Anything of confluent-kafka that lists topics: a producer, a consumer, an admin client."""
+
+    def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:  # noqa: ANN401 - untyped there
+        """Ask the cluster; refreshes the handle's own leaders as well."""
+        ...
+
+
+def connection(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Take from a producer's configuration what reaches the cluster.
+
+    Args:
+        config: configuration as confluent-kafka takes it.
+
+    Returns:
+        Configuration for another handle.
+    """
+    return {
+        name: value for name, value in config.items() if name in _CONNECTION or name.startswith(_CONNECTION_PREFIXES)
+    }
+
+
+def read_racks(config: Mapping[str, Any], timeout_s: float) -> dict[int, str | None]:
+    """Ask for the rack of every broker that is up.
+
+    Args:
+        config: configuration of a client of that cluster.
+        timeout_s: how long to wait, seconds.
+
+    Returns:
+        Rack per broker id; None where the broker has none.
+
+    Raises:
+        MetadataError: no answer in time, or no right to ask (DESCRIBE on the cluster).
+    """
+    quiet = {"log_level": 3, **connection(config)}
+    try:
+        admin = AdminClient(quiet)
+        nodes = admin.describe_cluster(request_timeout=timeout_s).result(timeout_s + 1).nodes
+    except (KafkaException, TimeoutError) as error:
+        raise MetadataError(f"racks of the brokers could not be read: {_text(error)}") from error
+    return {node.id: node.rack or None for node in nodes}
+
+
+def read_leaders(client: Lister, topic: str | None, timeout_s: float) -> dict[str, tuple[int | None, ...]]:
+    """Ask for the leaders of one topic, or of all.
+
+    Args:
+        client: the handle to ask through; its own leaders are refreshed by the answer.
+        topic: one topic, or None for all.
+        timeout_s: how long to wait, seconds.
+
+    Returns:
+        Leader per partition and topic, None without a leader. Topics that do not exist or are not allowed are missing.
+
+    Raises:
+        MetadataError: no answer in time.
+    """
+    try:
+        found = client.list_topics(topic, timeout_s) if topic is not None else client.list_topics(timeout=timeout_s)
+    except KafkaException as error:
+        raise MetadataError(f"leaders could not be read: {_text(error)}") from error
+    leaders: dict[str, tuple[int | None, ...]] = {}
+    for name, metadata in found.topics.items():
+        count = len(metadata.partitions)
+        if count and metadata.error is None:
+            led = (metadata.partitions[partition].leader for partition in range(count))
+            leaders[name] = tuple(leader if leader >= 0 else None for leader in led)
+    return leaders
+
+
+def _text(error: BaseException) -> str:
+    reason = error.args[0] if error.args else None
+    return reason.str() if isinstance(reason, KafkaError) else str(error) or type(error).__name__
+
+
+class Topology:
+    """Leaders and racks of one cluster, read anew when a broker is not known yet.
+
+    Contract: safe for several threads; every reading method may block for `timeout_s`.
+    """
+
+    def __init__(self, config: Mapping[str, Any], racks: Racks | None = None, timeout_s: float = 10.0) -> None:
+        self._config = config
+        self._given = racks is not None
+        self._racks: dict[int, str | None] = dict(racks or {})
+        self._lock = threading.Lock()
+        self._timeout_s = timeout_s
+
+    @property
+    def racks(self) -> Racks:
+        """Rack per broker id as last read."""
+        return self._racks
+
+    def leaders(self, client: Lister, topic: str | None = None) -> dict[str, tuple[int | None, ...]]:
+        """Read leaders and, when one of them is new, racks; arguments and errors as `read_leaders`."""
+        found = read_leaders(client, topic, self._timeout_s)
+        leading = {leader for leaders in found.values() for leader in leaders if leader is not None}
+        if not leading <= self._racks.keys() or (not self._racks and found):
+            self.read_racks()
+        return found
+
+    def read_racks(self) -> None:
+        """Read the racks, unless they were given. Brokers that are down keep the rack they had.
+
+        Raises:
+            MetadataError: no answer in time, or no right to ask.
+        """
+        if self._given:
+            return
+        with self._lock:
+            self._racks = {**self._racks, **read_racks(self._config, self._timeout_s)}

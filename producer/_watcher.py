@@ -1,0 +1,120 @@
+"""Keeps the leaders of a confluent-kafka producer fresh, from a thread of its own."""
+
+import threading
+import warnings
+import weakref
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from producer._errors import MetadataError, RackWarning
+from producer._topology import Lister, Topology
+
+if TYPE_CHECKING:
+    from producer._router import Router
+
+
+class Watcher:
+    """Reads leaders when a topic is new, when told, and otherwise every `refresh_s`.
+
+    A way back to a local leader raises no error anywhere, and librdkafka's own refresh takes 300 s, so while some topic
+    is away from its zone the leaders are read every `away_s`. Each reading refreshes librdkafka's leaders too.
+
+    Contract:
+    * `load` blocks its caller for one reading at most per topic and `away_s`; everything else happens in the thread.
+    * The thread holds no strong reference to the producer: it ends when that is gone.
+    * A cluster that does not answer, or does not allow the question, is reported once as a warning; the records then go
+      where librdkafka puts them.
+    """
+
+    def __init__(
+        self, client: Lister, router: "Router", topology: Topology, *, refresh_s: float = 30.0, away_s: float = 1.0
+    ) -> None:
+        self._client = weakref.ref(client)
+        self._router = router
+        self._topology = topology
+        self._refresh_s = refresh_s
+        self._away_s = away_s
+        self._missing: dict[str, float] = {}
+        self._wake = threading.Event()
+        self._closed = False
+        self._warned = False
+        self._last_read = monotonic()
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+
+    def load(self, topic: str) -> None:
+        """Read the leaders of a topic for the first time; returns without a route when they cannot be had."""
+        now = monotonic()
+        if now - self._missing.get(topic, -self._away_s) < self._away_s:
+            return
+        client = self._client()
+        if client is not None and not self._read(client, topic):
+            self._missing[topic] = monotonic()
+        self._start()
+
+    def refresh_soon(self) -> None:
+        """Ask for a reading now; returns at once."""
+        self._wake.set()
+
+    def close(self) -> None:
+        """Stop the thread; may be called twice."""
+        self._closed = True
+        self._wake.set()
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
+
+    def _start(self) -> None:
+        with self._lock:
+            if self._thread is None and not self._closed:
+                self._thread = threading.Thread(
+                    target=_run, args=(weakref.ref(self), self._wake), name="azimuth-leaders", daemon=True
+                )
+                self._thread.start()
+
+    def wait_s(self) -> float:
+        """Say how long the thread may sleep: short while away from the own zone or while a topic is missing."""
+        return self._away_s if self._missing or self._router.away() else self._refresh_s
+
+    def read_all(self) -> bool:
+        """Read the leaders of every topic in use; False when there is nothing left to do, ever."""
+        client = self._client()
+        if client is None or self._closed:
+            return False
+        topics = {*self._router.routes, *self._missing}
+        self._read(client, next(iter(topics)) if len(topics) == 1 else None)
+        return True
+
+    def _read(self, client: Lister, topic: str | None) -> bool:
+        try:
+            found = self._topology.leaders(client, topic)
+        except MetadataError as error:
+            found = {}
+            self._warn(str(error))
+        now = monotonic()
+        for name in {topic} if topic is not None else {*self._router.routes, *self._missing}:
+            if name in found:
+                self._router.update(name, found[name], self._topology.racks, now)
+                self._missing.pop(name, None)
+        return topic is None or topic in found
+
+    def _warn(self, problem: str) -> None:
+        if not self._warned:
+            self._warned = True
+            warnings.warn(f"{problem}; until it answers, librdkafka chooses the partitions", RackWarning, stacklevel=4)
+
+
+def _run(owner: "weakref.ref[Watcher]", wake: threading.Event) -> None:
+    wait_s = 0.0
+    while True:
+        watcher = owner()
+        if watcher is None:
+            return
+        wait_s = watcher.wait_s()
+        del watcher
+        wake.wait(wait_s)
+        wake.clear()
+        watcher = owner()
+        if watcher is None or not watcher.read_all():
+            return
+        del watcher

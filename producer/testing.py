@@ -1,0 +1,136 @@
+"""A Kafka cluster inside this process, for tests: librdkafka's mock cluster with racks, leader moves and faults.
+
+It speaks the protocol over real sockets, so both clients run against it unchanged, and a leader moves in milliseconds.
+kafka-python needs `api_version=(2, 0), enable_idempotence=False` there.
+"""
+
+import ctypes
+import errno
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Self
+
+import confluent_kafka
+from confluent_kafka import cimpl
+
+_RD_KAFKA_PRODUCER: Final = 0
+_TEXT: Final = 512
+
+Signature = tuple[Any, Sequence[Any]]
+_PTR: Final = ctypes.c_void_p
+_FUNCTIONS: Final[Mapping[str, Signature]] = {
+    "rd_kafka_conf_new": (_PTR, ()),
+    "rd_kafka_conf_set": (ctypes.c_int, (_PTR, ctypes.c_char_p, ctypes.c_char_p, _PTR, ctypes.c_size_t)),
+    "rd_kafka_new": (_PTR, (ctypes.c_int, _PTR, _PTR, ctypes.c_size_t)),
+    "rd_kafka_destroy": (None, (_PTR,)),
+    "rd_kafka_mock_cluster_new": (_PTR, (_PTR, ctypes.c_int)),
+    "rd_kafka_mock_cluster_destroy": (None, (_PTR,)),
+    "rd_kafka_mock_cluster_bootstraps": (ctypes.c_char_p, (_PTR,)),
+    "rd_kafka_mock_set_controller_id": (ctypes.c_int, (_PTR, ctypes.c_int32)),
+    "rd_kafka_mock_broker_set_rack": (ctypes.c_int, (_PTR, ctypes.c_int32, ctypes.c_char_p)),
+    "rd_kafka_mock_broker_set_down": (ctypes.c_int, (_PTR, ctypes.c_int32)),
+    "rd_kafka_mock_broker_set_up": (ctypes.c_int, (_PTR, ctypes.c_int32)),
+    "rd_kafka_mock_broker_set_rtt": (ctypes.c_int, (_PTR, ctypes.c_int32, ctypes.c_int)),
+    "rd_kafka_mock_topic_create": (ctypes.c_int, (_PTR, ctypes.c_char_p, ctypes.c_int, ctypes.c_int)),
+    "rd_kafka_mock_topic_set_error": (None, (_PTR, ctypes.c_char_p, ctypes.c_int)),
+    "rd_kafka_mock_partition_set_leader": (
+        ctypes.c_int,
+        (_PTR, ctypes.c_char_p, ctypes.c_int32, ctypes.c_int32),
+    ),
+}
+
+
+def librdkafka() -> ctypes.CDLL:
+    """Load the librdkafka that confluent-kafka brought along; the same library, not a second copy.
+
+    Raises:
+        FileNotFoundError: this build of confluent-kafka holds its librdkafka elsewhere.
+    """
+    beside = Path(confluent_kafka.__file__).parent.parent / "confluent_kafka.libs"
+    found = sorted(beside.glob("librdkafka*.so*"))
+    # A wheel keeps the library beside the package; a distribution's build links the system's.
+    library = ctypes.CDLL(str(found[0]) if found else cimpl.__file__)
+    for name, (result, arguments) in _FUNCTIONS.items():
+        function = getattr(library, name)
+        function.restype = result
+        function.argtypes = list(arguments)
+    return library
+
+
+class MockCluster:
+    """Brokers 1 to n, one rack each, in this process.
+
+    Args:
+        racks: `broker.rack` per broker, in the order of their ids from 1; None for a broker without one.
+
+    Contract: `close`, or leaving the `with` block, ends it; clients may still run and see their brokers gone.
+    """
+
+    def __init__(self, racks: Sequence[str | None] = ("az-a", "az-b", "az-c")) -> None:
+        self._library = librdkafka()
+        config = self._library.rd_kafka_conf_new()
+        text = ctypes.create_string_buffer(_TEXT)
+        # log_level 2: the mock reports every broker it takes down as an error of this handle.
+        self._library.rd_kafka_conf_set(config, b"log_level", b"2", text, _TEXT)
+        self._handle = self._library.rd_kafka_new(_RD_KAFKA_PRODUCER, config, text, _TEXT)
+        if not self._handle:
+            raise OSError(errno.EIO, text.value.decode())
+        self._cluster = self._library.rd_kafka_mock_cluster_new(self._handle, len(racks))
+        # Without one, whoever asks for the racks (DescribeCluster goes to the controller) waits for ever.
+        self._do("rd_kafka_mock_set_controller_id", 1)
+        self.racks = dict(enumerate(racks, start=1))
+        for broker, rack in self.racks.items():
+            if rack is not None:
+                self._do("rd_kafka_mock_broker_set_rack", broker, rack.encode())
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Addresses of the brokers, as clients want them."""
+        found: bytes = self._library.rd_kafka_mock_cluster_bootstraps(self._cluster)
+        return found.decode()
+
+    def create(self, topic: str, leaders: Sequence[int | None]) -> None:
+        """Make a topic whose partitions are led by these brokers, None for no leader."""
+        self._do("rd_kafka_mock_topic_create", topic.encode(), len(leaders), len(self.racks))
+        self.lead(topic, leaders)
+
+    def lead(self, topic: str, leaders: Sequence[int | None]) -> None:
+        """Move the leaders of a topic; clients learn of it as they do of a real move."""
+        for partition, leader in enumerate(leaders):
+            number = -1 if leader is None else leader
+            self._do("rd_kafka_mock_partition_set_leader", topic.encode(), partition, number)
+
+    def refuse(self, topic: str, error: int) -> None:
+        """Have metadata answer this error for a topic, as a broker does without rights; 0 ends it."""
+        self._library.rd_kafka_mock_topic_set_error(self._cluster, topic.encode(), error)
+
+    def delay(self, broker: int, milliseconds: int) -> None:
+        """Make a broker slow: every answer takes this long."""
+        self._do("rd_kafka_mock_broker_set_rtt", broker, milliseconds)
+
+    def down(self, broker: int) -> None:
+        """Cut a broker off; its leaders stay named, as until a real controller notices."""
+        self._do("rd_kafka_mock_broker_set_down", broker)
+
+    def up(self, broker: int) -> None:
+        """Let a broker answer again."""
+        self._do("rd_kafka_mock_broker_set_up", broker)
+
+    def close(self) -> None:
+        """End the cluster; may be called twice."""
+        if self._cluster:
+            self._library.rd_kafka_mock_cluster_destroy(self._cluster)
+            self._library.rd_kafka_destroy(self._handle)
+            self._cluster = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def _do(self, name: str, *arguments: object) -> None:
+        function: Callable[..., int] = getattr(self._library, name)
+        failed = function(self._cluster, *arguments)
+        if failed:
+            raise OSError(errno.EINVAL, f"{name}{arguments}: librdkafka error {failed}")
