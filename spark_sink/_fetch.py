@@ -43,6 +43,8 @@ _TUNED: dict[str, str | int | float | bool] = {
     "fetch.wait.max.ms": 10,
     # librdkafka stops for this long (default 1000) whenever its queue is full.
     "fetch.queue.backoff.ms": 5,
+    # A topic that was deleted is waited for so long (default 30000), because its name may not have spread yet.
+    "topic.metadata.propagation.max.ms": 5_000,
     "queued.min.messages": 200_000,
     "queued.max.messages.kbytes": 131_072,
 }
@@ -205,7 +207,9 @@ class _Task:
                 "set failOnDataLoss=false to go on without what is gone"
             )
         if not self._progress.advance(key, max(first, begin)):
-            self._consumer.seek(KafkaPartition(*key, first))
+            # Not seek: librdkafka has stopped a partition that it found out of range.
+            self._consumer.incremental_unassign([partition])
+            self._consumer.incremental_assign([KafkaPartition(*key, first)])
 
     def _silence(self) -> str:
         left = self._progress.left[0]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from spark_sink._errors import OptionError
+from spark_sink._fetch import FetchSettings
 from spark_sink._offsets import TopicPartition
 
 EARLIEST, LATEST = -2, -1
@@ -89,6 +90,7 @@ class SourceOptions:
         fail_on_data_loss: stop where records are gone that were to be read.
         headers: add the column `headers`.
         poll_timeout_s: give up where no record came for so long though some are due.
+        join_timeout_s: wait so long for the group at a trigger, then go on with what is held.
         telemetry: a file to which ownership and lag are appended as JSON lines; None for none.
     """
 
@@ -110,6 +112,7 @@ class SourceOptions:
     fail_on_data_loss: bool = True
     headers: bool = False
     poll_timeout_s: float = 120.0
+    join_timeout_s: float = 10.0
     telemetry: str | None = None
 
     @classmethod
@@ -128,6 +131,8 @@ class SourceOptions:
         for name in ("bootstrap.servers", "group.id"):
             if not kafka.get(name):
                 raise OptionError(f"kafka-group needs the option 'kafka.{name}'")
+        for name in ("session.timeout.ms", "max.poll.interval.ms"):
+            _number(given, _KAFKA + name, None)
         topics, pattern = _subscription(given)
         rack = given.get("rack") or kafka.get("client.rack")
         if rack:
@@ -143,7 +148,7 @@ class SourceOptions:
             storage={name[len("storage.") :]: value for name, value in given.items() if name.startswith("storage.")},
             assignor=_choice(given, "assignor", ("hrw", "shuffled")),
             workers=_workers(given.get("workers")),
-            epsilon=float(given.get("epsilon", "0.05")),
+            epsilon=_fraction(given, "epsilon", 0.05),
             rack=rack or None,
             agent=given.get("agent") or kafka.get("group.instance.id"),
             parallelism=_number(given, "parallelism", len(os.sched_getaffinity(0))) or 1,
@@ -153,6 +158,29 @@ class SourceOptions:
             poll_timeout_s=(_number(given, "kafkaconsumer.polltimeoutms", 120_000) or 120_000) / 1000,
             telemetry=given.get("telemetry") or None,
         )
+
+    @property
+    def fetch(self) -> FetchSettings:
+        """How tasks read."""
+        return FetchSettings(
+            kafka=self.kafka,
+            headers=self.headers,
+            fail_on_data_loss=self.fail_on_data_loss,
+            poll_timeout_s=self.poll_timeout_s,
+        )
+
+    @property
+    def session_timeout_s(self) -> float:
+        """After so long without a heartbeat the group gives the partitions to others."""
+        return self._seconds("session.timeout.ms", 45_000)
+
+    @property
+    def max_poll_interval_s(self) -> float:
+        """After so long without a trigger the reader leaves the group."""
+        return self._seconds("max.poll.interval.ms", 300_000)
+
+    def _seconds(self, name: str, default_ms: int) -> float:
+        return (_number(self.kafka, name, default_ms) or default_ms) / 1000
 
 
 def _refuse_strangers(given: Mapping[str, str]) -> None:
@@ -182,6 +210,17 @@ def _number(given: Mapping[str, str], name: str, default: int | None) -> int | N
         value = 0
     if value < 1:
         raise OptionError(f"option {name!r}: {text!r}, need a whole number of 1 or more")
+    return value
+
+
+def _fraction(given: Mapping[str, str], name: str, default: float) -> float:
+    text = given.get(name, str(default))
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not value >= 0:
+        raise OptionError(f"option {name!r}: {text!r}, need a number of 0 or more")
     return value
 
 

@@ -4,8 +4,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from spark_sink.demo.cluster import Cluster
+
+# No example has a deadline: what is slow on a busy machine is no wrong answer.
+settings.register_profile("azimuth", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("azimuth")
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,153 @@
+"""The reader watches that its query still lives.
+
+The reader is a process of its own and a member of the group. When the driver's Python, its JVM or the whole process
+group is killed, the reader can be left over: it would go on heartbeating and keep partitions that nobody reads. A JVM
+that is stopped, or one that no longer asks for batches, has the same effect.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+import psutil
+
+_INTERVAL_S = 0.5
+
+
+class State(Enum):
+    """How the query fares."""
+
+    ALIVE = "alive"
+    ASLEEP = "asleep"  # stopped, or silent for longer than allowed: it may come back
+    DEAD = "dead"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relative:
+    """A process the query cannot live without, and the moment it started: a number alone can be given out again."""
+
+    pid: int
+    created: float
+    name: str
+    reads: bool
+
+    def state(self) -> State:
+        """Look at the process now."""
+        try:
+            process = psutil.Process(self.pid)
+            if process.create_time() != self.created:
+                return State.DEAD
+            status = process.status()
+        except psutil.NoSuchProcess:
+            return State.DEAD
+        except psutil.AccessDenied:
+            return State.ALIVE
+        if status in {psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD}:
+            return State.DEAD
+        if status in {psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP} and self.reads:
+            return State.ASLEEP
+        return State.ALIVE
+
+
+def relatives(pid: int | None = None) -> list[Relative]:
+    """Find what the reader depends on: everything between it and the JVM, the JVM, and the Python that started that.
+
+    A JVM started by pyspark (its command line ends in `pyspark-shell`) dies with its Python. One that was started by
+    `spark-submit` is the parent of the Python, and then nothing above the JVM matters.
+    """
+    found: list[Relative] = []
+    for process in psutil.Process(pid).parents():
+        command = _command(process)
+        java = bool(command) and Path(command[0]).name == "java"
+        found.append(
+            Relative(pid=process.pid, created=process.create_time(), name="JVM" if java else process.name(), reads=True)
+        )
+        if java:
+            if "pyspark-shell" in command and (driver := process.parent()) is not None and driver.pid > 1:
+                found.append(Relative(pid=driver.pid, created=driver.create_time(), name="driver", reads=False))
+            return found
+    # No JVM above: the parent is all that is known of the query, for example in a test without Spark.
+    return found[:1]
+
+
+def _command(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
+
+
+class Watch:
+    """A thread that looks after the query and says when it sleeps or has died.
+
+    Contract:
+    * `asleep` is called once each time the query has been stopped or silent for `patience_s`; it may block.
+    * `dead` is called once, in the watching thread, and the watch ends.
+    """
+
+    def __init__(  # noqa: PLR0913 -- two ways to tell, two limits, and what a test replaces
+        self,
+        *,
+        asleep: Callable[[str], None],
+        dead: Callable[[str], None],
+        patience_s: float,
+        silence_s: float,
+        kin: Iterable[Relative] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._asleep, self._dead = asleep, dead
+        self._patience_s, self._silence_s = patience_s, silence_s
+        self._kin = list(relatives() if kin is None else kin)
+        self._clock = clock
+        self._heard = clock()
+        self._calling = False
+        self._stopped_since: float | None = None
+        self._told = False
+        self._ended = threading.Event()
+
+    def start(self) -> None:
+        """Begin to watch."""
+        threading.Thread(target=self._run, name="query-watch", daemon=True).start()
+
+    def stop(self) -> None:
+        """Watch no more."""
+        self._ended.set()
+
+    def __enter__(self) -> None:
+        """The query calls."""
+        self._calling = True
+
+    def __exit__(self, *_: object) -> None:
+        self._calling = False
+        self._heard = self._clock()
+        self._told = False
+
+    def look(self) -> bool:
+        """Look once; True while there is something to watch."""
+        states = {one: one.state() for one in self._kin}
+        gone = [one for one, state in states.items() if state is State.DEAD]
+        if gone:
+            self._dead(f"its {gone[0].name} (process {gone[0].pid}) is gone")
+            return False
+        stopped = [one for one, state in states.items() if state is State.ASLEEP]
+        now = self._clock()
+        self._stopped_since = (self._stopped_since or now) if stopped else None
+        if self._told:
+            return True
+        if self._stopped_since is not None and now - self._stopped_since >= self._patience_s:
+            self._told = True
+            self._asleep(
+                f"its {stopped[0].name} (process {stopped[0].pid}) has been stopped for {self._patience_s:g} s"
+            )
+        elif not self._calling and now - self._heard >= self._silence_s:
+            self._told = True
+            self._asleep(f"it has asked for nothing for {self._silence_s:g} s")
+        return True
+
+    def _run(self) -> None:
+        while not self._ended.wait(_INTERVAL_S):
+            if not self.look():
+                return

@@ -1,0 +1,42 @@
+"""Topics for the tests of this folder."""
+
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from spark_sink.demo.cluster import Cluster
+
+MakeTopic = Callable[..., str]
+
+
+@pytest.fixture(scope="session")
+def admin(cluster: Cluster) -> AdminClient:
+    """An admin client of the shared cluster."""
+    return AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+
+
+@pytest.fixture
+def topic(admin: AdminClient, request: pytest.FixtureRequest) -> Iterator[MakeTopic]:
+    """Make topics with names of this test's own: `topic("flights", partitions=3, **config)` returns the name."""
+    made: list[str] = []
+    prefix = f"{request.node.name[:40]}-{uuid.uuid4().hex[:6]}".replace("[", "-").replace("]", "")
+
+    def make(name: str, partitions: int = 1, replication: int = 1, config: Mapping[str, str] | None = None) -> str:
+        full = f"{prefix}.{name}"
+        admin.create_topics([NewTopic(full, partitions, replication, config=dict(config or {}))])[full].result(30)
+        made.append(full)
+        return full
+
+    yield make
+    for done in admin.delete_topics(made).values() if made else ():
+        done.result(30)
+
+
+@pytest.fixture
+def producer(cluster: Cluster) -> Producer:
+    """A producer of the shared cluster; flush before you read."""
+    return Producer({"bootstrap.servers": cluster.bootstrap_servers, "linger.ms": 1})
