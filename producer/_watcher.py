@@ -4,13 +4,10 @@ import threading
 import warnings
 import weakref
 from time import monotonic
-from typing import TYPE_CHECKING
 
 from producer._errors import MetadataError, RackWarning
+from producer._router import Router
 from producer._topology import Lister, Topology
-
-if TYPE_CHECKING:
-    from producer._router import Router
 
 
 class Watcher:
@@ -21,13 +18,14 @@ class Watcher:
 
     Contract:
     * `load` blocks its caller for one reading at most per topic and `away_s`; everything else happens in the thread.
+      The second topic reads all of them, so that hundreds of topics cost two readings, not hundreds.
     * The thread holds no strong reference to the producer: it ends when that is gone.
     * A cluster that does not answer, or does not allow the question, is reported once as a warning; the records then go
       where librdkafka puts them.
     """
 
     def __init__(
-        self, client: Lister, router: "Router", topology: Topology, *, refresh_s: float = 30.0, away_s: float = 1.0
+        self, client: Lister, router: Router, topology: Topology, *, refresh_s: float = 30.0, away_s: float = 1.0
     ) -> None:
         self._client = weakref.ref(client)
         self._router = router
@@ -35,6 +33,7 @@ class Watcher:
         self._refresh_s = refresh_s
         self._away_s = away_s
         self._missing: dict[str, float] = {}
+        self._known: dict[str, tuple[int | None, ...]] = {}
         self._wake = threading.Event()
         self._closed = False
         self._warned = False
@@ -47,8 +46,11 @@ class Watcher:
         now = monotonic()
         if now - self._missing.get(topic, -self._away_s) < self._away_s:
             return
+        if topic in self._known:
+            self._router.update(topic, self._known[topic], self._topology.racks, now)
+            return
         client = self._client()
-        if client is not None and not self._read(client, topic):
+        if client is not None and not self._read(client, None if self._router.routes else topic, {topic}):
             self._missing[topic] = monotonic()
         self._start()
 
@@ -82,21 +84,22 @@ class Watcher:
         if client is None or self._closed:
             return False
         topics = {*self._router.routes, *self._missing}
-        self._read(client, next(iter(topics)) if len(topics) == 1 else None)
+        self._read(client, next(iter(topics)) if len(topics) == 1 else None, topics)
         return True
 
-    def _read(self, client: Lister, topic: str | None) -> bool:
+    def _read(self, client: Lister, topic: str | None, wanted: set[str]) -> bool:
         try:
             found = self._topology.leaders(client, topic)
         except MetadataError as error:
             found = {}
             self._warn(str(error))
         now = monotonic()
-        for name in {topic} if topic is not None else {*self._router.routes, *self._missing}:
-            if name in found:
-                self._router.update(name, found[name], self._topology.racks, now)
-                self._missing.pop(name, None)
-        return topic is None or topic in found
+        if topic is None:
+            self._known = found
+        for name in {*self._router.routes, *wanted} & found.keys():
+            self._router.update(name, found[name], self._topology.racks, now)
+            self._missing.pop(name, None)
+        return wanted <= found.keys()
 
     def _warn(self, problem: str) -> None:
         if not self._warned:
