@@ -1,3 +1,50 @@
 """Who reads what: consumer-group assignors and the planner behind them."""
 
-__all__: list[str] = []
+import importlib
+import typing
+
+from assignors._errors import (
+    AssignorError,
+    BoundError,
+    NodesError,
+    StrategyError,
+    TopicError,
+    WeightError,
+    WorkersError,
+)
+from assignors._model import Member, Topic
+from assignors._plan import plan
+from assignors._rendezvous import Rendezvous
+from assignors._result import Plan
+
+if typing.TYPE_CHECKING:
+    from assignors._kafka_python import HRWAssignor, ShuffledRoundRobinAssignor
+
+__all__ = [
+    "AssignorError",
+    "BoundError",
+    "HRWAssignor",
+    "Member",
+    "NodesError",
+    "Plan",
+    "Rendezvous",
+    "ShuffledRoundRobinAssignor",
+    "StrategyError",
+    "Topic",
+    "TopicError",
+    "WeightError",
+    "WorkersError",
+    "plan",
+]
+
+# Names whose module imports a client: found at first use, so that the planner alone stays light.
+_AT_FIRST_USE = {
+    "HRWAssignor": "assignors._kafka_python",
+    "ShuffledRoundRobinAssignor": "assignors._kafka_python",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _AT_FIRST_USE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_AT_FIRST_USE[name]), name)

@@ -1,0 +1,126 @@
+"""Give what nobody holds: topic by topic, to the best ranked members that have room."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from assignors._bound import Band
+from assignors._hash import F64, U64
+from assignors._problem import I32, I64, NOBODY, Bools, Problem
+
+Scores = Callable[[int], U64]
+"""Preference of every member for the topic of this number, shape (M,); the highest is the first choice."""
+
+
+@dataclass(kw_only=True)
+class Fill:
+    """Loads on the way from kept claims to a whole plan.
+
+    Attributes:
+        problem: what is planned.
+        band: bounds of the loads.
+        node_of: node of each member, shape (M,).
+        epsilon: how far above the running fair share a member may be while better ranked ones are still taken.
+        load: partitions of each member so far, shape (M,).
+        placed: how many partitions are placed.
+        owner: owner of each partition so far, shape (P,).
+    """
+
+    problem: Problem
+    band: Band
+    node_of: I32
+    epsilon: float
+    load: I64
+    placed: int
+    owner: I32
+
+    def __post_init__(self) -> None:
+        self.several_nodes = 1 < int(self.node_of.max(initial=0)) + 1 < len(self.load)
+        self.share = self.problem.weights / self.problem.weights.sum()
+        self.need = int(np.maximum(self.band.low - self.load, 0).sum())
+        self.left = self.problem.partitions - self.placed
+
+    def run(self, scores: Scores) -> None:
+        """Place every free partition of every topic. Topics of many free partitions choose first."""
+        first, owner = self.problem.first, self.owner
+        free = np.flatnonzero(owner == NOBODY)
+        topic_of = np.searchsorted(first, free, side="right") - 1
+        topics, starts, counts = np.unique(topic_of, return_index=True, return_counts=True)
+        sizes = np.diff(first)
+        for i in np.lexsort((topics, -counts)):
+            topic, start, count = int(topics[i]), int(starts[i]), int(counts[i])
+            places = free[start : start + count]
+            if count == 1 and sizes[topic] == 1:
+                owner[places[0]] = self._place_one(scores(topic))
+            else:
+                have = self._held(topic)
+                owner[places] = self._place(scores(topic), count, have)
+
+    def _held(self, topic: int) -> I64:
+        held = self.owner[self.problem.first[topic] : self.problem.first[topic + 1]]
+        return np.bincount(held[held >= 0], minlength=len(self.load))
+
+    def _bound(self, more: int) -> F64:
+        # The bound grows with what is placed: with the final bound alone the last topics find few members with room.
+        bound: F64 = np.ceil(np.round((1 + self.epsilon) * (self.placed + more) * self.share, 9))
+        return bound
+
+    def _place_one(self, score: U64) -> int:
+        room = self.load < self.band.high
+        if self.left <= self.need:
+            room &= self.load < self.band.low
+        under = room & (self.load < self._bound(1))
+        at = under if under.any() else room
+        best = int(np.where(at, score, np.uint64(0)).argmax())
+        if not at[best]:  # a score of 0 where there is room
+            best = int(at.argmax())
+        self._give(np.array([best]))
+        return best
+
+    def _place(self, score: U64, count: int, have: I64) -> I32:
+        out = np.empty(count, dtype=np.int32)
+        done = 0
+        while done < count:
+            room = self.load < self.band.high
+            if self.left <= self.need:
+                room &= self.load < self.band.low
+            level = have[room].min()
+            who = np.flatnonzero(room & (have == level))
+            who = self._in_order(who, score, have, count - done)[: count - done]
+            who = self._spare_the_needed(who)
+            self._give(who)
+            have[who] += 1
+            out[done : done + len(who)] = who
+            done += len(who)
+        return out
+
+    def _in_order(self, who: I64, score: U64, have: I64, more: int) -> I64:
+        """Best first: other nodes first, then members under the running bound, then by rank."""
+        over = self.load[who] >= self._bound(more)[who]
+        points = score[who]
+        rank = np.argsort(~points, kind="stable")
+        keys: tuple[I64 | Bools, ...] = (over[rank],)
+        if self.several_nodes:
+            node = self.node_of[who[rank]]
+            on_node = np.bincount(self.node_of, weights=have).astype(np.int64)
+            by_node = np.lexsort((over[rank], node))
+            runs = np.r_[0, np.flatnonzero(np.diff(node[by_node])) + 1]
+            nth = np.empty(len(who), dtype=np.int64)
+            nth[by_node] = np.arange(len(who)) - np.repeat(runs, np.diff(np.r_[runs, len(who)]))
+            keys = (over[rank], nth + on_node[node])
+        return who[rank[np.lexsort(keys)]]
+
+    def _spare_the_needed(self, who: I64) -> I64:
+        """Leave as many partitions as the members below their lower bound still need."""
+        needy = self.load[who] < self.band.low[who]
+        free = self.left - self.need
+        if int((~needy).sum()) <= free:
+            return who
+        return who[needy | (np.cumsum(~needy) <= free)]
+
+    def _give(self, who: I64) -> None:
+        self.need -= int((self.load[who] < self.band.low[who]).sum())
+        self.load[who] += 1
+        self.left -= len(who)
+        self.placed += len(who)

@@ -1,0 +1,131 @@
+"""The planner: topics, members and claims in, who reads what out."""
+
+from collections.abc import Iterable
+from typing import Final, Literal
+
+import numpy as np
+
+from assignors._bound import Band, check_epsilon, fair_band
+from assignors._errors import StrategyError
+from assignors._fill import Fill, Scores
+from assignors._general import general_plan
+from assignors._hash import GOLDEN, U64, hash64s, mix64s, order_keys, weighted_scores
+from assignors._keep import kept_loads, release
+from assignors._model import Member, Topic
+from assignors._nodes import node_numbers
+from assignors._problem import I32, NOBODY, Problem, read_problem
+from assignors._racks import RACK_BY, RackBy, Racks, read_racks
+from assignors._result import Plan
+from assignors._workers import Workers, worker_caps
+
+Strategy = Literal["hrw", "shuffled"]
+STRATEGIES: Final = ("hrw", "shuffled")
+
+
+def plan(  # noqa: PLR0913
+    topics: Iterable[Topic],
+    members: Iterable[Member],
+    *,
+    strategy: Strategy = "hrw",
+    workers: Workers = None,
+    epsilon: float = 0.05,
+    seed: int = 0,
+    keep: bool = True,
+    rack_by: RackBy = "replicas",
+) -> Plan:
+    """Decide who reads what.
+
+    A pure function: no I/O, no clock, no randomness; the order of the input and PYTHONHASHSEED change nothing.
+
+    Order of goals: every partition to exactly one subscriber; at most `workers` members a topic; loads within epsilon
+    of the weighted fair share; few partitions off their reader's rack; few moved; each topic spread over nodes and
+    members; few topics a member.
+
+    Args:
+        topics: what can be read.
+        members: who takes part.
+        strategy: `hrw` ranks by rendezvous hashing, `shuffled` by a seeded shuffle rotated from topic to topic.
+        workers: most distinct members of a topic: a number, by name or pattern, or None for all.
+        epsilon: allowed distance from the fair share; 0 is exact balance.
+        seed: another seed, another ranking.
+        keep: whether owned partitions stay where they may; False plans as if nothing was owned.
+        rack_by: a partition is local to the racks of its `replicas` (KIP-881) or only of its `leader`.
+
+    Raises:
+        BoundError: epsilon is negative or not a number.
+        StrategyError: no such strategy or no such rack_by.
+        TopicError: a topic or member is given twice.
+        WorkersError: workers below 1, or a pattern that is no regular expression.
+    """
+    if strategy not in STRATEGIES:
+        raise StrategyError(f"strategy={strategy!r}, need one of {', '.join(STRATEGIES)}")
+    if rack_by not in RACK_BY:
+        raise StrategyError(f"rack_by={rack_by!r}, need one of {', '.join(RACK_BY)}")
+    check_epsilon(epsilon)
+    problem = read_problem(topics, members, seed)
+    caps = worker_caps(workers, [t.name for t in problem.topics])
+    return solve(problem, caps, strategy=strategy, epsilon=epsilon, seed=seed, keep=keep, rack_by=rack_by)
+
+
+def solve(  # noqa: PLR0913
+    problem: Problem, caps: I32, *, strategy: Strategy, epsilon: float, seed: int, keep: bool, rack_by: RackBy
+) -> Plan:
+    """Plan a problem that was read."""
+    racks = read_racks(problem, rack_by)
+    if not problem.members or not problem.partitions:
+        owner = np.full(problem.partitions, NOBODY, dtype=np.int32)
+        return Plan(problem=problem, racks=racks, owner=owner, lower_bound=0)
+    if not keep:
+        problem.owner[:] = NOBODY
+    topic_hashes = hash64s([t.name for t in problem.topics], seed)
+    scores = hrw_scores(problem, topic_hashes) if strategy == "hrw" else shuffled_scores(problem, seed)
+    band = fair_band(problem.partitions, problem.weights, epsilon)
+    bound_by_caps = (caps < np.minimum(np.diff(problem.first), len(problem.members))).any()
+    if problem.equal and not racks.off.any() and not bound_by_caps:
+        return _plain(problem, racks, band, epsilon, scores, topic_hashes)
+    owner = general_plan(problem, band, caps, racks, scores)
+    return Plan(problem=problem, racks=racks, owner=owner, lower_bound=0)
+
+
+def _plain(  # noqa: PLR0913, PLR0917
+    problem: Problem, racks: Racks, band: Band, epsilon: float, scores: Scores, topic_hashes: U64
+) -> Plan:
+    sizes = np.diff(problem.first)
+    topic_of = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+    owned = np.bincount(problem.owner[problem.owner >= 0], minlength=len(problem.members))
+    kept = kept_loads(owned, band, problem.partitions, problem.weights)
+    fill = Fill(
+        problem=problem,
+        band=band,
+        node_of=node_numbers(problem.members),
+        epsilon=epsilon,
+        load=kept.copy(),
+        placed=int(kept.sum()),
+        owner=release(problem, kept, topic_of, topic_hashes),
+    )
+    fill.run(scores)
+    return Plan(problem=problem, racks=racks, owner=fill.owner, lower_bound=int((owned - kept).sum()))
+
+
+def hrw_scores(problem: Problem, topic_hashes: U64) -> Scores:
+    """Rank by highest random weight of topic and identity."""
+    keys = mix64s(topic_hashes + np.uint64(GOLDEN))
+    equal = bool((problem.weights == problem.weights[0]).all())
+
+    def scores(topic: int) -> U64:
+        pairs = mix64s(problem.hashes ^ keys[topic])
+        return pairs if equal else order_keys(weighted_scores(pairs, problem.weights))
+
+    return scores
+
+
+def shuffled_scores(problem: Problem, seed: int) -> Scores:
+    """Rank by place in a seeded shuffle of the members, which each topic starts where the one before it ended."""
+    count = len(problem.members)
+    place = np.empty(count, dtype=np.int64)
+    place[np.argsort(mix64s(problem.hashes + np.uint64(seed & 0xFFFFFFFF)), kind="stable")] = np.arange(count)
+
+    def scores(topic: int) -> U64:
+        return (count - (place - int(problem.first[topic])) % count).astype(np.uint64)
+
+    return scores
