@@ -6,6 +6,10 @@ SparkSinkError
 ├── OptionError      an option of the source or the sink has no meaning
 ├── DataLossError    records that were to be read are gone
 ├── FetchError       records that are there could not be read
+├── TableError       the table is not what the sink needs, or cannot be reached
+│   ├── ConflictError    another writer committed first; look again and repeat
+│   ├── SchemaError      the columns of a batch do not fit the table
+│   └── HoleError        a commit would leave out records; refused
 └── ...              each module that adds one draws it here
 """
 
@@ -37,3 +41,19 @@ class DataLossError(SparkSinkError):
 
 class FetchError(SparkSinkError):
     """Records that are there could not be read."""
+
+
+class TableError(SparkSinkError):
+    """The table is not what the sink needs, or cannot be reached."""
+
+
+class ConflictError(TableError):
+    """Another writer committed first: look at the table again and repeat."""
+
+
+class SchemaError(TableError):
+    """The columns of a batch do not fit the table."""
+
+
+class HoleError(TableError):
+    """A commit would leave out records that no one has committed; it was refused."""

@@ -1,0 +1,82 @@
+"""How far a group has come in a table: the next offset by partition, kept in the Delta log beside the rows.
+
+Application id `<group>/<topic>/<partition>`, version = exclusive end offset, no `lastUpdated`, so that no retention
+forgets it. `<group>/<topic>/<partition>/begin` keeps where the group began, so that a hole before the first row is
+still a hole for `azimuth verify`.
+"""
+
+import threading
+from collections.abc import Mapping
+
+from spark_sink._log import TransactionLog
+from spark_sink._offsets import TopicPartition
+from spark_sink._storage import Storage, table_uri
+
+_BEGIN = "begin"
+_LOCK = threading.Lock()
+_LOGS: dict[tuple[str, tuple[tuple[str, str], ...]], TransactionLog] = {}
+
+
+def application(group: str, key: TopicPartition) -> str:
+    """The application id that carries the position of one partition."""
+    return f"{group}/{key.topic}/{key.partition}"
+
+
+def beginning(group: str, key: TopicPartition) -> str:
+    """The application id that carries where the group began to read one partition."""
+    return f"{application(group, key)}/{_BEGIN}"
+
+
+def parse_positions(transactions: Mapping[str, int], group: str) -> dict[TopicPartition, int]:
+    """The positions of one group among all transactions of a table."""
+    return {
+        TopicPartition(parts[0], int(parts[1])): version
+        for parts, version in _of_group(transactions, group)
+        if len(parts) == 2 and parts[1].isdecimal()  # noqa: PLR2004 -- topic and partition
+    }
+
+
+def parse_beginnings(transactions: Mapping[str, int], group: str) -> dict[TopicPartition, int]:
+    """Where one group began, by partition."""
+    return {
+        TopicPartition(parts[0], int(parts[1])): version
+        for parts, version in _of_group(transactions, group)
+        if parts[2:] == [_BEGIN] and parts[1].isdecimal()
+    }
+
+
+def groups(transactions: Mapping[str, int]) -> list[str]:
+    """Every group that has a position in the table, sorted. Topic names have no slash, group names may."""
+    found = (name.rsplit("/", 2) for name in transactions)
+    return sorted({parts[0] for parts in found if len(parts) == 3 and parts[2].isdecimal()})  # noqa: PLR2004 -- group, topic, partition
+
+
+def positions(table: str, group: str, storage_options: Storage | None = None) -> dict[TopicPartition, int]:
+    """Read how far a group has come in a table. The Delta log is the truth; Kafka's offsets are hints.
+
+    Args:
+        table: address of the table: a folder, `file:`, `s3://`, `gs://`, `abfss://`.
+        group: the consumer group.
+        storage_options: options of the object store, as deltalake takes them.
+
+    Returns:
+        The next offset by (topic, partition); nothing where the table does not exist.
+
+    Raises:
+        TableError: the log of the table cannot be read.
+    """
+    return parse_positions(transactions(table, storage_options), group)
+
+
+def transactions(table: str, storage_options: Storage | None = None) -> dict[str, int]:
+    """Read all application transactions of a table; a second look reads only what was committed since."""
+    uri = table_uri(table)
+    key = uri, tuple(sorted((storage_options or {}).items()))
+    with _LOCK:
+        log = _LOGS.setdefault(key, TransactionLog(uri, storage_options))
+        return dict(log.refresh())
+
+
+def _of_group(transactions: Mapping[str, int], group: str) -> list[tuple[list[str], int]]:
+    prefix = f"{group}/"
+    return [(name[len(prefix) :].split("/"), at) for name, at in transactions.items() if name.startswith(prefix)]

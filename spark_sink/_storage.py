@@ -1,0 +1,65 @@
+"""Where a table lies: one file system, rooted at the table, for local folders and object stores alike."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pyarrow.fs as pa_fs
+from deltalake.fs import DeltaStorageHandler
+
+from spark_sink._errors import OptionError
+
+Storage = Mapping[str, str]
+
+_PREFIX = "storage."
+
+
+def storage_options(options: Mapping[str, str]) -> dict[str, str]:
+    """Take what is meant for the object store out of the options of a query: `storage.<name>`, the rest unchanged."""
+    return {name[len(_PREFIX) :]: value for name, value in options.items() if name.lower().startswith(_PREFIX)}
+
+
+def local_path(uri: str) -> Path | None:
+    """The folder that a plain path or a `file:` address means; None for an object store."""
+    parts = urlsplit(uri)
+    if parts.scheme == "file":
+        return Path(unquote(parts.path))
+    # A scheme of one letter is a drive; anything without `://` is a path, colons and all.
+    return None if "://" in uri else Path(uri)
+
+
+def table_uri(path: str) -> str:
+    """One spelling for one table: an absolute path for what is local, the address without its last slash else.
+
+    Raises:
+        OptionError: there is no path.
+    """
+    if not path.strip():
+        raise OptionError("option 'path': empty, need the address of the table (a folder, s3://, gs://, abfss://)")
+    local = local_path(path)
+    return path.rstrip("/") if local is None else str(local.absolute())
+
+
+def filesystem(uri: str, storage: Storage | None = None, *, make: bool = False) -> pa_fs.FileSystem:
+    """A file system whose paths are relative to this address.
+
+    Args:
+        uri: a folder or an address on an object store.
+        storage: options of the object store.
+        make: make a local folder that is not there; object stores have none.
+    """
+    local = local_path(uri)
+    if local is not None:
+        if make:
+            local.mkdir(parents=True, exist_ok=True)
+        return pa_fs.SubTreeFileSystem(str(local.absolute()), pa_fs.LocalFileSystem())
+    return pa_fs.PyFileSystem(DeltaStorageHandler(uri, dict(storage or {})))
+
+
+def read_text(files: pa_fs.FileSystem, path: str) -> str | None:
+    """The whole of a small file; None where it does not exist."""
+    try:
+        with files.open_input_stream(path) as stream:
+            return bytes(stream.read()).decode()
+    except FileNotFoundError:
+        return None

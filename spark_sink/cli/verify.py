@@ -1,0 +1,83 @@
+"""`azimuth verify`: every offset of a table exactly once, or which are not."""
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from spark_sink._verify import Report, Run
+
+_NAMED = 10
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("verify")(verify)
+
+
+def verify(
+    table: Annotated[str, typer.Argument(help="Address of the Delta table.")],
+    group: Annotated[str | None, typer.Option(help="Consumer group, where several have written.")] = None,
+    storage_option: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Option of the object store.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON value.")] = False,
+) -> None:
+    """Check that a table has every record once, from the table alone; exit code 1 where it has not."""
+    from spark_sink._verify import verify as check  # noqa: PLC0415 -- pyarrow and deltalake load slowly
+
+    report = check(table, group, dict(_pair(one) for one in storage_option or []))
+    if as_json:
+        typer.echo(json.dumps(_value(report)))
+    else:
+        _print(table, report)
+    raise typer.Exit(0 if report.ok else 1)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise typer.BadParameter(f"{text!r}, need NAME=VALUE", param_hint="--storage-option")
+    return name, value
+
+
+def _value(report: "Report") -> dict[str, Any]:
+    return {
+        "rows": report.rows,
+        "duplicates": report.duplicates,
+        "missing": report.missing,
+        "partitions": len(report.findings),
+        "findings": [
+            {
+                "topic": one.topic,
+                "partition": one.partition,
+                "rows": one.rows,
+                "begin": one.begin,
+                "end": one.end,
+                "duplicates": [list(run) for run in one.doubles],
+                "missing": [list(run) for run in one.holes],
+            }
+            for one in report.findings
+            if one.doubles or one.holes
+        ],
+    }
+
+
+def _print(table: str, report: "Report") -> None:
+    for one in report.findings:
+        if one.holes:
+            typer.echo(f"{one.topic}/{one.partition}: {one.missing} missing: {_runs(one.holes)}")
+        if one.doubles:
+            typer.echo(f"{one.topic}/{one.partition}: {one.duplicates} double: {_runs(one.doubles)}")
+    typer.echo(
+        f"{table}: {report.rows} rows in {len(report.findings)} partitions, "
+        f"{report.duplicates} duplicates, {report.missing} missing"
+    )
+
+
+def _runs(runs: "Sequence[Run]") -> str:
+    named = [str(first) if end == first + 1 else f"{first}-{end - 1}" for first, end in runs[:_NAMED]]
+    return ", ".join(named) + (f" and {len(runs) - _NAMED} runs more" if len(runs) > _NAMED else "")
