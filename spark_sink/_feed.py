@@ -12,7 +12,7 @@ from spark_sink._offsets import Offset, TopicPartition
 from spark_sink._options import LATEST, SourceOptions, Starting
 from spark_sink._telemetry import Telemetry
 
-Positions = Callable[[], Mapping[tuple[str, int], int]]
+Positions = Callable[[], Mapping[TopicPartition, int]]
 
 _log = structlog.get_logger("azimuth.source")
 _IDLE_S = 0.1

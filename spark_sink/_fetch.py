@@ -12,39 +12,17 @@ import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as KafkaPartition
 
+from spark_sink._clients import librdkafka_config
 from spark_sink._errors import DataLossError, FetchError
 from spark_sink._offsets import Range, TopicPartition
 from spark_sink._progress import Progress
 from spark_sink._rows import arrow_schema, record_batch
 
-# Java's names where librdkafka has another one.
-_RENAMED = {
-    "fetch.max.wait.ms": "fetch.wait.max.ms",
-    "max.partition.fetch.bytes": "fetch.message.max.bytes",
-    "receive.buffer.bytes": "socket.receive.buffer.bytes",
-    "send.buffer.bytes": "socket.send.buffer.bytes",
-    "request.timeout.ms": "socket.timeout.ms",
-    "metadata.max.age.ms": "metadata.max.age.ms",
-}
-# Properties of membership, which is the reader's matter and not the tasks'.
-_MEMBERSHIP = frozenset(
-    {
-        "group.instance.id",
-        "group.protocol",
-        "heartbeat.interval.ms",
-        "max.poll.interval.ms",
-        "max.poll.records",
-        "partition.assignment.strategy",
-        "session.timeout.ms",
-    }
-)
 _TUNED: dict[str, str | int | float | bool] = {
     # A new partition joins the fetch after the one that is out: waiting for records holds the others up.
     "fetch.wait.max.ms": 10,
     # librdkafka stops for this long (default 1000) whenever its queue is full.
     "fetch.queue.backoff.ms": 5,
-    # A topic that was deleted is waited for so long (default 30000), because its name may not have spread yet.
-    "topic.metadata.propagation.max.ms": 5_000,
     "queued.min.messages": 200_000,
     "queued.max.messages.kbytes": 131_072,
 }
@@ -52,6 +30,7 @@ _SMALLEST_FETCH, _LARGEST_FETCH = 64 * 1024, 2_000_000
 _RECORD_BYTES = 1_000  # a guess, for the size of a fetch only
 _CHUNK = 20_000
 _WAIT_S = 0.05
+_DOUBT_S = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +69,7 @@ def consumer_config(kafka: Mapping[str, str], longest: int) -> dict[str, str | i
     return {
         **_TUNED,
         "fetch.message.max.bytes": min(fetch, _LARGEST_FETCH),
-        **{_RENAMED.get(name, name): value for name, value in kafka.items() if name not in _MEMBERSHIP},
+        **librdkafka_config(kafka),
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,
         "enable.partition.eof": True,
@@ -146,13 +125,17 @@ class _Task:
         self._consumer.assign([KafkaPartition(one.topic, one.partition, one.begin) for one in self._progress.left])
         kept: list[Message] = []
         kept_bytes = 0
-        heard = time.monotonic()
+        heard = doubted = time.monotonic()
         while self._progress:
             came = self._consumer.consume(min(_CHUNK, self._progress.offsets), _WAIT_S)
+            now = time.monotonic()
             if came:
-                heard = time.monotonic()
-            elif time.monotonic() - heard > self._settings.poll_timeout_s:
+                heard = doubted = now
+            elif now - heard > self._settings.poll_timeout_s:
                 raise FetchError(self._silence())
+            elif now - doubted > _DOUBT_S:
+                self._look_for_deleted()
+                doubted = time.monotonic()
             kept += self._inside(came)
             kept_bytes += sum(map(len, came))
             if kept and (len(kept) >= _CHUNK or kept_bytes >= self._settings.batch_bytes):
@@ -187,11 +170,26 @@ class _Task:
         elif code in {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}:
             self._skip_lost(key)
         elif code in {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_TOPIC}:
-            if self._settings.fail_on_data_loss:
-                raise DataLossError(f"{key.topic}/{key.partition}: deleted while offsets of it were to be read")
-            self._progress.advance(key, self._progress.end(key))
+            self._give_up_deleted(key)
         elif error.fatal() or (not error.retriable() and code not in _PASSING):
             raise FetchError(f"{key.topic}/{key.partition}: {error.str()}")
+
+    def _look_for_deleted(self) -> None:
+        """Ask for the topics of which nothing comes: librdkafka does not tell when one that is read is deleted."""
+        for topic in {one.topic for one in self._progress.left}:
+            try:
+                found = self._consumer.list_topics(topic, timeout=5.0).topics[topic]
+            except KafkaException:
+                continue
+            gone = found.error is not None and found.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART
+            for one in self._progress.left:
+                if one.topic == topic and (gone or (found.error is None and one.partition not in found.partitions)):
+                    self._give_up_deleted(one.key)
+
+    def _give_up_deleted(self, key: TopicPartition) -> None:
+        if self._settings.fail_on_data_loss:
+            raise DataLossError(f"{key.topic}/{key.partition}: deleted while offsets of it were to be read")
+        self._progress.advance(key, self._progress.end(key))
 
     def _skip_lost(self, key: TopicPartition) -> None:
         """Go on after records that retention took, or say that they are gone."""

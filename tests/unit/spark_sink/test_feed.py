@@ -92,7 +92,7 @@ def group() -> Group:
     return made
 
 
-def feed(group: Group, table: Mapping[tuple[str, int], int] | None = None, **options: str) -> Feed:
+def feed(group: Group, table: Mapping[TopicPartition, int] | None = None, **options: str) -> Feed:
     """A reader of that group."""
     clock = Clock()
     positions = None if table is None else lambda: table
@@ -133,7 +133,7 @@ def test_the_table_comes_before_the_group_before_the_options(group: Group) -> No
     group.last[B0] = 10
     group.give(A0, A1, B0)
     group.offsets = {A0: 5, A1: 6}
-    reader = feed(group, table={("a", 0): 3})
+    reader = feed(group, table={A0: 3})
     assert ranges(reader.next_offset(Offset(), None)) == {A0: (3, 10), A1: (6, 10), B0: (0, 10)}
 
 
@@ -146,34 +146,34 @@ def test_without_a_table_the_checkpoint_may_be_ahead_of_the_group(group: Group) 
 
 def test_a_gained_partition_begins_where_the_table_is_by_then(group: Group) -> None:
     """Held, lost, read by another agent, held again: the position of old times is forgotten."""
-    table = {("a", 0): 0, ("a", 1): 0}
+    table = {A0: 0, A1: 0}
     reader = feed(group, table=table)
     first = reader.next_offset(Offset(), None)
-    table.update({("a", 0): 10, ("a", 1): 10})
+    table.update({A0: 10, A1: 10})
     group.last = {A0: 20, A1: 20}
     group.give(A0)
     second = reader.next_offset(first, None)
     assert ranges(second) == {A0: (10, 20)}
-    table.update({("a", 0): 20, ("a", 1): 15})
+    table.update({A0: 20, A1: 15})
     group.give(A0, A1)
     assert ranges(reader.next_offset(second, None)) == {A0: (20, 20), A1: (15, 20)}
 
 
 def test_an_offset_that_spark_did_not_take_is_not_believed(group: Group) -> None:
     """Positions are asked for anew instead of leaving a hole."""
-    reader = feed(group, table={("a", 0): 0, ("a", 1): 0})
+    reader = feed(group, table={A0: 0, A1: 0})
     reader.next_offset(Offset(), None)
     assert ranges(reader.next_offset(Offset(), None)) == {A0: (0, 10), A1: (0, 10)}
 
 
 def test_after_leaving_positions_are_asked_for_anew(group: Group) -> None:
     """While the query slept, others read on."""
-    table = {("a", 0): 0, ("a", 1): 0}
+    table = {A0: 0, A1: 0}
     reader = feed(group, table=table)
     first = reader.next_offset(Offset(), None)
     reader.leave()
     assert not group.member
-    table.update({("a", 0): 10, ("a", 1): 10})
+    table.update({A0: 10, A1: 10})
     group.last = {A0: 11, A1: 10}
     assert ranges(reader.next_offset(first, None)) == {A0: (10, 11), A1: (10, 10)}
     assert group.member

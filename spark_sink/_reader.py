@@ -1,0 +1,157 @@
+"""The reader of a query: Spark's calls on one side, the group and the tasks on the other.
+
+It is made in two processes and pickled between them; only the one that is asked for offsets joins the group.
+"""
+
+import os
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from types import FrameType
+from typing import Any
+
+import pyarrow as pa
+import structlog
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+
+from spark_sink._feed import Feed, Positions
+from spark_sink._fetch import fetch
+from spark_sink._group import KafkaMembership
+from spark_sink._offsets import Offset, Range
+from spark_sink._options import SourceOptions
+from spark_sink._orphan import Watch
+from spark_sink._packing import Packing, pack
+from spark_sink._telemetry import Telemetry
+
+_log = structlog.get_logger("azimuth.source")
+
+
+class Pieces(InputPartition):
+    """The ranges of one task."""
+
+    def __init__(self, ranges: Sequence[Range]) -> None:
+        super().__init__([tuple(one) for one in ranges])
+
+    @property
+    def ranges(self) -> list[Range]:
+        """At most one range of each partition."""
+        return [Range(*one) for one in self.value]
+
+
+class KafkaGroupReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Spark's view of the source.
+
+    Contract:
+    * Nothing is joined, opened or started before Spark asks for an offset: instances are pickled to tasks.
+    * `partitions` needs no membership: after a crash Spark replays a batch before it asks for an offset.
+    """
+
+    def __init__(self, options: SourceOptions) -> None:
+        self._options = options
+        self._session: _Session | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_options": self._options, "_session": None}
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 -- Spark's name
+        """Nothing is held yet."""
+        return Offset().value()
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 -- Spark's name
+        """Read everything, or `maxOffsetsPerTrigger`."""
+        most = self._options.max_offsets
+        return ReadAllAvailable() if most is None else ReadMaxRows(most)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 -- Spark's name
+        """Take the ends of now as the last to be read."""
+        with self._joined() as feed:
+            feed.stop_at_ends()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 -- Spark's name
+        """Plan the next batch; commits what the batches before it have read."""
+        most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        with self._joined() as feed:
+            return feed.next_offset(Offset.parse(start), most).value()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[Pieces]:  # noqa: ARG002 -- Spark's call
+        """Pack the ranges of a batch into tasks; the end offset wholly describes them."""
+        packing = Packing(tasks=self._options.parallelism, min_tasks=self._options.min_partitions)
+        return [Pieces(task) for task in pack(Offset.parse(end), packing)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read the ranges of a task; runs in Spark's Python workers."""
+        assert isinstance(partition, Pieces)  # noqa: S101 -- Spark hands back what `partitions` made
+        return fetch(partition.ranges, self._options.fetch)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Do nothing: Spark calls this a batch late and never while idle, so `latestOffset` commits."""
+
+    def stop(self) -> None:
+        """Leave the group."""
+        if self._session is not None:
+            self._session.close()
+            self._session = None
+
+    def _joined(self) -> "_Session":
+        if self._session is None:
+            self._session = _Session(self._options)
+        return self._session
+
+
+class _Session:
+    """Membership of this process while its query lives."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        self._lock = threading.RLock()
+        agent = options.agent or f"reader-{os.getpid()}"
+        telemetry = Telemetry(options.telemetry, agent) if options.telemetry else None
+        self._feed = Feed(options, KafkaMembership(options), positions=_positions(options), telemetry=telemetry)
+        self._watch = Watch(
+            asleep=self._asleep,
+            dead=self._dead,
+            patience_s=options.session_timeout_s,
+            silence_s=options.max_poll_interval_s,
+        )
+        # Spark ends the reader with SIGTERM, and calls `stop` only where that raises.
+        signal.signal(signal.SIGTERM, _end)
+        self._watch.start()
+
+    def __enter__(self) -> Feed:
+        self._watch.__enter__()
+        self._lock.acquire()
+        return self._feed
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+        self._watch.__exit__()
+
+    def close(self) -> None:
+        self._watch.stop()
+        with self._lock:
+            self._feed.leave()
+
+    def _asleep(self, reason: str) -> None:
+        _log.warning("the query sleeps; its partitions go to others until it is back", reason=reason)
+        with self._lock:
+            self._feed.leave()
+
+    def _dead(self, reason: str) -> None:
+        _log.warning("the query is dead; the reader leaves the group and ends", reason=reason)
+        # The main thread may hold the lock, waiting for a broker: leave all the same, the process ends here.
+        self._feed.leave()
+        os._exit(1)
+
+
+def _end(_signal: int, _frame: FrameType | None) -> None:
+    raise SystemExit(0)
+
+
+def _positions(options: SourceOptions) -> Positions | None:
+    if options.positions is None:
+        return None
+    # Imported here, so that a query without a table needs no deltalake.
+    from spark_sink._positions import positions  # noqa: PLC0415
+
+    table, group, storage = options.positions, options.group, dict(options.storage)
+    return lambda: positions(table, group, storage)
