@@ -1,6 +1,7 @@
 """Who writes where: producers that keep to the partitions of their own zone."""
 
 from producer._confluent import AZAwareProducer
+from producer._confluent_aio import AZAwareAIOProducer
 from producer._errors import (
     MetadataError,
     PolicyError,
@@ -17,6 +18,7 @@ from producer._skew import SkewGuard
 from producer._traffic import Count, Traffic, matrix
 
 __all__ = [
+    "AZAwareAIOProducer",
     "AZAwarePartitioner",
     "AZAwareProducer",
     "Count",

@@ -4,14 +4,15 @@ confluent-kafka has no custom partitioner, so the partition is chosen here and p
 producer's own: configuration, callbacks, transactions, errors.
 """
 
+import weakref
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from confluent_kafka import KafkaError, Message, Producer
 
+from producer._batches import Messages, are_valid, group, size_of, uncount
 from producer._locality import Racks
 from producer._policy import ZonePolicy, key_mode
-from producer._route import Route, Tally
 from producer._router import Router
 from producer._skew import SkewGuard
 from producer._statistics import Statistics
@@ -66,19 +67,11 @@ class AZAwareProducer(Producer):
         refresh_s: float = 30.0,
         metadata_timeout_s: float = 10.0,
     ) -> None:
-        policy = ZonePolicy(
-            rack=config.get("client.rack"),
-            keys=key_mode(keys),
-            fallback=tuple(fallback),
-            batch_bytes=int(config.get("batch.size", _BATCH_BYTES)) if batch_bytes is None else batch_bytes,
-            hold_s=hold_s,
-            aware=aware,
-            skew=skew,
-        )
+        policy = zone_policy(config, keys, fallback, batch_bytes, hold_s=hold_s, aware=aware, skew=skew)
         self._router = Router(policy)
         self._routes = self._router.routes
         topology = Topology(config, racks, metadata_timeout_s)
-        self._watcher = Watcher(self, self._router, topology, refresh_s=refresh_s)
+        self._watcher = Watcher(weakref.ref(self), self._router, topology, refresh_s=refresh_s)
         self._statistics = Statistics(self._router, self._watcher, topology)
         super().__init__(self._statistics.listen(config))
 
@@ -102,7 +95,7 @@ class AZAwareProducer(Producer):
         # Straight down and without a helper: a call costs a tenth of the whole budget of this function.
         route = self._routes.get(topic)
         if route is None or partition >= 0:
-            self._produce_aside(topic, value, key, partition, callback, on_delivery, timestamp, headers)
+            self._produce_aside(topic, value, key, partition, callback or on_delivery, timestamp, headers)
             return
         if value.__class__ is not bytes:
             value = value.encode() if isinstance(value, str) else value
@@ -115,9 +108,10 @@ class AZAwareProducer(Producer):
             tally = route.place(key)
             size = len(value) + len(key) if value is not None else len(key)
         if timestamp == 0 and headers is None:
-            _produce(self, topic, value, key, tally.partition, callback, on_delivery)
+            # One callback only: the base class does not see `on_delivery` behind a `callback` of None.
+            _produce(self, topic, value, key, tally.partition, callback or on_delivery)
         else:
-            _produce(self, topic, value, key, tally.partition, callback, on_delivery, timestamp, headers)
+            _produce(self, topic, value, key, tally.partition, callback or on_delivery, None, timestamp, headers)
         tally.records += 1
         tally.bytes += size
         if key is None and tally.bytes >= tally.switch_at:
@@ -130,24 +124,62 @@ class AZAwareProducer(Producer):
         key: str | bytes | None,
         partition: int,
         callback: Delivered | None,
-        on_delivery: Delivered | None,
         timestamp: int,
         headers: Any,  # noqa: ANN401 - as the base class types it
     ) -> None:
         if partition < 0:
             self._watcher.load(topic)
             if topic in self._routes:
-                self.produce(topic, value, key, partition, callback, on_delivery, timestamp, headers)
+                self.produce(topic, value, key, partition, callback, None, timestamp, headers)
                 return
-        _produce(self, topic, value, key, partition, callback, on_delivery, timestamp, headers)
-        size = _size(value) + _size(key)
+        _produce(self, topic, value, key, partition, callback, None, timestamp, headers)
+        self._count_aside(topic, partition, [{"value": value, "key": key}])
+
+    def produce_batch(
+        self,
+        topic: str,
+        messages: Messages,
+        partition: int = -1,
+        callback: Delivered | None = None,
+        on_delivery: Delivered | None = None,
+    ) -> int:
+        """Send many records, as `confluent_kafka.Producer.produce_batch`; a message's own `partition` is kept.
+
+        Returns:
+            How many were queued; the others hold their error in `_error`.
+
+        Raises:
+            TypeError: a message is not one; none was sent.
+            KafkaException: the client refused a whole partition's messages; earlier partitions were sent.
+        """
+        if topic not in self._routes:
+            self._watcher.load(topic)
         route = self._routes.get(topic)
-        if route is None:
-            self._router.count_unrouted(topic, size)
-        else:
-            tally = _explicit(route, partition)
-            tally.records += 1
-            tally.bytes += size
+        if route is None or partition >= 0 or not are_valid(messages):
+            sent = super().produce_batch(topic, messages, partition, callback or on_delivery)
+            queued = [message for message in messages if "_error" not in message]
+            self._count_aside(topic, partition, queued)
+            return sent
+        sent = 0
+        groups = group(route, messages, self._router.advance)
+        for tally, batch in groups.items():
+            try:
+                sent += super().produce_batch(topic, batch, tally.partition, callback or on_delivery)
+            except BaseException:
+                uncount(tally, batch)
+                raise
+            uncount(tally, [message for message in batch if "_error" in message])
+        return sent
+
+    def _count_aside(self, topic: str, partition: int, messages: Messages) -> None:
+        route = self._routes.get(topic)
+        for message in messages:
+            if route is None or partition < 0:
+                self._router.count_unrouted(topic, size_of(message))
+            else:
+                tally = route.explicit_tally(partition)
+                tally.records += 1
+                tally.bytes += size_of(message)
 
     def traffic(self) -> Traffic:
         """Say where the records went so far; bytes are those of keys and values before compression."""
@@ -167,15 +199,30 @@ class AZAwareProducer(Producer):
         return super().__exit__(*exception)
 
 
-def _explicit(route: Route, partition: int) -> Tally:
-    tally = route.explicit.get(partition)
-    if tally is None:
-        tally = route.explicit.setdefault(partition, Tally(partition))
-    return tally
+def zone_policy(  # noqa: PLR0913 - one setting each
+    config: Mapping[str, Any],
+    keys: str,
+    fallback: Iterable[str],
+    batch_bytes: int | None,
+    *,
+    hold_s: float,
+    aware: bool,
+    skew: SkewGuard | None,
+) -> ZonePolicy:
+    """Make the policy that a producer's configuration and arguments ask for.
 
-
-def _size(data: str | bytes | None) -> int:
-    return 0 if data is None else len(data.encode() if isinstance(data, str) else data)
+    Raises:
+        PolicyError: a setting has a value that cannot work.
+    """
+    return ZonePolicy(
+        rack=config.get("client.rack"),
+        keys=key_mode(keys),
+        fallback=tuple(fallback),
+        batch_bytes=int(config.get("batch.size", _BATCH_BYTES)) if batch_bytes is None else batch_bytes,
+        hold_s=hold_s,
+        aware=aware,
+        skew=skew,
+    )
 
 
 def _key_bytes(key: object) -> bytes:

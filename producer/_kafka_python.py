@@ -4,6 +4,7 @@ import threading
 from collections.abc import Iterable
 from time import monotonic
 
+from kafka import KafkaProducer
 from kafka.cluster import ClusterMetadata
 from kafka.partitioner import Partitioner
 
@@ -12,7 +13,8 @@ from producer._policy import ZonePolicy, key_mode
 from producer._route import Route, Tally
 from producer._router import Router
 from producer._skew import SkewGuard
-from producer._traffic import Traffic
+from producer._traffic import UNKNOWN, Traffic
+from producer._wire import WireTotals
 
 _LOOK_S = 1.0
 _NEVER = (None, 0.0)
@@ -68,6 +70,8 @@ class AZAwarePartitioner(Partitioner):
         self._refresh_s = refresh_s
         self._glances: dict[str, tuple[object, float]] = {}
         self._ask_at = 0.0
+        self._wire: WireTotals | None = None
+        self._racks: dict[int, str | None] = {}
         self._last: dict[int, tuple[Tally, int]] = {}
 
     def partition(  # noqa: PLR0913, PLR0917 - kafka-python's signature
@@ -120,9 +124,20 @@ class AZAwarePartitioner(Partitioner):
         if tally is route.sticky and tally.bytes >= tally.switch_at - self._router.policy.batch_bytes // 4:
             self._router.advance(route, tally)
 
+    def watch(self, producer: KafkaProducer) -> None:
+        """Count the bytes on the wire as well; call it once, before the first record."""
+        self._wire = WireTotals(producer._metrics)  # noqa: SLF001 - the public view has rates only, which forget
+
     def traffic(self) -> Traffic:
         """Say where the records went so far; bytes are those of keys and values before compression."""
-        return self._router.traffic()
+        return self._router.traffic(self._wire_bytes())
+
+    def _wire_bytes(self) -> dict[str, int]:
+        zones: dict[str, int] = {}
+        for broker, sent in self._wire.by_node().items() if self._wire else ():
+            zone = self._racks.get(broker) or UNKNOWN
+            zones[zone] = zones.get(zone, 0) + sent
+        return zones
 
     def _look(self, topic: str, cluster: ClusterMetadata) -> Route:
         partitions = cluster._partitions.get(topic)  # noqa: SLF001 - leaders without a copy per record
@@ -135,13 +150,14 @@ class AZAwarePartitioner(Partitioner):
             partitions[number].leader_id if number in partitions and partitions[number].leader_id >= 0 else None
             for number in range(max(partitions) + 1)
         ]
-        racks = {broker.node_id: broker.rack or None for broker in cluster.brokers()}  # type: ignore[no-untyped-call] # kafka-python
+        # Brokers that are down keep the rack they had.
+        self._racks |= {broker.node_id: broker.rack or None for broker in cluster.brokers()}
         self._glances[topic] = cluster._partitions, now + _LOOK_S  # noqa: SLF001 - as above
-        route = self._router.update(topic, leaders, racks, now)
+        route = self._router.update(topic, leaders, self._racks, now)
         if now >= self._ask_at and self._router.away():
             # A way back to the own zone raises no error, and the client's own refresh takes 300 s.
             self._ask_at = now + self._refresh_s
-            cluster.request_update()  # type: ignore[no-untyped-call] # kafka-python
+            cluster.request_update()
         return route
 
 

@@ -3,8 +3,8 @@
 Contract:
 * `place` and `sticky` are read on the hot path without a lock; everything that changes them runs under the router's
   lock and replaces whole objects, so a reader sees the old or the new set, never half of one.
-* A tally only grows. What of it was already attributed to a zone is remembered beside it, so no count is ever reset
-  while another thread adds to it.
+* What of a tally was already attributed to a zone is remembered beside it, so no count is ever reset while another
+  thread adds to it.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -182,6 +182,11 @@ class Route:
         tally = self.tallies[partition]
         tally.switch_at = tally.bytes + self._policy.batch_bytes
         self.sticky = tally
+
+    def explicit_tally(self, partition: int) -> Tally:
+        """Count here what the caller sent to a partition of its own choice, which need not exist."""
+        tally = self.explicit.get(partition)
+        return self.explicit.setdefault(partition, Tally(partition)) if tally is None else tally
 
     def attribute(self) -> None:
         """Book what was added since the last time to the zones and reasons as they are now."""

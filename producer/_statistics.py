@@ -2,13 +2,14 @@
 
 import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from confluent_kafka import KafkaError
 
 from producer._router import Router
 from producer._topology import Topology
+from producer._traffic import UNKNOWN
 from producer._watcher import Watcher
 
 INTERVAL_MS = 5000
@@ -59,9 +60,17 @@ class Statistics:
         zones: dict[str, int] = {}
         with self._lock:
             for broker, sent in self._sent.items():
-                zone = self._topology.racks.get(broker) or "unknown"
+                zone = self._topology.racks.get(broker) or UNKNOWN
                 zones[zone] = zones.get(zone, 0) + sent
         return zones
+
+
+def listen_async(statistics: Statistics, config: Mapping[str, Any]) -> dict[str, Any]:
+    """As `Statistics.listen`, for the asyncio client, whose callbacks are coroutines."""
+    heard = {"statistics.interval.ms": INTERVAL_MS, **config}
+    heard["stats_cb"] = _both_async(statistics.read, config.get("stats_cb"))
+    heard["error_cb"] = _both_async(statistics.hear, config.get("error_cb"))
+    return heard
 
 
 def queues(partitions: Mapping[str, Mapping[str, int]]) -> dict[int, int]:
@@ -88,5 +97,16 @@ def _both(own: Callable[[Any], None], theirs: Callable[[Any], None] | None) -> C
     def heard(event: Any) -> None:  # noqa: ANN401 - a text or an error, as librdkafka gives it
         own(event)
         theirs(event)
+
+    return heard
+
+
+def _both_async(
+    own: Callable[[Any], None], theirs: Callable[[Any], Awaitable[None]] | None
+) -> Callable[[Any], Awaitable[None]]:
+    async def heard(event: Any) -> None:  # noqa: ANN401 - a text or an error, as librdkafka gives it
+        own(event)
+        if theirs is not None:
+            await theirs(event)
 
     return heard

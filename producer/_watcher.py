@@ -3,6 +3,7 @@
 import threading
 import warnings
 import weakref
+from collections.abc import Callable
 from time import monotonic
 
 from producer._errors import MetadataError, RackWarning
@@ -19,15 +20,21 @@ class Watcher:
     Contract:
     * `load` blocks its caller for one reading at most per topic and `away_s`; everything else happens in the thread.
       The second topic reads all of them, so that hundreds of topics cost two readings, not hundreds.
-    * The thread holds no strong reference to the producer: it ends when that is gone.
+    * `client` gives the producer or, when that is gone, None (a weak reference does): the thread ends then.
     * A cluster that does not answer, or does not allow the question, is reported once as a warning; the records then go
       where librdkafka puts them.
     """
 
     def __init__(
-        self, client: Lister, router: Router, topology: Topology, *, refresh_s: float = 30.0, away_s: float = 1.0
+        self,
+        client: Callable[[], Lister | None],
+        router: Router,
+        topology: Topology,
+        *,
+        refresh_s: float = 30.0,
+        away_s: float = 1.0,
     ) -> None:
-        self._client = weakref.ref(client)
+        self._client = client
         self._router = router
         self._topology = topology
         self._refresh_s = refresh_s

@@ -1,0 +1,99 @@
+"""`AZAwareAIOProducer`: confluent-kafka's asyncio producer that keeps records in their zone."""
+
+import asyncio
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from confluent_kafka.aio import AIOProducer
+
+from producer._batches import byte_length
+from producer._confluent import zone_policy
+from producer._locality import Racks
+from producer._router import Router
+from producer._skew import SkewGuard
+from producer._statistics import Statistics, listen_async
+from producer._topology import Lister, Topology
+from producer._traffic import Traffic
+from producer._watcher import Watcher
+
+
+class AZAwareAIOProducer(AIOProducer):
+    """A `confluent_kafka.aio.AIOProducer` whose records go to leaders in its own zone while there are any.
+
+    Args:
+        config: as for `AIOProducer`; `client.rack` names the own zone. It is not changed.
+        keys, fallback, aware, skew, racks, batch_bytes, hold_s, refresh_s, metadata_timeout_s: as `AZAwareProducer`.
+        options: `max_workers`, `executor`, `batch_size` and `buffer_timeout` of the base class.
+
+    Raises:
+        PolicyError: a setting has a value that cannot work.
+
+    Contract: made and used inside one running event loop, as the base class.
+    """
+
+    def __init__(  # noqa: PLR0913 - one setting each, keyword-only
+        self,
+        config: Mapping[str, Any],
+        *,
+        keys: str = "global",
+        fallback: Iterable[str] = (),
+        aware: bool = True,
+        skew: SkewGuard | None = None,
+        racks: Racks | None = None,
+        batch_bytes: int | None = None,
+        hold_s: float = 5.0,
+        refresh_s: float = 30.0,
+        metadata_timeout_s: float = 10.0,
+        **options: Any,  # noqa: ANN401 - the base class's
+    ) -> None:
+        policy = zone_policy(config, keys, fallback, batch_bytes, hold_s=hold_s, aware=aware, skew=skew)
+        self._router = Router(policy)
+        topology = Topology(config, racks, metadata_timeout_s)
+        self._watcher = Watcher(_client_of(weakref.ref(self)), self._router, topology, refresh_s=refresh_s)
+        self._statistics = Statistics(self._router, self._watcher, topology)
+        super().__init__(listen_async(self._statistics, config), **options)
+
+    async def produce(
+        self,
+        topic: str,
+        value: str | bytes | None = None,
+        key: str | bytes | None = None,
+        *args: Any,  # noqa: ANN401 - as the base class types it
+        **kwargs: Any,  # noqa: ANN401 - as the base class types it
+    ) -> "asyncio.Future[Any]":
+        """Send a record, as `AIOProducer.produce`, to a leader of the own zone; awaits the topic's leaders once."""
+        own = kwargs.get("partition", -1)
+        if own >= 0:
+            return await super().produce(topic, value, key, *args, **kwargs)
+        if topic not in self._router.routes:
+            await asyncio.to_thread(self._watcher.load, topic)
+        size = byte_length(value) + byte_length(key)
+        route = self._router.routes.get(topic)
+        if route is None:
+            future = await super().produce(topic, value, key, *args, **kwargs)
+            self._router.count_unrouted(topic, size)
+            return future
+        tally = route.sticky if key is None else route.place(key.encode() if isinstance(key, str) else key)
+        # Counted first: the base class may await a whole batch in there, and other tasks must see this run's bytes.
+        tally.records += 1
+        tally.bytes += size
+        if key is None and tally.bytes >= tally.switch_at:
+            self._router.advance(route, tally)
+        return await super().produce(topic, value, key, *args, **{**kwargs, "partition": tally.partition})
+
+    def traffic(self) -> Traffic:
+        """Say where the records went so far; bytes are those of keys and values before compression."""
+        return self._router.traffic(self._statistics.wire_bytes())
+
+    async def close(self) -> None:
+        """Stop watching the leaders and close, as the base class does."""
+        await asyncio.to_thread(self._watcher.close)
+        await super().close()
+
+
+def _client_of(owner: "weakref.ref[AZAwareAIOProducer]") -> Callable[[], Lister | None]:
+    def client() -> Lister | None:
+        return getattr(owner(), "_producer", None)
+
+    return client

@@ -1,0 +1,394 @@
+"""`AZAwareProducer` and its asyncio form against librdkafka's mock cluster."""
+
+import asyncio
+import gc
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from producer import AZAwareAIOProducer, AZAwareProducer, PolicyError, RackWarning, Reason, SkewGuard
+from producer.testing import MockCluster
+
+TOPIC = "flights"
+TOPIC_AUTHORIZATION_FAILED = 29
+
+
+def config(mock: MockCluster, **more: Any) -> dict[str, Any]:  # noqa: ANN401 - settings of any type
+    """Configuration of a producer in az-a that waits for nothing."""
+    return {"bootstrap.servers": mock.bootstrap_servers, "client.rack": "az-a", "linger.ms": 1, "log_level": 0, **more}
+
+
+def wait_until(true: Callable[[], bool], timeout_s: float = 10.0) -> None:
+    """Wait for a condition, not for a time."""
+    end = time.monotonic() + timeout_s
+    while not true():
+        assert time.monotonic() < end, "the condition did not come true"
+        time.sleep(0.01)
+
+
+class Deliveries:
+    """Collects delivery reports by partition."""
+
+    def __init__(self) -> None:
+        self.partitions: Counter[int | None] = Counter()
+        self.errors: list[KafkaError] = []
+
+    def __call__(self, error: KafkaError | None, message: Message) -> None:
+        """Take one."""
+        if error is not None:
+            self.errors.append(error)
+        self.partitions[message.partition()] += 1
+
+
+@pytest.mark.parametrize("keys", ["global", "local-mod", "local-hrw"])
+def test_everything_that_may_stay_local_does(mock: MockCluster, keys: str) -> None:
+    """No key, and a key in a local mode: 100 % local; the wire says the same as the count."""
+    mock.create(TOPIC, [1, 2, 3] * 4)
+    seen = Deliveries()
+    producer = AZAwareProducer(config(mock, **{"statistics.interval.ms": 50}), keys=keys)
+    for number in range(2_000):
+        producer.produce(TOPIC, b"v" * 100, on_delivery=seen)
+        if keys != "global":
+            producer.produce(TOPIC, b"v" * 100, f"key-{number}", on_delivery=seen)
+    assert producer.flush(10) == 0
+    traffic = producer.traffic()
+    assert set(seen.partitions) <= {0, 3, 6, 9}
+    assert traffic.cross == traffic.unknown == (0, 0)
+    assert traffic.local.records == seen.partitions.total()
+    wait_until(lambda: producer.poll(0.01) >= 0 and producer.traffic().wire_bytes.get("az-a", 0) > traffic.local.bytes)
+    wire = producer.traffic().wire_bytes
+    assert sum(sent for zone, sent in wire.items() if zone != "az-a") < 5_000  # connections and metadata only
+    producer.close()
+
+
+def test_global_keys_land_where_librdkafka_and_java_put_them(mock: MockCluster) -> None:
+    """A bare producer with the murmur2 partitioner and ours share their partitions key by key."""
+    mock.create(TOPIC, [1, 2, 3, 1, 2, 3, 1])
+    places: dict[str, dict[bytes, int]] = {"ours": {}, "bare": {}}
+
+    def note(name: str) -> Callable[[KafkaError | None, Message], None]:
+        def delivered(_error: KafkaError | None, message: Message) -> None:
+            places[name][message.key() or b""] = message.partition() or 0
+
+        return delivered
+
+    ours = AZAwareProducer(config(mock))
+    bare = Producer(config(mock, partitioner="murmur2_random"))
+    for number in range(500):
+        ours.produce(TOPIC, b"v", f"key-{number}", on_delivery=note("ours"))
+        bare.produce(TOPIC, b"v", f"key-{number}", on_delivery=note("bare"))
+    assert ours.flush(10) == bare.flush(10) == 0
+    assert places["ours"] == places["bare"]
+    assert len(places["ours"]) == 500
+    traffic = ours.traffic()
+    assert traffic.cross.records == traffic.reasons[Reason.GLOBAL_KEY].records > 0
+    ours.close()
+
+
+def test_an_explicit_partition_is_kept_and_counted(mock: MockCluster) -> None:
+    """The caller knows better; the bill still shows it."""
+    mock.create(TOPIC, [1, 2, 3])
+    seen = Deliveries()
+    producer = AZAwareProducer(config(mock))
+    producer.produce(TOPIC, b"v" * 10)
+    producer.produce(TOPIC, b"v" * 10, partition=1, on_delivery=seen)
+    assert producer.flush(10) == 0
+    assert seen.partitions == {1: 1}
+    assert producer.traffic().reasons[Reason.EXPLICIT] == (1, 10)
+    assert producer.traffic().cross == (1, 10)
+    producer.close()
+
+
+def test_a_batch_goes_where_its_messages_say_or_stays_local(mock: MockCluster) -> None:
+    """The library ignores a message's own partition; grouping keeps it, and the order within a partition."""
+    mock.create(TOPIC, [1, 2, 3] * 2)
+    seen = Deliveries()
+    producer = AZAwareProducer(config(mock), keys="local-hrw")
+    messages: list[dict[str, Any]] = [{"value": f"{n}", "key": f"{n}" if n % 2 else None} for n in range(100)]
+    messages.append({"value": b"own", "partition": 4})
+    assert producer.produce_batch(TOPIC, messages, on_delivery=seen) == 101
+    assert producer.produce_batch(TOPIC, [{"value": b"all"}], partition=5, on_delivery=seen) == 1
+    assert producer.flush(10) == 0
+    assert set(seen.partitions) == {0, 3, 4, 5}
+    assert producer.traffic().local.records == 100
+    assert producer.traffic().reasons[Reason.EXPLICIT].records == 2
+    with pytest.raises(TypeError, match="index 1"):
+        producer.produce_batch(TOPIC, [{"value": b"fine"}, {"value": 5}])
+    with pytest.raises(TypeError, match="list"):
+        producer.produce_batch(TOPIC, "no list")  # type: ignore[arg-type] # the mistake itself
+    assert producer.traffic().local.records == 100
+    assert len(producer) == 0
+    producer.close()
+
+
+def test_what_the_client_refuses_is_not_counted(mock: MockCluster) -> None:
+    """A partition out of range, a value or a key that is no bytes, a full queue: the base class's errors."""
+    mock.create(TOPIC, [1, 2, 3])
+    producer = AZAwareProducer(config(mock, **{"queue.buffering.max.messages": 1, "linger.ms": 10_000}))
+    producer.produce(TOPIC, b"fits")
+    with pytest.raises(BufferError):
+        producer.produce(TOPIC, b"does not")
+    assert producer.flush(10) == 0
+    with pytest.raises(KafkaException, match="Unknown partition"):
+        producer.produce(TOPIC, b"v", partition=99)
+    with pytest.raises(TypeError):
+        producer.produce(TOPIC, 5)  # type: ignore[arg-type] # the mistake itself
+    with pytest.raises(TypeError, match="key must be"):
+        producer.produce(TOPIC, b"v", 5)  # type: ignore[arg-type] # the mistake itself
+    assert producer.flush(10) == 0
+    traffic = producer.traffic()
+    assert traffic.local == (1, 4)
+    assert traffic.cross.records == traffic.unknown.records == 0
+    producer.close()
+
+
+def test_tombstones_and_text_count_their_bytes(mock: MockCluster) -> None:
+    """Bytes are what goes over the wire: UTF-8, no value at all for a tombstone."""
+    mock.create(TOPIC, [1])
+    producer = AZAwareProducer(config(mock))
+    producer.produce(TOPIC, None, b"gone")
+    producer.produce(TOPIC, "Zürich", "ä", headers={"h": b"v"}, timestamp=1)
+    producer.produce(TOPIC)
+    assert producer.flush(10) == 0
+    assert producer.traffic().local == (3, 4 + 7 + 2)
+    producer.close()
+
+
+def test_the_local_set_follows_leaders_away_and_back(mock: MockCluster) -> None:
+    """Every leader leaves the zone, one comes back: fallback with its reason, then home after the hold, by itself."""
+    mock.create(TOPIC, [1, 2, 3])
+    producer = AZAwareProducer(config(mock), hold_s=0.2)
+    producer.produce(TOPIC, b"v")
+    mock.lead(TOPIC, [2, 2, 3])
+    producer.refresh_leaders()
+    route = producer._router.routes[TOPIC]
+    wait_until(lambda: route.locality.reason is Reason.NO_LOCAL_LEADER)
+    producer.produce(TOPIC, b"v")
+    mock.lead(TOPIC, [2, 1, 3])
+    wait_until(lambda: route.locality.reason is Reason.LOCAL)
+    assert route.locality.candidates == (1,)
+    producer.produce(TOPIC, b"v")
+    assert producer.flush(10) == 0
+    assert producer.traffic().reasons[Reason.LOCAL].records == 2
+    assert producer.traffic().reasons[Reason.NO_LOCAL_LEADER].records == 1
+    producer.close()
+
+
+@pytest.mark.parametrize(
+    ("rack", "racks", "says"),
+    [
+        ("eu-west-1a", ("euw1-az1", "euw1-az2", "euw1-az3"), "zone name"),
+        ("az-z", ("az-a", "az-b", "az-c"), "'az-a', 'az-b', 'az-c'"),
+        ("az-a", (None, None, None), "no broker has a rack"),
+        (None, ("az-a", "az-b", "az-c"), "own rack is not set"),
+    ],
+    ids=["name against id", "rack no broker has", "brokers without racks", "own rack missing"],
+)
+def test_zones_that_cannot_be_compared_warn_once_and_send_on(
+    rack: str | None, racks: tuple[str | None, ...], says: str
+) -> None:
+    """One loud warning that names the racks; never a silent 100 % fallback, never a lost record."""
+    with MockCluster(racks) as mock:
+        mock.create(TOPIC, [1, 2, 3])
+        mock.create("other", [1, 2, 3])
+        settings = config(mock)
+        if rack is None:
+            del settings["client.rack"]
+        else:
+            settings["client.rack"] = rack
+        producer = AZAwareProducer(settings)
+        with pytest.warns(RackWarning, match=says) as caught:
+            producer.produce(TOPIC, b"v")
+        producer.produce("other", b"v")  # a second warning would be an error here
+        assert len(caught) == 1
+        assert producer.flush(10) == 0
+        assert producer.traffic().local.records == 0
+        assert producer.traffic().cross.records + producer.traffic().unknown.records == 2
+        producer.close()
+
+
+def test_a_topic_that_is_not_allowed_is_the_base_classs_error_and_heals(mock: MockCluster) -> None:
+    """Metadata without rights (ACL): the exception of a bare producer, nothing counted, found when allowed."""
+    mock.create(TOPIC, [1, 2, 3])
+    mock.refuse(TOPIC, TOPIC_AUTHORIZATION_FAILED)
+    producer = AZAwareProducer(config(mock))
+    with pytest.raises(KafkaException, match="authorization failed"):
+        producer.produce(TOPIC, b"v")
+    assert producer.traffic().unknown.records == 0
+    mock.refuse(TOPIC, 0)
+    wait_until(lambda: TOPIC in producer._router.routes)
+    producer.produce(TOPIC, b"v")
+    assert producer.flush(10) == 0
+    assert producer.traffic().local.records == 1
+    producer.close()
+
+
+def test_a_topic_that_appears_later_is_found(mock: MockCluster) -> None:
+    """Until then its records are queued and counted as unknown; the library sends them when it can."""
+    seen = Deliveries()
+    producer = AZAwareProducer(config(mock, **{"allow.auto.create.topics": False}))
+    mock.create("other", [1])
+    producer.produce("other", b"v")
+    producer.produce("later", b"v", on_delivery=seen)
+    assert producer.traffic().reasons[Reason.NO_METADATA].records == 1
+    producer.purge()
+    producer.close()
+
+
+def test_a_cluster_that_does_not_answer_warns_once_and_blocks_nobody_twice() -> None:
+    """The first record waits as long as it was told; the rest are queued as a bare producer would."""
+    settings = {"bootstrap.servers": "127.0.0.1:1", "client.rack": "az-a", "log_level": 0}
+    producer = AZAwareProducer(settings, metadata_timeout_s=0.2)
+    with pytest.warns(RackWarning, match="leaders could not be read"):
+        producer.produce(TOPIC, b"v")
+    began = time.monotonic()
+    for _ in range(100):
+        producer.produce(TOPIC, b"v")
+    assert time.monotonic() - began < 1.5
+    assert producer.traffic().unknown.records == 101
+    producer.purge()
+    producer.close()
+
+
+def test_racks_may_be_given_where_the_cluster_may_not_be_asked(mock: MockCluster) -> None:
+    """A map of racks replaces the question, and what it says counts."""
+    mock.create(TOPIC, [1, 2, 3])
+    producer = AZAwareProducer(config(mock), racks={1: "az-b", 2: "az-c", 3: "az-a"})
+    seen = Deliveries()
+    producer.produce(TOPIC, b"v", on_delivery=seen)
+    assert producer.flush(10) == 0
+    assert seen.partitions == {2: 1}
+    producer.close()
+
+
+@pytest.mark.parametrize(
+    ("rack", "arguments", "says"),
+    [
+        ("az-a", {"keys": "nearest"}, "'global', 'local-mod', 'local-hrw'"),
+        (" ", {}, "empty"),
+        ("az-a", {"batch_bytes": 0}, "batch_bytes=0"),
+        ("az-a", {"hold_s": float("nan")}, "hold_s=nan"),
+    ],
+    ids=["key mode", "empty rack", "batch bytes", "hold"],
+)
+def test_settings_that_cannot_work_are_named_before_anything_starts(
+    rack: str, arguments: dict[str, Any], says: str
+) -> None:
+    """Value, place and way out, as one error of the package."""
+    with pytest.raises(PolicyError, match=says):
+        AZAwareProducer({"bootstrap.servers": "127.0.0.1:1", "client.rack": rack}, **arguments)
+
+
+def test_the_applications_own_callbacks_are_still_called(mock: MockCluster) -> None:
+    """Statistics and errors pass through; ours come first."""
+    mock.create(TOPIC, [1])
+    heard: list[object] = []
+    settings = config(mock, **{"statistics.interval.ms": 20, "stats_cb": heard.append, "error_cb": heard.append})
+    producer = AZAwareProducer(settings)
+    producer.produce(TOPIC, b"v")
+    wait_until(lambda: producer.poll(0.01) >= 0 and bool(heard))
+    mock.down(1)
+    wait_until(lambda: producer.poll(0.01) >= 0 and any(isinstance(one, KafkaError) for one in heard))
+    producer.close()
+
+
+def test_threads_share_a_producer_without_losing_a_count(mock: MockCluster) -> None:
+    """Eight threads, one topic: every record is counted once and stays local."""
+    mock.create(TOPIC, [1, 2, 3] * 2)
+    producer = AZAwareProducer(config(mock), keys="local-hrw", batch_bytes=100)
+    producer.produce(TOPIC, b"v" * 10)
+
+    def send(number: int) -> None:
+        for one in range(5_000):
+            producer.produce(TOPIC, b"v" * 10, f"{number}-{one}" if one % 2 else None)
+            if one % 1_000 == 0:
+                producer.traffic()
+
+    threads = [threading.Thread(target=send, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert producer.flush(20) == 0
+    assert producer.traffic().local.records == 40_001
+    assert producer.traffic().cross.records == 0
+    producer.close()
+
+
+def test_a_forgotten_producer_ends_its_thread(mock: MockCluster) -> None:
+    """No close, no leak: the watching thread holds no reference to the producer."""
+    mock.create(TOPIC, [1])
+    producer = AZAwareProducer(config(mock), refresh_s=0.05)
+    producer.produce(TOPIC, b"v")
+    producer.flush(10)
+    thread = producer._watcher._thread
+    assert thread is not None
+    del producer
+    gc.collect()
+    wait_until(lambda: not thread.is_alive())
+
+
+def test_it_works_as_a_context_manager(mock: MockCluster) -> None:
+    """As the base class does: flushed at the end of the block."""
+    mock.create(TOPIC, [1])
+    seen = Deliveries()
+    with AZAwareProducer(config(mock)) as producer:
+        producer.produce(TOPIC, b"v", on_delivery=seen)
+    assert seen.partitions == {0: 1}
+
+
+def test_a_transaction_keeps_its_records_local(mock: MockCluster) -> None:
+    """Transactions are the base class's own."""
+    mock.create(TOPIC, [1, 2, 3])
+    seen = Deliveries()
+    producer = AZAwareProducer(config(mock, **{"transactional.id": "one"}), keys="local-hrw")
+    producer.init_transactions(10)
+    producer.begin_transaction()
+    for number in range(10):
+        producer.produce(TOPIC, b"v", f"{number}", on_delivery=seen)
+    producer.commit_transaction(10)
+    assert seen.partitions == {0: 10}
+    assert seen.errors == []
+    producer.close()
+
+
+def test_skew_guard_sends_away_no_more_than_the_bound_needs(mock: MockCluster) -> None:
+    """Two of three zones produce: 1.5 times the mean at home, 1.2 with the guard, for a fifth of the bytes."""
+    mock.create(TOPIC, [1, 2, 3])
+    guard = SkewGuard(bound=1.2, zones={"az-a": 1, "az-b": 1})
+    loads: Counter[int | None] = Counter()
+    shares = []
+    for zone in ("az-a", "az-b"):
+        seen = Deliveries()
+        producer = AZAwareProducer(config(mock, **{"client.rack": zone}), skew=guard, batch_bytes=100)
+        for _ in range(3_000):
+            producer.produce(TOPIC, b"v" * 10, on_delivery=seen)
+        assert producer.flush(10) == 0
+        loads += seen.partitions
+        shares.append(producer.traffic().cross_zone_share)
+        assert producer.traffic().reasons[Reason.SKEW].records > 0
+        producer.close()
+    assert max(loads.values()) / (loads.total() / 3) <= 1.2 + 0.01
+    assert max(shares) <= 0.2 + 0.01
+
+
+def test_the_asyncio_client_keeps_records_local_too(mock: MockCluster) -> None:
+    """No key, a key, an explicit partition; counts and callbacks as in the synchronous client."""
+    mock.create(TOPIC, [1, 2, 3] * 2)
+
+    async def run() -> tuple[list[int | None], AZAwareAIOProducer]:
+        async with AZAwareAIOProducer(config(mock), keys="local-hrw") as producer:
+            futures = [await producer.produce(TOPIC, b"v" * 10, f"{n}" if n % 2 else None) for n in range(200)]
+            futures.append(await producer.produce(TOPIC, b"v" * 10, partition=1))
+            await producer.flush()
+            return [message.partition() for message in await asyncio.gather(*futures)], producer
+
+    partitions, producer = asyncio.run(run())
+    assert set(partitions[:-1]) <= {0, 3}
+    assert partitions[-1] == 1
+    assert producer.traffic().local.records == 200
