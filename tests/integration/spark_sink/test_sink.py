@@ -152,7 +152,7 @@ def test_a_deleted_table_stops_the_query_with_a_sentence(spark: SparkSession, tm
     for lost in (tmp_path / "checkpoint" / "commits").glob("*2*"):
         lost.unlink()
     query = _start(spark, tmp_path)
-    with pytest.raises(Exception, match="there is no table, but the checkpoint|the table was deleted while"):
+    with pytest.raises(Exception, match=r"there is no table, but the checkpoint|the table was deleted while"):
         query.processAllAvailable()
     query.stop()
 

@@ -1,0 +1,96 @@
+"""A lake table in memory, for tests of what stands above the seam, and as a pattern for another lake format."""
+
+import itertools
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from spark_sink._errors import ConflictError, SchemaError
+from spark_sink._offsets import TopicPartition
+from spark_sink._table import Change, DataFile, Snapshot, Span
+
+__all__ = ["MemoryStore", "MemoryTable", "Record"]
+
+Record = tuple[TopicPartition, int]
+
+
+@dataclass
+class MemoryStore:
+    """What all handles of one table share.
+
+    Attributes:
+        files: rows by path; written, which does not mean committed.
+        committed: paths that belong to the table, in the order of their commits.
+        positions: next offset by partition.
+        beginnings: where the group began, by partition.
+        changed: the version that set each position last.
+        version: of the table; -1 for none.
+        schema: the columns.
+    """
+
+    files: dict[str, list[Record]] = field(default_factory=dict)
+    committed: list[str] = field(default_factory=list)
+    positions: dict[TopicPartition, int] = field(default_factory=dict)
+    beginnings: dict[TopicPartition, int] = field(default_factory=dict)
+    changed: dict[TopicPartition, int] = field(default_factory=dict)
+    version: int = -1
+    schema: pa.Schema | None = None
+    _numbers: Iterable[int] = field(default_factory=itertools.count)
+
+    def write(self, records: Iterable[Record]) -> DataFile:
+        """Write a data file that no commit names yet."""
+        path = f"file-{next(iter(self._numbers))}"
+        self.files[path] = list(records)
+        spans: dict[TopicPartition, Span] = {}
+        for key, offset in self.files[path]:
+            old = spans.get(key, Span(offset, offset, 0))
+            spans[key] = Span(min(old.first, offset), max(old.last, offset), old.rows + 1)
+        return DataFile(path=path, size_bytes=1, spans=spans)
+
+    def rows(self) -> list[Record]:
+        """The table's rows."""
+        return [record for path in self.committed for record in self.files[path]]
+
+
+class MemoryTable:
+    """A handle on a table in memory; keeps the contract of `Table`.
+
+    Args:
+        store: shared by all handles.
+    """
+
+    name = "memory"
+
+    def __init__(self, store: MemoryStore) -> None:
+        self.store = store
+
+    def refresh(self) -> Snapshot | None:
+        """The newest version; None where there is no table."""
+        store = self.store
+        if store.schema is None:
+            return None
+        return Snapshot(version=store.version, positions=dict(store.positions), schema=store.schema)
+
+    def create(self, schema: pa.Schema) -> None:
+        """Make the table; quietly nothing where another handle was faster."""
+        if self.store.schema is None:
+            self.store.schema, self.store.version = schema, 0
+
+    def swap(self, snapshot: Snapshot, change: Change) -> None:
+        """Commit the change on top of the snapshot, or raise ConflictError."""
+        store = self.store
+        if any(store.changed.get(key, -1) > snapshot.version for key in change.positions):
+            raise ConflictError("a position was set since the snapshot")
+        if change.schema != store.schema:
+            raise SchemaError("the columns are others")
+        store.version += 1
+        store.committed += [file.path for file in change.files]
+        store.positions.update(change.positions)
+        store.beginnings.update(change.beginnings)
+        store.changed.update(dict.fromkeys(change.positions, store.version))
+
+    def filtered(self, file: DataFile, floors: Mapping[TopicPartition, int]) -> DataFile | None:
+        """Copy the rows at or above the floor of their partition; None where no row is left."""
+        left = [(key, offset) for key, offset in self.store.files[file.path] if offset >= floors[key]]
+        return self.store.write(left) if left else None
