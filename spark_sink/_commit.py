@@ -47,12 +47,14 @@ class Batch:
         files: what was written; together they hold the rows of these ranges and no others.
         schema: the columns of the files.
         number: Spark's batch id, for the history.
+        agent: who commits, for the history.
     """
 
     offset: Offset
     files: Sequence[DataFile]
     schema: pa.Schema
     number: int = -1
+    agent: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,7 +215,7 @@ def _change(decision: Decision, files: Sequence[DataFile], batch: Batch) -> Chan
         positions=decision.positions,
         beginnings=decision.beginnings,
         schema=batch.schema,
-        note={"batch": str(batch.number)},
+        note={"agent": batch.agent, "batch": str(batch.number)},
     )
 
 

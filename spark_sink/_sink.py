@@ -33,6 +33,7 @@ class SinkOptions:
         path: address of the table.
         group: the consumer group whose positions the table keeps.
         checkpoint: the query's checkpointLocation.
+        agent: the agent's name, for the table's history.
         storage: options of the object store.
         table: how a table is made and changed.
     """
@@ -40,6 +41,7 @@ class SinkOptions:
     path: str
     group: str
     checkpoint: str
+    agent: str = ""
     storage: Mapping[str, str] = field(default_factory=dict)
     table: TableSettings = field(default_factory=TableSettings)
 
@@ -68,6 +70,7 @@ class SinkOptions:
             path=table_uri(given["path"]),
             group=given["kafka.group.id"],
             checkpoint=given["checkpointlocation"],
+            agent=given.get("agent", ""),
             storage=storage_options(options),
             table=TableSettings(layout=layout, properties=properties, merge_schema=merge == "true"),
         )
@@ -125,7 +128,9 @@ class SinkWriter(DataSourceStreamArrowWriter):
         """Bring a batch into the table, exactly once."""
         offset = batch_offset(self._options.checkpoint, batchId, self._options.storage)
         files = [file for message in messages if isinstance(message, Landed) for file in message.files]
-        commit_batch(self._options, Batch(offset=offset, files=files, schema=self._schema, number=batchId))
+        agent = self._options.agent
+        batch = Batch(offset=offset, files=files, schema=self._schema, number=batchId, agent=agent)
+        commit_batch(self._options, batch)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 -- Spark's name
         """Do nothing: the commit may have gone through, and then its files belong to the table."""
