@@ -1,50 +1,53 @@
 """Give what nobody holds: topic by topic, to the best ranked members that have room."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from assignors._bound import Band
 from assignors._hash import F64, U64
-from assignors._problem import I32, I64, NOBODY, Bools, Problem
+from assignors._problem import I32, I64, Bools, Problem
 
 Scores = Callable[[int], U64]
 """Preference of every member for the topic of this number, shape (M,); the highest is the first choice."""
 
 
-@dataclass(kw_only=True)
 class Fill:
-    """Loads on the way from kept claims to a whole plan.
+    """Owners on the way from kept claims to a whole plan.
 
     Attributes:
-        problem: what is planned.
-        band: bounds of the loads.
-        node_of: node of each member, shape (M,).
-        epsilon: how far above the running fair share a member may be while better ranked ones are still taken.
-        load: partitions of each member so far, shape (M,).
-        placed: how many partitions are placed.
         owner: owner of each partition so far, shape (P,).
     """
 
-    problem: Problem
-    band: Band
-    node_of: I32
-    epsilon: float
-    load: I64
-    placed: int
-    owner: I32
+    def __init__(self, problem: Problem, node_of: I32, epsilon: float) -> None:
+        """Take what does not change.
 
-    def __post_init__(self) -> None:
-        self.several_nodes = 1 < int(self.node_of.max(initial=0)) + 1 < len(self.load)
-        self.share = self.problem.weights / self.problem.weights.sum()
-        self.need = int(np.maximum(self.band.low - self.load, 0).sum())
-        self.left = self.problem.partitions - self.placed
+        Args:
+            problem: what is planned.
+            node_of: node of each member, shape (M,).
+            epsilon: how far above the running fair share a member may be while better ranked ones are still taken.
+        """
+        self.problem = problem
+        self.node_of = node_of
+        self.epsilon = epsilon
+        self.several_nodes = 1 < int(node_of.max(initial=0)) + 1 < len(node_of)
+        self.owner: I32 = problem.owner
 
-    def run(self, scores: Scores) -> None:
-        """Place every free partition of every topic. Topics of many free partitions choose first."""
+    def run(self, scores: Scores, free: I64, band: Band, load: I64, share: F64) -> None:
+        """Place the free partitions. Topics of many free ones choose first.
+
+        Args:
+            scores: preference of the members for a topic.
+            free: partitions to place, ascending, shape (F,).
+            band: bounds of `load`, the sum of which allows to place them all.
+            load: where the members are between those bounds, shape (M,); changed.
+            share: fair share of each member, sum 1, shape (M,).
+        """
         first, owner = self.problem.first, self.owner
-        free = np.flatnonzero(owner == NOBODY)
+        self.band, self.load, self.share = band, load, share
+        self.placed = int(load.sum())
+        self.need = int(np.maximum(band.low - load, 0).sum())
+        self.left = len(free)
         topic_of = np.searchsorted(first, free, side="right") - 1
         topics, starts, counts = np.unique(topic_of, return_index=True, return_counts=True)
         sizes = np.diff(first)
@@ -54,8 +57,7 @@ class Fill:
             if count == 1 and sizes[topic] == 1:
                 owner[places[0]] = self._place_one(scores(topic))
             else:
-                have = self._held(topic)
-                owner[places] = self._place(scores(topic), count, have)
+                owner[places] = self._place(scores(topic), count, self._held(topic))
 
     def _held(self, topic: int) -> I64:
         held = self.owner[self.problem.first[topic] : self.problem.first[topic + 1]]

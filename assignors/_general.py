@@ -1,54 +1,100 @@
-"""Plans under different subscriptions, racks and worker caps: keep what may stay, then give by load, zone and rank."""
+"""Plans under different subscriptions, racks and worker caps.
+
+Partitions that the same members may read, with the same racks, are one kind: `_levels` finds the best loads, `_flow`
+how many of each kind every member keeps and gets, and `_keep` and `_fill` which ones.
+"""
+
+from dataclasses import dataclass
 
 import numpy as np
 
-from assignors._bound import Band
-from assignors._fill import Scores
+from assignors._bound import Band, fair_band
+from assignors._fill import Fill, Scores
+from assignors._flow import Exchange, Flow
 from assignors._hash import U64
-from assignors._problem import I32, I64, NOBODY, Bools, Problem
+from assignors._keep import release
+from assignors._levels import level_counts
+from assignors._problem import I64, NOBODY, Bools, Problem
 from assignors._racks import Racks
 
 
-def general_plan(problem: Problem, band: Band, caps: I32, racks: Racks, scores: Scores) -> I32:
-    """Place everything.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kinds:
+    """Partitions told apart only by who may read them and from where.
+
+    Attributes:
+        of: kind of each partition, shape (P,).
+        counts: partitions of each kind, shape (K,); 0 where nobody may read it.
+        allowed: who may read which kind, shape (M, K).
+        off: who is off the racks of which kind, shape (M, K).
+    """
+
+    of: I64
+    counts: I64
+    allowed: Bools
+    off: Bools
+
+
+def read_kinds(problem: Problem, racks: Racks, readers: Bools, alone: Bools) -> Kinds:
+    """Sort the partitions into kinds.
 
     Args:
         problem: what is planned.
-        band: bounds of the loads where all members could read everything.
-        caps: largest number of distinct members of each topic, shape (T,).
         racks: who is local to what.
-        scores: preference of the members for a topic.
+        readers: who may read which topic, shape (T, M).
+        alone: topics whose readers were chosen, shape (T,): each is a kind of its own.
     """
-    owner = np.full(problem.partitions, NOBODY, dtype=np.int32)
-    load = np.zeros(len(problem.members), dtype=np.int64)
-    for topic in np.argsort(-np.diff(problem.first), kind="stable"):
-        allowed = problem.subscribed[problem.group_of, topic]
-        if allowed.any():
-            _place_topic(problem, int(topic), allowed, band, int(caps[topic]), racks, scores(int(topic)), owner, load)
-    return owner
+    columns, column_of = np.unique(problem.subscribed.T, axis=0, return_inverse=True)
+    column_of = np.where(alone, len(columns) + np.arange(len(alone)), column_of.reshape(-1))
+    topic_of = np.repeat(np.arange(len(alone)), np.diff(problem.first))
+    names = column_of[topic_of] * len(racks.off) + racks.kind_of
+    _, first, of = np.unique(names, return_index=True, return_inverse=True)
+    allowed = readers[topic_of[first]].T
+    counts = np.where(allowed.any(axis=0), np.bincount(of, minlength=len(first)), 0)
+    return Kinds(of=of, counts=counts, allowed=allowed, off=racks.off[racks.kind_of[first]].T)
 
 
-def _place_topic(  # noqa: PLR0913, PLR0917
+def general_plan(  # noqa: PLR0913, PLR0917
     problem: Problem,
-    topic: int,
-    allowed: Bools,
-    band: Band,
-    cap: int,
     racks: Racks,
-    score: U64,
-    owner: I32,
-    load: I64,
-) -> None:
-    readers = np.zeros(len(load), dtype=bool)
-    for at in range(int(problem.first[topic]), int(problem.first[topic + 1])):
-        may = allowed & readers if readers.sum() >= cap else allowed
-        stay = problem.owner[at]
-        if stay >= 0 and may[stay] and load[stay] < band.high[stay] and not racks.off[racks.kind_of[at], stay]:
-            best = int(stay)
-        else:
-            away = racks.off[racks.kind_of[at]]
-            keys = (~score, away, load / problem.weights, ~may)
-            best = int(np.lexsort(keys)[0])
-        owner[at] = best
-        load[best] += 1
-        readers[best] = True
+    readers: Bools,
+    alone: Bools,
+    epsilon: float,
+    fill: Fill,
+    scores: Scores,
+    hashes: U64,
+) -> bool:
+    """Place everything into `fill.owner`.
+
+    Returns:
+        Whether the number of moved claims is proven to be the smallest.
+    """
+    kinds = read_kinds(problem, racks, readers, alone)
+    topic_of = np.repeat(np.arange(len(alone), dtype=np.int32), np.diff(problem.first))
+    held = (problem.owner >= 0) & readers[topic_of, problem.owner]
+    owned = np.zeros(kinds.allowed.shape, dtype=np.int64)
+    np.add.at(owned, (problem.owner[held], kinds.of[held]), 1)
+    flow = Flow(kinds.counts, kinds.allowed, kinds.off, owned)
+    flow.solve(_exchange(problem, kinds, epsilon))
+    owner = np.where(held, problem.owner, NOBODY).astype(np.int32)
+    kept = np.minimum(owned, flow.given)
+    fill.owner = owner = release(problem, owner, kept, kinds.of, topic_of, hashes)
+    for kind in np.argsort(-(kinds.counts - kept.sum(axis=0)), kind="stable"):
+        quota = flow.given[:, kind] - kept[:, kind]
+        if quota.any():
+            free = np.flatnonzero((owner == NOBODY) & (kinds.of == kind))
+            fill.run(scores, free, Band(quota, quota), np.zeros_like(quota), quota / quota.sum())
+    return flow.proven
+
+
+def _exchange(problem: Problem, kinds: Kinds, epsilon: float) -> Exchange:
+    _, weight_class = np.unique(problem.weights, return_inverse=True)
+    if bool(kinds.allowed.all()):
+        band = fair_band(int(kinds.counts.sum()), problem.weights, epsilon)
+        return Exchange(band.low, band.high, exact=False, weights=weight_class)
+    best = level_counts(kinds.counts, kinds.allowed, problem.weights).sum(axis=1)
+    if problem.equal:
+        band = fair_band(int(kinds.counts.sum()), problem.weights, epsilon)
+        if (band.low <= best).all() and (best <= band.high).all():
+            return Exchange(band.low, band.high, exact=False, weights=weight_class)
+    return Exchange(best, best, exact=True, weights=weight_class)

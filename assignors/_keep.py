@@ -3,13 +3,11 @@
 import numpy as np
 
 from assignors._bound import Band
-from assignors._hash import GOLDEN, U64, mix64s
+from assignors._hash import F64, GOLDEN, U64, mix64s
 from assignors._problem import I32, I64, NOBODY, Problem
 
 
-def kept_loads(
-    owned: I64, band: Band, partitions: int, weights: np.ndarray[tuple[int, ...], np.dtype[np.float64]]
-) -> I64:
+def kept_loads(owned: I64, band: Band, partitions: int, weights: F64) -> I64:
     """Decide how many of its claims each member keeps; the sum is the largest that the band allows.
 
     A member over its bound gives the surplus; where the members below their lower bound need more than is free,
@@ -34,29 +32,39 @@ def kept_loads(
     return kept
 
 
-def release(problem: Problem, kept: I64, topic_of: I32, topic_hashes: U64) -> I32:
-    """Pick which claims go where a member keeps fewer than it has.
+def release(problem: Problem, owner: I32, kept: I64, kind_of: I64, topic_of: I32, hashes: U64) -> I32:  # noqa: PLR0913, PLR0917
+    """Pick which claims go where a member keeps fewer of a kind than it has.
 
     First those of topics it holds most of (the spread gets better), then those it ranks lowest for.
+
+    Args:
+        problem: what is planned.
+        owner: valid claims that may stay, shape (P,).
+        kept: how many of each kind each member keeps, shape (M, K).
+        kind_of: kind of each partition, shape (P,).
+        topic_of: topic of each partition, shape (P,).
+        hashes: of the topic names, shape (T,).
 
     Returns:
         The owner of each partition, NOBODY where it is to be given anew, shape (P,).
     """
-    owner = problem.owner.copy()
-    held = np.bincount(owner[owner >= 0], minlength=len(kept))
-    giving = held > kept
-    at = np.flatnonzero((owner >= 0) & giving[owner])
+    kinds = kept.shape[1]
+    bundle = np.where(owner >= 0, owner.astype(np.int64) * kinds + kind_of, -1)
+    surplus = np.bincount(bundle[bundle >= 0], minlength=kept.size) - kept.reshape(-1)
+    at = np.flatnonzero(bundle >= 0)
+    at = at[surplus[bundle[at]] > 0]
+    out = owner.copy()
     if not at.size:
-        return owner
-    who, topic = owner[at], topic_of[at]
-    rank = mix64s(problem.hashes[who] ^ mix64s(topic_hashes[topic] + np.uint64(GOLDEN)))
+        return out
+    who, topic, bundle = owner[at], topic_of[at], bundle[at]
+    rank = mix64s(problem.hashes[who] ^ mix64s(hashes[topic] + np.uint64(GOLDEN)))
     by_topic = np.lexsort((at, topic, who))
     nth = np.empty(len(at), dtype=np.int64)
     nth[by_topic] = _run_positions(who[by_topic].astype(np.int64) << 32 | topic[by_topic])
-    order = np.lexsort((rank, -nth, who))
-    place = _run_positions(who[order])
-    owner[at[order[place < (held - kept)[who[order]]]]] = NOBODY
-    return owner
+    order = np.lexsort((rank, -nth, bundle))
+    place = _run_positions(bundle[order])
+    out[at[order[place < surplus[bundle[order]]]]] = NOBODY
+    return out
 
 
 def _count_up(counts: I64) -> I64:

@@ -7,6 +7,7 @@ import numpy as np
 
 from assignors._bound import Band, check_epsilon, fair_band
 from assignors._errors import StrategyError
+from assignors._exact import exact_plan, is_small
 from assignors._fill import Fill, Scores
 from assignors._general import general_plan
 from assignors._hash import GOLDEN, U64, hash64s, mix64s, order_keys, weighted_scores
@@ -14,7 +15,8 @@ from assignors._keep import kept_loads, release
 from assignors._model import Member, Topic
 from assignors._nodes import node_numbers
 from assignors._problem import I32, NOBODY, Problem, read_problem
-from assignors._racks import RACK_BY, RackBy, Racks, read_racks
+from assignors._racks import RACK_BY, RackBy, read_racks
+from assignors._readers import choose_readers
 from assignors._result import Plan
 from assignors._workers import Workers, worker_caps
 
@@ -79,32 +81,49 @@ def solve(  # noqa: PLR0913
         problem.owner[:] = NOBODY
     topic_hashes = hash64s([t.name for t in problem.topics], seed)
     scores = hrw_scores(problem, topic_hashes) if strategy == "hrw" else shuffled_scores(problem, seed)
+    fill = Fill(problem, node_numbers(problem.members), epsilon)
+    alone = caps < np.minimum(np.diff(problem.first), len(problem.members))
+    if problem.equal and not racks.off.any() and not alone.any():
+        bound = _plain_plan(
+            problem, fair_band(problem.partitions, problem.weights, epsilon), fill, scores, topic_hashes
+        )
+        return Plan(problem=problem, racks=racks, owner=fill.owner, lower_bound=bound)
+    if alone.any() and is_small(problem):
+        made = Plan(
+            problem=problem, racks=racks, owner=exact_plan(problem, racks, caps, epsilon, scores), lower_bound=0
+        )
+        made.lower_bound = made.moved
+        return made
     band = fair_band(problem.partitions, problem.weights, epsilon)
-    bound_by_caps = (caps < np.minimum(np.diff(problem.first), len(problem.members))).any()
-    if problem.equal and not racks.off.any() and not bound_by_caps:
-        return _plain(problem, racks, band, epsilon, scores, topic_hashes)
-    owner = general_plan(problem, band, caps, racks, scores)
-    return Plan(problem=problem, racks=racks, owner=owner, lower_bound=0)
+    readers = choose_readers(problem, racks, caps, alone, band, scores)
+    proven = general_plan(problem, racks, readers, alone, epsilon, fill, scores, topic_hashes)
+    made = Plan(problem=problem, racks=racks, owner=fill.owner, lower_bound=0)
+    if proven and not alone.any():
+        made.lower_bound = made.moved
+    elif problem.equal:
+        made.lower_bound = _balance_bound(problem, band, fill.owner)
+    return made
 
 
-def _plain(  # noqa: PLR0913, PLR0917
-    problem: Problem, racks: Racks, band: Band, epsilon: float, scores: Scores, topic_hashes: U64
-) -> Plan:
+def _balance_bound(problem: Problem, band: Band, owner: I32) -> int:
+    """Bound the moves by what balance alone forces; 0 where worker caps leave no balanced plan."""
+    load = np.bincount(owner, minlength=len(problem.members))
+    if (load < band.low).any() or (load > band.high).any():
+        return 0
+    owned = np.bincount(problem.owner[problem.owner >= 0], minlength=len(problem.members))
+    return int((owned - kept_loads(owned, band, problem.partitions, problem.weights)).sum())
+
+
+def _plain_plan(problem: Problem, band: Band, fill: Fill, scores: Scores, topic_hashes: U64) -> int:
     sizes = np.diff(problem.first)
     topic_of = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
     owned = np.bincount(problem.owner[problem.owner >= 0], minlength=len(problem.members))
     kept = kept_loads(owned, band, problem.partitions, problem.weights)
-    fill = Fill(
-        problem=problem,
-        band=band,
-        node_of=node_numbers(problem.members),
-        epsilon=epsilon,
-        load=kept.copy(),
-        placed=int(kept.sum()),
-        owner=release(problem, kept, topic_of, topic_hashes),
-    )
-    fill.run(scores)
-    return Plan(problem=problem, racks=racks, owner=fill.owner, lower_bound=int((owned - kept).sum()))
+    alike = np.zeros(problem.partitions, dtype=np.int64)
+    fill.owner = release(problem, problem.owner, kept[:, None], alike, topic_of, topic_hashes)
+    share = problem.weights / problem.weights.sum()
+    fill.run(scores, np.flatnonzero(fill.owner == NOBODY), band, kept.copy(), share)
+    return int((owned - kept).sum())
 
 
 def hrw_scores(problem: Problem, topic_hashes: U64) -> Scores:

@@ -32,6 +32,7 @@ class Problem:
         subscribed: which group reads which topic, shape (G, T).
         hashes: of the members' identities, shape (M,).
         weights: of the members, shape (M,).
+        unread: topics that nobody subscribed to, sorted by name; not in `topics`.
     """
 
     topics: tuple[Topic, ...]
@@ -43,6 +44,7 @@ class Problem:
     subscribed: Bools
     hashes: U64
     weights: NDArray[np.float64]
+    unread: tuple[Topic, ...]
 
     @property
     def partitions(self) -> int:
@@ -52,7 +54,7 @@ class Problem:
     @property
     def equal(self) -> bool:
         """Whether every member reads every topic."""
-        return bool(self.subscribed.all()) and self.subscribed.shape[0] == 1
+        return len(self.subscribed) == 1
 
 
 SEVERAL = -2
@@ -67,13 +69,18 @@ def read_problem(topics: Iterable[Topic], members: Iterable[Member], seed: int) 
     Raises:
         TopicError: two topics of one name, or two members of one id.
     """
-    ordered = tuple(sorted(topics, key=lambda t: t.name))
+    given = sorted(topics, key=lambda t: t.name)
     people = tuple(sorted(members, key=lambda m: (m.identity, m.id)))
-    _refuse_twice([t.name for t in ordered], "topic")
+    _refuse_twice([t.name for t in given], "topic")
     _refuse_twice(sorted(m.id for m in people), "member")
+    group_of, subscribed = _subscriptions(given, people)
+    read = subscribed.any(axis=0) & np.array([t.partitions > 0 for t in given], dtype=bool)
+    ordered = tuple(t for t, some in zip(given, read, strict=True) if some)
+    # Members that differ only in topics that do not exist subscribe to the same.
+    subscribed, same = np.unique(subscribed[:, read], axis=0, return_inverse=True)
+    group_of = same.reshape(-1)[group_of].astype(np.int32) if people else group_of
     first = np.zeros(len(ordered) + 1, dtype=np.int64)
     np.cumsum([t.partitions for t in ordered], out=first[1:])
-    group_of, subscribed = _subscriptions(ordered, people)
     owner, claimant = _claims(ordered, people, first)
     if owner.size:
         topic_of = np.repeat(np.arange(len(ordered)), np.diff(first))
@@ -89,6 +96,7 @@ def read_problem(topics: Iterable[Topic], members: Iterable[Member], seed: int) 
         subscribed=subscribed,
         hashes=_identity_hashes(people, seed),
         weights=np.array([m.weight for m in people], dtype=np.float64),
+        unread=tuple(t for t, some in zip(given, read, strict=True) if not some),
     )
 
 

@@ -35,8 +35,7 @@ class Plan:
     @cached_property
     def unassigned(self) -> list[TopicPartition]:
         """Partitions of topics that nobody subscribed to."""
-        pairs = [(t.name, p) for t in self._problem.topics for p in range(t.partitions)]
-        return [pairs[i] for i in np.flatnonzero(self._owner < 0).tolist()]
+        return [(t.name, p) for t in self._problem.unread for p in range(t.partitions)]
 
     @cached_property
     def loads(self) -> dict[str, int]:
