@@ -85,11 +85,11 @@ class Feed:
 
     def leave(self) -> None:
         """Leave the group; positions are asked for anew after the next join."""
+        if self._telemetry:
+            self._telemetry.left()
         self._group.leave()
         self._cursors.forget()
         self._committed = {}
-        if self._telemetry:
-            self._telemetry.left()
 
     def _breathe(self) -> None:
         """Wait a moment between two idle triggers: Spark asks again after 10 ms."""

@@ -1,0 +1,229 @@
+"""The source in real Spark queries, against real brokers."""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from confluent_kafka import ConsumerGroupTopicPartitions, Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from spark_sink import DeltaExactlyOnceSink, KafkaGroupSource
+from spark_sink._verify import verify
+from spark_sink.demo.cluster import Cluster
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+]
+MakeTopic = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    """One session for all tests here."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    session = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+    session.dataSource.register(KafkaGroupSource)
+    session.dataSource.register(DeltaExactlyOnceSink)
+    yield session
+    session.stop()
+
+
+class Pipeline:
+    """Queries of one test: a group, a place to write to, and the options they share."""
+
+    def __init__(self, spark: SparkSession, cluster: Cluster, root: Path, group: str) -> None:
+        self.spark, self.root, self.group = spark, root, group
+        self.base = {
+            "kafka.bootstrap.servers": cluster.bootstrap_servers,
+            "kafka.group.id": group,
+            "kafka.session.timeout.ms": "6000",
+            "kafka.heartbeat.interval.ms": "500",
+            "kafka.metadata.max.age.ms": "1000",
+            "kafkaConsumer.pollTimeoutMs": "20000",
+        }
+        self.queries: list[StreamingQuery] = []
+
+    def start(self, name: str, sink: str = "parquet", *, now: bool = False, **options: str) -> StreamingQuery:
+        """Start a query with a checkpoint of that name; `now` ends it when everything is read."""
+        source = {**self.base, **options, "telemetry": str(self.telemetry(name)), "agent": name}
+        path = str(self.root / sink)
+        if sink == "delta-exactly-once":
+            source["positions"] = path
+        writer = (
+            self.spark.readStream.format("kafka-group")
+            .options(**source)
+            .load()
+            .writeStream.format(sink)
+            .option("checkpointLocation", str(self.root / f"checkpoint-{name}"))
+            .option("path", path)
+        )
+        if sink == "delta-exactly-once":
+            writer = writer.option("kafka.group.id", self.group)
+        trigger: dict[str, Any] = {"availableNow": True} if now else {"processingTime": "300 milliseconds"}
+        query = writer.trigger(**trigger).start()
+        self.queries.append(query)
+        if now:
+            assert query.awaitTermination(60), "AvailableNow did not end"
+        return query
+
+    def telemetry(self, name: str) -> Path:
+        """Where the query of that name tells what it owns."""
+        return self.root / f"{name}.jsonl"
+
+    def told(self, name: str) -> dict[str, Any]:
+        """The last that the query of that name told."""
+        path = self.telemetry(name)
+        lines = path.read_text().splitlines() if path.exists() else []
+        return dict(json.loads(lines[-1])) if lines else {"owned": {}, "generation": -1, "lag_records": -1}
+
+    def rows(self, topic: str) -> dict[int, list[int]]:
+        """Offsets by partition in the parquet files, sorted."""
+        table = pq.read_table(self.root / "parquet", columns=["topic", "partition", "offset"])
+        found: dict[int, list[int]] = {}
+        for row in table.to_pylist():
+            if row["topic"] == topic:
+                found.setdefault(row["partition"], []).append(row["offset"])
+        return {partition: sorted(offsets) for partition, offsets in sorted(found.items())}
+
+
+@pytest.fixture
+def pipeline(spark: SparkSession, cluster: Cluster, tmp_path: Path, topic: MakeTopic) -> Iterator[Pipeline]:
+    """Queries that are stopped when the test ends."""
+    made = Pipeline(spark, cluster, tmp_path, topic("group"))
+    yield made
+    for query in made.queries:
+        query.stop()
+
+
+def until(condition: Callable[[], object], seconds: float = 40.0, what: str = "it") -> None:
+    """Wait for a condition."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"{what} did not happen within {seconds:g} s"
+        time.sleep(0.05)
+
+
+def fill(producer: Producer, topic: str, partitions: int, count: int) -> None:
+    """Write so many records into each partition."""
+    for partition in range(partitions):
+        for number in range(count):
+            producer.produce(topic, value=str(number), partition=partition)
+    producer.flush()
+
+
+def committed(admin: AdminClient, group: str) -> dict[tuple[str, int], int]:
+    """Offsets of the group, as every lag tool sees them."""
+    (answer,) = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)]).values()
+    return {(one.topic, one.partition): one.offset for one in answer.result().topic_partitions}
+
+
+def members(admin: AdminClient, group: str) -> int:
+    """How many members the group has."""
+    return len(admin.describe_consumer_groups([group])[group].result().members)
+
+
+def test_available_now_reads_everything_once_and_a_restart_goes_on(
+    pipeline: Pipeline, topic: MakeTopic, producer: Producer, admin: AdminClient
+) -> None:
+    """It ends by itself, leaves the group, has committed what it read, and the next run reads what is new."""
+    one, two = topic("one", partitions=3), topic("two")
+    fill(producer, one, 3, 100)
+    fill(producer, two, 1, 7)
+    options = {"subscribe": f"{one},{two}", "maxOffsetsPerTrigger": "50"}
+    query = pipeline.start("a", now=True, **options)
+    assert [batch["numInputRows"] for batch in query.recentProgress if batch["numInputRows"]] == [50] * 6 + [7]
+    assert pipeline.rows(one) == {p: list(range(100)) for p in range(3)}
+    assert pipeline.rows(two) == {0: list(range(7))}
+    assert committed(admin, pipeline.group) == {(one, 0): 100, (one, 1): 100, (one, 2): 100, (two, 0): 7}
+    until(lambda: members(admin, pipeline.group) == 0, 5, "leaving the group")
+    fill(producer, two, 1, 3)
+    pipeline.start("a", now=True, **options)
+    assert pipeline.rows(two) == {0: list(range(10))}
+    assert pipeline.rows(one) == {p: list(range(100)) for p in range(3)}
+
+
+def test_a_batch_that_was_not_finished_is_replayed_with_its_own_ranges(
+    pipeline: Pipeline, topic: MakeTopic, producer: Producer
+) -> None:
+    """The offset alone says what a batch reads: records that came since, and the group, play no part in a replay."""
+    name = topic("replayed", partitions=2)
+    fill(producer, name, 2, 50)
+    pipeline.start("a", "delta-exactly-once", now=True, subscribe=name)
+    commits = sorted((pipeline.root / "checkpoint-a" / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
+    for path in (commits[-1], commits[-1].with_name(f".{commits[-1].name}.crc")):
+        path.unlink()
+    fill(producer, name, 2, 25)
+    pipeline.start("a", "delta-exactly-once", now=True, subscribe=name)
+    found = verify(str(pipeline.root / "delta-exactly-once"))
+    assert (found.rows, found.duplicates, found.missing) == (150, 0, 0)
+
+
+def test_two_queries_share_the_partitions_and_take_over(
+    pipeline: Pipeline, topic: MakeTopic, producer: Producer, admin: AdminClient
+) -> None:
+    """Ownership moves between running queries in both directions, and the table has every record once."""
+    name = topic("shared", partitions=6)
+    everything = set(range(6))
+    fill(producer, name, 6, 20)
+
+    def owned(agent: str) -> set[int]:
+        return set(pipeline.told(agent)["owned"].get(name, []))
+
+    def owners() -> list[set[int]]:
+        return [owned("a"), owned("b")]
+
+    first = pipeline.start("a", "delta-exactly-once", subscribePattern=name)
+    until(lambda: owned("a") == everything, what="the first owning all")
+    second = pipeline.start("b", "delta-exactly-once", subscribePattern=name)
+    until(lambda: [len(one) for one in owners()] == [3, 3] and owned("a") | owned("b") == everything, what="sharing")
+    fill(producer, name, 6, 20)
+    first.stop()
+    until(lambda: owned("b") == everything, what="taking over")
+    fill(producer, name, 6, 20)
+    until(
+        lambda: committed(admin, pipeline.group) == {(name, p): 60 for p in everything},
+        what="the group catching up while the query idles",
+    )
+    second.stop()
+    found = verify(str(pipeline.root / "delta-exactly-once"))
+    assert (found.rows, found.duplicates, found.missing) == (360, 0, 0)
+
+
+def test_partitions_and_topics_that_are_added_are_read_from_their_beginning(
+    pipeline: Pipeline, topic: MakeTopic, producer: Producer, admin: AdminClient
+) -> None:
+    """Also with startingOffsets=latest, which speaks of the moment at which the group began."""
+    name = topic("growing")
+    fill(producer, name, 1, 5)
+    query = pipeline.start("a", subscribePattern=f"{name}.*", startingOffsets="latest")
+    until(lambda: committed(admin, pipeline.group) == {(name, 0): 5}, what="beginning at the end")
+    fill(producer, name, 1, 2)
+    admin.create_partitions([NewPartitions(name, 2)])[name].result(30)
+    later = topic("growing.later")
+    fill(producer, later, 1, 3)
+    until(lambda: (name, 1) in committed(admin, pipeline.group), what="the new partition")
+    fresh = Producer({"bootstrap.servers": pipeline.base["kafka.bootstrap.servers"]})  # knows the new partition
+    fresh.produce(name, value=b"x", partition=1)
+    fresh.flush()
+    expected = {(name, 0): 7, (name, 1): 1, (later, 0): 3}
+    until(lambda: committed(admin, pipeline.group) == expected, what="reading what was added")
+    query.stop()
+    assert pipeline.rows(name) == {0: [5, 6], 1: [0]}
+    assert pipeline.rows(later) == {0: [0, 1, 2]}
+
+
+def test_an_option_that_is_wrong_stops_before_anything_is_read(pipeline: Pipeline) -> None:
+    """The sentence of the error reaches the user through Spark."""
+    with pytest.raises(Exception, match="kafka-group has no option 'subscribepatern'"):
+        pipeline.start("a", subscribePatern=".*")
