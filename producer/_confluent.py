@@ -16,9 +16,9 @@ from producer._policy import ZonePolicy, key_mode
 from producer._router import Router
 from producer._skew import SkewGuard
 from producer._statistics import Statistics
-from producer._topology import Topology
 from producer._traffic import Traffic
 from producer._watcher import Watcher
+from producer.topology import Topology
 
 Delivered = Callable[[KafkaError | None, Message], None]
 _produce = Producer.produce

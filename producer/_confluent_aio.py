@@ -13,9 +13,9 @@ from producer._locality import Racks
 from producer._router import Router
 from producer._skew import SkewGuard
 from producer._statistics import Statistics, listen_async
-from producer._topology import Lister, Topology
 from producer._traffic import Traffic
 from producer._watcher import Watcher
+from producer.topology import Lister, Topology
 
 
 class AZAwareAIOProducer(AIOProducer):

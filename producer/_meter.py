@@ -9,8 +9,8 @@ from confluent_kafka import KafkaError, Message
 from confluent_kafka.admin import AdminClient
 
 from producer._locality import Racks, Reason, zones_of
-from producer._topology import Topology, connection
 from producer._traffic import Count, Flow, Traffic, summarise
+from producer.topology import Topology, connection
 
 
 class TrafficMeter:

@@ -8,9 +8,9 @@ from typing import Any
 from confluent_kafka import KafkaError
 
 from producer._router import Router
-from producer._topology import Topology
 from producer._traffic import UNKNOWN
 from producer._watcher import Watcher
+from producer.topology import Topology
 
 INTERVAL_MS = 5000
 _LOST = frozenset({KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE})  # noqa: SLF001 - its constants

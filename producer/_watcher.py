@@ -8,7 +8,7 @@ from time import monotonic
 
 from producer._errors import MetadataError, RackWarning
 from producer._router import Router
-from producer._topology import Lister, Topology
+from producer.topology import Lister, Topology
 
 
 class Watcher:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from producer._keys import global_partition, hrw_table, slots_for
@@ -58,6 +58,7 @@ def test_global_keys_equal_librdkafkas_own_partitioner_on_100_000_random_keys() 
         assert global_partition(key, count) == function(None, key, len(key), count, None, None), (key, count)
 
 
+@settings(max_examples=25, deadline=None)  # a pair of tables takes some 20 ms
 @given(st.data(), st.integers(2, 300))
 def test_hrw_moves_only_the_keys_of_the_partition_that_left(data: st.DataObject, partitions: int) -> None:
     """Read backwards it is the gain: a partition that enters takes keys only for itself."""

@@ -1,0 +1,142 @@
+"""What a producer in a zone would do with a topic, now and after each zone's failure: pure, no record is sent."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from producer._locality import Leaders, Locality, Racks, Reason, locate, zones_of
+from producer._traffic import UNKNOWN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlook:
+    """One state of the leaders as seen from one zone.
+
+    Attributes:
+        locality: where records without a key, and keys in a local mode, go.
+        zones: share of those records by zone of the leader, sum 1.
+        keyed_zones: the same for keys in the global mode, which follow no zone.
+        leaderless: partitions nobody leads.
+    """
+
+    locality: Locality
+    zones: Mapping[str, float]
+    keyed_zones: Mapping[str, float]
+    leaderless: tuple[int, ...]
+
+    @property
+    def local(self) -> bool:
+        """Whether records stay in their zone."""
+        return self.locality.reason is Reason.LOCAL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast:
+    """A topic as seen from one zone.
+
+    Attributes:
+        topic: its name.
+        rack: the producer's zone.
+        partitions: how many it has.
+        now: with the leaders as they are.
+        failures: by zone that failed, its leaders taken over by the next replica.
+    """
+
+    topic: str
+    rack: str
+    partitions: int
+    now: Outlook
+    failures: Mapping[str, Outlook]
+
+
+def forecast(  # noqa: PLR0913, PLR0917 - a topic's metadata and one producer's settings
+    topic: str,
+    leaders: Leaders,
+    replicas: Sequence[Sequence[int]],
+    racks: Racks,
+    rack: str,
+    fallback: Sequence[str] = (),
+) -> Forecast:
+    """Say where records would go.
+
+    Args:
+        topic: its name.
+        leaders: broker id per partition, None without a leader; shape (P,).
+        replicas: broker ids per partition, in order of preference; shape (P, replication factor).
+        racks: rack per broker id.
+        rack: zone of the producer.
+        fallback: zones to try after the own one.
+
+    Returns:
+        The outlook now and for the failure of each zone. A failed zone's leaders go to the first replica elsewhere, as
+        the controller elects when all replicas are in sync.
+    """
+    zones = sorted({zone for zone in racks.values() if zone})
+    failures = {zone: _outlook(_after(leaders, replicas, racks, zone), racks, rack, fallback) for zone in zones}
+    return Forecast(
+        topic=topic,
+        rack=rack,
+        partitions=len(leaders),
+        now=_outlook(leaders, racks, rack, fallback),
+        failures=failures,
+    )
+
+
+def _after(leaders: Leaders, replicas: Sequence[Sequence[int]], racks: Racks, failed: str) -> Leaders:
+    def survivor(leader: int | None, candidates: Sequence[int]) -> int | None:
+        if leader is None or racks.get(leader) != failed:
+            return leader
+        return next((replica for replica in candidates if racks.get(replica) != failed), None)
+
+    return tuple(survivor(leader, candidates) for leader, candidates in zip(leaders, replicas, strict=True))
+
+
+def _outlook(leaders: Leaders, racks: Racks, rack: str, fallback: Sequence[str]) -> Outlook:
+    locality = locate(leaders, racks, rack, fallback)
+    zones = [zone or UNKNOWN for zone in zones_of(leaders, racks)]
+    return Outlook(
+        locality=locality,
+        zones=_shares([zones[partition] for partition in locality.candidates]),
+        keyed_zones=_shares(zones),
+        leaderless=tuple(partition for partition, leader in enumerate(leaders) if leader is None),
+    )
+
+
+def _shares(zones: Sequence[str]) -> dict[str, float]:
+    return {zone: zones.count(zone) / len(zones) for zone in sorted(set(zones))}
+
+
+def render(forecast_: Forecast) -> str:
+    """Write a forecast for people.
+
+    Args:
+        forecast_: what to write.
+
+    Returns:
+        Lines without colours or tabs, about 100 columns.
+    """
+    now = forecast_.now
+    lines = [
+        f"producer in {forecast_.rack}, topic {forecast_.topic}, {forecast_.partitions} partitions",
+        "",
+        f"  candidates      {_ids(now.locality.candidates)} ({now.locality.reason.value})",
+        f"  each gets       {1 / len(now.locality.candidates):.2%} of these records (no key, or a key in a local mode)",
+        f"  no key, local   {_zones(now.zones)}",
+        f"  global keys     {_zones(now.keyed_zones)}",
+    ]
+    if now.leaderless:
+        lines.append(f"  without leader  {_ids(now.leaderless)}")
+    lines += ["", "  if this zone fails, records without a key and local keys go to"]
+    for zone, after in forecast_.failures.items():
+        lost = f"; no leader for {_ids(after.leaderless)}" if after.leaderless else ""
+        lines.append(f"    {zone:<14}{_zones(after.zones)} ({after.locality.reason.value}){lost}")
+    return "\n".join(lines)
+
+
+def _zones(shares: Mapping[str, float]) -> str:
+    return ", ".join(f"{zone} {share:.0%}" for zone, share in shares.items())
+
+
+def _ids(partitions: Sequence[int]) -> str:
+    shown = 6
+    text = ", ".join(str(partition) for partition in partitions[:shown])
+    return text if len(partitions) <= shown else f"{text}, ... ({len(partitions)} in all)"

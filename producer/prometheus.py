@@ -1,0 +1,73 @@
+"""Traffic as Prometheus metrics: `REGISTRY.register(TrafficCollector({"ingest": producer}))`."""
+
+from collections.abc import Iterator, Mapping
+from typing import Protocol
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from producer._traffic import Traffic
+
+
+class HasTraffic(Protocol):
+    """Anything that says where its records went: both producers, the partitioner, the meter."""
+
+    def traffic(self) -> Traffic:
+        """Say where the records went so far."""
+        ...
+
+
+class TrafficCollector(Collector):
+    """Collects the traffic of named producers when it is scraped, and costs nothing in between.
+
+    Args:
+        producers: by the name that becomes their label.
+        price_per_gb: money per 10^9 bytes that left their zone.
+    """
+
+    def __init__(self, producers: Mapping[str, HasTraffic], *, price_per_gb: float = 0.01) -> None:
+        self._producers = producers
+        self._price_per_gb = price_per_gb
+
+    def describe(self) -> Iterator[Metric]:
+        """Nothing in advance: registering must not ask the producers."""
+        return iter(())
+
+    def collect(self) -> Iterator[Metric]:
+        """Give the metrics of all producers as they are now."""
+        prefix = "azimuth_producer"
+        records = CounterMetricFamily(
+            f"{prefix}_records",
+            "Records by topic and zone of the leader.",
+            labels=["producer", "rack", "topic", "zone"],
+        )
+        sent = CounterMetricFamily(
+            f"{prefix}_bytes",
+            "Bytes of keys and values by topic and zone of the leader.",
+            labels=["producer", "rack", "topic", "zone"],
+        )
+        reasons = CounterMetricFamily(
+            f"{prefix}_reason_records", "Records by why they went there.", labels=["producer", "rack", "reason"]
+        )
+        wire = CounterMetricFamily(
+            f"{prefix}_wire_bytes", "Bytes on the wire by zone of the broker.", labels=["producer", "rack", "zone"]
+        )
+        share = GaugeMetricFamily(
+            f"{prefix}_cross_zone_share", "Part of the bytes that left their zone.", labels=["producer", "rack"]
+        )
+        cost = CounterMetricFamily(
+            f"{prefix}_cost", "Money for bytes that left their zone.", labels=["producer", "rack"]
+        )
+        for name, producer in self._producers.items():
+            traffic = producer.traffic()
+            own = [name, traffic.rack or ""]
+            for (topic, zone), count in traffic.topics.items():
+                records.add_metric([*own, topic, zone], count.records)
+                sent.add_metric([*own, topic, zone], count.bytes)
+            for reason, count in traffic.reasons.items():
+                reasons.add_metric([*own, reason.value], count.records)
+            for zone, amount in traffic.wire_bytes.items():
+                wire.add_metric([*own, zone], amount)
+            share.add_metric(own, traffic.cross_zone_share)
+            cost.add_metric(own, traffic.cost(self._price_per_gb))
+        yield from (records, sent, reasons, wire, share, cost)
