@@ -10,6 +10,7 @@ SparkSinkError
 │   ├── ConflictError    another writer committed first; look again and repeat
 │   ├── SchemaError      the columns of a batch do not fit the table
 │   └── HoleError        a commit would leave out records; refused
+├── QueryError       the query of an agent has failed
 └── ...              each module that adds one draws it here
 """
 
@@ -57,3 +58,7 @@ class SchemaError(TableError):
 
 class HoleError(TableError):
     """A commit would leave out records that no one has committed; it was refused."""
+
+
+class QueryError(SparkSinkError):
+    """The query of an agent has failed."""

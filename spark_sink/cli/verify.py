@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from spark_sink.cli._pairs import pairs
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -21,27 +23,18 @@ def register(app: typer.Typer) -> None:
 def verify(
     table: Annotated[str, typer.Argument(help="Address of the Delta table.")],
     group: Annotated[str | None, typer.Option(help="Consumer group, where several have written.")] = None,
-    storage_option: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Option of the object store.")
-    ] = None,
+    storage: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Option of the object store.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON value.")] = False,
 ) -> None:
     """Check that a table has every record once, from the table alone; exit code 1 where it has not."""
     from spark_sink._verify import verify as check  # noqa: PLC0415 -- pyarrow and deltalake load slowly
 
-    report = check(table, group, dict(_pair(one) for one in storage_option or []))
+    report = check(table, group, pairs(storage, "--storage"))
     if as_json:
         typer.echo(json.dumps(_value(report)))
     else:
         _print(table, report)
     raise typer.Exit(0 if report.ok else 1)
-
-
-def _pair(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not name:
-        raise typer.BadParameter(f"{text!r}, need NAME=VALUE", param_hint="--storage-option")
-    return name, value
 
 
 def _value(report: "Report") -> dict[str, Any]:

@@ -1,0 +1,88 @@
+"""One ingestion agent: a Spark driver with one query, from a consumer group into a table, until it is told to stop."""
+
+import os
+import signal
+import sys
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+
+from spark_sink._errors import QueryError
+from spark_sink._settings import AVAILABLE_NOW, AgentSettings
+from spark_sink._sink import DeltaExactlyOnceSink
+from spark_sink._source import KafkaGroupSource
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql.streaming.query import StreamingQuery
+
+
+def run(settings: AgentSettings) -> None:
+    """Ingest until SIGTERM or SIGINT, or until caught up where the trigger is `available-now`.
+
+    Raises:
+        QueryError: the query failed; the message is the last sentence of its cause.
+    """
+    signal.signal(signal.SIGTERM, _leave)
+    with _session(settings) as spark:
+        query = start(spark, settings)
+        try:
+            query.awaitTermination()
+        except StreamingQueryException as error:
+            raise QueryError(cause(str(error))) from error
+        finally:
+            if query.isActive:
+                query.stop()
+
+
+def start(spark: SparkSession, settings: AgentSettings) -> "StreamingQuery":
+    """Start the query of an agent."""
+    spark.dataSource.register(KafkaGroupSource)
+    spark.dataSource.register(DeltaExactlyOnceSink)
+    reader = spark.readStream.format("kafka-group").options(**settings.source_options())
+    writer = reader.load().writeStream.format("delta-exactly-once").options(**settings.sink_options())
+    if settings.trigger == AVAILABLE_NOW:
+        return writer.trigger(availableNow=True).start()
+    return writer.trigger(processingTime=settings.trigger).start()
+
+
+def cause(text: str) -> str:
+    """The sentence of the error that ended a query, out of what Spark makes of it.
+
+    Spark wraps the Python traceback of its worker; the line that matters is its last one, `<module>.<Error>: ...`.
+    """
+    for line in reversed(text.splitlines()):
+        name, colon, sentence = line.strip().partition(": ")
+        if colon and name.endswith("Error") and " " not in name:
+            return sentence
+    return text.splitlines()[0] if text else "the query ended without a word"
+
+
+@contextmanager
+def _session(settings: AgentSettings) -> "Iterator[SparkSession]":
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = (
+        SparkSession.builder.appName(settings.agent)
+        .master(settings.master)
+        .config("spark.driver.memory", settings.driver_memory)
+        .config("spark.driver.extraJavaOptions", "-XX:+UseSerialGC -Xshare:auto")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.session.timeZone", "UTC")
+    )
+    for name, value in settings.spark.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    try:
+        yield session
+    finally:
+        session.stop()
+
+
+def _leave(_signal: int, _frame: FrameType | None) -> None:
+    # Raised inside awaitTermination: the query is stopped, and its reader leaves the group.
+    raise SystemExit(0)

@@ -1,0 +1,123 @@
+"""What an agent is told: a TOML file, environment variables, flags; the later ones win."""
+
+import json
+import os
+import socket
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import Field, ValidationError, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from spark_sink._errors import OptionError
+
+AVAILABLE_NOW = "available-now"
+
+
+class AgentSettings(BaseSettings):
+    """Settings of one ingestion agent; environment variables are called `AZIMUTH_<NAME>`."""
+
+    model_config = SettingsConfigDict(env_prefix="AZIMUTH_", extra="forbid", frozen=True)
+
+    bootstrap_servers: str = Field(description="Kafka brokers, host:port by commas.")
+    group: str = Field(description="Consumer group; agents of one group share the partitions.")
+    table: str = Field(description="Address of the Delta table; {topic} in it makes a table of each topic.")
+    checkpoint: str = Field(description="Folder for Spark's checkpoint, this agent's own.")
+    subscribe: str | None = Field(None, description="Topics, by commas.")
+    subscribe_pattern: str | None = Field(None, description="Regular expression of topics.")
+    agent: str = Field(default_factory=socket.gethostname, description="The agent's lasting name.")
+    rack: str | None = Field(None, description="The agent's zone.")
+    assignor: Literal["hrw", "shuffled"] = Field("hrw", description="How the group shares partitions.")
+    workers: str | None = Field(None, description="Agents per topic: a number, or JSON {pattern: number}.")
+    starting_offsets: str = Field("earliest", description="Where a partition begins that nobody has a position of.")
+    max_offsets_per_trigger: int | None = Field(None, ge=1, description="Offsets a batch reads at most.")
+    trigger: str = Field("1 second", description="Time between batches, or 'available-now' to end when caught up.")
+    master: str = Field("local[*]", description="Spark's master.")
+    driver_memory: str = Field("768m", description="Heap of Spark's driver.")
+    metrics_port: int | None = Field(None, ge=0, le=65535, description="Port of the Prometheus endpoint.")
+    kafka: dict[str, str] = Field(default_factory=dict, description="Kafka client properties.")
+    source: dict[str, str] = Field(default_factory=dict, description="More options of kafka-group.")
+    sink: dict[str, str] = Field(default_factory=dict, description="More options of delta-exactly-once.")
+    storage: dict[str, str] = Field(default_factory=dict, description="Options of the object store.")
+    spark: dict[str, str] = Field(default_factory=dict, description="Spark configuration.")
+
+    @model_validator(mode="after")
+    def _one_subscription(self) -> Self:
+        if bool(self.subscribe) == bool(self.subscribe_pattern):
+            raise ValueError("give one of subscribe (topics) and subscribe_pattern (a regular expression)")
+        return self
+
+    @classmethod
+    def load(cls, config: Path | None, flags: Mapping[str, Any]) -> "AgentSettings":
+        """Read the settings.
+
+        Args:
+            config: TOML file; its keys are the names here.
+            flags: what was given on the command line; None and empty values were not given.
+
+        Raises:
+            OptionError: the file cannot be read, or a setting is unknown, missing or has no meaning.
+        """
+        given = {name: value for name, value in flags.items() if value is not None and value != {}}
+        file = _read(config) if config else {}
+        strangers = sorted(file.keys() - cls.model_fields.keys())
+        if strangers:
+            raise OptionError(f"{config}: unknown setting {strangers[0]!r}; known are {', '.join(cls.model_fields)}")
+        environment = {name: value for name in cls.model_fields if (value := _from_environment(cls, name)) is not None}
+        try:
+            return cls(**{**file, **environment, **given})
+        except ValidationError as error:
+            raise OptionError("; ".join(_sentence(one) for one in error.errors())) from error
+
+    def source_options(self) -> dict[str, str]:
+        """Options of `.format("kafka-group")`."""
+        wanted = {
+            "subscribe": self.subscribe,
+            "subscribePattern": self.subscribe_pattern,
+            "agent": self.agent,
+            "rack": self.rack,
+            "assignor": self.assignor,
+            "workers": self.workers,
+            "startingOffsets": self.starting_offsets,
+            "maxOffsetsPerTrigger": self.max_offsets_per_trigger,
+            "positions": self.table,
+        }
+        return {**self._shared(), **{name: str(value) for name, value in wanted.items() if value}, **self.source}
+
+    def sink_options(self) -> dict[str, str]:
+        """Options of `.format("delta-exactly-once")`."""
+        own = {"path": self.table, "checkpointLocation": self.checkpoint, "agent": self.agent}
+        return {**self._shared(), **own, **self.sink}
+
+    def _shared(self) -> dict[str, str]:
+        kafka = {"bootstrap.servers": self.bootstrap_servers, "group.id": self.group, **self.kafka}
+        return {
+            **{f"kafka.{name}": value for name, value in kafka.items()},
+            **{f"storage.{name}": value for name, value in self.storage.items()},
+        }
+
+
+def _read(config: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(config.read_text())
+    except OSError as error:
+        raise OptionError(f"{config}: cannot be read: {error.strerror}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise OptionError(f"{config}: is not TOML: {error}") from error
+
+
+def _from_environment(settings: type[AgentSettings], name: str) -> Any:  # noqa: ANN401 -- text, or what its JSON holds
+    text = os.environ.get(f"AZIMUTH_{name.upper()}")
+    if text is None or settings.model_fields[name].annotation != dict[str, str]:
+        return text
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise OptionError(f"AZIMUTH_{name.upper()}: {text!r} is not a JSON object of texts") from error
+
+
+def _sentence(error: Any) -> str:  # noqa: ANN401 -- pydantic's own dictionary
+    place = ".".join(str(one) for one in error["loc"])
+    return f"{place or 'settings'}: {error['msg'].removeprefix('Value error, ')}"

@@ -1,0 +1,51 @@
+"""`azimuth sink`: one ingestion agent, from a consumer group into a Delta table."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spark_sink.cli._pairs import pairs
+
+_Pairs = Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("sink")(sink)
+
+
+def sink(  # noqa: PLR0913, PLR0917 -- every setting is a flag
+    config: Annotated[Path | None, typer.Option(help="TOML file with the settings below.")] = None,
+    bootstrap_servers: Annotated[str | None, typer.Option(help="Kafka brokers, host:port by commas.")] = None,
+    group: Annotated[str | None, typer.Option(help="Consumer group; its agents share the partitions.")] = None,
+    table: Annotated[str | None, typer.Option(help="Delta table; {topic} in it makes a table of each topic.")] = None,
+    checkpoint: Annotated[str | None, typer.Option(help="Folder for Spark's checkpoint, this agent's own.")] = None,
+    subscribe: Annotated[str | None, typer.Option(help="Topics, by commas.")] = None,
+    subscribe_pattern: Annotated[str | None, typer.Option(help="Regular expression of topics.")] = None,
+    agent: Annotated[str | None, typer.Option(help="The agent's lasting name.  [default: host name]")] = None,
+    rack: Annotated[str | None, typer.Option(help="The agent's zone.")] = None,
+    assignor: Annotated[str | None, typer.Option(help="hrw or shuffled.  [default: hrw]")] = None,
+    workers: Annotated[str | None, typer.Option(help="Agents per topic: number or JSON {pattern: number}.")] = None,
+    starting_offsets: Annotated[str | None, typer.Option(help="Where unknown partitions begin.")] = None,
+    max_offsets_per_trigger: Annotated[int | None, typer.Option(help="Offsets a batch reads at most.")] = None,
+    trigger: Annotated[str | None, typer.Option(help="'1 second', or 'available-now' to end when caught up.")] = None,
+    master: Annotated[str | None, typer.Option(help="Spark's master.  [default: local[*]]")] = None,
+    driver_memory: Annotated[str | None, typer.Option(help="Heap of Spark's driver.  [default: 768m]")] = None,
+    metrics_port: Annotated[int | None, typer.Option(help="Port of the Prometheus endpoint.")] = None,
+    kafka: _Pairs = None,
+    source: _Pairs = None,
+    sink: _Pairs = None,
+    storage: _Pairs = None,
+    spark: _Pairs = None,
+) -> None:
+    """Ingest topics into a Delta table, every record once. Flags win over AZIMUTH_* variables, those over the file."""
+    flags = {name: value for name, value in locals().items() if name != "config"}
+    for name in ("kafka", "source", "sink", "storage", "spark"):
+        flags[name] = pairs(flags[name], f"--{name}")
+    from spark_sink._settings import AgentSettings  # noqa: PLC0415 -- pydantic loads slowly
+
+    settings = AgentSettings.load(config, flags)
+    from spark_sink._agent import run  # noqa: PLC0415 -- pyspark loads slowly
+
+    run(settings)
