@@ -25,7 +25,7 @@ def test_without_replicas_a_failure_leaves_partitions_without_a_leader() -> None
     seen = forecast("flights", LEADERS, [[leader] for leader in LEADERS], RACKS, "az-a")
     assert seen.failures["az-b"].leaderless == (1, 4)
     text = render(seen)
-    for part in ("producer in az-a, topic flights, 6 partitions", "0, 3 (local)", "50.0%", "no leader for 1, 4"):
+    for part in ("producer in az-a, topic flights, 6 partitions", "0, 3 (local)", "50.00%", "no leader for 1, 4"):
         assert part in text
 
 
