@@ -1,19 +1,25 @@
-"""Reading ranges of offsets in a Spark task: confluent-kafka in, Arrow record batches out.
+"""Reading ranges of offsets in a Spark task: librdkafka in, Arrow record batches out.
 
 The consumer outlives the task, because Spark keeps its Python workers: connecting and asking for metadata costs more
 than a small batch. It is only handed on when a task ended well, with nothing assigned.
 """
 
+import contextlib
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message
+import pyarrow.compute as pc
+from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from spark_sink._clients import librdkafka_config
 from spark_sink._errors import DataLossError, FetchError
+from spark_sink._gather import Addresses, structs
+from spark_sink._librdkafka import MESSAGE, NativeConsumer, error_text, topic_name
 from spark_sink._offsets import Range, TopicPartition
 from spark_sink._progress import Progress
 from spark_sink._rows import arrow_schema, record_batch
@@ -28,7 +34,7 @@ _TUNED: dict[str, str | int | float | bool] = {
 }
 _SMALLEST_FETCH, _LARGEST_FETCH = 64 * 1024, 2_000_000
 _RECORD_BYTES = 1_000  # a guess, for the size of a fetch only
-_CHUNK = 20_000
+_CHUNK = 50_000
 _WAIT_S = 0.05
 _DOUBT_S = 5.0
 
@@ -77,7 +83,7 @@ def consumer_config(kafka: Mapping[str, str], longest: int) -> dict[str, str | i
     }
 
 
-_idle: dict[str, Consumer] = {}  # of this process; Spark gives a Python worker one task at a time
+_idle: dict[str, NativeConsumer] = {}  # of this process; Spark gives a Python worker one task at a time
 
 
 def fetch(pieces: Sequence[Range], settings: FetchSettings) -> Iterator[pa.RecordBatch]:
@@ -99,7 +105,7 @@ def fetch(pieces: Sequence[Range], settings: FetchSettings) -> Iterator[pa.Recor
         return
     config = consumer_config(settings.kafka, longest)
     key = repr(sorted(config.items()))
-    consumer = _idle.pop(key, None) or Consumer(config)
+    consumer = _idle.pop(key, None) or NativeConsumer(config)
     whole = False
     try:
         yield from _Task(consumer, pieces, settings).batches()
@@ -115,76 +121,106 @@ def fetch(pieces: Sequence[Range], settings: FetchSettings) -> Iterator[pa.Recor
 class _Task:
     """One pass through the ranges of a task."""
 
-    def __init__(self, consumer: Consumer, pieces: Sequence[Range], settings: FetchSettings) -> None:
+    def __init__(self, consumer: NativeConsumer, pieces: Sequence[Range], settings: FetchSettings) -> None:
         self._consumer = consumer
         self._progress = Progress(pieces)
         self._settings = settings
         self._schema = arrow_schema(headers=settings.headers)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        self._consumer.assign([KafkaPartition(one.topic, one.partition, one.begin) for one in self._progress.left])
-        kept: list[Message] = []
-        kept_bytes = 0
+        self._consumer.assign(self._progress.left)
         heard = doubted = time.monotonic()
         while self._progress:
-            came = self._consumer.consume(min(_CHUNK, self._progress.offsets), _WAIT_S)
-            now = time.monotonic()
-            if came:
-                heard = doubted = now
-            elif now - heard > self._settings.poll_timeout_s:
+            with self._consumer.consume(min(_CHUNK, self._progress.offsets), _WAIT_S) as addresses:
+                now = time.monotonic()
+                if len(addresses):
+                    heard = doubted = now
+                    # Made while librdkafka holds the records, handed on when it no longer does.
+                    made = list(self._take(addresses))
+                else:
+                    made = []
+            yield from made
+            if now - heard > self._settings.poll_timeout_s:
                 raise FetchError(self._silence())
-            elif now - doubted > _DOUBT_S:
+            if now - doubted > _DOUBT_S:
                 self._look_for_deleted()
                 doubted = time.monotonic()
-            kept += self._inside(came)
-            kept_bytes += sum(map(len, came))
-            if kept and (len(kept) >= _CHUNK or kept_bytes >= self._settings.batch_bytes):
-                yield record_batch(kept, self._schema)
-                kept, kept_bytes = [], 0
-        if kept:
-            yield record_batch(kept, self._schema)
 
-    def _inside(self, messages: Sequence[Message]) -> Iterator[Message]:
-        """Keep what lies in a range; ends ranges."""
-        ended: list[KafkaPartition] = []
-        for message in messages:
-            error = message.error()
-            key = TopicPartition(message.topic() or "", message.partition() or 0)
-            offset = message.offset() or 0
-            if error is not None:
-                self._hear(error, key, offset)
-                continue
-            if offset < self._progress.end(key):
-                yield message
-            elif key not in self._progress:
-                ended.append(KafkaPartition(*key))
-            self._progress.advance(key, offset + 1)
-        if ended and self._progress:
+    def _take(self, addresses: Addresses) -> Iterator[pa.RecordBatch]:
+        records = structs(addresses, MESSAGE)
+        failed = records["error"] != 0
+        events = records[failed]
+        if len(events):
+            records, addresses = records[~failed], addresses[~failed]
+        topics, inside = self._inside(records)
+        if not inside.all():
+            records, addresses, topics = records[inside], addresses[inside], topics.filter(pa.array(inside.tolist()))
+        yield from self._made(records, addresses, topics)
+        # After the records: the end of a log is told behind its last one.
+        for one in events:
+            key = TopicPartition(topic_name(int(one["topic"])), int(one["partition"]))
+            self._hear(int(one["error"]), key, int(one["offset"]))
+
+    def _made(self, records: npt.NDArray[np.void], addresses: Addresses, topics: pa.Array) -> Iterator[pa.RecordBatch]:
+        """Make batches of `batch_bytes` each; a record that is larger has one of its own."""
+        sizes = np.cumsum(records["value_bytes"] + records["key_bytes"])
+        begin = 0
+        while begin < len(records):
+            before = int(sizes[begin - 1]) if begin else 0
+            end = max(begin + 1, int(np.searchsorted(sizes, before + self._settings.batch_bytes, "right")))
+            part = slice(begin, end)
+            yield record_batch(records[part], addresses[part], topics[part], self._schema)
+            begin = end
+
+    def _inside(self, records: npt.NDArray[np.void]) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
+        """Find the topics' names and what lies in a range; ends ranges.
+
+        Records come in long runs of one partition, so there is a Python step for each run and none for a record.
+        """
+        inside = np.ones(len(records), np.bool_)
+        topic, partition, offset = records["topic"], records["partition"], records["offset"]
+        changes = (topic[1:] != topic[:-1]) | (partition[1:] != partition[:-1])
+        ends = [*(np.flatnonzero(changes) + 1).tolist(), len(records)] if len(records) else []
+        names: list[str] = []
+        passed: set[TopicPartition] = set()
+        begin = 0
+        for end in ends:
+            key = TopicPartition(topic_name(int(topic[begin])), int(partition[begin]))
+            names.append(key.topic)
+            last = int(offset[end - 1])
+            if last >= (limit := self._progress.end(key)):
+                inside[begin:end] = offset[begin:end] < limit
+                passed.add(key)
+            self._progress.advance(key, last + 1)
+            begin = end
+        if passed and self._progress:
             # More of the log than the range came: stop asking for it.
-            self._consumer.incremental_unassign(list({(one.topic, one.partition): one for one in ended}.values()))
+            self._consumer.remove(Range(*key, 0, 0) for key in passed)
+        runs = pa.RunEndEncodedArray.from_arrays(pa.array(ends, pa.int32()), pa.array(names, pa.string()))
+        return pc.run_end_decode(runs), inside
 
-    def _hear(self, error: KafkaError, key: TopicPartition, offset: int) -> None:
-        code = error.code()
+    def _hear(self, code: int, key: TopicPartition, offset: int) -> None:
         if code == KafkaError._PARTITION_EOF:
             self._progress.advance(key, offset)
         elif code in {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}:
             self._skip_lost(key)
         elif code in {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_TOPIC}:
             self._give_up_deleted(key)
-        elif error.fatal() or (not error.retriable() and code not in _PASSING):
-            raise FetchError(f"{key.topic}/{key.partition}: {error.str()}")
+        elif code not in _PASSING:
+            raise FetchError(f"{key.topic}/{key.partition}: {error_text(code)}")
 
     def _look_for_deleted(self) -> None:
         """Ask for the topics of which nothing comes: librdkafka does not tell when one that is read is deleted."""
-        for topic in {one.topic for one in self._progress.left}:
-            try:
-                found = self._consumer.list_topics(topic, timeout=5.0).topics[topic]
-            except KafkaException:
-                continue
-            gone = found.error is not None and found.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART
-            for one in self._progress.left:
-                if one.topic == topic and (gone or (found.error is None and one.partition not in found.partitions)):
-                    self._give_up_deleted(one.key)
+        with self._questions() as asked:
+            for topic in {one.topic for one in self._progress.left}:
+                try:
+                    found = asked.list_topics(topic, timeout=5.0).topics[topic]
+                except KafkaException:
+                    continue
+                gone = found.error is not None and found.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART
+                for one in self._progress.left:
+                    if one.topic == topic and (gone or (found.error is None and one.partition not in found.partitions)):
+                        self._give_up_deleted(one.key)
 
     def _give_up_deleted(self, key: TopicPartition) -> None:
         if self._settings.fail_on_data_loss:
@@ -193,21 +229,33 @@ class _Task:
 
     def _skip_lost(self, key: TopicPartition) -> None:
         """Go on after records that retention took, or say that they are gone."""
-        partition = KafkaPartition(*key)
-        try:
-            first, last = self._consumer.get_watermark_offsets(partition, timeout=10.0)
-        except KafkaException as error:
-            raise FetchError(f"{key.topic}/{key.partition}: its offsets cannot be asked for: {error}") from error
-        begin = next((one.begin for one in self._progress.left if one.key == key), -1)
+        lost = next((one for one in self._progress.left if one.key == key), None)
+        if lost is None:
+            return
+        with self._questions() as asked:
+            try:
+                first, last = asked.get_watermark_offsets(KafkaPartition(*key), timeout=10.0)
+            except KafkaException as error:
+                raise FetchError(f"{key.topic}/{key.partition}: its offsets cannot be asked for: {error}") from error
         if self._settings.fail_on_data_loss:
             raise DataLossError(
-                f"{key.topic}/{key.partition}: offset {begin} is to be read, but the log holds [{first}, {last}): "
+                f"{key.topic}/{key.partition}: offset {lost.begin} is to be read, but the log holds [{first}, {last}): "
                 "set failOnDataLoss=false to go on without what is gone"
             )
-        if not self._progress.advance(key, max(first, begin)):
+        if not self._progress.advance(key, first if lost.begin < first else lost.end):
             # Not seek: librdkafka has stopped a partition that it found out of range.
-            self._consumer.incremental_unassign([partition])
-            self._consumer.incremental_assign([KafkaPartition(*key, first)])
+            self._consumer.remove([lost])
+            self._consumer.add([lost._replace(begin=first)])
+
+    @contextlib.contextmanager
+    def _questions(self) -> Iterator[Consumer]:
+        """A client for what is seldom asked."""
+        config = librdkafka_config(self._settings.kafka) | {"group.id": "none", "enable.auto.commit": False}
+        consumer = Consumer(config)
+        try:
+            yield consumer
+        finally:
+            consumer.close()
 
     def _silence(self) -> str:
         left = self._progress.left[0]

@@ -1,0 +1,76 @@
+"""Memory at many addresses into Arrow arrays, without a Python step for each.
+
+Arrow's binary views hold (length, buffer, offset) for each value; casting them to plain binary copies every value in
+C++. The buffers here are windows over the process's own memory: nothing is read but the values themselves.
+"""
+
+import ctypes
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Addresses = npt.NDArray[np.uint64]
+
+# Arrow's view: values of up to 12 bytes stand in the view itself, longer ones in a buffer (columnar format 1.4).
+_VIEW = np.dtype([("length", "<i4"), ("prefix", "<u4"), ("buffer", "<i4"), ("offset", "<i4")])
+_INLINE = 12
+_WINDOW_BITS = 30  # a value begins in a window's first GiB, so an offset and a length fit an int32 together
+_WINDOW_BYTES = 2**31 - 1
+_COLUMNS = np.arange(_INLINE)
+
+
+def binary(addresses: Addresses, lengths: npt.NDArray[np.integer]) -> pa.Array:
+    """Copy values into a binary array.
+
+    Args:
+        addresses: of the first byte of each value, shape (N,); 0 makes a null.
+        lengths: bytes of each value, shape (N,), below 2**30; together below 2**31.
+
+    Returns:
+        A pyarrow.BinaryArray of N values that owns its memory.
+    """
+    views = np.zeros(len(addresses), _VIEW)
+    views["length"] = lengths
+    windows, views["buffer"] = _windows(addresses)
+    views["offset"] = addresses & np.uint64((1 << _WINDOW_BITS) - 1)
+    _write_inline(views, addresses)
+    valid = addresses != 0
+    mask = None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
+    buffers = [mask, pa.py_buffer(views), *(pa.foreign_buffer(base, _WINDOW_BYTES) for base in windows)]
+    return pa.Array.from_buffers(pa.binary_view(), len(views), buffers).cast(pa.binary())
+
+
+def structs(addresses: Addresses, layout: np.dtype[np.void]) -> npt.NDArray[np.void]:
+    """Copy structs of C into an array of that layout, shape (N,)."""
+    lengths = np.full(len(addresses), layout.itemsize)
+    if not len(addresses):
+        return np.empty(0, layout)
+    return np.frombuffer(binary(addresses, lengths).buffers()[2], layout, len(addresses))
+
+
+def _windows(addresses: Addresses) -> tuple[list[int], npt.NDArray[np.int32]]:
+    """The windows that the addresses lie in, and each address's window."""
+    numbers = addresses >> np.uint64(_WINDOW_BITS)
+    # Few and in long runs: a comparison with each is cheaper than a sort of all.
+    found = np.unique(numbers[np.flatnonzero(np.diff(numbers, prepend=np.uint64(2**34)))])
+    return [int(one) << _WINDOW_BITS for one in found], np.searchsorted(found, numbers).astype(np.int32)
+
+
+def _write_inline(views: npt.NDArray[np.void], addresses: Addresses) -> None:
+    lengths = views["length"]
+    short = np.flatnonzero(lengths <= _INLINE)
+    if not len(short):
+        return
+    content = views.view(np.uint8).reshape(len(views), _VIEW.itemsize)
+    content[short, 4:] = 0
+    some = short[(lengths[short] > 0) & (addresses[short] != 0)]
+    if not len(some):
+        return
+    at, length = addresses[some], lengths[some][:, None]
+    first, last = int(at.min()), int(at.max()) + _INLINE
+    memory = np.ctypeslib.as_array((ctypes.c_uint8 * (last - first)).from_address(first))
+    # A byte behind the end of a value may lie outside of the process: its last byte is read again and blanked.
+    found = memory[(at - np.uint64(first)).astype(np.int64)[:, None] + np.minimum(_COLUMNS, length - 1)]
+    found[length <= _COLUMNS] = 0
+    content[some, 4:] = found
