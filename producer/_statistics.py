@@ -44,7 +44,7 @@ class Statistics:
     def hear(self, error: KafkaError) -> None:
         """Have the leaders read again when a broker is gone."""
         if error.code() in _LOST:
-            self._watcher.refresh_soon()
+            self._watcher.expect_news()
 
     def read(self, text: str) -> None:
         """Take one report."""

@@ -10,6 +10,8 @@ from producer._errors import MetadataError, RackWarning
 from producer._router import Router
 from producer.topology import Lister, Topology
 
+_UNEASY_S = 30.0
+
 
 class Watcher:
     """Reads leaders when a topic is new, when told, and otherwise every `refresh_s`.
@@ -41,10 +43,10 @@ class Watcher:
         self._away_s = away_s
         self._missing: dict[str, float] = {}
         self._known: dict[str, tuple[int | None, ...]] = {}
+        self._uneasy_until = 0.0
         self._wake = threading.Event()
         self._closed = False
         self._warned = False
-        self._last_read = monotonic()
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
 
@@ -65,6 +67,11 @@ class Watcher:
         """Ask for a reading now; returns at once."""
         self._wake.set()
 
+    def expect_news(self) -> None:
+        """Read now and then every `away_s` for a while: a controller takes seconds to move a dead broker's leaders."""
+        self._uneasy_until = monotonic() + _UNEASY_S
+        self._wake.set()
+
     def close(self) -> None:
         """Stop the thread; may be called twice."""
         self._closed = True
@@ -83,7 +90,8 @@ class Watcher:
 
     def wait_s(self) -> float:
         """Say how long the thread may sleep: short while away from the own zone or while a topic is missing."""
-        return self._away_s if self._missing or self._router.away() else self._refresh_s
+        uneasy = self._missing or self._router.away() or monotonic() < self._uneasy_until
+        return self._away_s if uneasy else self._refresh_s
 
     def read_all(self) -> bool:
         """Read the leaders of every topic in use; False when there is nothing left to do, ever."""
@@ -125,6 +133,15 @@ def _run(owner: "weakref.ref[Watcher]", wake: threading.Event) -> None:
         wake.wait(wait_s)
         wake.clear()
         watcher = owner()
-        if watcher is None or not watcher.read_all():
+        if watcher is None or not _still_reads(watcher):
             return
         del watcher
+
+
+def _still_reads(watcher: Watcher) -> bool:
+    try:
+        return watcher.read_all()
+    except RackWarning:  # an application that makes errors of warnings must not lose its watch by one
+        return True
+    except RuntimeError:  # the producer was closed meanwhile
+        return False

@@ -1,0 +1,57 @@
+"""Topics on the shared three-zone cluster."""
+
+import time
+import uuid
+from collections.abc import Callable, Iterator
+
+import pytest
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from spark_sink.demo.cluster import Cluster
+
+MakeTopic = Callable[[int, int], str]
+
+
+@pytest.fixture
+def admin(cluster: Cluster) -> AdminClient:
+    """An admin client of the cluster."""
+    return AdminClient({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0})
+
+
+@pytest.fixture
+def make_topic(admin: AdminClient) -> Iterator[MakeTopic]:
+    """Make topics (partitions, replication factor) that have leaders, and remove them at the end."""
+    made: list[str] = []
+
+    def make(partitions: int, replication: int) -> str:
+        name = f"producer.{uuid.uuid4().hex[:12]}"
+        admin.create_topics([NewTopic(name, partitions, replication)])[name].result(30)
+        made.append(name)
+        wait_until(lambda: leaders(admin, name).count(-1) == 0 and len(leaders(admin, name)) == partitions)
+        return name
+
+    yield make
+    for future in admin.delete_topics(made).values() if made else ():
+        future.result(30)
+
+
+def leaders(admin: AdminClient, topic: str) -> list[int]:
+    """Leader per partition as the cluster says now; -1 without one."""
+    found = admin.list_topics(topic, timeout=10).topics[topic].partitions
+    return [found[number].leader for number in sorted(found)]
+
+
+def wait_until(true: Callable[[], bool], timeout_s: float = 30.0) -> None:
+    """Wait for a condition, not for a time; a cluster that is busy electing is asked again."""
+    end = time.monotonic() + timeout_s
+    while True:
+        try:
+            if true():
+                return
+        except KafkaException:
+            if time.monotonic() > end:
+                raise
+        assert time.monotonic() < end, "the condition did not come true"
+        time.sleep(0.05)
