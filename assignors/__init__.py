@@ -12,10 +12,13 @@ from assignors._errors import (
     WeightError,
     WorkersError,
 )
+from assignors._explain import Candidate
+from assignors._hash import hash64
 from assignors._model import Member, Topic
 from assignors._plan import plan
 from assignors._rendezvous import Rendezvous
 from assignors._result import Plan
+from assignors._router import Router, RouterSettings
 
 if typing.TYPE_CHECKING:
     from assignors._kafka_python import HRWAssignor, ShuffledRoundRobinAssignor
@@ -23,17 +26,21 @@ if typing.TYPE_CHECKING:
 __all__ = [
     "AssignorError",
     "BoundError",
+    "Candidate",
     "HRWAssignor",
     "Member",
     "NodesError",
     "Plan",
     "Rendezvous",
+    "Router",
+    "RouterSettings",
     "ShuffledRoundRobinAssignor",
     "StrategyError",
     "Topic",
     "TopicError",
     "WeightError",
     "WorkersError",
+    "hash64",
     "plan",
 ]
 

@@ -1,7 +1,6 @@
 """The planner: topics, members and claims in, who reads what out."""
 
 from collections.abc import Iterable
-from typing import Final, Literal
 
 import numpy as np
 
@@ -10,18 +9,17 @@ from assignors._errors import StrategyError
 from assignors._exact import exact_plan, is_small
 from assignors._fill import Fill, Scores
 from assignors._general import general_plan
-from assignors._hash import GOLDEN, U64, hash64s, mix64s, order_keys, weighted_scores
+from assignors._hash import U64, hash64s
 from assignors._keep import kept_loads, release
 from assignors._model import Member, Topic
-from assignors._nodes import node_numbers
+from assignors._nodes import Node, node_numbers
 from assignors._problem import I32, NOBODY, Problem, read_problem
+from assignors._question import Question
 from assignors._racks import RACK_BY, RackBy, read_racks
 from assignors._readers import choose_readers
-from assignors._result import Plan
+from assignors._result import Plan, count_moved
+from assignors._scores import STRATEGIES, Strategy, member_scores
 from assignors._workers import Workers, worker_caps
-
-Strategy = Literal["hrw", "shuffled"]
-STRATEGIES: Final = ("hrw", "shuffled")
 
 
 def plan(  # noqa: PLR0913
@@ -34,6 +32,7 @@ def plan(  # noqa: PLR0913
     seed: int = 0,
     keep: bool = True,
     rack_by: RackBy = "replicas",
+    node: Node = None,
 ) -> Plan:
     """Decide who reads what.
 
@@ -52,6 +51,7 @@ def plan(  # noqa: PLR0913
         seed: another seed, another ranking.
         keep: whether owned partitions stay where they may; False plans as if nothing was owned.
         rack_by: a partition is local to the racks of its `replicas` (KIP-881) or only of its `leader`.
+        node: how to find the host in a member's identity: a function, a pattern, or by the default cut.
 
     Raises:
         BoundError: epsilon is negative or not a number.
@@ -64,45 +64,40 @@ def plan(  # noqa: PLR0913
     if rack_by not in RACK_BY:
         raise StrategyError(f"rack_by={rack_by!r}, need one of {', '.join(RACK_BY)}")
     check_epsilon(epsilon)
-    problem = read_problem(topics, members, seed)
+    problem = read_problem(topics, members, seed, keep=keep)
     caps = worker_caps(workers, [t.name for t in problem.topics])
-    return solve(problem, caps, strategy=strategy, epsilon=epsilon, seed=seed, keep=keep, rack_by=rack_by)
-
-
-def solve(  # noqa: PLR0913
-    problem: Problem, caps: I32, *, strategy: Strategy, epsilon: float, seed: int, keep: bool, rack_by: RackBy
-) -> Plan:
-    """Plan a problem that was read."""
     racks = read_racks(problem, rack_by)
+    question = Question(
+        problem=problem, racks=racks, caps=caps, strategy=strategy, epsilon=epsilon, seed=seed, node=node
+    )
     if not problem.members or not problem.partitions:
-        owner = np.full(problem.partitions, NOBODY, dtype=np.int32)
-        return Plan(problem=problem, racks=racks, owner=owner, lower_bound=0)
-    if not keep:
-        problem.owner[:] = NOBODY
-    topic_hashes = hash64s([t.name for t in problem.topics], seed)
-    scores = hrw_scores(problem, topic_hashes) if strategy == "hrw" else shuffled_scores(problem, seed)
-    fill = Fill(problem, node_numbers(problem.members), epsilon)
+        return Plan(question, np.full(problem.partitions, NOBODY, dtype=np.int32), 0)
+    return _solve(question)
+
+
+def _solve(question: Question) -> Plan:
+    problem, racks, caps, epsilon = question.problem, question.racks, question.caps, question.epsilon
+    topic_hashes = hash64s([t.name for t in problem.topics], question.seed)
+    scores = member_scores(problem, question.strategy, question.seed)
+    fill = Fill(problem, node_numbers(problem.members, question.node), epsilon)
     alone = caps < np.minimum(np.diff(problem.first), len(problem.members))
     if problem.equal and not racks.off.any() and not alone.any():
         bound = _plain_plan(
             problem, fair_band(problem.partitions, problem.weights, epsilon), fill, scores, topic_hashes
         )
-        return Plan(problem=problem, racks=racks, owner=fill.owner, lower_bound=bound)
+        return Plan(question, fill.owner, bound)
     if alone.any() and is_small(problem):
-        made = Plan(
-            problem=problem, racks=racks, owner=exact_plan(problem, racks, caps, epsilon, scores), lower_bound=0
-        )
-        made.lower_bound = made.moved
-        return made
+        owner = exact_plan(problem, racks, caps, epsilon, scores)
+        return Plan(question, owner, count_moved(problem, owner))
     band = fair_band(problem.partitions, problem.weights, epsilon)
     readers = choose_readers(problem, racks, caps, alone, band, scores)
     proven = general_plan(problem, racks, readers, alone, epsilon, fill, scores, topic_hashes)
-    made = Plan(problem=problem, racks=racks, owner=fill.owner, lower_bound=0)
+    bound = 0
     if proven and not alone.any():
-        made.lower_bound = made.moved
+        bound = count_moved(problem, fill.owner)
     elif problem.equal:
-        made.lower_bound = _balance_bound(problem, band, fill.owner)
-    return made
+        bound = _balance_bound(problem, band, fill.owner)
+    return Plan(question, fill.owner, bound)
 
 
 def _balance_bound(problem: Problem, band: Band, owner: I32) -> int:
@@ -124,27 +119,3 @@ def _plain_plan(problem: Problem, band: Band, fill: Fill, scores: Scores, topic_
     share = problem.weights / problem.weights.sum()
     fill.run(scores, np.flatnonzero(fill.owner == NOBODY), band, kept.copy(), share)
     return int((owned - kept).sum())
-
-
-def hrw_scores(problem: Problem, topic_hashes: U64) -> Scores:
-    """Rank by highest random weight of topic and identity."""
-    keys = mix64s(topic_hashes + np.uint64(GOLDEN))
-    equal = bool((problem.weights == problem.weights[0]).all())
-
-    def scores(topic: int) -> U64:
-        pairs = mix64s(problem.hashes ^ keys[topic])
-        return pairs if equal else order_keys(weighted_scores(pairs, problem.weights))
-
-    return scores
-
-
-def shuffled_scores(problem: Problem, seed: int) -> Scores:
-    """Rank by place in a seeded shuffle of the members, which each topic starts where the one before it ended."""
-    count = len(problem.members)
-    place = np.empty(count, dtype=np.int64)
-    place[np.argsort(mix64s(problem.hashes + np.uint64(seed & 0xFFFFFFFF)), kind="stable")] = np.arange(count)
-
-    def scores(topic: int) -> U64:
-        return (count - (place - int(problem.first[topic])) % count).astype(np.uint64)
-
-    return scores

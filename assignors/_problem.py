@@ -60,11 +60,11 @@ class Problem:
 SEVERAL = -2
 
 
-def read_problem(topics: Iterable[Topic], members: Iterable[Member], seed: int) -> Problem:
+def read_problem(topics: Iterable[Topic], members: Iterable[Member], seed: int, *, keep: bool = True) -> Problem:
     """Put the input in order and check the claims.
 
     A claim is valid when its topic exists and is subscribed, its partition exists, no newer generation claims it and
-    no other member of the same generation does (KIP-792). Two of one generation are both void.
+    no other member of the same generation does (KIP-792). Two of one generation are both void. Without `keep` all are.
 
     Raises:
         TopicError: two topics of one name, or two members of one id.
@@ -82,6 +82,8 @@ def read_problem(topics: Iterable[Topic], members: Iterable[Member], seed: int) 
     first = np.zeros(len(ordered) + 1, dtype=np.int64)
     np.cumsum([t.partitions for t in ordered], out=first[1:])
     owner, claimant = _claims(ordered, people, first)
+    if not keep:
+        owner[:] = NOBODY
     if owner.size:
         topic_of = np.repeat(np.arange(len(ordered)), np.diff(first))
         lost = (owner >= 0) & ~subscribed[group_of[owner], topic_of] if people else owner >= 0

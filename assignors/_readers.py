@@ -178,7 +178,7 @@ def _open(seats: Seats, topics: I64) -> Bools:
     """Whether a member may take a part: it reads the topic, or a seat is free. Otherwise it must take a whole piece."""
     reads = seats.pieces[topics] > 0
     seat_free = reads.sum(axis=1) < seats.caps[topics]
-    return np.logical_or(reads, seat_free[:, None])
+    return np.array(reads | seat_free[:, None], dtype=bool)
 
 
 def _move(seats: Seats, topic: int, giver: int, taker: int, amount: int) -> None:

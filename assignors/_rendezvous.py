@@ -4,12 +4,14 @@ Source: Thaler and Ravishankar 1998 (highest random weight); Schindelhauer and S
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 import numpy as np
 
 from assignors._errors import NodesError, WeightError
 from assignors._hash import GOLDEN, U64, hash64, hash64s, mix64, mix64s, order_keys, weighted_scores
+from assignors._tree import RendezvousTree
 
 
 class Rendezvous:
@@ -22,10 +24,15 @@ class Rendezvous:
     * A value: nothing changes after it is made. Threads may share it.
     """
 
-    __slots__ = ("_equal", "_hashes", "_nodes", "_seed", "_weights")
+    __slots__ = ("_equal", "_hashes", "_nodes", "_seed", "_tree", "_weights")
 
     def __init__(
-        self, nodes: Iterable[str], weights: Mapping[str, float] | Iterable[float] | None = None, seed: int = 0
+        self,
+        nodes: Iterable[str],
+        weights: Mapping[str, float] | Iterable[float] | None = None,
+        seed: int = 0,
+        *,
+        hierarchical: bool = False,
     ) -> None:
         """Take the nodes, and how much each should own.
 
@@ -33,6 +40,8 @@ class Rendezvous:
             nodes: names, one or more, each once.
             weights: by name (a missing one is 1.0), or in the order of `nodes`; above 0, no unit. None: all equal.
             seed: another seed is another, independent ranking.
+            hierarchical: for tens of thousands of nodes: time grows with the logarithm of their number, other owners
+                than the flat form, and a change moves up to a few times as many keys.
 
         Raises:
             NodesError: no node, or one named twice.
@@ -40,10 +49,12 @@ class Rendezvous:
         """
         given = list(nodes)
         if not given or len(set(given)) != len(given):
-            twice = sorted({n for n in given if given.count(n) > 1})
+            counts = Counter(given)
+            twice = sorted(n for n, times in counts.items() if times > 1)
             raise NodesError(f"nodes={given!r}: " + (f"{twice} named more than once" if twice else "need at least one"))
         by_name = _weights_by_name(given, weights)
         self._nodes = sorted(given)
+        self._tree = RendezvousTree(self._nodes, by_name, seed) if hierarchical else None
         self._seed = seed
         self._hashes: U64 = hash64s(self._nodes, seed)
         self._weights = np.array([by_name[n] for n in self._nodes])
@@ -56,10 +67,14 @@ class Rendezvous:
 
     def owner(self, key: str | bytes) -> str:
         """Name the node that owns the key."""
+        if self._tree is not None:
+            return self._tree.owner(key)
         return self._nodes[int(np.argmax(self._scores(key)))]
 
     def top(self, key: str | bytes, k: int) -> list[str]:
         """Name the k best nodes, best first; all of them where k is larger."""
+        if self._tree is not None:
+            return self._tree.top(key, k)
         scores = self._scores(key)
         k = max(0, min(k, len(self._nodes)))
         if k < len(self._nodes) // 4:

@@ -4,9 +4,15 @@ from functools import cached_property
 
 import numpy as np
 
+from assignors._explain import Candidate, explain_topic
 from assignors._model import TopicPartition
 from assignors._problem import I32, Problem
-from assignors._racks import Racks
+from assignors._question import Question
+
+
+def count_moved(problem: Problem, owner: I32) -> int:
+    """Count the valid claims that went to another member."""
+    return int(((problem.owner >= 0) & (problem.owner != owner)).sum())
 
 
 class Plan:
@@ -16,9 +22,9 @@ class Plan:
         lower_bound: fewest claims that any plan within the same bounds has to move.
     """
 
-    def __init__(self, *, problem: Problem, racks: Racks, owner: I32, lower_bound: int) -> None:
-        self._problem = problem
-        self._racks = racks
+    def __init__(self, question: Question, owner: I32, lower_bound: int) -> None:
+        self._question = question
+        self._problem = question.problem
         self._owner = owner
         self.lower_bound = lower_bound
 
@@ -46,12 +52,12 @@ class Plan:
     @cached_property
     def moved(self) -> int:
         """How many valid claims went to another member."""
-        return int(((self._problem.owner >= 0) & (self._problem.owner != self._owner)).sum())
+        return count_moved(self._problem, self._owner)
 
     @cached_property
     def off_rack(self) -> int:
         """How many partitions are read from another rack, both racks being known."""
-        return self._racks.count_off(self._owner)
+        return self._question.racks.count_off(self._owner)
 
     @cached_property
     def connections(self) -> dict[str, int]:
@@ -66,6 +72,15 @@ class Plan:
         held = (self._owner >= 0) & (claimant != -1) & (claimant != self._owner) & (before != self._owner)
         wait = {self._pair(i) for i in np.flatnonzero(held).tolist()}
         return {m: [p for p in mine if p in wait] for m, mine in self.partitions.items()}
+
+    def explain(self, topic: str) -> list[Candidate]:
+        """Say why the topic went to whom.
+
+        Returns:
+            All members, best ranked first, each with what it keeps and gets and the reason; empty where nobody
+            subscribed to the topic.
+        """
+        return explain_topic(self._question, self._owner, topic)
 
     def _pair(self, at: int) -> TopicPartition:
         topic = int(np.searchsorted(self._problem.first, at, side="right")) - 1
