@@ -48,6 +48,7 @@ class Batch:
         schema: the columns of the files.
         number: Spark's batch id, for the history.
         agent: who commits, for the history.
+        gaps: the table holds only some of the records (a quarantine), so a position behind the range is no hole.
     """
 
     offset: Offset
@@ -55,6 +56,7 @@ class Batch:
     schema: pa.Schema
     number: int = -1
     agent: str = ""
+    gaps: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,20 +117,27 @@ def judge(cur: int | None, begin: int, end: int) -> Verdict:
     return Verdict.COMMIT if cur == begin else Verdict.TRIM
 
 
-def decide(positions: Mapping[TopicPartition, int], offset: Offset, files: Iterable[DataFile]) -> Decision:
+def decide(
+    positions: Mapping[TopicPartition, int], offset: Offset, files: Iterable[DataFile], *, gaps: bool = False
+) -> Decision:
     """Decide what of a batch is still to be committed.
 
     Args:
         positions: of the table, by partition.
         offset: the ranges of the batch.
         files: the batch's rows.
+        gaps: a position behind the range is no hole.
 
     Raises:
         HoleError: the table stands before the begin of a range.
         TableError: a file holds rows that are not of this batch.
     """
     verdicts = {one.key: judge(positions.get(one.key), one.begin, one.end) for one in offset}
-    _refuse_holes([one for one in offset if verdicts[one.key] is Verdict.HOLE], positions)
+    holes = [one for one in offset if verdicts[one.key] is Verdict.HOLE]
+    if gaps:
+        verdicts |= {one.key: Verdict.COMMIT for one in holes}
+    else:
+        _refuse_holes(holes, positions)
     floors = {one.key: max(one.begin, min(positions.get(one.key, one.begin), one.end)) for one in offset}
     keep: list[DataFile] = []
     trim: list[tuple[DataFile, Mapping[TopicPartition, int]]] = []
@@ -165,7 +174,7 @@ def commit(table: Table, batch: Batch, *, sleep: Callable[[float], None] = time.
     failures = 0
     for attempt in range(ATTEMPTS):
         snapshot = _look(table, batch)
-        decision = decide(snapshot.positions, batch.offset, batch.files)
+        decision = decide(snapshot.positions, batch.offset, batch.files, gaps=batch.gaps)
         files = [*decision.keep, *_trim(table, decision, trimmed)]
         rows = sum(file.rows for file in files)
         if not decision.empty:

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from deltalake import CommitProperties, DeltaTable, Field, Schema, Transaction
+import structlog
+from deltalake import CommitProperties, DeltaTable, Field, Schema, Transaction, WriterProperties
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction
 
@@ -25,6 +26,8 @@ from spark_sink._table import Change, DataFile, Snapshot
 
 # Opening a table reads a checkpoint and all commits after it; writing one costs as much as the table has files.
 PROPERTIES = {"delta.checkpointInterval": "50", "delta.logRetentionDuration": "interval 2 days"}
+
+_log = structlog.get_logger("azimuth.sink")
 
 _UNENFORCED = ("delta.constraints.", "delta.columnMapping.mode")
 
@@ -63,6 +66,7 @@ class DeltaLakeTable:
         self._settings = settings or TableSettings()
         self._handle: DeltaTable | None = None
         self._id: object = None
+        self._compacted: int | None = None
         self._log = TransactionLog(self._uri, self._storage)
 
     @property
@@ -168,6 +172,37 @@ class DeltaLakeTable:
             landing.write(batch)
         (copy,) = landing.close()
         return replace(copy, partition_values=values)
+
+    def compact(self, every: int) -> bool:
+        """Join small files once in `every` versions, so that reading the log costs the same as the table ages.
+
+        Files up to 16 MB are joined each time, up to 128 MB each sixteenth time: a file that has grown is left alone,
+        so a row is rewritten a few times in its life and not each time.
+
+        Args:
+            every: versions between two times; 0 for never.
+
+        Returns:
+            Whether this call did it. Another writer's compaction, or a change at the same time, is no error.
+        """
+        handle = self._handle
+        if handle is None or not every or handle.version() // every == self._compacted:
+            return False
+        first, self._compacted = self._compacted is None, handle.version() // every
+        if first:
+            return False
+        large = self._compacted % 16 == 0
+        try:
+            handle.update_incremental()
+            handle.optimize.compact(
+                target_size=(128 if large else 16) << 20,
+                max_concurrent_tasks=1,
+                writer_properties=WriterProperties(compression="ZSTD"),
+            )
+        except (DeltaError, OSError) as error:
+            _log.info("compaction left to the next time", table=self._uri, error=str(error))
+            return False
+        return True
 
     def _newest(self) -> DeltaTable:
         if self._handle is not None and not self._log.moved():
