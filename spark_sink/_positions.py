@@ -5,12 +5,16 @@ forgets it. `<group>/<topic>/<partition>/begin` keeps where the group began, so 
 still a hole for `azimuth verify`.
 """
 
+import json
 import threading
 from collections.abc import Mapping
 
+import pyarrow.fs as pa_fs
+
+from spark_sink._errors import OptionError
 from spark_sink._log import TransactionLog
 from spark_sink._offsets import TopicPartition
-from spark_sink._storage import Storage, table_uri
+from spark_sink._storage import PLACEHOLDER, Storage, filesystem, table_uri
 
 _BEGIN = "begin"
 _LOCK = threading.Lock()
@@ -55,7 +59,8 @@ def positions(table: str, group: str, storage_options: Storage | None = None) ->
     """Read how far a group has come in a table. The Delta log is the truth; Kafka's offsets are hints.
 
     Args:
-        table: address of the table: a folder, `file:`, `s3://`, `gs://`, `abfss://`.
+        table: address of the table: a folder, `file:`, `s3://`, `gs://`, `abfss://`. With `{topic}` in it, of the table
+            of each topic; a JSON list of addresses where topics are routed to several tables.
         group: the consumer group.
         storage_options: options of the object store, as deltalake takes them.
 
@@ -63,9 +68,33 @@ def positions(table: str, group: str, storage_options: Storage | None = None) ->
         The next offset by (topic, partition); nothing where the table does not exist.
 
     Raises:
-        TableError: the log of the table cannot be read.
+        TableError: the log of a table cannot be read.
     """
-    return parse_positions(transactions(table, storage_options), group)
+    found: dict[TopicPartition, int] = {}
+    for address in json.loads(table) if table.startswith("[") else [table]:
+        for uri, topic in _existing(address, storage_options):
+            for key, at in parse_positions(transactions(uri, storage_options), group).items():
+                if topic in {None, key.topic}:
+                    found[key] = max(at, found.get(key, at))
+    return found
+
+
+def _existing(address: str, storage: Storage | None) -> list[tuple[str, str | None]]:
+    """The tables that an address stands for, each with its topic where the address has a place for one."""
+    if PLACEHOLDER not in address:
+        return [(address, None)]
+    *parents, name = table_uri(address).split("/")
+    base = "/".join(parents)
+    if PLACEHOLDER in base:
+        raise OptionError(f"{address}: {PLACEHOLDER} can stand in the last part of an address only")
+    before, _, after = name.partition(PLACEHOLDER)
+    folders = filesystem(base, storage).get_file_info(pa_fs.FileSelector("", allow_not_found=True))
+    names = [one.base_name for one in folders if one.type == pa_fs.FileType.Directory]
+    return [
+        (f"{base}/{one}", one[len(before) : len(one) - len(after)])
+        for one in names
+        if one.startswith(before) and one.endswith(after) and len(one) > len(before) + len(after)
+    ]
 
 
 def transactions(table: str, storage_options: Storage | None = None) -> dict[str, int]:

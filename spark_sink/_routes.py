@@ -6,9 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from spark_sink._errors import OptionError
-from spark_sink._storage import table_uri
-
-PLACEHOLDER = "{topic}"
+from spark_sink._storage import PLACEHOLDER, table_uri
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

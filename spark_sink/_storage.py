@@ -11,6 +11,7 @@ from spark_sink._errors import OptionError
 
 Storage = Mapping[str, str]
 
+PLACEHOLDER = "{topic}"  # in an address: a table of each topic
 _PREFIX = "storage."
 
 

@@ -12,8 +12,8 @@ from spark_sink._errors import TableError
 from spark_sink._offsets import Offset, TopicPartition
 from spark_sink._quarantine import SCHEMA as QUARANTINE_SCHEMA
 from spark_sink._quarantine import good_schema, quarantine_of
-from spark_sink._routes import PLACEHOLDER
 from spark_sink._sink_options import SinkOptions
+from spark_sink._storage import PLACEHOLDER
 from spark_sink._table import DataFile
 
 _THREADS = 8

@@ -18,6 +18,7 @@ from spark_sink._errors import TableError
 from spark_sink._log import TransactionLog
 from spark_sink._offsets import TopicPartition
 from spark_sink._positions import groups, parse_beginnings, parse_positions
+from spark_sink._quarantine import quarantine_of
 from spark_sink._storage import Storage, table_uri
 
 Run = tuple[int, int]
@@ -194,7 +195,7 @@ def verify(
         table: address of the table.
         group: the consumer group that wrote it; not needed where there is only one.
         storage_options: options of the object store.
-        accounted: offsets that lie elsewhere for a reason (quarantine), by partition.
+        accounted: offsets that lie elsewhere for a reason, by partition; by default what is in the table's quarantine.
 
     Raises:
         TableError: there is no table, it cannot be read, or it has several groups and none was named.
@@ -204,13 +205,27 @@ def verify(
         handle = DeltaTable(uri, storage_options=dict(storage_options or {}) or None)
         kept = TransactionLog(uri, storage_options).refresh(handle.version())  # rows and positions of one version
         name = _group(uri, kept, group)
-        batches = handle.to_pyarrow_dataset().to_batches(columns=list(COLUMNS), batch_readahead=2, fragment_readahead=1)
-        found = scan(batches)
+        found = _scan_table(handle)
+        if accounted is None:
+            accounted = _quarantined(uri, storage_options)
     except TableNotFoundError as error:
         raise TableError(f"{uri}: there is no Delta table") from error
     except (DeltaError, OSError, KeyError, pa.ArrowInvalid) as error:
         raise TableError(f"{uri}: the table cannot be read: {error}") from error
     return judge(found, parse_positions(kept, name), parse_beginnings(kept, name), accounted)
+
+
+def _scan_table(handle: DeltaTable) -> dict[TopicPartition, Runs]:
+    # Little is read ahead: what is held in memory is what counts here.
+    return scan(handle.to_pyarrow_dataset().to_batches(columns=list(COLUMNS), batch_readahead=2, fragment_readahead=1))
+
+
+def _quarantined(uri: str, storage: Storage | None) -> dict[TopicPartition, Runs]:
+    options = dict(storage or {}) or None
+    address = quarantine_of(uri)
+    if not DeltaTable.is_deltatable(address, options):
+        return {}
+    return _scan_table(DeltaTable(address, storage_options=options))
 
 
 def _group(uri: str, kept: Mapping[str, int], group: str | None) -> str:
