@@ -11,6 +11,7 @@ SparkSinkError
 │   ├── SchemaError      the columns of a batch do not fit the table
 │   └── HoleError        a commit would leave out records; refused
 ├── QueryError       the query of an agent has failed
+├── ReportError      a report.json of the demo cannot be read
 └── ...              each module that adds one draws it here
 """
 
@@ -62,3 +63,7 @@ class HoleError(TableError):
 
 class QueryError(SparkSinkError):
     """The query of an agent has failed."""
+
+
+class ReportError(SparkSinkError):
+    """This report of the demo cannot be read."""

@@ -1,0 +1,211 @@
+"""The page: pictures, tables and words put into the template."""
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from matplotlib.figure import Figure
+
+from spark_sink._errors import ReportError
+from spark_sink.demo.report import _findings as findings
+from spark_sink.demo.report import _flows, _ownership, _panels, _theme, _timeline
+from spark_sink.demo.report._run import Matrix, PerAgent, Run
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One line of a bar chart, `part` of the longest, from 0 to 1."""
+
+    name: str
+    value: str
+    part: float
+    colour: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """One group of bars, for one assignor."""
+
+    title: str
+    lines: Sequence[Bar]
+    ours: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """One partitioner's bytes from zone to zone."""
+
+    title: str
+    picture: Markup | None
+    matrix: Matrix
+    largest: float
+    share: float | None
+    cost: str
+
+
+def render(report: Mapping[str, Any]) -> str:
+    """Make the page of a run: HTML that needs no network, for screens of any width, light, dark and paper.
+
+    Args:
+        report: the content of report.json; every key is optional.
+
+    Raises:
+        ReportError: a value has the wrong type; the message names its place.
+    """
+    run = Run.parse(report)
+    names = agents(run)
+    loader = PackageLoader("spark_sink.demo.report", package_path="")
+    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    environment.filters |= {"number": findings.number, "percent": findings.percent, "size": findings.size}
+    zone_names = _flows.zones(run.bytes_by_zone.default, run.bytes_by_zone.az_aware)
+    return environment.get_template("page.html").render(
+        run=run,
+        agents=names,
+        verdict=findings.verdict(run),
+        tiles=findings.tiles(run),
+        figures=findings.figures(run),
+        zones=zone_names,
+        traffic=_traffic(run, zone_names),
+        loads=_loads(run, names),
+        steps=_steps(run),
+        **_over_time(run, names),
+    )
+
+
+def write(report: Path) -> Path:
+    """Write report.html beside a report.json and return its path.
+
+    Raises:
+        ReportError: the file is not there, is no JSON, or holds a value of the wrong type.
+    """
+    try:
+        content = json.loads(report.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise ReportError(f"no report in {report}: run `azimuth demo` first") from error
+    except (OSError, ValueError) as error:
+        raise ReportError(f"{report} cannot be read ({error}): run `azimuth demo` again") from error
+    page = report.with_suffix(".html")
+    new = page.with_name(f".{page.name}.new")
+    new.write_text(render(content), encoding="utf-8")
+    new.replace(page)
+    return page
+
+
+def agents(run: Run) -> list[str]:
+    """Every agent the report speaks of, agent-2 before agent-10; the place decides the colour."""
+    named = {entry.agent for entry in run.timeline.ownership} | {entry.agent for entry in run.timeline.commits}
+    named |= {*run.partitions_per_agent.hrw, *run.connections.per_agent, *run.topics_per_agent.hrw}
+    return sorted(named, key=lambda name: [int(p) if p.isdecimal() else p for p in re.split(r"(\d+)", name)])
+
+
+def _over_time(run: Run, names: Sequence[str]) -> dict[str, Any]:
+    timeline = run.timeline
+    colours = {name: _theme.agent_colour(i) for i, name in enumerate(names)}
+    rows = _ownership.segments(timeline)
+    found = _ownership.blocks(rows, _ownership.arrange(timeline.partitions, rows))
+    events = sorted(timeline.events, key=lambda event: event.t)
+    return {
+        "ownership": _both_widths(
+            "ownership",
+            f"Which of {len(names)} agents owned which of {len(rows)} partitions, over {timeline.end_s:.0f} seconds. "
+            "The table below has the numbers.",
+            lambda width: _timeline.ownership(timeline, found, len(rows), colours, width),
+        )
+        if found
+        else None,
+        "progress": _both_widths(
+            "progress",
+            "Records waiting, and rows committed by each agent, over time. The table below has the numbers.",
+            lambda width: _timeline.lag_and_commits(timeline, colours, width),
+        )
+        if timeline.lag or timeline.commits
+        else None,
+        "moments": [
+            {
+                "event": event,
+                "label": event.text or _panels.event_label(event),
+                "owned": _ownership.owned_at(rows, event.t),
+                "waiting": next((e.records for e in reversed(timeline.lag) if e.t <= event.t), None),
+                "rows": {
+                    name: sum(c.rows for c in timeline.commits if c.agent == name and c.t <= event.t) for name in names
+                },
+            }
+            for event in events
+        ],
+    }
+
+
+def _both_widths(name: str, alt: str, draw: Callable[[float], Figure]) -> Markup:
+    """A wide picture and one for phones; the style sheet shows one of them."""
+    pictures = []
+    for kind, width in (("wide", _panels.WIDE_PX), ("narrow", _panels.NARROW_PX)):
+        with _theme.drawing(f"{name}-{kind}"):
+            pictures.append(_theme.to_svg(draw(width), f"{name}-{kind}", alt, [kind]))
+    return Markup("\n".join(pictures))  # noqa: S704 - to_svg and Matplotlib escape every text
+
+
+def _traffic(run: Run, zone_names: Sequence[str]) -> list[Traffic]:
+    measured = run.bytes_by_zone
+    found = []
+    for name, title, matrix, reported in (
+        ("default", "default partitioner", measured.default, run.cross_zone_share.default),
+        ("az-aware", "AZ-aware partitioner", measured.az_aware, run.cross_zone_share.az_aware),
+    ):
+        share = _flows.cross_share(matrix) if reported is None else reported
+        picture = _zone_picture(name, title, matrix, zone_names) if _flows.cross_share(matrix) is not None else None
+        largest = max((amount for row in matrix.values() for amount in row.values()), default=0.0)
+        found.append(Traffic(title, picture, matrix, largest, share, findings.money_per_tb(share, run.price_per_gb)))
+    return found
+
+
+def _zone_picture(name: str, title: str, matrix: Matrix, zone_names: Sequence[str]) -> Markup:
+    share = findings.percent(_flows.cross_share(matrix))
+    alt = f"Bytes from the producers' zones to the leaders' zones with the {title}: {share} cross zones."
+    with _theme.drawing(f"flows-{name}"):
+        svg = _theme.to_svg(_flows.flows(matrix, zone_names), f"flows-{name}", alt)
+    return Markup(svg)  # noqa: S704 - to_svg and Matplotlib escape every text
+
+
+def _loads(run: Run, names: Sequence[str]) -> dict[str, list[Bars]]:
+    connections = run.connections
+    others = [("range", connections.range), ("round robin", connections.round_robin)]
+    known = {name: amount for name, amount in others if amount is not None}
+    largest = max([*connections.per_agent.values(), *known.values()], default=0.0)
+    return {
+        "partitions": _per_agent(run.partitions_per_agent, names),
+        "topics": _per_agent(run.topics_per_agent, names),
+        "connections": [
+            _bars("ours (HRW)", connections.per_agent, names, largest, ours=True),
+            _bars("with other assignors", known, names, largest),
+        ],
+    }
+
+
+def _per_agent(counts: PerAgent, names: Sequence[str]) -> list[Bars]:
+    named = (("ours (HRW)", counts.hrw), ("range", counts.range), ("round robin", counts.round_robin))
+    largest = max((amount for _, row in named for amount in row.values()), default=0.0)
+    return [_bars(title, row, names, largest, ours=row is counts.hrw) for title, row in named]
+
+
+def _bars(title: str, counts: Mapping[str, float], names: Sequence[str], largest: float, *, ours: bool = False) -> Bars:
+    lines = [
+        Bar(
+            name=name,
+            value=findings.number(amount),
+            part=amount / largest if largest else 0.0,
+            colour=names.index(name) % _theme.AGENT_COLOURS if name in names else None,
+        )
+        for name, amount in sorted(counts.items(), key=lambda item: names.index(item[0]) if item[0] in names else -1)
+    ]
+    return Bars(title, lines, ours=ours)
+
+
+def _steps(run: Run) -> list[Bar]:
+    parts = {name: seconds for name, seconds in run.seconds.items() if name != "total"}
+    whole = run.seconds.get("total") or sum(parts.values()) or 1.0
+    return [Bar(name, findings.number(seconds, " s", 1), min(seconds / whole, 1.0)) for name, seconds in parts.items()]
