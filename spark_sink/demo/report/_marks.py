@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from graphlib import TopologicalSorter
+from itertools import count
 
 GAP_PX = 6.0
 
@@ -39,27 +41,24 @@ def place(marks: Sequence[Mark], right_edge: float) -> list[Placed]:
             facing = leftwards[later] and not leftwards[earlier]
             if facing and _spans(marks, leftwards, earlier, later) and _spans(marks, leftwards, later, earlier):
                 leftwards[earlier] = True
-    below = [[j for j in range(len(marks)) if _above(marks, leftwards, i, j)] for i in range(len(marks))]
-    lanes = [0] * len(marks)
-    for _ in marks:  # the longest chain of labels above each other; each round settles at least one more
-        lanes = [max((lanes[j] + 1 for j in lower), default=0) for lower in below]
-    return [Placed(lane, left) for lane, left in zip(lanes, leftwards, strict=True)]
+    spanned = {i: [j for j in range(len(marks)) if _spans(marks, leftwards, i, j)] for i in range(len(marks))}
+    lanes: dict[int, int] = {}
+    for i in TopologicalSorter(spanned).static_order():
+        begin, end = _extent(marks[i], leftwards=leftwards[i])
+        others = {j: _extent(marks[j], leftwards=leftwards[j]) for j in lanes}
+        taken = {lanes[j] for j, (low, high) in others.items() if low < end and begin < high}
+        lane = max((lanes[j] + 1 for j in spanned[i]), default=0)
+        lanes[i] = next(free for free in count(lane) if free not in taken)
+    return [Placed(lanes[i], left) for i, left in enumerate(leftwards)]
 
 
-def _above(marks: Sequence[Mark], leftwards: Sequence[bool], label: int, other: int) -> bool:
-    """Whether a label has to be higher than another event's label and line."""
-    if _spans(marks, leftwards, label, other):
-        return True
-    if leftwards[label] or not leftwards[other] or _spans(marks, leftwards, other, label):
-        return False
-    # They face each other between their lines: either may be the higher one.
-    between = marks[other].x - marks[label].x
-    return 0 <= between < marks[label].width + marks[other].width + 3 * GAP_PX
+def _extent(mark: Mark, *, leftwards: bool) -> tuple[float, float]:
+    reach = mark.width + 2 * GAP_PX
+    return (mark.x - reach, mark.x) if leftwards else (mark.x, mark.x + reach)
 
 
 def _spans(marks: Sequence[Mark], leftwards: Sequence[bool], label: int, line: int) -> bool:
-    reach = marks[label].width + 2 * GAP_PX
-    distance = marks[line].x - marks[label].x
-    if leftwards[label]:
-        return -reach <= distance <= 0 and line < label
-    return 0 <= distance <= reach and line > label
+    """Whether the line of another event runs through the place of a label; of two on one spot, the first spans."""
+    begin, end = _extent(marks[label], leftwards=leftwards[label])
+    beside = line < label if leftwards[label] else line > label
+    return beside and begin <= marks[line].x <= end
