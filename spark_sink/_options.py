@@ -29,6 +29,7 @@ _KNOWN = frozenset(
         "failondataloss",
         "includeheaders",
         "kafkaconsumer.polltimeoutms",
+        "landing",
         "maxoffsetspertrigger",
         "minpartitions",
         "parallelism",
@@ -92,6 +93,7 @@ class SourceOptions:
         poll_timeout_s: give up where no record came for so long though some are due.
         join_timeout_s: wait so long for the group at a trigger, then go on with what is held.
         telemetry: a file to which ownership and lag are appended as JSON lines; None for none.
+        landing: options of the sink, where the tasks are to write the data files themselves; None for rows.
     """
 
     kafka: Mapping[str, str]
@@ -114,6 +116,7 @@ class SourceOptions:
     poll_timeout_s: float = 120.0
     join_timeout_s: float = 10.0
     telemetry: str | None = None
+    landing: Mapping[str, str] | None = None
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> "SourceOptions":
@@ -157,6 +160,7 @@ class SourceOptions:
             headers=_flag(given, "includeheaders", default=False),
             poll_timeout_s=(_number(given, "kafkaconsumer.polltimeoutms", 120_000) or 120_000) / 1000,
             telemetry=given.get("telemetry") or None,
+            landing=_landing(given.get("landing")),
         )
 
     @property
@@ -247,6 +251,15 @@ def _workers(text: str | None) -> int | Mapping[str, int] | None:
     if isinstance(value, dict) and value and all(isinstance(n, int) and n >= 1 for n in value.values()):
         return value
     raise OptionError(f"option 'workers': {text!r}, need a number of 1 or more or {{topic or pattern: number}}")
+
+
+def _landing(text: str | None) -> Mapping[str, str] | None:
+    if not text:
+        return None
+    value = _json(text, "landing")
+    if not isinstance(value, dict) or not all(isinstance(one, str) for one in value.values()):
+        raise OptionError(f"option 'landing': {text!r}, need a JSON object with the options of the sink")
+    return value
 
 
 def _starting(given: Mapping[str, str]) -> Starting:

@@ -6,7 +6,7 @@ It is made in two processes and pickled between them; only the one that is asked
 import os
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import FrameType
 from typing import Any
 
@@ -82,7 +82,8 @@ class KafkaGroupReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read the ranges of a task; runs in Spark's Python workers."""
         assert isinstance(partition, Pieces)  # noqa: S101 -- Spark hands back what `partitions` made
-        return fetch(partition.ranges, self._options.fetch)
+        rows = fetch(partition.ranges, self._options.fetch)
+        return rows if self._options.landing is None else _landed(rows, self._options.landing)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Do nothing: Spark calls this a batch late and never while idle, so `latestOffset` commits."""
@@ -145,6 +146,13 @@ class _Session:
 
 def _end(_signal: int, _frame: FrameType | None) -> None:
     raise SystemExit(0)
+
+
+def _landed(rows: Iterator[pa.RecordBatch], sink: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
+    # Imported here, so that a query without a table needs no deltalake.
+    from spark_sink._direct import land, run_of_task, table_schema  # noqa: PLC0415
+
+    yield land(rows, sink, table_schema(sink), run_of_task())
 
 
 def _positions(options: SourceOptions) -> Positions | None:

@@ -9,6 +9,7 @@ from spark_sink._librdkafka import headers, timestamps
 
 RAW = "topic string, partition int, offset bigint, timestamp timestamp, key binary, value binary"
 HEADERS = "headers array<struct<key: string, value: binary>>"
+LANDED = "_landed string"  # what passes through Spark where the tasks write the data files
 
 _HEADER = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
 _TIMESTAMP = pa.timestamp("us", tz="UTC")

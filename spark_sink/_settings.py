@@ -36,6 +36,9 @@ class AgentSettings(BaseSettings):
     trigger: str = Field("1 second", description="Time between batches, or 'available-now' to end when caught up.")
     master: str = Field("local[*]", description="Spark's master.")
     driver_memory: str = Field("768m", description="Heap of Spark's driver.")
+    landing: Literal["direct", "rows"] = Field(
+        "direct", description="Who writes data files: reading tasks, or the sink."
+    )
     metrics_port: int | None = Field(None, ge=0, le=65535, description="Port of the Prometheus endpoint.")
     kafka: dict[str, str] = Field(default_factory=dict, description="Kafka client properties.")
     source: dict[str, str] = Field(default_factory=dict, description="More options of kafka-group.")
@@ -84,11 +87,16 @@ class AgentSettings(BaseSettings):
             "maxOffsetsPerTrigger": self.max_offsets_per_trigger,
             "positions": self.table,
         }
-        return {**self._shared(), **{name: str(value) for name, value in wanted.items() if value}, **self.source}
+        given = {name: str(value) for name, value in wanted.items() if value}
+        if self.landing == "direct":
+            given["landing"] = json.dumps(self.sink_options())
+        return {**self._shared(), **given, **self.source}
 
     def sink_options(self) -> dict[str, str]:
         """Options of `.format("delta-exactly-once")`."""
         own = {"path": self.table, "checkpointLocation": self.checkpoint, "agent": self.agent}
+        # Which columns there are is the source's option, and the sink must know it where it sees no rows.
+        own |= {name: value for name, value in self.source.items() if name.lower() == "includeheaders"}
         return {**self._shared(), **own, **self.sink}
 
     def _shared(self) -> dict[str, str]:

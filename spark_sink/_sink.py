@@ -10,12 +10,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from spark_sink._checkpoint import batch_offset
+from spark_sink._direct import is_direct, parse, run_of_task, table_schema
 from spark_sink._errors import OptionError
 from spark_sink._landing import normal_schema
 from spark_sink._sink_options import SinkOptions
@@ -41,7 +41,10 @@ class DeltaExactlyOnceSink(DataSource):
         """Make the writer; Spark does so once for the tasks and once for each commit."""
         if overwrite:
             raise OptionError("delta-exactly-once knows the output mode 'append' only")
-        return SinkWriter(SinkOptions.parse(self.options), normal_schema(to_arrow_schema(schema, timezone="UTC")))
+        options = SinkOptions.parse(self.options)
+        if is_direct(schema.names):
+            return DirectWriter(options, table_schema(self.options))
+        return SinkWriter(options, normal_schema(to_arrow_schema(schema, timezone="UTC")))
 
 
 @dataclass
@@ -65,9 +68,7 @@ class SinkWriter(DataSourceStreamArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Landed:
         """Write the rows of one task into data files."""
-        context = TaskContext.get()
-        run = context.getLocalProperty("spark.jobGroup.id") if context else None
-        sorting = Sorting(self._options, self._schema, run or "")
+        sorting = Sorting(self._options, self._schema, run_of_task())
         for batch in iterator:
             sorting.write(batch)
         return Landed(sorting.close())
@@ -84,6 +85,19 @@ class SinkWriter(DataSourceStreamArrowWriter):
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 -- Spark's name
         """Do nothing: the commit may have gone through, and then its files belong to the table."""
+
+
+class DirectWriter(SinkWriter):
+    """Commits files that the source's tasks have written."""
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Landed:
+        """Collect the descriptions of the files."""
+        files: dict[str, list[DataFile]] = {}
+        for batch in iterator:
+            for text in batch.column(0).to_pylist():
+                for table, found in parse(text, self._schema).items():
+                    files.setdefault(table, []).extend(found)
+        return Landed(files)
 
 
 # Spark keeps the committing process between batches, and handles that are kept read only what is new.

@@ -5,7 +5,7 @@ from pyspark.sql.types import StructType
 
 from spark_sink._options import SourceOptions
 from spark_sink._reader import KafkaGroupReader
-from spark_sink._rows import schema
+from spark_sink._rows import LANDED, schema
 
 
 class KafkaGroupSource(DataSource):
@@ -14,7 +14,7 @@ class KafkaGroupSource(DataSource):
     Several queries with the same `kafka.group.id` share the partitions; rebalances change what a running query reads.
     Options: `kafka.*`, `subscribe` or `subscribePattern`, `startingOffsets`, `startingTimestamp`,
     `startingOffsetsByTimestamp`, `maxOffsetsPerTrigger`, `minPartitions`, `failOnDataLoss`, `includeHeaders`,
-    `positions`, `assignor`, `workers`, `epsilon`, `rack`, `agent`, `parallelism`, `telemetry`.
+    `positions`, `assignor`, `workers`, `epsilon`, `rack`, `agent`, `parallelism`, `telemetry`, `landing`.
 
     Raises:
         OptionError: an option is unknown, missing, contradictory or has no meaning.
@@ -26,7 +26,9 @@ class KafkaGroupSource(DataSource):
         return "kafka-group"
 
     def schema(self) -> str:
-        """Columns of the raw format."""
+        """Columns of the raw format; descriptions of data files where the tasks write them."""
+        if self._options.landing is not None:
+            return LANDED
         return schema(headers=self._options.headers)
 
     def streamReader(self, schema: StructType) -> KafkaGroupReader:  # noqa: N802, ARG002 -- Spark's call

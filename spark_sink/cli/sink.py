@@ -32,6 +32,7 @@ def sink(  # noqa: PLR0913, PLR0917 -- every setting is a flag
     trigger: Annotated[str | None, typer.Option(help="'1 second', or 'available-now' to end when caught up.")] = None,
     master: Annotated[str | None, typer.Option(help="Spark's master.  [default: local[*]]")] = None,
     driver_memory: Annotated[str | None, typer.Option(help="Heap of Spark's driver.  [default: 768m]")] = None,
+    landing: Annotated[str | None, typer.Option(help="direct: reading tasks write the files; or rows.")] = None,
     metrics_port: Annotated[int | None, typer.Option(help="Port of the Prometheus endpoint.")] = None,
     kafka: _Pairs = None,
     source: _Pairs = None,

@@ -1,0 +1,48 @@
+"""Direct landing: files are described, and the description is all that the sink gets."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from spark_sink._direct import describe, land, parse, table_schema
+from spark_sink._errors import SchemaError
+from spark_sink._offsets import Offset, Range
+from spark_sink._sink_options import SinkOptions
+from spark_sink._tables import Tables
+from spark_sink._verify import verify
+
+
+def _rows(schema: pa.Schema, begin: int, end: int) -> pa.RecordBatch:
+    rows = [
+        {"topic": topic, "partition": 1, "offset": one, "value": b"v"} for topic in "ab" for one in range(begin, end)
+    ]
+    return pa.RecordBatch.from_pylist(rows, schema=schema)
+
+
+def test_landed_files_are_committed_like_rows(tmp_path: Path) -> None:
+    """The tasks land, the text travels, the commit sees the same files; a replay changes nothing."""
+    options = {"path": f"{tmp_path}/{{topic}}", "kafka.group.id": "g", "checkpointLocation": str(tmp_path / "c")}
+    schema = table_schema(options)
+    tables = Tables(SinkOptions.parse(options))
+    for begin, end in ((0, 5), (0, 5), (3, 9)):
+        (text,) = land([_rows(schema, begin, end)], options, schema, "run").column(0).to_pylist()
+        offset = Offset.of(Range(topic, 1, begin, end) for topic in "ab")
+        tables.commit(offset, parse(text, schema), schema, 1)
+    for topic in "ab":
+        report = verify(str(tmp_path / topic))
+        assert (report.rows, report.ok) == (9, True)
+
+
+def test_a_task_without_rows_describes_no_file(tmp_path: Path) -> None:
+    """An empty range, or one that compaction has emptied."""
+    options = {"path": str(tmp_path), "kafka.group.id": "g", "checkpointLocation": "c"}
+    schema = table_schema(options)
+    (text,) = land([], options, schema, "run").column(0).to_pylist()
+    assert parse(text, schema) == {}
+
+
+def test_other_columns_than_the_sink_expects_are_refused() -> None:
+    """The two sides were given different options; the table would become unreadable."""
+    with pytest.raises(SchemaError, match="give source and sink the same options"):
+        parse(describe({}, table_schema({"includeHeaders": "true"})), table_schema({}))

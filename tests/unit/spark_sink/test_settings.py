@@ -1,0 +1,80 @@
+"""What an agent is told."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from spark_sink._errors import OptionError
+from spark_sink._settings import AgentSettings
+
+FILE = """
+bootstrap_servers = "kafka:9092"
+group = "ingest"
+table = "/lake/{topic}"
+checkpoint = "/checkpoints/one"
+subscribe_pattern = "flights[.].*"
+agent = "one"
+[kafka]
+"session.timeout.ms" = "6000"
+[source]
+includeHeaders = "true"
+[storage]
+AWS_REGION = "eu"
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """A file with all that is needed."""
+    path = tmp_path / "sink.toml"
+    path.write_text(FILE)
+    return path
+
+
+def test_options_of_both_sides_come_from_one_file(config: Path) -> None:
+    """The sink's options travel in the source's, so that the reading tasks can land."""
+    settings = AgentSettings.load(config, {})
+    source, sink = settings.source_options(), settings.sink_options()
+    assert sink["path"] == source["positions"] == "/lake/{topic}"
+    assert sink["kafka.group.id"] == source["kafka.group.id"] == "ingest"
+    assert source["kafka.session.timeout.ms"] == "6000"
+    assert sink["storage.AWS_REGION"] == source["storage.AWS_REGION"] == "eu"
+    assert json.loads(source["landing"]) == sink
+    assert sink["includeHeaders"] == "true"
+
+
+def test_flags_win_over_variables_and_those_over_the_file(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The nearer to the person, the stronger."""
+    monkeypatch.setenv("AZIMUTH_GROUP", "from-environment")
+    monkeypatch.setenv("AZIMUTH_AGENT", "from-environment")
+    monkeypatch.setenv("AZIMUTH_KAFKA", '{"client.id": "x"}')
+    settings = AgentSettings.load(config, {"agent": "from-flag", "rack": None, "spark": {}})
+    assert (settings.group, settings.agent, settings.rack) == ("from-environment", "from-flag", None)
+    assert settings.kafka == {"client.id": "x"}
+
+
+@pytest.mark.parametrize(
+    ("text", "flags", "says"),
+    [
+        (FILE, {"subscribe": "a"}, "give one of subscribe"),
+        ('group = "g"', {}, "bootstrap_servers: Field required"),
+        (FILE + "\n[storag]\n", {}, "unknown setting 'storag'"),
+        ("group = ", {}, "is not TOML"),
+        (FILE, {"landing": "sideways"}, "landing: Input should be 'direct' or 'rows'"),
+        (FILE, {"max_offsets_per_trigger": 0}, "max_offsets_per_trigger"),
+    ],
+    ids=["two subscriptions", "missing", "unknown", "no TOML", "no choice", "too small"],
+)
+def test_what_has_no_meaning_is_one_sentence(tmp_path: Path, text: str, flags: dict[str, object], says: str) -> None:
+    """Before Spark starts, which takes seconds."""
+    path = tmp_path / "sink.toml"
+    path.write_text(text)
+    with pytest.raises(OptionError, match=says):
+        AgentSettings.load(path, flags)
+
+
+def test_a_file_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
+    """A wrong path."""
+    with pytest.raises(OptionError, match=r"none\.toml: cannot be read: No such file"):
+        AgentSettings.load(tmp_path / "none.toml", {})
