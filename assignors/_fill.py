@@ -1,5 +1,6 @@
 """Give what nobody holds: topic by topic, to the best ranked members that have room."""
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -45,6 +46,7 @@ class Fill:
         """
         first, owner = self.problem.first, self.owner
         self.band, self.load, self.share = band, load, share
+        self.even = bool((share == share[0]).all())
         self.placed = int(load.sum())
         self.need = int(np.maximum(band.low - load, 0).sum())
         self.left = len(free)
@@ -63,21 +65,28 @@ class Fill:
         held = self.owner[self.problem.first[topic] : self.problem.first[topic + 1]]
         return np.bincount(held[held >= 0], minlength=len(self.load))
 
-    def _bound(self, more: int) -> F64:
+    def _bound(self, more: int) -> I64:
         # The bound grows with what is placed: with the final bound alone the last topics find few members with room.
-        bound: F64 = np.ceil(np.round((1 + self.epsilon) * (self.placed + more) * self.share, 9))
-        return bound
+        if self.even:
+            limit = math.ceil(round((1 + self.epsilon) * (self.placed + more) / len(self.load), 9))
+            return np.minimum(self.band.high, limit)
+        limits = np.ceil(np.round((1 + self.epsilon) * (self.placed + more) * self.share, 9)).astype(np.int64)
+        return np.minimum(self.band.high, limits)
 
     def _place_one(self, score: U64) -> int:
-        room = self.load < self.band.high
+        limit = self._bound(1)
         if self.left <= self.need:
-            room &= self.load < self.band.low
-        under = room & (self.load < self._bound(1))
-        at = under if under.any() else room
-        best = int(np.where(at, score, np.uint64(0)).argmax())
-        if not at[best]:  # a score of 0 where there is room
-            best = int(at.argmax())
-        self._give(np.array([best]))
+            limit = np.minimum(limit, self.band.low)
+        best = int((score * (self.load < limit)).argmax())
+        if self.load[best] >= limit[best]:  # nobody is under the running bound
+            room = self.load < (self.band.low if self.left <= self.need else self.band.high)
+            best = int((score * room).argmax())
+            if not room[best]:  # the only one with room has a score of 0
+                best = int(room.argmax())
+        self.need -= int(self.load[best] < self.band.low[best])
+        self.load[best] += 1
+        self.left -= 1
+        self.placed += 1
         return best
 
     def _place(self, score: U64, count: int, have: I64) -> I32:

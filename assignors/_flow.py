@@ -70,16 +70,29 @@ class Flow:
         self.load = np.zeros(allowed.shape[0], dtype=np.int64)
         self.proven = False
 
-    def solve(self, exchange: Exchange) -> None:
-        """Place everything within the bounds, at the least cost."""
+    def solve(self, exchange: Exchange, wish: I64 | None, least: int) -> bool:
+        """Place everything within the bounds, at the least cost.
+
+        Args:
+            exchange: the bounds.
+            wish: counts to begin with, shape (M, K).
+            least: fewest claims that must move whatever is done, where known.
+
+        Returns:
+            Whether a plan within the bounds was found.
+        """
         near = self.allowed & (self.off == 0)
+        if wish is not None:
+            self._keep(wish, exchange.high)
         self._keep(np.where(near, self.owned, 0), exchange.high)
         self._spread(near, exchange)
         self._keep(self.owned, exchange.high)
         self._spread(self.allowed, exchange)
         self._price()
-        self._connect(exchange)
-        self._cancel(exchange)
+        if not self._connect(exchange):
+            return False
+        self._cancel(exchange, least)
+        return True
 
     # -- the start ------------------------------------------------------------------------------------------------
 
@@ -123,19 +136,17 @@ class Flow:
         self.give_cost[member, kind] = off - int(given < owned)
         self.take_cost[member, kind] = int(given <= owned) - off if given > 0 else _NO
 
-    def _connect(self, exchange: Exchange) -> None:
-        """Place what the greedy start could not, along cheapest paths."""
-        while True:
-            free = self._free()
-            if not free.any():
-                break
-            if not self._push(np.where(free > 0, 0, _NO), np.full(len(self.load), _NO), self.load < exchange.high):
-                break
-        while True:
-            short = self.load < exchange.low
+    def _connect(self, exchange: Exchange) -> bool:
+        """Place what the greedy start could not, along paths; say whether all is placed and no load too small."""
+        none_of_members = np.full(len(self.load), _NO)
+        while (free := self._free()).any():
+            if not self._push(np.where(free > 0, 0, _NO), none_of_members, self.load < exchange.high):
+                return False
+        while (short := self.load < exchange.low).any():
             sources = np.where(self.load > exchange.low, 0, _NO)
-            if not short.any() or not self._push(np.full(len(self.counts), _NO), sources, short):
-                break
+            if not self._push(np.full(len(self.counts), _NO), sources, short):
+                return False
+        return True
 
     def _push(self, by_kind: I64, by_member: I64, targets: Bools) -> bool:
         """Move one partition along a cheapest path to each target that one leads to; say whether any was."""
@@ -198,8 +209,9 @@ class Flow:
 
     # -- negative cycles ------------------------------------------------------------------------------------------
 
-    def _cancel(self, exchange: Exchange) -> None:
-        if not self.owned.any() and not self.off.any():
+    def _cancel(self, exchange: Exchange, least: int) -> None:
+        moved = int((self.owned - np.minimum(self.owned, self.given)).sum())
+        if moved <= least and not self.off[self.given > 0].any():
             self.proven = True
             return
         for _ in range(ROUNDS):

@@ -12,9 +12,9 @@ from assignors._bound import Band, fair_band
 from assignors._fill import Fill, Scores
 from assignors._flow import Exchange, Flow
 from assignors._hash import U64
-from assignors._keep import release
+from assignors._keep import kept_loads, release
 from assignors._levels import level_counts
-from assignors._problem import I64, NOBODY, Bools, Problem
+from assignors._problem import I32, I64, NOBODY, Bools, Problem
 from assignors._racks import Racks
 
 
@@ -55,46 +55,66 @@ def read_kinds(problem: Problem, racks: Racks, readers: Bools, alone: Bools) -> 
 
 
 def general_plan(  # noqa: PLR0913, PLR0917
-    problem: Problem,
-    racks: Racks,
-    readers: Bools,
-    alone: Bools,
-    epsilon: float,
-    fill: Fill,
-    scores: Scores,
-    hashes: U64,
+    problem: Problem, kinds: Kinds, pieces: I64, epsilon: float, fill: Fill, scores: Scores, hashes: U64
 ) -> bool:
     """Place everything into `fill.owner`.
 
+    Args:
+        problem: what is planned.
+        kinds: of the partitions.
+        pieces: how many partitions of each capped topic its readers are meant to have, shape (T, M), or empty.
+        epsilon: allowed distance from the fair share.
+        fill: what gives free partitions to members.
+        scores: preference of the members for a topic.
+        hashes: of the topic names, shape (T,).
+
     Returns:
-        Whether the number of moved claims is proven to be the smallest.
+        Whether no cheaper plan exists for these kinds.
     """
-    kinds = read_kinds(problem, racks, readers, alone)
-    topic_of = np.repeat(np.arange(len(alone), dtype=np.int32), np.diff(problem.first))
-    held = (problem.owner >= 0) & readers[topic_of, problem.owner]
+    topic_of = np.repeat(np.arange(len(problem.topics), dtype=np.int32), np.diff(problem.first))
+    held = (problem.owner >= 0) & kinds.allowed[problem.owner, kinds.of]
     owned = np.zeros(kinds.allowed.shape, dtype=np.int64)
     np.add.at(owned, (problem.owner[held], kinds.of[held]), 1)
-    flow = Flow(kinds.counts, kinds.allowed, kinds.off, owned)
-    flow.solve(_exchange(problem, kinds, epsilon))
+    flow = _solve(problem, kinds, owned, _wish(kinds, pieces, topic_of), epsilon)
     owner = np.where(held, problem.owner, NOBODY).astype(np.int32)
     kept = np.minimum(owned, flow.given)
     fill.owner = owner = release(problem, owner, kept, kinds.of, topic_of, hashes)
+    by_kind = np.argsort(kinds.of, kind="stable")
+    by_kind = by_kind[owner[by_kind] == NOBODY]
+    ends = np.cumsum(np.bincount(kinds.of[by_kind], minlength=len(kinds.counts)))
     for kind in np.argsort(-(kinds.counts - kept.sum(axis=0)), kind="stable"):
         quota = flow.given[:, kind] - kept[:, kind]
         if quota.any():
-            free = np.flatnonzero((owner == NOBODY) & (kinds.of == kind))
+            free = by_kind[ends[kind] - int(quota.sum()) : ends[kind]]
             fill.run(scores, free, Band(quota, quota), np.zeros_like(quota), quota / quota.sum())
     return flow.proven
 
 
-def _exchange(problem: Problem, kinds: Kinds, epsilon: float) -> Exchange:
+def _wish(kinds: Kinds, pieces: I64, topic_of: I32) -> I64 | None:
+    """Write the pieces of the capped topics as counts of their kinds, where a topic is one kind."""
+    if not pieces.size:
+        return None
+    wish = np.zeros(kinds.allowed.shape, dtype=np.int64)
+    _, first, sizes = np.unique(kinds.of, return_index=True, return_counts=True)
+    for kind, (at, size) in enumerate(zip(first.tolist(), sizes.tolist(), strict=True)):
+        mine = pieces[topic_of[at]]
+        if int(mine.sum()) == size:
+            wish[:, kind] = mine
+    return wish
+
+
+def _solve(problem: Problem, kinds: Kinds, owned: I64, wish: I64 | None, epsilon: float) -> Flow:
+    """Solve within the band; where subscriptions differ or no plan is in it, with the best exact loads."""
     _, weight_class = np.unique(problem.weights, return_inverse=True)
-    if bool(kinds.allowed.all()):
-        band = fair_band(int(kinds.counts.sum()), problem.weights, epsilon)
-        return Exchange(band.low, band.high, exact=False, weights=weight_class)
-    best = level_counts(kinds.counts, kinds.allowed, problem.weights).sum(axis=1)
     if problem.equal:
         band = fair_band(int(kinds.counts.sum()), problem.weights, epsilon)
-        if (band.low <= best).all() and (best <= band.high).all():
-            return Exchange(band.low, band.high, exact=False, weights=weight_class)
-    return Exchange(best, best, exact=True, weights=weight_class)
+        least = int(
+            (owned.sum(axis=1) - kept_loads(owned.sum(axis=1), band, problem.partitions, problem.weights)).sum()
+        )
+        flow = Flow(kinds.counts, kinds.allowed, kinds.off, owned)
+        if flow.solve(Exchange(band.low, band.high, exact=False, weights=weight_class), wish, least):
+            return flow
+    best = level_counts(kinds.counts, kinds.allowed, problem.weights).sum(axis=1)
+    flow = Flow(kinds.counts, kinds.allowed, kinds.off, owned)
+    flow.solve(Exchange(best, best, exact=True, weights=weight_class), None, 0)
+    return flow

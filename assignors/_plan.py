@@ -8,7 +8,7 @@ from assignors._bound import Band, check_epsilon, fair_band
 from assignors._errors import StrategyError
 from assignors._exact import exact_plan, is_small
 from assignors._fill import Fill, Scores
-from assignors._general import general_plan
+from assignors._general import general_plan, read_kinds
 from assignors._hash import U64, hash64s
 from assignors._keep import kept_loads, release
 from assignors._model import Member, Topic
@@ -90,8 +90,10 @@ def _solve(question: Question) -> Plan:
         owner = exact_plan(problem, racks, caps, epsilon, scores)
         return Plan(question, owner, count_moved(problem, owner))
     band = fair_band(problem.partitions, problem.weights, epsilon)
-    readers = choose_readers(problem, racks, caps, alone, band, scores)
-    proven = general_plan(problem, racks, readers, alone, epsilon, fill, scores, topic_hashes)
+    readers, pieces = choose_readers(problem, racks, caps, alone, band, scores)
+    proven = general_plan(
+        problem, read_kinds(problem, racks, readers, alone), pieces, epsilon, fill, scores, topic_hashes
+    )
     bound = 0
     if proven and not alone.any():
         bound = count_moved(problem, fill.owner)

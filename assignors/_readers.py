@@ -5,6 +5,7 @@ hand-overs of whole pieces while they help. Small groups are planned exactly by 
 """
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -13,7 +14,8 @@ from assignors._fill import Scores
 from assignors._problem import I32, I64, Bools, Problem
 from assignors._racks import Racks
 
-_LEAST = 1e-9
+_LEAST: Final = 1e-9
+_FAR: Final = 1 << 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +45,7 @@ class Seats:
 
 def choose_readers(  # noqa: PLR0913, PLR0917
     problem: Problem, racks: Racks, caps: I32, alone: Bools, band: Band, scores: Scores
-) -> Bools:
+) -> tuple[Bools, I64]:
     """Choose the readers of each capped topic; owners stay while loads are in the band.
 
     Args:
@@ -55,11 +57,11 @@ def choose_readers(  # noqa: PLR0913, PLR0917
         scores: preference of the members for a topic.
 
     Returns:
-        Who may read which topic, shape (T, M).
+        Who may read which topic, shape (T, M), and how many partitions of the capped ones each is meant to have.
     """
     readers = problem.subscribed[problem.group_of].T.copy()
     if not alone.any():
-        return readers
+        return readers, np.zeros((0, 0), dtype=np.int64)
     seats = _seat_owners(problem, racks, caps, alone, band, readers)
     sizes = np.diff(problem.first)[seats.capped]
     chunk = -(-sizes // caps[seats.capped])
@@ -67,7 +69,7 @@ def choose_readers(  # noqa: PLR0913, PLR0917
         _seat_newcomers(seats, topic, scores)
     _even_out(seats)
     readers[seats.capped] = seats.pieces[seats.capped] > 0
-    return readers
+    return readers, seats.pieces
 
 
 def _seat_owners(problem: Problem, racks: Racks, caps: I32, alone: Bools, band: Band, may: Bools) -> Seats:  # noqa: PLR0913, PLR0917
@@ -136,40 +138,60 @@ def _even_out(seats: Seats) -> None:
 
 
 def _hand_over(seats: Seats, giver: int) -> bool:
-    """Make the giver less full, and the taker less full than the giver was."""
+    """Bring the giver to its upper bound or, where no piece fits elsewhere, at least make it less full."""
     topics = seats.capped[seats.pieces[seats.capped, giver] > 0]
     if not topics.size:
         return False
+    load, high = seats.load, seats.band.high
     ratio = seats.problem.weights[giver] / seats.problem.weights[None, :]
-    gap = seats.load[giver] - seats.load[None, :] * ratio
     piece = seats.pieces[topics, giver][:, None]
-    amount = np.where(_open(seats, topics), np.clip(np.floor(gap / (1 + ratio)).astype(np.int64), 1, piece), piece)
-    after = np.maximum(seats.load[giver] - amount, (seats.load[None, :] + amount) * ratio)
-    after = np.where(seats.may[topics], after, np.inf)
-    after[:, giver] = np.inf
-    row, taker = divmod(int(after.argmin()), after.shape[1])
-    if after[row, taker] > seats.load[giver] - _LEAST:
-        return False
+    part = _open(seats, topics)
+    need = max(1, int(load[giver] - high[giver]))
+    amount = np.where(part, np.minimum(piece, need), piece)
+    fits = seats.may[topics] & (load + amount <= high)
+    fits[:, giver] = False
+    if fits.any():
+        gain = np.where(fits, np.minimum(amount, need) * _FAR - amount, -_FAR)
+        row, taker = divmod(int(gain.argmax()), gain.shape[1])
+    else:
+        gap = load[giver] - load[None, :] * ratio
+        amount = np.where(part, np.clip(np.floor(gap / (1 + ratio)).astype(np.int64), 1, piece), piece)
+        after = np.maximum(load[giver] - amount, (load[None, :] + amount) * ratio)
+        after = np.where(seats.may[topics], after, np.inf)
+        after[:, giver] = np.inf
+        row, taker = divmod(int(after.argmin()), after.shape[1])
+        if after[row, taker] > load[giver] - _LEAST:
+            return False
     _move(seats, int(topics[row]), giver, taker, int(amount[row, taker]))
     return True
 
 
 def _fetch(seats: Seats, taker: int) -> bool:
-    """Make the taker less empty, and the giver less empty than the taker was."""
+    """Bring the taker to its lower bound or, where no piece can be spared, at least make it less empty."""
     topics = seats.capped[seats.may[seats.capped, taker]]
     if not topics.size:
         return False
+    load, low = seats.load, seats.band.low
     ratio = seats.problem.weights[taker] / seats.problem.weights[None, :]
-    gap = seats.load[None, :] * ratio - seats.load[taker]
     piece = seats.pieces[topics]
-    some = np.clip(np.floor(gap / (1 + ratio)).astype(np.int64), 1, np.maximum(piece, 1))
-    amount = np.where(_open(seats, topics)[:, taker][:, None], np.minimum(some, piece), piece)
-    after = np.minimum(seats.load[taker] + amount, (seats.load[None, :] - amount) * ratio)
-    after = np.where(piece > 0, after, -1.0)
-    after[:, taker] = -1.0
-    row, giver = divmod(int(after.argmax()), after.shape[1])
-    if after[row, giver] < seats.load[taker] + _LEAST:
-        return False
+    part = _open(seats, topics)[:, taker][:, None]
+    need = max(1, int(low[taker] - load[taker]))
+    amount = np.where(part, np.minimum(piece, np.clip(load - low, 1, need)), piece)
+    fits = (piece > 0) & (load - amount >= low) & (load[taker] + amount <= seats.band.high[taker])
+    fits[:, taker] = False
+    if fits.any():
+        gain = np.where(fits, np.minimum(amount, need) * _FAR - amount, -_FAR)
+        row, giver = divmod(int(gain.argmax()), gain.shape[1])
+    else:
+        gap = load[None, :] * ratio - load[taker]
+        some = np.clip(np.floor(gap / (1 + ratio)).astype(np.int64), 1, np.maximum(piece, 1))
+        amount = np.where(part, np.minimum(some, piece), piece)
+        after = np.minimum(load[taker] + amount, (load[None, :] - amount) * ratio)
+        after = np.where(piece > 0, after, -1.0)
+        after[:, taker] = -1.0
+        row, giver = divmod(int(after.argmax()), after.shape[1])
+        if after[row, giver] < load[taker] + _LEAST:
+            return False
     _move(seats, int(topics[row]), giver, taker, int(amount[row, giver]))
     return True
 

@@ -10,6 +10,7 @@ from assignors._problem import Problem
 
 Strategy = Literal["hrw", "shuffled"]
 STRATEGIES: Final = ("hrw", "shuffled")
+_AT_ONCE: Final = 1 << 17  # pairs that are hashed in one go: 1 MB; more are hashed topic by topic
 
 
 def member_scores(problem: Problem, strategy: Strategy, seed: int) -> Scores:
@@ -21,6 +22,9 @@ def hrw_scores(problem: Problem, seed: int) -> Scores:
     """Rank by highest random weight of topic and identity."""
     keys = mix64s(hash64s([t.name for t in problem.topics], seed) + np.uint64(GOLDEN))
     equal = bool((problem.weights == problem.weights[0]).all())
+
+    if equal and len(keys) * len(problem.hashes) <= _AT_ONCE:
+        return list(mix64s(keys[:, None] ^ problem.hashes[None, :])).__getitem__
 
     def scores(topic: int) -> U64:
         pairs = mix64s(problem.hashes ^ keys[topic])
