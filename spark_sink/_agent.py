@@ -59,7 +59,8 @@ def cause(text: str) -> str:
         name, colon, sentence = line.strip().partition(": ")
         if colon and name.endswith("Error") and " " not in name:
             return sentence
-    return text.splitlines()[0] if text else "the query ended without a word"
+    first = text.splitlines()[0] if text else "the query ended without a word"
+    return first.rpartition("terminated with exception: ")[2]
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from spark_sink._errors import ConflictError, SchemaError, TableError
 from spark_sink._landing import KEYS, Landing, Layout, normal_schema, storage_errors
 from spark_sink._log import TransactionLog
 from spark_sink._offsets import TopicPartition
-from spark_sink._positions import application, beginning, parse_positions
+from spark_sink._positions import application, beginning, parse_positions, replays
 from spark_sink._storage import Storage, filesystem, table_uri
 from spark_sink._table import Change, DataFile, Snapshot
 
@@ -74,6 +74,11 @@ class DeltaLakeTable:
         """The address."""
         return self._uri
 
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        """Of the table as it was looked at last; none before."""
+        return tuple(self._handle.metadata().partition_columns) if self._handle is not None else ()
+
     def refresh(self) -> Snapshot | None:
         """The newest version; None where there is no table.
 
@@ -94,7 +99,10 @@ class DeltaLakeTable:
         with storage_errors(self._uri):
             found = self._log.refresh(handle.version())
         return Snapshot(
-            version=handle.version(), positions=parse_positions(found, self._group), schema=_arrow_schema(handle)
+            version=handle.version(),
+            positions=parse_positions(found, self._group),
+            schema=_arrow_schema(handle),
+            replays=found.get(replays(self._group), 0),
         )
 
     def create(self, schema: pa.Schema) -> None:
@@ -129,11 +137,14 @@ class DeltaLakeTable:
         if handle is None or handle.version() != snapshot.version:
             raise ConflictError(f"{self._uri}: version {snapshot.version} is not the one that was looked at last")
         self._fit(handle, snapshot.schema, change.schema)
+        transactions = [
+            *(Transaction(application(self._group, key), end) for key, end in change.positions.items()),
+            *(Transaction(beginning(self._group, key), begin) for key, begin in change.beginnings.items()),
+        ]
+        if change.replays is not None:
+            transactions.append(Transaction(replays(self._group), change.replays))
         properties = CommitProperties(
-            app_transactions=[
-                *(Transaction(application(self._group, key), end) for key, end in change.positions.items()),
-                *(Transaction(beginning(self._group, key), begin) for key, begin in change.beginnings.items()),
-            ],
+            app_transactions=transactions,
             custom_metadata={"kafka-azimuth": dict(change.note)},
         )
         try:

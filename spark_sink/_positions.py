@@ -31,6 +31,11 @@ def beginning(group: str, key: TopicPartition) -> str:
     return f"{application(group, key)}/{_BEGIN}"
 
 
+def replays(group: str) -> str:
+    """The application id that counts replays from the quarantine, so that two of them at once are noticed."""
+    return f"{group}/replay"
+
+
 def parse_positions(transactions: Mapping[str, int], group: str) -> dict[TopicPartition, int]:
     """The positions of one group among all transactions of a table."""
     return {

@@ -51,11 +51,13 @@ class Snapshot:
         version: counts up with each commit.
         positions: the group's next offset by partition, at exactly this version.
         schema: the columns.
+        replays: how often records were brought in from the quarantine.
     """
 
     version: int
     positions: Mapping[TopicPartition, int]
     schema: pa.Schema
+    replays: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +70,7 @@ class Change:
         beginnings: where the group begins, for partitions that had no position.
         schema: the columns of the files.
         note: goes into the table's history.
+        replays: the new number of replays; None where the change is none.
     """
 
     files: Sequence[DataFile]
@@ -75,6 +78,7 @@ class Change:
     beginnings: Mapping[TopicPartition, int]
     schema: pa.Schema
     note: Mapping[str, str] = field(default_factory=dict)
+    replays: int | None = None
 
 
 class Table(Protocol):
@@ -82,8 +86,9 @@ class Table(Protocol):
 
     Contract:
     * `refresh` gives one version as a whole: positions and schema belong together.
-    * `swap` succeeds only if, since that snapshot, nobody set a position that the change sets, and nobody changed the
-      columns; else it raises ConflictError and has changed nothing. Appends to other partitions do not matter.
+    * `swap` succeeds only if, since that snapshot, nobody set a position (or the number of replays) that the change
+      sets, and nobody changed the columns; else it raises ConflictError and has changed nothing. Appends to other
+      partitions do not matter.
     * An error of `swap` may hide a commit that went through; the caller refreshes and compares to find out.
     * Nothing here deletes a data file. Calls may block on storage; one thread at a time.
     """

@@ -204,7 +204,7 @@ def verify(
     try:
         handle = DeltaTable(uri, storage_options=dict(storage_options or {}) or None)
         kept = TransactionLog(uri, storage_options).refresh(handle.version())  # rows and positions of one version
-        name = _group(uri, kept, group)
+        name = the_group(uri, kept, group)
         found = _scan_table(handle)
         if accounted is None:
             accounted = _quarantined(uri, storage_options)
@@ -228,7 +228,12 @@ def _quarantined(uri: str, storage: Storage | None) -> dict[TopicPartition, Runs
     return _scan_table(DeltaTable(address, storage_options=options))
 
 
-def _group(uri: str, kept: Mapping[str, int], group: str | None) -> str:
+def the_group(uri: str, kept: Mapping[str, int], group: str | None) -> str:
+    """The group that was named, or the only one that there is; empty where none has written.
+
+    Raises:
+        TableError: the group has written nothing here, or several have and none was named.
+    """
     known = groups(kept)
     if group is None and len(known) > 1:
         raise TableError(f"{uri}: several groups have written here ({', '.join(known)}); name one with --group")

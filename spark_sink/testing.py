@@ -27,6 +27,8 @@ class MemoryStore:
         changed: the version that set each position last.
         version: of the table; -1 for none.
         schema: the columns.
+        replays: how often records were brought in from the quarantine.
+        replayed: the version that did so last.
     """
 
     files: dict[str, list[Record]] = field(default_factory=dict)
@@ -36,6 +38,8 @@ class MemoryStore:
     changed: dict[TopicPartition, int] = field(default_factory=dict)
     version: int = -1
     schema: pa.Schema | None = None
+    replays: int = 0
+    replayed: int = -1
     _numbers: Iterable[int] = field(default_factory=itertools.count)
 
     def write(self, records: Iterable[Record]) -> DataFile:
@@ -70,7 +74,9 @@ class MemoryTable:
         store = self.store
         if store.schema is None:
             return None
-        return Snapshot(version=store.version, positions=dict(store.positions), schema=store.schema)
+        return Snapshot(
+            version=store.version, positions=dict(store.positions), schema=store.schema, replays=store.replays
+        )
 
     def create(self, schema: pa.Schema) -> None:
         """Make the table; quietly nothing where another handle was faster."""
@@ -82,12 +88,16 @@ class MemoryTable:
         store = self.store
         if any(store.changed.get(key, -1) > snapshot.version for key in change.positions):
             raise ConflictError("a position was set since the snapshot")
+        if change.replays is not None and store.replayed > snapshot.version:
+            raise ConflictError("records were replayed since the snapshot")
         if change.schema != store.schema:
             raise SchemaError("the columns are others")
         store.version += 1
         store.committed += [file.path for file in change.files]
         store.positions.update(change.positions)
         store.beginnings.update(change.beginnings)
+        if change.replays is not None:
+            store.replays, store.replayed = change.replays, store.version
         store.changed.update(dict.fromkeys(change.positions, store.version))
 
     def filtered(self, file: DataFile, floors: Mapping[TopicPartition, int]) -> DataFile | None:

@@ -134,7 +134,7 @@ class Stream:
 
 
 class Chaos:
-    """Two agents, a stream and a table."""
+    """Two agents, one of each way to land, a stream and a table."""
 
     def __init__(self, cluster: Cluster, root: Path, topics: list[str], seed: int) -> None:
         self.cluster, self.topics, self.random = cluster, topics, random.Random(seed)  # noqa: S311 -- no secret
@@ -144,8 +144,8 @@ class Chaos:
         shared += ["--kafka", f"session.timeout.ms={int(SESSION_S * 1000)}", "--kafka", "heartbeat.interval.ms=1000"]
         shared += ["--max-offsets-per-trigger", "2000"]
         self.agents = [
-            Agent(name, [*shared, "--checkpoint", str(root / f"checkpoint-{name}")], root / f"{name}.log")
-            for name in ("one", "two")
+            Agent(name, [*shared, *own, "--checkpoint", str(root / f"checkpoint-{name}")], root / f"{name}.log")
+            for name, own in (("one", ["--landing", "direct"]), ("two", ["--landing", "rows"]))
         ]
         self.faults: list[str] = []
 

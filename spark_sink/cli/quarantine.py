@@ -1,0 +1,125 @@
+"""`azimuth quarantine`: what could not be decoded, and back into the table with it."""
+
+import importlib
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from spark_sink._errors import OptionError
+from spark_sink.cli._pairs import pairs
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from spark_sink._replay import Repair
+
+_Table = Annotated[str, typer.Argument(help="Address of the Delta table (not of its quarantine).")]
+_Group = Annotated[str | None, typer.Option(help="Consumer group, where several have written.")]
+_Storage = Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Option of the object store.")]
+_Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    commands = typer.Typer(help="Records that could not be decoded.", no_args_is_help=True)
+    commands.command("list")(list_)
+    commands.command("show")(show)
+    commands.command("replay")(replay)
+    app.add_typer(commands, name="quarantine")
+
+
+def list_(table: _Table, group: _Group = None, storage: _Storage = None, as_json: _Json = False) -> None:
+    """Count the records that wait, by topic and error."""
+    rows = _waiting(table, group, storage)
+    found = Counter(zip(rows.column("topic").to_pylist(), rows.column("error_class").to_pylist(), strict=True))
+    if as_json:
+        typer.echo(json.dumps([{"topic": topic, "error": name, "records": n} for (topic, name), n in found.items()]))
+        return
+    for (topic, name), number in sorted(found.items(), key=str):
+        typer.echo(f"{number:>8}  {topic}  {name}")
+    typer.echo(f"{table}: {rows.num_rows} records wait in quarantine")
+
+
+def show(  # noqa: PLR0913, PLR0917 -- each is a flag
+    table: _Table,
+    topic: Annotated[str | None, typer.Option(help="Of this topic only.")] = None,
+    partition: Annotated[int | None, typer.Option(help="Of this partition only.")] = None,
+    offset: Annotated[int | None, typer.Option(help="This offset only.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="Records at most.")] = 10,
+    group: _Group = None,
+    storage: _Storage = None,
+    as_json: _Json = False,
+) -> None:
+    """Show records that wait, whole, with the reason."""
+    wanted = {"topic": topic, "partition": partition, "offset": offset}
+    asked = {name: value for name, value in wanted.items() if value is not None}
+    shown = [
+        row
+        for row in _waiting(table, group, storage).to_pylist()
+        if all(row[name] == value for name, value in asked.items())
+    ][:limit]
+    if as_json:
+        typer.echo(json.dumps([{name: _plain(value) for name, value in row.items()} for row in shown]))
+        return
+    for row in shown:
+        typer.echo(
+            f"{row['topic']}/{row['partition']} offset {row['offset']}: {row['error_class']}: {row['error_text']}"
+        )
+        for name in ("timestamp", "key", "value", "headers", "schema_id", "run_id", "ingested_at"):
+            typer.echo(f"    {name}: {_plain(row[name])}")
+
+
+def replay(
+    table: _Table,
+    repair: Annotated[
+        str | None, typer.Option(metavar="MODULE:FUNCTION", help="Arrow table of records -> Arrow table of rows.")
+    ] = None,
+    group: _Group = None,
+    storage: _Storage = None,
+) -> None:
+    """Bring records that wait into the table, each exactly once; what the repair leaves out goes on waiting."""
+    from spark_sink._replay import replay as bring  # noqa: PLC0415 -- pyarrow and deltalake load slowly
+
+    options = pairs(storage, "--storage")
+    done = bring(table, _group(table, group, options), _repair(repair), options)
+    typer.echo(f"{table}: {done.rows} records brought in, {done.left} wait on")
+
+
+def _waiting(table: str, group: str | None, storage: list[str] | None) -> "pa.Table":
+    from spark_sink._replay import waiting  # noqa: PLC0415 -- pyarrow and deltalake load slowly
+
+    options = pairs(storage, "--storage")
+    return waiting(table, _group(table, group, options), options)
+
+
+def _group(table: str, group: str | None, options: dict[str, str]) -> str:
+    from spark_sink._positions import transactions  # noqa: PLC0415 -- pyarrow and deltalake load slowly
+    from spark_sink._verify import the_group  # noqa: PLC0415 -- as above
+
+    return the_group(table, transactions(table, options), group)
+
+
+def _repair(name: str | None) -> "Repair | None":
+    if name is None:
+        return None
+    module, colon, function = name.partition(":")
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        found: Repair = getattr(importlib.import_module(module), function)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise OptionError(f"--repair {name!r}: {error if colon else 'need MODULE:FUNCTION'}") from error
+    return found
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 -- any column
+    if isinstance(value, bytes):
+        return value.decode(errors="backslashreplace")
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items()}
+    return value.isoformat() if hasattr(value, "isoformat") else value
