@@ -12,6 +12,7 @@ SparkSinkError
 │   └── HoleError        a commit would leave out records; refused
 ├── QueryError       the query of an agent has failed
 ├── ReportError      a report.json of the demo cannot be read
+├── DemoError        the demo could not run, or found what it must not find
 └── ...              each module that adds one draws it here
 """
 
@@ -67,3 +68,7 @@ class QueryError(SparkSinkError):
 
 class ReportError(SparkSinkError):
     """This report of the demo cannot be read."""
+
+
+class DemoError(SparkSinkError):
+    """The demo could not run."""

@@ -1,5 +1,6 @@
 """A Kafka of several brokers, one per zone, as local processes."""
 
-from spark_sink.demo.cluster._cluster import Broker, BrokerStatus, Cluster
+from spark_sink.demo.cluster._cluster import ZONES, Broker, BrokerStatus, Cluster
+from spark_sink.demo.cluster._java import KAFKA_VERSION
 
-__all__ = ["Broker", "BrokerStatus", "Cluster"]
+__all__ = ["KAFKA_VERSION", "ZONES", "Broker", "BrokerStatus", "Cluster"]

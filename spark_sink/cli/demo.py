@@ -1,0 +1,62 @@
+"""`azimuth demo`: the whole pipeline on this machine, with real data and a killed agent."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from spark_sink.demo.agents import Part
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(demo)
+
+
+def demo(
+    directory: Annotated[Path, typer.Option("--dir", help="For the report, the table and the logs.")] = Path(
+        "build/demo"
+    ),
+    kill: Annotated[Part, typer.Option(help="What of an agent is killed with SIGKILL.")] = Part.WHOLE,
+    flights: Annotated[int | None, typer.Option(help="Only the first so many.", show_default="all")] = None,
+) -> None:
+    """Run everything: three zones, 336,776 flights, agents of which one is killed, exactly once.
+
+    Writes report.json and report.html. Exit code 1 when the table is not exactly the data set.
+    """
+    from spark_sink.demo.run import run_demo  # noqa: PLC0415 - pyspark and deltalake load slowly
+    from spark_sink.demo.settings import DemoSettings  # noqa: PLC0415 - as above
+
+    console = Console(stderr=True)
+    report = run_demo(DemoSettings(directory=directory, kill=kill, flights=flights), console)
+    _print(report, directory)
+    if not report["ok"]:
+        for sentence in report["findings"]:
+            typer.echo(sentence, err=True)
+        raise typer.Exit(1)
+
+
+def _print(report: dict[str, Any], directory: Path) -> None:
+    seconds = report["seconds"]
+    share = report["cross_zone_share"]
+    rows = {
+        "rows": f"{report['rows']:,} of {report['expected_rows']:,}",
+        "duplicates, missing": f"{report['duplicates']}, {report['missing']}",
+        "values that differ": str(report["values_differ"]),
+        "takeover after the kill": f"{report['takeover_seconds']} s",
+        "partitions moved, owned by the killed": (
+            f"{report['partitions_moved_on_kill']}, {report['partitions_owned_by_killed']}"
+        ),
+        "bytes across zones, default -> AZ-aware": f"{share['default']:.1%} -> {share['az_aware']:.1%}",
+        "freshness, 95th percentile": f"{report['freshness_p95_seconds']} s",
+        "cluster, produce, ingest, total": (
+            f"{seconds['cluster']}, {seconds['produce']}, {seconds['ingest']}, {seconds['total']} s"
+        ),
+        "report": str(directory / "report.html"),
+    }
+    table = Table(box=None, show_header=False)
+    for name, value in rows.items():
+        table.add_row(name, value)
+    Console().print(table)

@@ -1,0 +1,214 @@
+"""The demo from the first broker to the report."""
+
+import fcntl
+import json
+import os
+import shutil
+import signal
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pyarrow as pa
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from spark_sink._errors import ClusterError, DemoError
+from spark_sink.demo.agents import adopt_orphans, end_descendants
+from spark_sink.demo.cluster import Cluster
+from spark_sink.demo.figures import figures
+from spark_sink.demo.flights import PARTITIONS, load_flights
+from spark_sink.demo.ingestion import Ingestion
+from spark_sink.demo.loading import Loader, Shipment, measure_default, sample_routes
+from spark_sink.demo.report import render
+from spark_sink.demo.settings import DemoSettings
+from spark_sink.demo.timeline import CommitLog
+from spark_sink.demo.topics import create_topics
+from spark_sink.demo.verification import verify_flights
+
+# Acknowledged by every replica in sync, without duplicates by retries.
+PRODUCER_SETTINGS: Mapping[str, Any] = {
+    "enable.idempotence": True,
+    "compression.type": "lz4",
+    # Room for everything: hundreds of partitions want few large requests, not many small ones.
+    "linger.ms": 300,
+    "queue.buffering.max.messages": 1_000_000,
+    "queue.buffering.max.kbytes": 524_288,
+    "log_level": 0,
+}
+
+
+def run_demo(settings: DemoSettings, console: Console) -> dict[str, Any]:
+    """Run it all, write report.json and report.html, and return the report.
+
+    Raises:
+        DemoError: another demo runs in the directory, or a step failed.
+        ClusterError: the brokers could not be started.
+    """
+    adopt_orphans()
+    with _alone(settings.directory), _ended_by_sigterm():
+        try:
+            return _run(settings, console)
+        finally:
+            end_descendants()
+
+
+def _run(settings: DemoSettings, console: Console) -> dict[str, Any]:
+    began = time.monotonic()
+    seconds: dict[str, float] = {}
+    _clear(settings.directory)
+    with _progress(console) as bars:
+        with _timed(seconds, "cluster"):
+            step = bars.add_task("starting three brokers", total=None)
+            cluster = Cluster.up(settings.directory / "cluster", racks=settings.zones)
+            bars.update(step, total=1, completed=1)
+        with cluster:
+            flights = load_flights().slice(0, settings.flights)
+            create_topics(
+                cluster.bootstrap_servers,
+                flights.column("topic").unique().to_pylist(),
+                partitions=PARTITIONS,
+                replicas=settings.replicas,
+                config={"min.insync.replicas": str(max(1, settings.replicas - 1))},
+            )
+            with Loader(cluster.bootstrap_servers, settings.zones, PRODUCER_SETTINGS) as loader:
+                with _timed(seconds, "produce"):
+                    sent = _produce_bulk(settings, loader, flights, bars)
+                with _timed(seconds, "ingest"):
+                    step = bars.add_task("agents start", total=flights.num_rows)
+                    run = _ingestion(settings, cluster, loader, flights, sent, bars, step)
+                    run.start()
+                    # Spark takes its time to start; the default partitioner is measured meanwhile.
+                    default = _baseline(settings, cluster, flights, bars)
+                    run.run()
+                    bars.update(step, description="ingested")
+                shipment = loader.shipment()
+    report = _report(settings, run, shipment, default, seconds, began)
+    _write(settings.directory, report)
+    return report
+
+
+def _produce_bulk(settings: DemoSettings, loader: Loader, flights: pa.Table, bars: Progress) -> int:
+    count = int(settings.bulk * flights.num_rows)
+    step = bars.add_task("producing from three zones", total=count)
+    loader.send(flights.slice(0, count), 0, lambda n: bars.advance(step, n))
+    loader.flush()
+    return count
+
+
+def _baseline(settings: DemoSettings, cluster: Cluster, flights: pa.Table, bars: Progress) -> Shipment:
+    sample = sample_routes(flights, settings.default_share)
+    step = bars.add_task("default partitioner, a sample", total=sample.num_rows)
+    return measure_default(
+        cluster.bootstrap_servers, sample, settings.zones, PRODUCER_SETTINGS, lambda n: bars.advance(step, n)
+    )
+
+
+def _ingestion(  # noqa: PLR0913, PLR0917 - what an ingestion is made of
+    settings: DemoSettings,
+    cluster: Cluster,
+    loader: Loader,
+    flights: pa.Table,
+    sent: int,
+    bars: Progress,
+    step: TaskID,
+) -> Ingestion:
+    return Ingestion(
+        settings=settings,
+        cluster=cluster,
+        loader=loader,
+        flights=flights,
+        progress=lambda rows, doing: bars.update(step, completed=rows, description=doing),
+        log=CommitLog(settings.table, settings.group),
+        sent=sent,
+    )
+
+
+def _report(  # noqa: PLR0913, PLR0917 - what a report is made of
+    settings: DemoSettings,
+    run: Ingestion,
+    shipment: Shipment,
+    default: Shipment,
+    seconds: dict[str, float],
+    began: float,
+) -> dict[str, Any]:
+    with _timed(seconds, "verify"):
+        verdict = verify_flights(settings.table, run.flights)
+    seconds["total"] = time.monotonic() - began
+    found = figures(run, az_aware=shipment, default=default, seconds=seconds, cores=os.cpu_count() or 1)
+    return {**verdict.as_dict(), **found, "notes": _notes(settings)}
+
+
+def _notes(settings: DemoSettings) -> list[str]:
+    bulk = f"{settings.bulk:.0%} of the flights are produced before the agents start, the rest arrives while they work"
+    replicas = f"Each topic has {settings.replicas} replicas, min.insync.replicas {max(1, settings.replicas - 1)}"
+    return [
+        f"{bulk}, at {settings.live_rate:.0f} records per second; freshness is measured on the rest only.",
+        f"{replicas}; the producers are idempotent and wait for all replicas in sync.",
+        "The default partitioner is librdkafka's, keyed by tail number, on all flights of every fifth route.",
+    ]
+
+
+def _write(directory: Path, report: Mapping[str, Any]) -> None:
+    for name, text in (("report.json", json.dumps(report, indent=1)), ("report.html", render(report))):
+        new = directory / f"{name}.new"
+        new.write_text(text)
+        new.replace(directory / name)
+
+
+def _clear(directory: Path) -> None:
+    """Remove what an earlier run left, its brokers included when it was killed."""
+    try:
+        Cluster.open(directory / "cluster").down()
+    except ClusterError:
+        shutil.rmtree(directory / "cluster", ignore_errors=True)
+    for name in ("table", "table_quarantine", "checkpoints", "telemetry", "logs"):
+        shutil.rmtree(directory / name, ignore_errors=True)
+    for name in ("telemetry", "logs"):
+        (directory / name).mkdir(parents=True)
+    for name in ("report.json", "report.html"):
+        (directory / name).unlink(missing_ok=True)
+
+
+@contextmanager
+def _alone(directory: Path) -> Iterator[None]:
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        lock = (directory / ".lock").open("w")
+    except OSError as error:
+        raise DemoError(f"{directory} cannot be written: {error.strerror}") from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise DemoError(f"another demo runs in {directory}: wait for its end, or name another --dir") from error
+        yield
+
+
+@contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
+    """Let SIGTERM unwind as Ctrl-C does, so that no process is left behind."""
+
+    def end(_signal: int, _frame: FrameType | None) -> None:
+        raise SystemExit(128 + signal.SIGTERM)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _timed(seconds: dict[str, float], name: str) -> Iterator[None]:
+    began = time.monotonic()
+    yield
+    seconds[name] = time.monotonic() - began
+
+
+def _progress(console: Console) -> Progress:
+    columns = (TextColumn("{task.description:<42}"), BarColumn(12), MofNCompleteColumn(), TimeElapsedColumn())
+    return Progress(*columns, console=console)

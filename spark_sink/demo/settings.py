@@ -1,0 +1,61 @@
+"""What a run of the demo is made of."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from spark_sink._errors import DemoError
+from spark_sink.demo.agents import Part
+from spark_sink.demo.cluster import ZONES
+
+_FEWEST = 30_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoSettings:
+    """One run, from the cluster to the report.
+
+    Attributes:
+        directory: for everything the run writes; the report stays, the cluster's data does not.
+        flights: only so many, the first of the data set; None for all.
+        zones: one broker, one producer and at most one agent each.
+        group: the consumer group of the agents.
+        kill: what of an agent is killed.
+        kill_at: part of all rows that is committed before the kill, 0 to 1.
+        bulk: part of the flights that is produced before the agents start; the others arrive while they work.
+        live_rate: records per second of those others.
+        default_share: part of the records, at least, that the default partitioner is measured with.
+        replicas: of each topic.
+        max_offsets_per_trigger: records an agent takes in a batch.
+        limit_s: after so many seconds of ingestion the run has failed.
+    """
+
+    directory: Path = Path("build/demo")
+    flights: int | None = None
+    zones: tuple[str, ...] = ZONES
+    group: str = "ingest"
+    kill: Part = Part.WHOLE
+    kill_at: float = 0.3
+    bulk: float = 0.75
+    live_rate: float = 1500.0
+    default_share: float = 0.2
+    replicas: int = 3
+    max_offsets_per_trigger: int = 20_000
+    limit_s: float = 300.0
+
+    def __post_init__(self) -> None:
+        for name in ("kill_at", "bulk", "default_share"):
+            if not 0 < getattr(self, name) < 1:
+                raise DemoError(f"{name}={getattr(self, name)!r}, need a number between 0 and 1")
+        if not self.live_rate > 0:
+            raise DemoError(f"live_rate={self.live_rate!r}, need more than 0 records per second")
+        if self.flights is not None and self.flights < _FEWEST:
+            raise DemoError(
+                f"flights={self.flights}, need {_FEWEST} or more: the kill comes in the middle"
+            )
+        if self.max_offsets_per_trigger < 1:
+            raise DemoError(f"max_offsets_per_trigger={self.max_offsets_per_trigger!r}, need 1 or more")
+
+    @property
+    def table(self) -> Path:
+        """The Delta table."""
+        return self.directory / "table"

@@ -1,0 +1,61 @@
+"""The demo's topics, created and removed in one request each."""
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from spark_sink._errors import DemoError
+
+_TIMEOUT_S = 60.0
+
+
+def create_topics(
+    bootstrap_servers: str, topics: Iterable[str], *, partitions: int, replicas: int, config: dict[str, str]
+) -> None:
+    """Create topics and return when every partition has a leader.
+
+    Raises:
+        DemoError: a topic could not be created.
+    """
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers})
+    wanted = [
+        NewTopic(t, num_partitions=partitions, replication_factor=replicas, config=config) for t in sorted(topics)
+    ]
+    for topic, future in admin.create_topics(wanted, operation_timeout=_TIMEOUT_S).items():
+        try:
+            future.result(timeout=_TIMEOUT_S)
+        except KafkaException as error:
+            raise DemoError(f"topic {topic} could not be created: {error.args[0].str()}") from error
+    _await_leaders(bootstrap_servers.split(","), {t.topic for t in wanted})
+
+
+def _await_leaders(brokers: Sequence[str], topics: set[str]) -> None:
+    # Each broker is asked by itself: one that lags behind would tell a producer of partitions without a leader.
+    deadline = time.monotonic() + _TIMEOUT_S
+    for broker in brokers:
+        admin = AdminClient({"bootstrap.servers": broker, "log_level": 0})
+        while any(_leaderless(admin, broker, topics)):
+            if time.monotonic() > deadline:
+                raise DemoError(f"broker {broker} knows no leaders for the new topics after {_TIMEOUT_S:.0f} s")
+            time.sleep(0.1)
+
+
+def _leaderless(admin: AdminClient, broker: str, topics: set[str]) -> Iterator[str]:
+    try:
+        known = admin.list_topics(timeout=10).topics
+    except KafkaException as error:
+        raise DemoError(f"broker {broker} does not answer: {error.args[0].str()}") from error
+    for topic in topics:
+        found = known.get(topic)
+        if found is None or not found.partitions or any(p.leader < 0 for p in found.partitions.values()):
+            yield topic
+
+
+def delete_topics(bootstrap_servers: str, topics: Iterable[str]) -> None:
+    """Ask for topics to be removed; the brokers do it in their own time."""
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers})
+    for future in admin.delete_topics(sorted(topics), operation_timeout=_TIMEOUT_S).values():
+        future.result(timeout=_TIMEOUT_S)

@@ -1,0 +1,67 @@
+"""`azimuth demo` from outside: what it promises, and that it leaves nothing behind."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+pytestmark = pytest.mark.acceptance
+
+
+def _command(directory: Path, *more: str) -> list[str]:
+    return [sys.executable, "-m", "spark_sink", "demo", "--dir", str(directory), *more]
+
+
+def _processes_of(directory: Path) -> list[str]:
+    found = [" ".join(p.info["cmdline"] or ()) for p in psutil.process_iter(["cmdline"])]
+    return [command for command in found if str(directory) in command]
+
+
+def _wait(reached: Callable[[], bool], timeout_s: float) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not reached():
+        assert time.monotonic() < deadline, "the condition was not reached in time"
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("part", ["reader", "jvm"])
+def test_every_flight_is_in_the_table_once_though_a_part_of_an_agent_is_killed(tmp_path: Path, part: str) -> None:
+    """A tenth of the data, the whole story: the death of a part ends as the death of the whole."""
+    done = subprocess.run(
+        _command(tmp_path, "--flights", "34000", "--kill", part), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert (report["rows"], report["duplicates"], report["missing"], report["values_differ"]) == (34_000, 0, 0, 0)
+    assert report["partitions_moved_on_kill"] == report["partitions_owned_by_killed"] > 0
+    assert report["cross_zone_share"]["az_aware"] == 0.0
+    assert report["cross_zone_share"]["default"] == pytest.approx(2 / 3, abs=0.05)
+    assert "<svg" in (tmp_path / "report.html").read_text()
+    assert _processes_of(tmp_path) == []
+
+
+def test_ctrl_c_leaves_no_process_and_a_directory_that_works_again(tmp_path: Path) -> None:
+    """In the middle of starting agents is the worst moment: brokers, drivers and JVMs are about."""
+    process = subprocess.Popen(_command(tmp_path), stderr=subprocess.PIPE, text=True)
+    _wait((tmp_path / "logs" / "agent-2.log").exists, 120)
+    second = subprocess.run(_command(tmp_path), capture_output=True, text=True, check=False)
+    assert second.returncode == 2
+    assert "another demo runs in" in second.stderr
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    assert process.returncode not in {0, None}
+    _wait(lambda: _processes_of(tmp_path) == [], 10)
+
+
+def test_an_unknown_option_is_one_sentence_and_exit_code_2(tmp_path: Path) -> None:
+    """Usage errors come before anything is started."""
+    done = subprocess.run(_command(tmp_path / "new", "--colour"), capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "No such option" in done.stderr
+    assert not (tmp_path / "new").exists()
