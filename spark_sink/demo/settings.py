@@ -49,9 +49,7 @@ class DemoSettings:
         if not self.live_rate > 0:
             raise DemoError(f"live_rate={self.live_rate!r}, need more than 0 records per second")
         if self.flights is not None and self.flights < _FEWEST:
-            raise DemoError(
-                f"flights={self.flights}, need {_FEWEST} or more: the kill comes in the middle"
-            )
+            raise DemoError(f"flights={self.flights}, need {_FEWEST} or more: the kill comes in the middle")
         if self.max_offsets_per_trigger < 1:
             raise DemoError(f"max_offsets_per_trigger={self.max_offsets_per_trigger!r}, need 1 or more")
 

@@ -26,7 +26,7 @@ class _Writer:
         command = [sys.executable, str(WRITER), str(table), "--partitions", "4", "--records", str(records)]
         command += ["--seed", str(seed), *(["--unfenced"] if unfenced else [])]
         pipe = subprocess.PIPE
-        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe)  # noqa: S603 -- ours
+        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe)
 
     @property
     def running(self) -> bool:
