@@ -21,7 +21,7 @@ MASK: Final = 0xFFFFFFFFFFFFFFFF
 GOLDEN: Final = 0x9E3779B97F4A7C15
 _M1: Final = 0xBF58476D1CE4E5B9
 _M2: Final = 0x94D049BB133111EB
-_UNIT: Final = 2.0**-53
+_UNIT: Final = 2.0**-52
 
 
 def hash64(name: str | bytes, seed: int = 0) -> int:
@@ -61,11 +61,11 @@ def pair64(node: int, key: int) -> int:
 
 
 def weighted_score(pair: int, weight: float) -> float:
-    """Score a pair by the logarithmic method: -weight / ln u, u in (0, 1) from the top 53 bits.
+    """Score a pair by the logarithmic method: -weight / ln u, u in (0, 1) from 52 bits (53 round to 1).
 
     Source: Schindelhauer and Schomaker 2005. With equal weights the order is the order of `pair64` itself.
     """
-    return -weight / math.log(((pair >> 11) + 0.5) * _UNIT)
+    return -weight / math.log(((pair >> 12) + 0.5) * _UNIT)
 
 
 def hash64s(names: list[str], seed: int = 0) -> U64:
@@ -103,7 +103,7 @@ def weighted_scores(pairs: U64, weights: F64) -> F64:
         pairs: from `pairs64`, shape (..., N).
         weights: above 0, shape (N,).
     """
-    unit = ((pairs >> np.uint64(11)).astype(np.float64) + 0.5) * _UNIT
+    unit = ((pairs >> np.uint64(12)).astype(np.float64) + 0.5) * _UNIT
     scores: F64 = -weights / np.log(unit)
     return scores
 

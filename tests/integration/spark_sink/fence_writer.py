@@ -26,7 +26,7 @@ SCHEMA = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("offset"
 class _Fenced(DeltaLakeTable):
     """Says when it stands between the look and the swap, and sometimes lingers there."""
 
-    pauses = random.Random(0)  # noqa: S311 -- no secret
+    pauses = random.Random(0)
 
     def swap(self, snapshot: Snapshot, change: Change) -> None:
         if self.pauses.random() < 0.2:
@@ -79,7 +79,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int)
     parser.add_argument("--unfenced", action="store_true")
     asked = parser.parse_args()
-    random_ = _Fenced.pauses = random.Random(asked.seed)  # noqa: S311 -- no secret
+    random_ = _Fenced.pauses = random.Random(asked.seed)
     table = (_ByPath if asked.unfenced else _Fenced)(asked.path, "g")
     last: Batch | None = None
     _say("ready")

@@ -137,7 +137,7 @@ class Chaos:
     """Two agents, one of each way to land, a stream and a table."""
 
     def __init__(self, cluster: Cluster, root: Path, topics: list[str], seed: int) -> None:
-        self.cluster, self.topics, self.random = cluster, topics, random.Random(seed)  # noqa: S311 -- no secret
+        self.cluster, self.topics, self.random = cluster, topics, random.Random(seed)
         self.table, self.group = root / "table", f"chaos-{topics[0]}"
         shared = ["--bootstrap-servers", cluster.bootstrap_servers, "--group", self.group, "--table", str(self.table)]
         shared += ["--subscribe", ",".join(topics), "--trigger", "300 milliseconds", "--master", "local[2]"]

@@ -65,7 +65,7 @@ def _writers(table: Path, seed: int, records: int, *, unfenced: bool) -> Iterato
 
 def _torment(table: Path, seed: int, records: int, *, unfenced: bool) -> Report:
     """Kill writers, and stop them between the look and the swap until another has committed; then let all finish."""
-    random_ = random.Random(seed)  # noqa: S311 -- no secret
+    random_ = random.Random(seed)
     with _writers(table, seed, records, unfenced=unfenced) as writers:
         for fault in range(FAULTS):
             victim, other = random_.sample(range(len(writers)), 2)

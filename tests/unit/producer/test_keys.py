@@ -51,7 +51,7 @@ def test_global_keys_equal_librdkafkas_own_partitioner_on_100_000_random_keys() 
         ctypes.c_void_p,
         ctypes.c_void_p,
     ]
-    random = Random(20_261_121)  # noqa: S311 - the same keys in every run
+    random = Random(20_261_121)
     for _ in range(100_000):
         key = random.randbytes(random.randrange(40))
         count = random.randrange(1, 10_000)
@@ -85,7 +85,7 @@ def test_hrw_shares_the_slots_out_evenly(partitions: int, members: int) -> None:
 
 def test_local_modes_move_as_many_keys_as_promised(capsys: pytest.CaptureFixture[str]) -> None:
     """Losing one of n leaders moves 1/n of the keys with hrw and nearly all with mod, which is printed beside it."""
-    random = Random(7)  # noqa: S311 - the same keys in every run
+    random = Random(7)
     keys = [random.randbytes(16) for _ in range(20_000)]
     for count in (2, 4, 10, 40):
         members = tuple(range(0, 3 * count, 3))

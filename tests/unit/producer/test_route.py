@@ -18,7 +18,7 @@ from producer._sticky import Chance, chance
 CASES: list[dict[str, Any]] = json.loads(
     (Path(__file__).parents[2] / "data" / "rack_partitioner_cases.json").read_text()
 )["cases"]
-RANDOM = Random(3)  # noqa: S311 - a seed makes the keys the same in every run
+RANDOM = Random(3)
 KEYS = [RANDOM.randbytes(16) for _ in range(10_000)]
 ALL_MODES = list(KeyMode)
 LOCAL_MODES = [KeyMode.LOCAL_MOD, KeyMode.LOCAL_HRW]

@@ -13,7 +13,7 @@ ROWS = 336_776
 
 def sample_report(seed: int = 0) -> dict[str, Any]:
     """Make a report.json as a run of the demo writes it."""
-    chance = random.Random(seed)  # noqa: S311 - sample data
+    chance = random.Random(seed)
     topics = [f"flights.JFK-{i:03d}" for i in range(224)]
     partitions = [[topic, p] for topic in topics for p in range(3)]
     everything = list(range(len(partitions)))

@@ -1,0 +1,179 @@
+"""The planner: exactly optimal on small problems, and its promises on any."""
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from assignors import BoundError, Member, Plan, StrategyError, Topic, TopicError, WorkersError, plan
+from assignors.testing import random_scenario
+
+FLAGS = ["equal", "weights", "racks", "capped"]
+
+
+@pytest.mark.parametrize("mask", range(16))
+def test_no_small_problem_has_a_better_plan(mask: int) -> None:
+    """Validity, worker cap, loads, off-rack and moved are those of the best of all assignments."""
+    flags = {name: bool(mask >> i & 1) for i, name in enumerate(FLAGS)}
+    for seed in range(25):
+        scenario = random_scenario(random.Random(seed * 16 + mask), **flags)
+        made = plan(scenario.topics, scenario.members, epsilon=scenario.epsilon, workers=scenario.workers)
+        assert scenario.goals_of(made) == scenario.best_goals(), (flags, seed)
+        assert made.lower_bound <= made.moved
+
+
+def group(members: int, sizes: list[int]) -> tuple[list[Topic], list[Member]]:
+    """Make members that all read topics of these sizes."""
+    topics = [Topic(f"t{i:03d}", n) for i, n in enumerate(sizes)]
+    wanted = frozenset(t.name for t in topics)
+    return topics, [Member(f"m{i}", wanted) for i in range(members)]
+
+
+def owning(made: Plan, members: list[Member], generation: int = 1) -> list[Member]:
+    """Give the members what the plan gave them."""
+    return [Member(m.id, m.topics, owned=frozenset(made.partitions[m.id]), generation=generation) for m in members]
+
+
+groups = st.tuples(st.integers(1, 12), st.lists(st.integers(0, 9), min_size=1, max_size=12))
+epsilons = st.sampled_from([0.0, 0.05, 0.2, 1.0, 10.0])
+
+
+@given(groups, epsilons, st.sampled_from(["hrw", "shuffled"]), st.randoms(use_true_random=False))
+@settings(max_examples=60, deadline=None)
+def test_order_of_the_input_means_nothing(
+    shape: tuple[int, list[int]], epsilon: float, strategy: str, rng: random.Random
+) -> None:
+    """Every member can lead: the same plan from the same facts in any order."""
+    topics, members = group(*shape)
+    made = plan(topics, members, epsilon=epsilon, strategy=strategy)  # type: ignore[arg-type] # drawn from the two
+    rng.shuffle(topics)
+    rng.shuffle(members)
+    assert plan(topics, members, epsilon=epsilon, strategy=strategy).partitions == made.partitions  # type: ignore[arg-type] # as above
+
+
+@given(groups, epsilons, st.sampled_from([None, 1, 2, 3]))
+@settings(max_examples=60, deadline=None)
+def test_without_a_change_nothing_moves(shape: tuple[int, list[int]], epsilon: float, workers: int | None) -> None:
+    """A rebalance that changes nothing leaves every partition where it is, with worker caps too."""
+    topics, members = group(*shape)
+    made = plan(topics, members, epsilon=epsilon, workers=workers)
+    again = plan(topics, owning(made, members), epsilon=epsilon, workers=workers)
+    assert again.moved == 0
+    assert again.partitions == made.partitions
+
+
+@given(groups, epsilons, st.integers(0, 3), st.integers(0, 3))
+@settings(max_examples=60, deadline=None)
+def test_a_change_moves_the_lower_bound_and_loads_stay_bounded(
+    shape: tuple[int, list[int]], epsilon: float, leave: int, join: int
+) -> None:
+    """Join and leave move as few claims as any plan within the bounds, and nobody is left out."""
+    topics, members = group(*shape)
+    before = plan(topics, members, epsilon=epsilon)
+    stay = owning(before, members)[min(leave, len(members) - 1) :]
+    after = plan(topics, [*stay, *(Member(f"n{i}", members[0].topics) for i in range(join))], epsilon=epsilon)
+    assert after.moved == after.lower_bound
+    fair = sum(t.partitions for t in topics) / len(after.loads)
+    assert max(after.loads.values()) <= max((1 + epsilon) * fair, -(-fair // 1)) + 1e-9
+    assert min(after.loads.values()) >= min((1 - epsilon) * fair, fair // 1) - 1e-9
+
+
+@given(groups, st.integers(1, 4))
+@settings(max_examples=60, deadline=None)
+def test_no_topic_has_more_readers_than_workers(shape: tuple[int, list[int]], workers: int) -> None:
+    """The cap goes before balance."""
+    topics, members = group(*shape)
+    made = plan(topics, members, workers=workers)
+    for topic in topics:
+        assert sum(any(t == topic.name for t, _ in mine) for mine in made.partitions.values()) <= workers
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_join_takes_the_floor_of_the_fair_share(seed: int) -> None:
+    """One more member takes floor(P / (N + 1)) partitions, and nothing moves between the others."""
+    rng = random.Random(seed)
+    topics, members = group(30, [rng.randint(1, 4) for _ in range(300)])
+    before = plan(topics, members, epsilon=0)
+    after = plan(topics, [*owning(before, members), Member("new", members[0].topics)], epsilon=0)
+    assert after.moved == after.lower_bound == sum(t.partitions for t in topics) // 31 == after.loads["new"]
+
+
+def test_topics_follow_rendezvous_where_bounds_are_wide() -> None:
+    """HRW is the prior: with room for all, a one-partition topic goes to the first in rank."""
+    topics, members = group(5, [1] * 40)
+    made = plan(topics, members, epsilon=40)
+    first = sum(made.explain(t.name)[0].gained == (0,) for t in topics)
+    assert first >= 30
+
+
+def test_partitions_of_a_topic_go_to_different_hosts_first() -> None:
+    """Four consumers a host, named by host: three partitions of a topic are on three hosts."""
+    topics = [Topic(f"t{i:02d}", 3) for i in range(40)]
+    wanted = frozenset(t.name for t in topics)
+    members = [Member(f"host{h}-{n}", wanted) for h in range(3) for n in range(4)]
+    made = plan(topics, members)
+    hosts = {
+        t.name: {m.split("-")[0] for m, mine in made.partitions.items() for n, _ in mine if n == t.name} for t in topics
+    }
+    assert sum(len(h) == 3 for h in hosts.values()) >= 38
+
+
+def test_weights_share_by_weight() -> None:
+    """A member of weight 2 holds twice as much."""
+    topics, members = group(3, [10] * 4)
+    heavy = Member("big", members[0].topics, weight=2.0)
+    assert plan(topics, [*members[:2], heavy], epsilon=0).loads == {"m0": 10, "m1": 10, "big": 20}
+
+
+def test_two_members_of_one_identity_are_told_apart() -> None:
+    """The same agent= given twice is a mistake that must not leave one of the two idle."""
+    topics, members = group(2, [1] * 10)
+    twins = [Member(m.id, m.topics, instance="agent") for m in members]
+    assert sorted(plan(topics, twins).loads.values()) == [5, 5]
+
+
+@pytest.mark.parametrize(
+    ("settings_given", "error"),
+    [
+        ({"epsilon": -0.1}, BoundError),
+        ({"epsilon": float("nan")}, BoundError),
+        ({"workers": 0}, WorkersError),
+        ({"workers": {"t": -1}}, WorkersError),
+        ({"workers": {"(": 1}}, WorkersError),
+        ({"workers": True}, WorkersError),
+        ({"strategy": "range"}, StrategyError),
+        ({"rack_by": "isr"}, StrategyError),
+    ],
+)
+def test_bad_settings_are_named(settings_given: dict[str, object], error: type[Exception]) -> None:
+    """A wrong setting is an error that names the value."""
+    with pytest.raises(error, match=r"epsilon=|workers|strategy=|rack_by="):
+        plan([], [], **settings_given)  # type: ignore[arg-type] # wrong on purpose
+
+
+def test_a_topic_given_twice_is_an_error() -> None:
+    """Two descriptions of a topic contradict each other."""
+    with pytest.raises(TopicError, match="'t' is given twice"):
+        plan([Topic("t", 1), Topic("t", 2)], [])
+
+
+def test_without_keep_claims_mean_nothing() -> None:
+    """keep=False is the classic deal: the plan is that of a group that owns nothing."""
+    topics, members = group(4, [3] * 5)
+    claimed = [Member(m.id, m.topics, owned=frozenset({("t000", i)}), generation=1) for i, m in enumerate(members)]
+    fresh = plan(topics, members, strategy="shuffled", epsilon=0)
+    assert plan(topics, claimed, strategy="shuffled", epsilon=0, keep=False).partitions == fresh.partitions
+
+
+def test_explain_names_a_reason_for_every_member() -> None:
+    """Each member is a ranked candidate; who has nothing is told why."""
+    topics = [Topic("a", 2), Topic("b", 2)]
+    members = [Member("x", frozenset("ab"), owned=frozenset({("a", 0)}), generation=1), Member("y", frozenset("ab"))]
+    members += [Member("z", frozenset("b"))]
+    told = {c.member: c for c in plan(topics, members, workers={"a": 1}).explain("a")}
+    assert told["x"].kept == (0,)
+    assert told["x"].gained == (1,)
+    assert "workers=1" in told["y"].reason
+    assert "does not subscribe" in told["z"].reason
+    assert plan(topics, members).explain("gone") == []
