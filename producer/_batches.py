@@ -23,7 +23,7 @@ def are_valid(messages: object) -> bool:
     )
 
 
-def group(route: Route, messages: Sequence[dict[str, Any]], switch: Switch) -> dict[Tally, Messages]:
+def group(route: Route, messages: Sequence[dict[str, Any]], switch: Switch) -> dict[int, Messages]:
     """Choose a partition for each message and count it.
 
     Args:
@@ -32,31 +32,40 @@ def group(route: Route, messages: Sequence[dict[str, Any]], switch: Switch) -> d
         switch: called when a sticky run is full.
 
     Returns:
-        Messages by the tally of their partition, in their order.
+        Messages by partition, in their order.
     """
-    groups: dict[Tally, Messages] = {}
+    groups: dict[int, Messages] = {}
     for message in messages:
-        size, key = size_of(message), message.get("key")
-        own = message.get("partition", -1)
-        if own is not None and own >= 0:
-            tally = route.explicit_tally(own)
-        elif key is None:
-            tally = route.sticky
-        else:
-            tally = route.place(key.encode() if isinstance(key, str) else key)
-        tally.records += 1
-        tally.bytes += size
-        if tally is route.sticky and tally.bytes >= tally.switch_at:
+        partition = choose(route, message)
+        count(route, message, partition)
+        tally = route.sticky
+        if tally.bytes >= tally.switch_at:
             switch(route, tally)
-        groups.setdefault(tally, []).append(message)
+        groups.setdefault(partition, []).append(message)
     return groups
 
 
-def uncount(tally: Tally, messages: Sequence[dict[str, Any]]) -> None:
-    """Take back the count of messages that were not sent."""
-    for message in messages:
-        tally.records -= 1
-        tally.bytes -= size_of(message)
+def choose(route: Route, message: dict[str, Any]) -> int:
+    """Find where a message goes: its own partition, else as its key says."""
+    own, key = message.get("partition"), message.get("key")
+    if own is not None and own >= 0:
+        return int(own)
+    if key is None:
+        return route.sticky.partition
+    return route.place(key.encode() if isinstance(key, str) else key)
+
+
+def count(route: Route, message: dict[str, Any], partition: int, sign: int = 1) -> None:
+    """Count a message that goes to a partition, or with a sign of -1 take that back."""
+    size = size_of(message)
+    own = message.get("partition")
+    if message.get("key") is not None and (own is None or own < 0):
+        route.lane.records[partition] += sign
+        route.lane.bytes[partition] += sign * size
+        return
+    tally = route.tallies[partition] if own is None or own < 0 else route.explicit_tally(partition)
+    tally.records += sign
+    tally.bytes += sign * size
 
 
 def size_of(message: dict[str, Any]) -> int:

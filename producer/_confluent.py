@@ -8,9 +8,9 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka import KafkaError, Message, Producer, murmur2
 
-from producer._batches import Messages, are_valid, group, size_of, uncount
+from producer._batches import Messages, are_valid, count, group, size_of
 from producer._locality import Racks
 from producer._policy import ZonePolicy, key_mode
 from producer._router import Router
@@ -93,29 +93,38 @@ class AZAwareProducer(Producer):
             KafkaException: the client refused the record.
         """
         # Straight down and without a helper: a call costs a tenth of the whole budget of this function.
-        route = self._routes.get(topic)
-        if route is None or partition >= 0:
+        try:
+            route = self._routes[topic]
+        except KeyError:
+            self._produce_aside(topic, value, key, partition, callback or on_delivery, timestamp, headers)
+            return
+        if partition >= 0:
             self._produce_aside(topic, value, key, partition, callback or on_delivery, timestamp, headers)
             return
         if value.__class__ is not bytes:
             value = value.encode() if isinstance(value, str) else value
+        # One callback only: the base class does not see `on_delivery` behind a `callback` of None.
         if key is None:
             tally = route.sticky
-            size = len(value) if value is not None else 0
-        else:
-            if key.__class__ is not bytes:
-                key = _key_bytes(key)
-            tally = route.place(key)
-            size = len(value) + len(key) if value is not None else len(key)
+            if timestamp == 0 and headers is None:
+                _produce(self, topic, value, None, tally.partition, callback or on_delivery)
+            else:
+                _produce(self, topic, value, None, tally.partition, callback or on_delivery, None, timestamp, headers)
+            tally.records += 1
+            tally.bytes += len(value) if value is not None else 0
+            if tally.bytes >= tally.switch_at:
+                self._router.advance(route, tally)
+            return
+        if key.__class__ is not bytes:
+            key = _key_bytes(key)
+        lane = route.lane
+        chosen = lane.table[murmur2(key, lane.slots)]
         if timestamp == 0 and headers is None:
-            # One callback only: the base class does not see `on_delivery` behind a `callback` of None.
-            _produce(self, topic, value, key, tally.partition, callback or on_delivery)
+            _produce(self, topic, value, key, chosen, callback or on_delivery)
         else:
-            _produce(self, topic, value, key, tally.partition, callback or on_delivery, None, timestamp, headers)
-        tally.records += 1
-        tally.bytes += size
-        if key is None and tally.bytes >= tally.switch_at:
-            self._router.advance(route, tally)
+            _produce(self, topic, value, key, chosen, callback or on_delivery, None, timestamp, headers)
+        lane.records[chosen] += 1
+        lane.bytes[chosen] += len(key) + len(value) if value is not None else len(key)
 
     def _produce_aside(  # noqa: PLR0913, PLR0917 - the parameters of `produce`
         self,
@@ -162,13 +171,14 @@ class AZAwareProducer(Producer):
             return sent
         sent = 0
         groups = group(route, messages, self._router.advance)
-        for tally, batch in groups.items():
+        for chosen, batch in groups.items():
+            refused = batch
             try:
-                sent += super().produce_batch(topic, batch, tally.partition, callback or on_delivery)
-            except BaseException:
-                uncount(tally, batch)
-                raise
-            uncount(tally, [message for message in batch if "_error" in message])
+                sent += super().produce_batch(topic, batch, chosen, callback or on_delivery)
+                refused = [message for message in batch if "_error" in message]
+            finally:
+                for message in refused:
+                    count(route, message, chosen, -1)
         return sent
 
     def _count_aside(self, topic: str, partition: int, messages: Messages) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from confluent_kafka.aio import AIOProducer
 
-from producer._batches import byte_length
+from producer._batches import byte_length, choose, count
 from producer._confluent import zone_policy
 from producer._locality import Racks
 from producer._router import Router
@@ -74,13 +74,13 @@ class AZAwareAIOProducer(AIOProducer):
             future = await super().produce(topic, value, key, *args, **kwargs)
             self._router.count_unrouted(topic, size)
             return future
-        tally = route.sticky if key is None else route.place(key.encode() if isinstance(key, str) else key)
+        tally = route.sticky
+        chosen = choose(route, {"key": key})
         # Counted first: the base class may await a whole batch in there, and other tasks must see this run's bytes.
-        tally.records += 1
-        tally.bytes += size
-        if key is None and tally.bytes >= tally.switch_at:
+        count(route, {"value": value, "key": key}, chosen)
+        if tally.bytes >= tally.switch_at:
             self._router.advance(route, tally)
-        return await super().produce(topic, value, key, *args, **{**kwargs, "partition": tally.partition})
+        return await super().produce(topic, value, key, *args, **{**kwargs, "partition": chosen})
 
     def traffic(self) -> Traffic:
         """Say where the records went so far; bytes are those of keys and values before compression."""

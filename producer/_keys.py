@@ -2,7 +2,7 @@
 
 All three start from Kafka's murmur2 (seed 0x9747b28c), so a key needs one hash, and both clients agree.
 
-Rendezvous hashing (`local-hrw`) normally scores every partition for a key. Here each of 2^16 or more slots of the hash
+Rendezvous hashing (`local-hrw`) normally scores every partition for a key. Here each of 2^14 or more slots of the hash
 ranks all partitions of the topic by a pseudo-random sequence that is drawn only as far as needed: the first drawn
 partition that is in the set wins. A partition that leaves the set gives up only the slots it had; one that enters takes
 slots only for itself. The winner of every slot is kept in a table, so a record costs one hash and one look-up at any
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 U64 = NDArray[np.uint64]
 
-SLOTS_AT_LEAST: Final = 1 << 16
+SLOTS_AT_LEAST: Final = 1 << 14
 SLOTS_PER_PARTITION: Final = 64
 _DRAWS: Final = 64  # of the sequence; slots that met no partition of the set by then score all of them
 _CHUNK: Final = 1 << 18  # scores held at once

@@ -1,13 +1,14 @@
 """One topic's way from records to partitions, and the count of what went where.
 
 Contract:
-* `place` and `sticky` are read on the hot path without a lock; everything that changes them runs under the router's
+* `lane` and `sticky` are read on the hot path without a lock; everything that changes them runs under the router's
   lock and replaces whole objects, so a reader sees the old or the new set, never half of one.
 * What of a tally was already attributed to a zone is remembered beside it, so no count is ever reset while another
   thread adds to it.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
 
 from confluent_kafka import murmur2
 
@@ -39,7 +40,23 @@ class Tally:
         return new
 
 
-Place = Callable[[bytes], Tally]
+class Lane:
+    """Where keys go, and how many went: flat lists, as at 10,000 partitions an object each would miss the caches.
+
+    Attributes:
+        table: partition per slot; a key's is `table[murmur2(key, slots)]`.
+        slots: length of the table.
+        records: per partition; shared by all lanes of a route.
+        bytes: as `records`.
+    """
+
+    __slots__ = ("bytes", "records", "slots", "table")
+
+    def __init__(self, table: Sequence[int], records: list[int], sizes: list[int]) -> None:
+        self.table = table
+        self.slots = len(table)
+        self.records = records
+        self.bytes = sizes
 
 
 class Route:
@@ -47,9 +64,8 @@ class Route:
 
     Attributes:
         sticky: the partition that records without a key use until its bytes reach `switch_at`.
-        place: key -> partition.
-        tallies: per partition, what locality decided (no key, or a key in a local mode).
-        keyed: per partition, what the global mapping of keys decided.
+        lane: where keys go.
+        tallies: per partition, records without a key.
         explicit: per partition, what the caller decided; filled as needed.
         standing: the set in use.
     """
@@ -59,14 +75,14 @@ class Route:
         "_flows",
         "_policy",
         "_queues",
+        "_seen",
         "_spill",
         "_spilled",
         "_total",
         "_weights",
         "explicit",
-        "keyed",
+        "lane",
         "leaders",
-        "place",
         "standing",
         "sticky",
         "tallies",
@@ -80,9 +96,8 @@ class Route:
         self.zones: tuple[str | None, ...] = ()
         self.standing: Standing | None = None
         self.tallies: list[Tally] = []
-        self.keyed: list[Tally] = []
         self.explicit: dict[int, Tally] = {}
-        self.place: Place
+        self.lane = Lane((), [], [])
         self.sticky: Tally
         self._policy = policy
         self._chance = chance
@@ -91,6 +106,7 @@ class Route:
         self._spill = Spill(0.0, ())
         self._spilled = 0
         self._total = 0
+        self._seen: list[Count] = []
         self._flows: dict[tuple[str | None, Reason], Count] = {}
 
     @property
@@ -117,15 +133,21 @@ class Route:
         moved = before is None or before.locality.candidates != self.standing.locality.candidates
         self.leaders = tuple(leaders)
         self.zones = zones_of(leaders, racks)
-        if resized:
-            self.tallies = [Tally(partition) for partition in range(len(leaders))]
-            self.keyed = [Tally(partition) for partition in range(len(leaders))]
+        self._grow(len(leaders))
         self._spill = self._spill_now()
         if resized or moved:
-            self.place = self._placing()
+            self.lane = Lane(self._table(), self.lane.records, self.lane.bytes)
             self.weigh(self._queues)
-            if resized or self.sticky.partition not in self.locality.candidates:
+            if before is None or self.sticky.partition not in self.locality.candidates:
                 self._stick(self._next())
+
+    def _grow(self, partitions: int) -> None:
+        # In place and never smaller: another thread may be about to count a record here.
+        for partition in range(len(self.tallies), partitions):
+            self.tallies.append(Tally(partition))
+            self._seen.append(Count())
+            self.lane.records.append(0)
+            self.lane.bytes.append(0)
 
     def _spill_now(self) -> Spill:
         guard, rack = self._policy.skew, self._policy.rack
@@ -133,20 +155,18 @@ class Route:
             return Spill(0.0, ())
         return spill(guard, self.zones, rack)
 
-    def _placing(self) -> Place:
-        keyed, tallies, candidates = self.keyed, self.tallies, self.locality.candidates
+    def _table(self) -> Sequence[int]:
         match self._policy.keys:
             case KeyMode.GLOBAL:
-                count = len(keyed)
-                return lambda key: keyed[murmur2(key, count)]
+                return array("I", range(len(self.leaders)))
             case KeyMode.LOCAL_MOD:
-                chosen = [tallies[partition] for partition in candidates]
-                local = len(chosen)
-                return lambda key: chosen[murmur2(key, local)]
+                return self.locality.candidates
             case KeyMode.LOCAL_HRW:
-                table = hrw_table(len(tallies), candidates)
-                slots = len(table)
-                return lambda key: tallies[table[murmur2(key, slots)]]
+                return hrw_table(len(self.leaders), self.locality.candidates)
+
+    def place(self, key: bytes) -> int:
+        """Find a key's partition; the hot paths do the same in place."""
+        return self.lane.table[murmur2(key, self.lane.slots)]
 
     def weigh(self, queues: Mapping[int, int]) -> None:
         """Prefer candidates with short queues from the next switch on; `queues` as `queue_weights` takes them."""
@@ -198,20 +218,23 @@ class Route:
         for tally in self.tallies:
             if tally.records != tally.seen.records:
                 spilled = guarded and tally.partition not in inside
-                self._book(tally, Reason.SKEW if spilled else reason)
-        for tally in self.keyed:
-            if tally.records != tally.seen.records:
-                self._book(tally, Reason.GLOBAL_KEY)
+                self._book(tally.partition, Reason.SKEW if spilled else reason, tally.fresh())
+        keyed = Reason.GLOBAL_KEY if self._policy.keys is KeyMode.GLOBAL else reason
+        for partition, seen in enumerate(self._seen):
+            now = Count(self.lane.records[partition], self.lane.bytes[partition])
+            if now.records != seen.records:
+                self._seen[partition] = now
+                self._book(partition, keyed, Count(now.records - seen.records, now.bytes - seen.bytes))
         for tally in list(self.explicit.values()):
             if tally.records != tally.seen.records:
-                self._book(tally, Reason.EXPLICIT)
+                self._book(tally.partition, Reason.EXPLICIT, tally.fresh())
 
-    def _book(self, tally: Tally, reason: Reason) -> None:
-        zone = self.zones[tally.partition] if tally.partition < len(self.zones) else None
+    def _book(self, partition: int, reason: Reason, count: Count) -> None:
+        zone = self.zones[partition] if partition < len(self.zones) else None
         if reason in {Reason.GLOBAL_KEY, Reason.EXPLICIT} and zone is not None and zone == self._policy.rack:
             reason = Reason.LOCAL
         cell = zone, reason
-        self._flows[cell] = self._flows.get(cell, Count()).plus(tally.fresh())
+        self._flows[cell] = self._flows.get(cell, Count()).plus(count)
 
     def flows(self) -> Iterator[Flow]:
         """Give everything that was booked."""
