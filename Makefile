@@ -4,10 +4,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+SEEDS ?= 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20
+SECONDS_EACH ?= 60
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test unit integration lint type bench format lock build clean
+.PHONY: help venv demo test unit integration chaos lint type bench format lock build clean
 
 help: ## say what each target does
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -32,6 +34,9 @@ unit: $(READY) ## run the unit tests (seconds, no broker)
 
 integration: $(READY) ## run the integration and acceptance tests on real brokers
 	@$(BIN)/python -m pytest -q -m "integration or acceptance"
+
+chaos: $(READY) ## kill, stop and restart agents and brokers for 20 seeds of 60 s; SEEDS=1,2 SECONDS_EACH=600 for others
+	@AZIMUTH_CHAOS_SEEDS=$(SEEDS) AZIMUTH_CHAOS_SECONDS=$(SECONDS_EACH) $(BIN)/python -m pytest -q -s -m integration tests/integration/spark_sink/test_chaos.py tests/integration/spark_sink/test_fence.py
 
 lint: $(READY) ## ruff (rules and format) and the import contracts
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/lint-imports

@@ -11,6 +11,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from spark_sink._errors import QueryError
+from spark_sink._metrics import serve
 from spark_sink._settings import AVAILABLE_NOW, AgentSettings
 from spark_sink._sink import DeltaExactlyOnceSink
 from spark_sink._source import KafkaGroupSource
@@ -30,11 +31,14 @@ def run(settings: AgentSettings) -> None:
     signal.signal(signal.SIGTERM, _leave)
     with _session(settings) as spark:
         query = start(spark, settings)
+        ended = serve(query, settings) if settings.metrics_port is not None else None
         try:
             query.awaitTermination()
         except StreamingQueryException as error:
             raise QueryError(cause(str(error))) from error
         finally:
+            if ended:
+                ended.set()
             if query.isActive:
                 query.stop()
 

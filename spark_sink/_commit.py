@@ -8,13 +8,16 @@ A batch says of each partition "these rows are `[begin, end)`"; the table says h
     begin < cur < end   partly so: leave out the rows below cur
     cur < begin         a HOLE: someone's rows are missing. Refuse the whole batch
 
-Everything here is a function of values except `commit`, which repeats look, decide, swap until nobody interferes.
+Everything here is a function of values except `commit`, which repeats look, decide, swap until nobody interferes, and
+notes in the table's history what it did and how old the newest record was.
 """
 
+import json
 import random
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from enum import Enum
 
 import pyarrow as pa
@@ -179,7 +182,7 @@ def commit(table: Table, batch: Batch, *, sleep: Callable[[float], None] = time.
         rows = sum(file.rows for file in files)
         if not decision.empty:
             try:
-                table.swap(snapshot, _change(decision, files, batch))
+                table.swap(snapshot, _change(decision, files, batch, attempt))
             except SchemaError:
                 raise
             except TableError as error:
@@ -218,14 +221,32 @@ def _trim(
             yield copy
 
 
-def _change(decision: Decision, files: Sequence[DataFile], batch: Batch) -> Change:
+def _change(decision: Decision, files: Sequence[DataFile], batch: Batch, conflicts: int) -> Change:
+    rows = sum(file.rows for file in files)
+    newest = max((stamp for file in files if (stamp := newest_timestamp(file.stats)) is not None), default=None)
+    note = {
+        "agent": batch.agent,
+        "batch": str(batch.number),
+        "kind": "quarantine" if batch.gaps else "table",
+        "rows": rows,
+        "rows_left_out": sum(file.rows for file in batch.files) - rows,
+        "bytes": sum(file.size_bytes for file in files),
+        "conflicts": conflicts,
+        "age_s": None if newest is None else round((datetime.now(UTC) - newest).total_seconds(), 3),
+    }
     return Change(
         files=files,
         positions=decision.positions,
         beginnings=decision.beginnings,
         schema=batch.schema,
-        note={"agent": batch.agent, "batch": str(batch.number)},
+        note=note,
     )
+
+
+def newest_timestamp(stats: str) -> datetime | None:
+    """The timestamp of the newest record of a file, from its statistics; None where they have none."""
+    found = json.loads(stats).get("maxValues", {}).get("timestamp")
+    return None if found is None else datetime.fromisoformat(found)
 
 
 def _refuse_holes(holes: Sequence[Range], positions: Mapping[TopicPartition, int]) -> None:

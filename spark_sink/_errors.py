@@ -10,6 +10,7 @@ SparkSinkError
 │   ├── ConflictError    another writer committed first; look again and repeat
 │   ├── SchemaError      the columns of a batch do not fit the table
 │   └── HoleError        a commit would leave out records; refused
+├── LagError         Kafka did not say where its partitions end
 ├── QueryError       the query of an agent has failed
 ├── ReportError      a report.json of the demo cannot be read
 ├── DemoError        the demo could not run, or found what it must not find
@@ -72,3 +73,7 @@ class ReportError(SparkSinkError):
 
 class DemoError(SparkSinkError):
     """The demo could not run."""
+
+
+class LagError(SparkSinkError):
+    """Kafka did not say where its partitions end, or what a group has committed."""

@@ -77,15 +77,19 @@ def positions(table: str, group: str, storage_options: Storage | None = None) ->
     """
     found: dict[TopicPartition, int] = {}
     for address in json.loads(table) if table.startswith("[") else [table]:
-        for uri, topic in _existing(address, storage_options):
+        for uri, topic in existing(address, storage_options):
             for key, at in parse_positions(transactions(uri, storage_options), group).items():
                 if topic in {None, key.topic}:
                     found[key] = max(at, found.get(key, at))
     return found
 
 
-def _existing(address: str, storage: Storage | None) -> list[tuple[str, str | None]]:
-    """The tables that an address stands for, each with its topic where the address has a place for one."""
+def existing(address: str, storage: Storage | None) -> list[tuple[str, str | None]]:
+    """The tables that an address stands for, each with its topic where the address has a place for one.
+
+    Raises:
+        OptionError: the place is not in the last part of the address.
+    """
     if PLACEHOLDER not in address:
         return [(address, None)]
     *parents, name = table_uri(address).split("/")

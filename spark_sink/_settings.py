@@ -11,6 +11,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from spark_sink._clients import librdkafka_config
 from spark_sink._errors import OptionError
 
 AVAILABLE_NOW = "available-now"
@@ -98,6 +99,10 @@ class AgentSettings(BaseSettings):
         # Which columns there are is the source's option, and the sink must know it where it sees no rows.
         own |= {name: value for name, value in self.source.items() if name.lower() == "includeheaders"}
         return {**self._shared(), **own, **self.sink}
+
+    def admin_options(self) -> dict[str, str]:
+        """Properties of a Kafka client that asks for offsets."""
+        return {"bootstrap.servers": self.bootstrap_servers, **librdkafka_config(self.kafka)}
 
     def _shared(self) -> dict[str, str]:
         kafka = {"bootstrap.servers": self.bootstrap_servers, "group.id": self.group, **self.kafka}

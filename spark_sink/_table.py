@@ -69,7 +69,7 @@ class Change:
         positions: the new next offset, by partition.
         beginnings: where the group begins, for partitions that had no position.
         schema: the columns of the files.
-        note: goes into the table's history.
+        note: goes into the table's history, as JSON.
         replays: the new number of replays; None where the change is none.
     """
 
@@ -77,7 +77,7 @@ class Change:
     positions: Mapping[TopicPartition, int]
     beginnings: Mapping[TopicPartition, int]
     schema: pa.Schema
-    note: Mapping[str, str] = field(default_factory=dict)
+    note: Mapping[str, object] = field(default_factory=dict)
     replays: int | None = None
 
 

@@ -10,7 +10,7 @@ from spark_sink._errors import SparkSinkError
 
 # One module per command (or group); each defines `register(app)`. Heavy imports stay inside the commands,
 # so that `azimuth --help` answers at once.
-COMMANDS = ("cluster", "demo", "quarantine", "sink", "verify")
+COMMANDS = ("cluster", "demo", "lag", "quarantine", "sink", "verify")
 
 app = typer.Typer(
     name="azimuth",

@@ -1,0 +1,160 @@
+"""What an agent does, for Prometheus: taken from the table's log, the query's progress and the ends of its partitions.
+
+The commits run in a process of Spark's, so they are counted from what they wrote into the log.
+"""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.fs as pa_fs
+import structlog
+from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_server
+
+from spark_sink._errors import SparkSinkError
+from spark_sink._lag import admin, by_topic, ends
+from spark_sink._offsets import Offset
+from spark_sink._positions import existing, positions
+from spark_sink._quarantine import quarantine_of
+from spark_sink._settings import AgentSettings
+from spark_sink._storage import Storage, filesystem, read_text
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
+_INTERVAL_S = 5.0
+
+_log = structlog.get_logger("azimuth.metrics")
+
+
+class History:
+    """Notes that agents left in the log of a table, read as it grows.
+
+    Args:
+        table: its address.
+        storage: options of its object store.
+    """
+
+    def __init__(self, table: str, storage: Storage | None = None) -> None:
+        self._files = filesystem(table, storage)
+        self._next = -1
+
+    def read(self) -> Iterator[dict[str, Any]]:
+        """The notes since the last call; the first call only finds out where the log stands."""
+        if self._next < 0:
+            self._next = self._newest() + 1
+            return
+        while (text := read_text(self._files, f"_delta_log/{self._next:020}.json")) is not None:
+            self._next += 1
+            for line in text.splitlines():
+                if '"commitInfo"' in line and (note := json.loads(line)["commitInfo"].get("kafka-azimuth")):
+                    yield note
+
+    def _newest(self) -> int:
+        found = self._files.get_file_info(pa_fs.FileSelector("_delta_log", allow_not_found=True))
+        return max((int(one.base_name[:20]) for one in found if one.base_name[20:] == ".json"), default=-1)
+
+
+class Metrics:
+    """Counters and gauges of one agent.
+
+    Args:
+        registry: where they are registered.
+        clock: seconds since 1970.
+    """
+
+    def __init__(self, registry: CollectorRegistry, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self.commits = Counter("azimuth_commits", "Commits of this agent.", registry=registry)
+        self.rows = Counter("azimuth_rows", "Rows that this agent committed.", registry=registry)
+        self.size = Counter("azimuth_bytes", "Bytes of the data files that this agent committed.", registry=registry)
+        self.left_out = Counter("azimuth_rows_left_out", "Rows that were in the table already.", registry=registry)
+        self.quarantined = Counter("azimuth_quarantined", "Records put in quarantine.", registry=registry)
+        self.conflicts = Counter("azimuth_commit_conflicts", "Times another writer was faster.", registry=registry)
+        self.freshness = Gauge(
+            "azimuth_freshness_seconds", "Age of the newest record when it was committed.", registry=registry
+        )
+        self.generation = Gauge(
+            "azimuth_generation", "Generation of the group; each rebalance raises it.", registry=registry
+        )
+        self.partitions = Gauge("azimuth_partitions", "Partitions that this agent holds.", registry=registry)
+        self.lag = Gauge("azimuth_lag_records", "Records behind, by topic.", ["topic"], registry=registry)
+        self.lag_seconds = Gauge(
+            "azimuth_lag_seconds", "Seconds since the topic was last seen without lag.", ["topic"], registry=registry
+        )
+        self._level: dict[str, float] = {}
+
+    def committed(self, note: Mapping[str, Any]) -> None:
+        """Take up the note of one commit."""
+        self.commits.inc()
+        self.conflicts.inc(note.get("conflicts", 0))
+        if note.get("kind") == "quarantine":
+            self.quarantined.inc(note["rows"])
+            return
+        self.rows.inc(note.get("rows", 0))
+        self.size.inc(note.get("bytes", 0))
+        self.left_out.inc(note.get("rows_left_out", 0))
+        if note.get("age_s") is not None:
+            self.freshness.set(note["age_s"])
+
+    def progressed(self, end: Offset) -> None:
+        """Take up the offset of the last batch."""
+        self.partitions.set(len(end))
+        self.generation.set(max((one.generation for one in end), default=-1))
+
+    def lagging(self, lags: Mapping[str, int]) -> None:
+        """Take up the lag in records, by topic."""
+        now = self._clock()
+        for topic, records in lags.items():
+            if not records or topic not in self._level:
+                self._level[topic] = now
+            self.lag.labels(topic).set(records)
+            self.lag_seconds.labels(topic).set(now - self._level[topic])
+
+
+def serve(query: "StreamingQuery", settings: AgentSettings) -> threading.Event:
+    """Serve an agent's metrics until the event that is returned is set.
+
+    Args:
+        query: the agent's query.
+        settings: with a port.
+    """
+    registry = CollectorRegistry()
+    metrics = Metrics(registry)
+    server, _ = start_http_server(settings.metrics_port or 0, registry=registry)
+    ended = threading.Event()
+
+    def run() -> None:
+        histories: dict[str, History] = {}
+        client = admin(settings.admin_options())
+        while not ended.wait(_INTERVAL_S):
+            try:
+                _read(settings, histories, metrics)
+                _progress(query, metrics)
+                known = positions(settings.table, settings.group, settings.storage)
+                metrics.lagging({one.topic: one.lag_records for one in by_topic(known, ends(client, known))})
+            except (SparkSinkError, OSError, ValueError) as error:
+                _log.warning("metrics are not up to date", error=str(error))
+        server.shutdown()
+
+    threading.Thread(target=run, name="metrics", daemon=True).start()
+    return ended
+
+
+def _read(settings: AgentSettings, histories: dict[str, History], metrics: Metrics) -> None:
+    tables = [table for table, _ in existing(settings.table, settings.storage)]
+    for table in {*tables, *map(quarantine_of, tables)}:
+        history = histories.setdefault(table, History(table, settings.storage))
+        for note in history.read():
+            if note.get("agent") == settings.agent:
+                metrics.committed(note)
+
+
+def _progress(query: "StreamingQuery", metrics: Metrics) -> None:
+    progress = query.lastProgress
+    for source in progress["sources"] if progress else ():
+        end = source["endOffset"]
+        if end:
+            metrics.progressed(Offset.parse(end))

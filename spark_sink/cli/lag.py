@@ -1,0 +1,40 @@
+"""`azimuth lag`: how far a group is behind."""
+
+import json
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from spark_sink.cli._pairs import pairs
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("lag")(lag)
+
+
+def lag(  # noqa: PLR0913, PLR0917 -- each is a flag
+    bootstrap_servers: Annotated[str, typer.Option(help="Kafka brokers, host:port by commas.")],
+    group: Annotated[str, typer.Option(help="Consumer group.")],
+    table: Annotated[
+        str | None, typer.Option(help="Delta table whose positions count, not the group's offsets.")
+    ] = None,
+    kafka: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Kafka client property.")] = None,
+    storage: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Option of the object store.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Say how far a group is behind, by topic."""
+    from spark_sink._lag import admin, by_topic, committed, ends  # noqa: PLC0415 -- clients load slowly
+    from spark_sink._positions import positions  # noqa: PLC0415 -- as above
+
+    client = admin({"bootstrap.servers": bootstrap_servers, **pairs(kafka, "--kafka")})
+    known = positions(table, group, pairs(storage, "--storage")) if table else committed(client, group)
+    found = by_topic(known, ends(client, known))
+    if as_json:
+        typer.echo(json.dumps([asdict(one) for one in found]))
+        return
+    for one in sorted(found, key=lambda one: -one.lag_records):
+        partition, records = one.worst
+        typer.echo(f"{one.lag_records:>12}  {one.topic}  ({one.partitions} partitions, most in {partition}: {records})")
+    typer.echo(f"{group}: {sum(one.lag_records for one in found)} records behind in {len(found)} topics")

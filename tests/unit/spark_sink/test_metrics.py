@@ -1,0 +1,79 @@
+"""Numbers of an agent, taken from the table's log."""
+
+from pathlib import Path
+
+import pyarrow as pa
+from prometheus_client import CollectorRegistry
+
+from spark_sink._commit import Batch, commit
+from spark_sink._delta import DeltaLakeTable
+from spark_sink._landing import Landing
+from spark_sink._metrics import History, Metrics
+from spark_sink._offsets import Offset, Range
+from spark_sink._rows import arrow_schema
+from spark_sink._storage import filesystem
+
+SCHEMA = arrow_schema(headers=False)
+
+
+def _commit(path: Path, begin: int, end: int, agent: str) -> None:
+    landing = Landing(filesystem(str(path), make=True), SCHEMA)
+    rows = [
+        {"topic": "t", "partition": 0, "offset": one, "timestamp": 1_700_000_000_000_000} for one in range(begin, end)
+    ]
+    landing.write(pa.RecordBatch.from_pylist(rows, schema=SCHEMA))
+    offset = Offset.of([Range("t", 0, begin, end)])
+    commit(
+        DeltaLakeTable(str(path), "g"),
+        Batch(offset=offset, files=landing.close(), schema=SCHEMA, number=1, agent=agent),
+    )
+
+
+def _value(registry: CollectorRegistry, name: str, **labels: str) -> float | None:
+    return registry.get_sample_value(name, labels)
+
+
+def test_commits_are_counted_from_the_log_as_it_grows(tmp_path: Path) -> None:
+    """Only what came after the first look, so that a restarted agent begins at zero."""
+    _commit(tmp_path, 0, 5, "one")
+    history, registry = History(str(tmp_path)), CollectorRegistry()
+    metrics = Metrics(registry)
+    assert list(history.read()) == []
+    _commit(tmp_path, 5, 9, "one")
+    _commit(tmp_path, 7, 12, "one")
+    notes = list(history.read())
+    for note in notes:
+        metrics.committed(note)
+    assert [(note["agent"], note["rows"], note["rows_left_out"]) for note in notes] == [("one", 4, 0), ("one", 3, 2)]
+    assert (_value(registry, "azimuth_rows_total"), _value(registry, "azimuth_rows_left_out_total")) == (7, 2)
+    assert (_value(registry, "azimuth_freshness_seconds") or 0) > 1_000_000
+    assert list(history.read()) == []
+
+
+def test_quarantine_is_counted_apart() -> None:
+    """Its rows are not rows of the table."""
+    registry = CollectorRegistry()
+    Metrics(registry).committed({"kind": "quarantine", "rows": 3, "agent": "one", "conflicts": 1})
+    assert _value(registry, "azimuth_quarantined_total") == 3
+    assert _value(registry, "azimuth_rows_total") == 0
+    assert _value(registry, "azimuth_commit_conflicts_total") == 1
+
+
+def test_seconds_of_lag_run_from_the_last_time_without() -> None:
+    """A topic that has caught up starts anew."""
+    now = [100.0]
+    registry = CollectorRegistry()
+    metrics = Metrics(registry, clock=lambda: now[0])
+    seen = []
+    for moment, records in [(100.0, 5), (104.0, 2), (106.0, 0), (109.0, 1)]:
+        now[0] = moment
+        metrics.lagging({"t": records})
+        seen.append(_value(registry, "azimuth_lag_seconds", topic="t"))
+    assert seen == [0.0, 4.0, 0.0, 3.0]
+
+
+def test_the_offset_of_the_last_batch_tells_generation_and_partitions() -> None:
+    """Rebalances show as a rising generation."""
+    registry = CollectorRegistry()
+    Metrics(registry).progressed(Offset.of([Range("t", 0, 1, 2, 7), Range("t", 1, 1, 1, 7)]))
+    assert (_value(registry, "azimuth_generation"), _value(registry, "azimuth_partitions")) == (7, 2)
