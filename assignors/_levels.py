@@ -37,13 +37,13 @@ def level_counts(counts: I64, allowed: Bools, weights: F64) -> I64:
                 continue
             if again:
                 load[who] -= given[who, kind]
-            given[who, kind] = _pour(int(counts[kind]), load[who], weights[who])
+            given[who, kind] = pour(int(counts[kind]), load[who], weights[who])
             load[who] += given[who, kind]
     _exchange(given, load, allowed, weights)
     return given
 
 
-def _pour(amount: int, load: I64, weights: F64) -> I64:
+def pour(amount: int, load: I64, weights: F64) -> I64:
     """Give units one by one to the least (load + 1) / weight, computed at once."""
     order = np.argsort(load / weights, kind="stable")
     filled, weight = np.cumsum(load[order]), np.cumsum(weights[order])

@@ -1,10 +1,12 @@
 """The planner: topics, members and claims in, who reads what out."""
 
 from collections.abc import Iterable
+from typing import Final
 
 import numpy as np
 
 from assignors._bound import Band, check_epsilon, fair_band
+from assignors._coarse import coarse_plan
 from assignors._errors import StrategyError
 from assignors._exact import exact_plan, is_small
 from assignors._fill import Fill, Scores
@@ -20,6 +22,9 @@ from assignors._readers import choose_readers
 from assignors._result import Plan, count_moved
 from assignors._scores import STRATEGIES, Strategy, member_scores
 from assignors._workers import Workers, worker_caps
+
+EXACT_CELLS: Final = 4_000_000
+"""Members x kinds of partitions up to which different subscriptions and caps are planned exactly: about 300 MB."""
 
 
 def plan(  # noqa: PLR0913
@@ -91,9 +96,11 @@ def _solve(question: Question) -> Plan:
         return Plan(question, owner, count_moved(problem, owner))
     band = fair_band(problem.partitions, problem.weights, epsilon)
     readers, pieces = choose_readers(problem, racks, caps, alone, band, scores)
-    proven = general_plan(
-        problem, read_kinds(problem, racks, readers, alone), pieces, epsilon, fill, scores, topic_hashes
-    )
+    kinds = read_kinds(problem, racks, readers, alone)
+    if kinds.allowed.size > EXACT_CELLS:
+        coarse_plan(problem, readers, pieces, epsilon, fill, scores)
+        return Plan(question, fill.owner, 0)
+    proven = general_plan(problem, kinds, pieces, epsilon, fill, scores, topic_hashes)
     bound = 0
     if proven and not alone.any():
         bound = count_moved(problem, fill.owner)

@@ -18,7 +18,7 @@ from producer.testing import MockCluster
 from tests.benchmarks.producer_report import save
 
 pytestmark = pytest.mark.benchmark
-RANDOM = Random(1)  # noqa: S311 - the same keys in every run
+RANDOM = Random(1)
 KEYS = [RANDOM.randbytes(16) for _ in range(1_000)]
 VALUE = b"v" * 100
 MODES = ("global", "local-mod", "local-hrw")

@@ -177,3 +177,23 @@ def test_explain_names_a_reason_for_every_member() -> None:
     assert "workers=1" in told["y"].reason
     assert "does not subscribe" in told["z"].reason
     assert plan(topics, members).explain("gone") == []
+
+
+@pytest.mark.parametrize("workers", [None, 2])
+def test_groups_too_large_for_exact_counts_are_still_valid_and_even(
+    workers: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Above the limit one pass plans: everything is given, caps hold, a stable group keeps its partitions."""
+    monkeypatch.setattr("assignors._plan.EXACT_CELLS", 0)
+    rng = random.Random(5)
+    topics = [Topic(f"t{i:02d}", rng.randint(0, 9)) for i in range(30)]
+    names = [t.name for t in topics]
+    members = [Member(f"m{i}", frozenset([*rng.sample(names, 15), *names[i::9]])) for i in range(9)]
+    made = plan(topics, members, workers=workers)
+    assert sum(made.loads.values()) == sum(t.partitions for t in topics)
+    assert max(made.loads.values()) <= 1.5 * sum(made.loads.values()) / 9
+    assert all({t for t, _ in made.partitions[m.id]} <= m.topics for m in members)
+    if workers:
+        assert all(sum(any(t == n for t, _ in mine) for mine in made.partitions.values()) <= workers for n in names)
+    again = plan(topics, owning(made, members), workers=workers)
+    assert again.moved <= 3
