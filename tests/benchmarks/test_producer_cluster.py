@@ -85,25 +85,38 @@ def make(kind: str, cluster: Cluster, zone: str, **more: Any) -> Any:  # noqa: A
 def test_end_to_end_rate_beside_the_bare_client(cluster: Cluster, admin: AdminClient) -> None:
     """>= 90 % of bare `produce(key=)`, delivered; what a record costs the client altogether, not the choice alone."""
     create(admin, ["rate"], 6, 1)
-    count, rounds = 100_000, 7
+    count, rounds = 30_000, 15
     keys = [b"%016d" % number for number in range(count)]
-    rates: dict[str, list[float]] = {"bare": [], "global": [], "local-mod": [], "local-hrw": []}
-    for _ in range(rounds):
-        for kind, seen in rates.items():
+    kinds = ("bare", "global", "local-mod", "local-hrw")
+    rates: dict[str, list[float]] = {kind: [] for kind in kinds}
+    cpu: dict[str, list[float]] = {kind: [] for kind in kinds}
+    for turn in range(rounds):
+        for kind in (*kinds[turn % 4 :], *kinds[: turn % 4]):
             producer = make(kind, cluster, "az-a")
             producer.produce("rate", VALUE, b"first")
             producer.flush(30)
-            began = time.perf_counter()
+            began, worked = time.perf_counter(), time.process_time()
             for number, key in enumerate(keys):
                 producer.produce("rate", VALUE, key)
                 if not number % 1_000:
                     producer.poll(0)
             assert producer.flush(60) == 0
-            seen.append(count / (time.perf_counter() - began))
+            rates[kind].append(count / (time.perf_counter() - began))
+            cpu[kind].append((time.process_time() - worked) / count * 1e6)
             producer.close()
-    medians = {kind: statistics.median(seen) for kind, seen in rates.items()}
-    ratios = {kind: median / medians["bare"] for kind, median in medians.items()}
-    save("end_to_end", {"records_per_s": rates, "median": medians, "rate_ratio": ratios, "bar": 0.9})
+    # On a machine that others use as well, the fastest round is the one they disturbed least; cpu counts all threads.
+    save(
+        "end_to_end",
+        {
+            "records_per_s": rates,
+            "rate_ratio_fastest": {kind: max(rates[kind]) / max(rates["bare"]) for kind in kinds},
+            "rate_ratio_median": {
+                kind: statistics.median(rates[kind]) / statistics.median(rates["bare"]) for kind in kinds
+            },
+            "cpu_us_per_record": {kind: statistics.median(cpu[kind]) for kind in kinds},
+            "bar": 0.9,
+        },
+    )
     remove(admin, ["rate"])
 
 
@@ -180,7 +193,7 @@ def test_fewer_and_larger_batches_for_the_flights(cluster: Cluster, admin: Admin
 
 
 def test_a_zone_dies_five_times(cluster: Cluster, admin: AdminClient) -> None:
-    """The only broker of az-a, killed and brought back under load: records lost, doubled, errors, seconds to be home."""
+    """The only broker of az-a, killed and brought back under load: lost, doubled, errors, seconds to be home."""
     create(admin, ["chaos"], PARTITIONS, 3)
     result = survive_failures(cluster, admin, "chaos", rounds=5)
     traffic, reasons, errors = result.pop("traffic"), result.pop("reasons"), result.pop("errors")
@@ -201,8 +214,9 @@ def test_a_zone_dies_five_times(cluster: Cluster, admin: AdminClient) -> None:
 
 
 def test_a_skewed_cluster_with_and_without_the_guard(cluster: Cluster, admin: AdminClient) -> None:
-    """Producers in two zones, brokers in three: max/mean of partition bytes, and the cross-zone price of lowering it."""
+    """Producers in two zones, brokers in three: max/mean of partition bytes, and the price of lowering it."""
     create(admin, ["skew"], 6, 1)
+    led = leaders(admin, "skew")
     racks = {broker.id: broker.rack for broker in cluster.brokers}
     figures = {}
     for name, guard in (("off", None), ("1.2", SkewGuard(bound=1.2, zones={"az-a": 1, "az-b": 1}))):
@@ -226,9 +240,7 @@ def test_a_skewed_cluster_with_and_without_the_guard(cluster: Cluster, admin: Ad
             "max_over_mean": max(loads.values()) / (loads.total() / 6),
             "cross_zone_share": sum(t.cross.bytes for t in traffics) / loads.total(),
             "price_per_tb": sum(t.cost() for t in traffics) / loads.total() * 1e12,
-            "by_zone": {
-                zone: sum(loads[p] for p in range(6) if racks[leaders(admin, "skew")[p]] == zone) for zone in ZONES
-            },
+            "by_zone": {zone: sum(loads[p] for p in range(6) if racks[led[p]] == zone) for zone in ZONES},
         }
     save("skew", {"bound": 1.2, "guard": figures})
     remove(admin, ["skew"])

@@ -182,3 +182,22 @@ def test_120_partitions_over_three_zones_leave_40_candidates_per_producer(mode: 
         assert keyed == (set(range(120)) if mode is KeyMode.GLOBAL else candidates)
         sets.append(candidates)
     assert set.union(*sets) == set(range(120))
+
+
+@pytest.mark.parametrize(
+    ("leaders", "zone", "mode", "places"),
+    [
+        ([1, 2, 3, 1, 2, 3], "az-a", KeyMode.GLOBAL, [2, 4, 0]),
+        ([1, 2, 3, 1, 2, 3], "az-b", KeyMode.GLOBAL, [2, 4, 0]),
+        ([1, 2, 3, 1, 2, 3], "az-a", KeyMode.LOCAL_MOD, [0, 0, 0]),
+        ([1, 2, 3, 1, 2, 3], "az-b", KeyMode.LOCAL_MOD, [1, 1, 1]),
+        ([1, 2, 3, 1, 2, 3], "az-a", KeyMode.LOCAL_HRW, [3, 0, 3]),
+        ([1, 2, 3, 1, 2, 3], "az-b", KeyMode.LOCAL_HRW, [1, 4, 1]),
+        ([2, 2, 3, 1, 2, 3], "az-b", KeyMode.LOCAL_MOD, [4, 1, 0]),
+        ([2, 2, 3, 1, 2, 3], "az-b", KeyMode.LOCAL_HRW, [1, 4, 1]),
+    ],
+)
+def test_the_documented_example_holds(leaders: list[int], zone: str, mode: KeyMode, places: list[int]) -> None:
+    """docs/key-modes.md; it also pins the mapping, which producers of different versions must share."""
+    route = Router(ZonePolicy(rack=zone, keys=mode)).update("flights", leaders, {1: "az-a", 2: "az-b", 3: "az-c"}, 0.0)
+    assert [route.place(key) for key in (b"JFK-LAX", b"LGA-ORD", b"EWR-SFO")] == places
