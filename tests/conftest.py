@@ -19,5 +19,5 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
     A test that kills a broker starts it again before it ends.
     """
-    with Cluster.up(Path(tmp_path_factory.mktemp("kafka")) / "cluster") as started:
+    with Cluster.up(Path(tmp_path_factory.mktemp("kafka")) / "cluster", tied=True) as started:
         yield started

@@ -6,10 +6,10 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import Self
 
 import psutil
 
@@ -30,14 +30,13 @@ class AgentProcess:
     """A running agent: the driver's Python, its JVM, Spark's Python daemon and the reader below it."""
 
     name: str
-    rack: str
     driver: psutil.Popen
     log: Path
 
     @classmethod
-    def launch(cls, name: str, rack: str, *, arguments: Sequence[str], log: Path) -> "AgentProcess":
-        """Start an agent; what it and Spark print goes to `log`."""
-        command = [sys.executable, "-m", "spark_sink.demo.agent", "--agent", name, "--rack", rack, *arguments]
+    def launch(cls, name: str, *, config: Path, log: Path) -> Self:
+        """Start `azimuth sink` as `config` says; what it and Spark print goes to `log`."""
+        command = [sys.executable, "-m", "spark_sink", "sink", "--config", str(config)]
         environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
         with log.open("ab") as output:
             driver = psutil.Popen(
@@ -48,7 +47,7 @@ class AgentProcess:
                 start_new_session=True,
                 env=environment,
             )
-        return cls(name=name, rack=rack, driver=driver, log=log)
+        return cls(name=name, driver=driver, log=log)
 
     def is_alive(self) -> bool:
         """Whether the driver runs."""

@@ -1,7 +1,7 @@
 """The main job: agents ingest, one is killed, another takes over, a third joins, and every record is in the table."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from spark_sink._offsets import TopicPartition
 from spark_sink.demo.agents import AgentProcess
 from spark_sink.demo.cluster import Cluster
 from spark_sink.demo.loading import Loader
-from spark_sink.demo.settings import DemoSettings
+from spark_sink.demo.settings import DemoSettings, agent_config
 from spark_sink.demo.timeline import Commit, CommitLog, Event, find_takeover, read_ownership
 
 _TICK_S = 0.2
@@ -119,17 +119,10 @@ class Ingestion:
     def _launch(self, name: str, text: str) -> None:
         settings = self.settings
         rack = settings.zones[len(self.agents) % len(settings.zones)]
-        arguments: Mapping[str, object] = {
-            "--bootstrap-servers": self.cluster.bootstrap_servers,
-            "--group": settings.group,
-            "--table": settings.table.absolute(),
-            "--checkpoint": (settings.directory / "checkpoints" / name).absolute(),
-            "--telemetry": self.telemetry(name).absolute(),
-            "--max-offsets-per-trigger": settings.max_offsets_per_trigger,
-        }
-        flat = [str(word) for pair in arguments.items() for word in pair]
+        config = settings.directory / "agents" / f"{name}.toml"
+        config.write_text(agent_config(settings, name, rack, self.cluster.bootstrap_servers))
         log = settings.directory / "logs" / f"{name}.log"
-        self.agents[name] = AgentProcess.launch(name, rack, arguments=flat, log=log)
+        self.agents[name] = AgentProcess.launch(name, config=config, log=log)
         self._note("start" if len(self.agents) < 3 else "join", name, text)  # noqa: PLR2004 - the third joins
 
     def _kill(self, name: str) -> None:
@@ -176,7 +169,7 @@ class Ingestion:
 
     def telemetry(self, agent: str) -> Path:
         """The file of an agent's own lines."""
-        return self.settings.directory / "telemetry" / f"{agent}.jsonl"
+        return self.settings.telemetry(agent)
 
     def _note(self, kind: str, agent: str, text: str) -> None:
         self.events.append(Event(time=time.time(), kind=kind, agent=agent, text=text))

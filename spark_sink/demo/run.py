@@ -63,7 +63,7 @@ def _run(settings: DemoSettings, console: Console) -> dict[str, Any]:
     with _progress(console) as bars:
         with _timed(seconds, "cluster"):
             step = bars.add_task("starting three brokers", total=None)
-            cluster = Cluster.up(settings.directory / "cluster", racks=settings.zones)
+            cluster = Cluster.up(settings.directory / "cluster", racks=settings.zones, tied=True)
             bars.update(step, total=1, completed=1)
         with cluster:
             flights = load_flights().slice(0, settings.flights)
@@ -165,9 +165,9 @@ def _clear(directory: Path) -> None:
         Cluster.open(directory / "cluster").down()
     except ClusterError:
         shutil.rmtree(directory / "cluster", ignore_errors=True)
-    for name in ("table", "table_quarantine", "checkpoints", "telemetry", "logs"):
+    for name in ("table", "table_quarantine", "checkpoints", "agents", "telemetry", "logs"):
         shutil.rmtree(directory / name, ignore_errors=True)
-    for name in ("telemetry", "logs"):
+    for name in ("agents", "telemetry", "logs"):
         (directory / name).mkdir(parents=True)
     for name in ("report.json", "report.html"):
         (directory / name).unlink(missing_ok=True)

@@ -1,11 +1,14 @@
 """What a run of the demo is made of."""
 
+import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from spark_sink._errors import DemoError
 from spark_sink.demo.agents import Part
 from spark_sink.demo.cluster import ZONES
+from spark_sink.demo.flights import TOPIC_PREFIX
 
 _FEWEST = 30_000
 
@@ -25,6 +28,7 @@ class DemoSettings:
         live_rate: records per second of those others.
         default_share: part of the records, at least, that the default partitioner is measured with.
         replicas: of each topic.
+        workers: agents per topic, at most; one keeps the connections few.
         max_offsets_per_trigger: records an agent takes in a batch.
         limit_s: after so many seconds of ingestion the run has failed.
     """
@@ -39,6 +43,7 @@ class DemoSettings:
     live_rate: float = 1500.0
     default_share: float = 0.2
     replicas: int = 3
+    workers: int = 1
     max_offsets_per_trigger: int = 20_000
     limit_s: float = 300.0
 
@@ -57,3 +62,41 @@ class DemoSettings:
     def table(self) -> Path:
         """The Delta table."""
         return self.directory / "table"
+
+    def telemetry(self, agent: str) -> Path:
+        """Where an agent notes what it holds."""
+        return self.directory / "telemetry" / f"{agent}.jsonl"
+
+
+def agent_config(settings: DemoSettings, agent: str, rack: str, bootstrap_servers: str) -> str:
+    """The file that `azimuth sink --config` takes, for one agent of the demo.
+
+    Args:
+        settings: of the run.
+        agent: its name, which keeps its partitions over a restart.
+        rack: its zone.
+        bootstrap_servers: of the cluster.
+    """
+    directory = settings.directory.absolute()
+    top = {
+        "agent": agent,
+        "rack": rack,
+        "bootstrap_servers": bootstrap_servers,
+        "group": settings.group,
+        "subscribe_pattern": f"{re.escape(TOPIC_PREFIX)}.*",
+        "table": str(directory / "table"),
+        "checkpoint": str(directory / "checkpoints" / agent),
+        "assignor": "hrw",
+        "workers": str(settings.workers),
+        "max_offsets_per_trigger": settings.max_offsets_per_trigger,
+        "trigger": "200 milliseconds",
+        "master": "local[2]",
+    }
+    tables = {
+        "kafka": {"session.timeout.ms": "6000", "heartbeat.interval.ms": "1000"},
+        "source": {"telemetry": str(settings.telemetry(agent).absolute())},
+    }
+    lines = [f"{name} = {json.dumps(value)}" for name, value in top.items()]
+    for table, values in tables.items():
+        lines += ["", f"[{table}]", *(f"{json.dumps(name)} = {json.dumps(value)}" for name, value in values.items())]
+    return "\n".join(lines) + "\n"

@@ -67,6 +67,7 @@ class Cluster:
     brokers: tuple[Broker, ...]
     cluster_id: str
     processes: dict[int, ProcessIdentity] = field(default_factory=dict)
+    tied: bool = False
 
     @staticmethod
     def default_directory() -> Path:
@@ -80,6 +81,7 @@ class Cluster:
         *,
         racks: Sequence[str] = ZONES,
         port: int | None = None,
+        tied: bool = False,
         timeout_s: float = 60.0,
     ) -> Self:
         """Start one broker per rack and return when all of them serve.
@@ -88,6 +90,7 @@ class Cluster:
             directory: for data, logs and state; taken over when a dead cluster left it.
             racks: `broker.rack` of each broker.
             port: of the first broker, the others follow; None chooses free ones.
+            tied: the brokers end with this process, even when it is killed.
             timeout_s: how long the brokers may take.
 
         Raises:
@@ -104,7 +107,7 @@ class Cluster:
         brokers = tuple(
             Broker(id=i + 1, rack=rack, port=ports[i], controller_port=ports[count + i]) for i, rack in enumerate(racks)
         )
-        cluster = cls(directory=directory, brokers=brokers, cluster_id=_new_cluster_id())
+        cluster = cls(directory=directory, brokers=brokers, cluster_id=_new_cluster_id(), tied=tied)
         try:
             cluster._format(java, jars)
             for broker in brokers:
@@ -248,7 +251,7 @@ class Cluster:
     def _launch(self, broker: Broker, java: str, jars: Path) -> None:
         command = [java, *_HEAP.split(), f"-Dlog4j2.configurationFile={self.directory / 'log4j2.xml'}"]
         command += ["-cp", f"{jars}/*", "kafka.Kafka", str(self.directory / f"broker-{broker.id}.properties")]
-        self.processes[broker.id] = launch(command, log=self.log(broker.id), environment={})
+        self.processes[broker.id] = launch(command, log=self.log(broker.id), tied=self.tied)
         self._save()
 
     def _save(self) -> None:

@@ -1,9 +1,10 @@
 """One broker's process: started, watched, killed, and never confused with another that has its old id."""
 
 import contextlib
-import os
+import shutil
 import signal
 import subprocess
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,8 +52,19 @@ class ProcessIdentity:
             process.wait(timeout_s)
 
 
-def launch(command: list[str], *, log: Path, environment: dict[str, str]) -> ProcessIdentity:
-    """Start a process in a session of its own, so that Ctrl-C reaches it only through us; output goes to `log`."""
+def launch(command: list[str], *, log: Path, tied: bool) -> ProcessIdentity:
+    """Start a process in a session of its own, so that Ctrl-C reaches it only through us.
+
+    Args:
+        command: what to start.
+        log: takes its output.
+        tied: the kernel kills it when this process ends, however it ends (Linux, with util-linux; elsewhere ignored).
+    """
+    # The kernel means the thread that forked: one that ends early would take its broker with it.
+    tied = tied and threading.current_thread() is threading.main_thread()
+    setpriv = shutil.which("setpriv") if tied else None
+    if setpriv:
+        command = [setpriv, "--pdeathsig", "KILL", "--", *command]
     with log.open("ab") as output:
         process = subprocess.Popen(  # noqa: S603 - the command is ours
             command,
@@ -60,7 +72,6 @@ def launch(command: list[str], *, log: Path, environment: dict[str, str]) -> Pro
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            env={**os.environ, **environment},
         )
     # The identity outlives this object, and psutil reaps; without this, Popen warns when it is collected.
     process.returncode = 0

@@ -3,6 +3,8 @@
 import json
 import signal
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from confluent_kafka.admin import AdminClient
 from spark_sink._errors import ClusterError
 from spark_sink.demo.cluster import Cluster
 from spark_sink.demo.cluster._ports import choose_ports
+from spark_sink.demo.cluster._process import wait_until_gone
 
 pytestmark = pytest.mark.integration
 
@@ -77,3 +80,22 @@ def test_a_stopped_broker_is_alive_but_silent(cluster: Cluster) -> None:
     assert cluster.status()[2].pid is not None
     cluster.kill(3, signal.SIGCONT)
     cluster.wait_until_up(30.0)
+
+
+def test_tied_brokers_end_with_the_process_that_started_them(tmp_path: Path) -> None:
+    """A killed test run or demo cannot clean up behind itself; the kernel does."""
+    script = "import sys, time; from pathlib import Path; from spark_sink.demo.cluster import Cluster\n"
+    script += "Cluster.up(Path(sys.argv[1]), racks=['az-a'], tied=True); print('up', flush=True); time.sleep(600)"
+    owner = subprocess.Popen(
+        [sys.executable, "-c", script, str(tmp_path / "c")],
+        stdout=subprocess.PIPE,
+        text=True,
+        stderr=subprocess.DEVNULL,
+    )
+    assert owner.stdout is not None
+    with owner.stdout:
+        assert owner.stdout.readline() == "up\n"
+        owner.kill()
+        owner.wait()
+    identities = list(Cluster.open(tmp_path / "c").processes.values())
+    assert wait_until_gone(identities, 10.0) == []
