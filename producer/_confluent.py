@@ -193,7 +193,7 @@ class AZAwareProducer(Producer):
 
     def traffic(self) -> Traffic:
         """Say where the records went so far; bytes are those of keys and values before compression."""
-        return self._router.traffic(self._statistics.wire_bytes())
+        return self._statistics.complete(self._router.traffic())
 
     def refresh_leaders(self) -> None:
         """Have the leaders read again soon; returns at once."""

@@ -84,7 +84,7 @@ class AZAwareAIOProducer(AIOProducer):
 
     def traffic(self) -> Traffic:
         """Say where the records went so far; bytes are those of keys and values before compression."""
-        return self._router.traffic(self._statistics.wire_bytes())
+        return self._statistics.complete(self._router.traffic())
 
     async def close(self) -> None:
         """Stop watching the leaders and close, as the base class does."""

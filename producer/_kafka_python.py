@@ -1,6 +1,7 @@
 """`AZAwarePartitioner`: keeps the records of kafka-python's `KafkaProducer` in their zone."""
 
-from collections.abc import Iterable, Sequence
+import weakref
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from threading import get_ident
 from time import monotonic
@@ -10,6 +11,8 @@ from confluent_kafka import murmur2
 from kafka import KafkaProducer
 from kafka.cluster import ClusterMetadata
 from kafka.partitioner import Partitioner
+from kafka.producer.record_accumulator import RecordAccumulator
+from kafka.structs import TopicPartition
 
 from producer._errors import UnknownTopicError
 from producer._policy import ZonePolicy, key_mode
@@ -73,6 +76,7 @@ class AZAwarePartitioner(Partitioner):
         self._glances: dict[str, _Glance] = {}
         self._ask_at = 0.0
         self._wire: WireTotals | None = None
+        self._accumulator: Callable[[], RecordAccumulator | None] = lambda: None
         self._racks: dict[int, str | None] = {}
         self._last: dict[int, tuple[Tally, int]] = {}
 
@@ -105,7 +109,7 @@ class AZAwarePartitioner(Partitioner):
             tally.bytes += size
             self._last[get_ident()] = tally, size
             if tally.bytes >= tally.switch_at:
-                self._router.advance(glance.route, tally)
+                self._advance(glance.route, tally)
             return tally.partition
         if serialized_key.__class__ is not bytes:
             serialized_key = bytes(serialized_key)
@@ -131,10 +135,17 @@ class AZAwarePartitioner(Partitioner):
         tally.bytes -= size
         # Headers of batch and records fill a batch before the payload does: one that closed nearly full was full.
         if tally is route.sticky and tally.bytes >= tally.switch_at - self._router.policy.batch_bytes // 4:
-            self._router.advance(route, tally)
+            self._advance(route, tally)
+
+    def _advance(self, route: Route, tally: Tally) -> None:
+        accumulator = self._accumulator()
+        if accumulator is not None:
+            self._router.weigh(route.topic, _batches_waiting(accumulator, route))
+        self._router.advance(route, tally)
 
     def watch(self, producer: KafkaProducer) -> None:
-        """Count the bytes on the wire as well; call it once, before the first record."""
+        """Count the bytes on the wire as well, and avoid slow leaders; call it once, before the first record."""
+        self._accumulator = weakref.ref(producer._accumulator)  # noqa: SLF001 - nothing public tells what waits
         self._wire = WireTotals(producer._metrics)  # noqa: SLF001 - the public view has rates only, which forget
 
     def traffic(self) -> Traffic:
@@ -170,6 +181,12 @@ class AZAwarePartitioner(Partitioner):
             self._ask_at = now + self._refresh_s
             cluster.request_update()
         return glance
+
+
+def _batches_waiting(accumulator: RecordAccumulator, route: Route) -> dict[int, int]:
+    waiting = accumulator._batches  # noqa: SLF001 - nothing public tells what waits
+    places = (TopicPartition(route.topic, partition) for partition in route.locality.candidates)
+    return {place.partition: len(waiting[place]) for place in places if waiting.get(place)}
 
 
 class _Led(Protocol):

@@ -2,17 +2,19 @@
 
 import json
 import threading
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
 from confluent_kafka import KafkaError
 
 from producer._router import Router
-from producer._traffic import UNKNOWN
+from producer._traffic import UNKNOWN, Count, Traffic
 from producer._watcher import Watcher
 from producer.topology import Topology
 
 INTERVAL_MS = 5000
+_STUCK = 1 << 60
 _LOST = frozenset({KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE})  # noqa: SLF001 - its constants
 
 
@@ -25,6 +27,8 @@ class Statistics:
         self._topology = topology
         self._lock = threading.Lock()
         self._sent: dict[int, int] = {}
+        self._seen: dict[tuple[str, int], Count] = {}
+        self._topics: dict[tuple[str, str], Count] = {}
 
     def listen(self, config: Mapping[str, Any]) -> dict[str, Any]:
         """Put the own callbacks before the application's.
@@ -49,20 +53,34 @@ class Statistics:
     def read(self, text: str) -> None:
         """Take one report."""
         report = json.loads(text)
-        sent = {broker["nodeid"]: broker["txbytes"] for broker in report["brokers"].values() if broker["nodeid"] >= 0}
+        brokers = [broker for broker in report["brokers"].values() if broker["nodeid"] >= 0]
+        down = {broker["nodeid"] for broker in brokers if broker["state"] != "UP"}
         with self._lock:
-            self._sent.update(sent)
+            self._sent.update({broker["nodeid"]: broker["txbytes"] for broker in brokers})
+            for topic, about in report["topics"].items():
+                self._book(topic, about["partitions"])
         for topic, about in report["topics"].items():
-            self._router.weigh(topic, queues(about["partitions"]))
+            self._router.weigh(topic, queues(about["partitions"], down))
 
-    def wire_bytes(self) -> dict[str, int]:
-        """Add up the bytes sent to the brokers of each zone, as of the last report."""
+    def _book(self, topic: str, partitions: Mapping[str, Mapping[str, int]]) -> None:
+        for number, one in partitions.items():
+            place = topic, int(number)
+            now = Count(one["txmsgs"], one["txbytes"])
+            before = self._seen.get(place, Count())
+            if now.records > before.records:
+                self._seen[place] = now
+                cell = topic, self._topology.racks.get(one["leader"]) or UNKNOWN
+                sent = Count(now.records - before.records, now.bytes - before.bytes)
+                self._topics[cell] = self._topics.get(cell, Count()).plus(sent)
+
+    def complete(self, traffic: Traffic) -> Traffic:
+        """Add what went over the wire as of the last report."""
         zones: dict[str, int] = {}
         with self._lock:
             for broker, sent in self._sent.items():
                 zone = self._topology.racks.get(broker) or UNKNOWN
                 zones[zone] = zones.get(zone, 0) + sent
-        return zones
+            return replace(traffic, wire_bytes=zones, wire_topics=dict(self._topics))
 
 
 def listen_async(statistics: Statistics, config: Mapping[str, Any]) -> dict[str, Any]:
@@ -73,21 +91,23 @@ def listen_async(statistics: Statistics, config: Mapping[str, Any]) -> dict[str,
     return heard
 
 
-def queues(partitions: Mapping[str, Mapping[str, int]]) -> dict[int, int]:
+def queues(partitions: Mapping[str, Mapping[str, int]], down: Collection[int] = ()) -> dict[int, int]:
     """Count what waits for each partition.
 
     Args:
         partitions: the `partitions` of one topic in a report.
+        down: ids of brokers without a connection.
 
     Returns:
-        Bytes per partition id, in the client's queue and on its way to the broker; empty queues are missing.
+        Bytes per partition id, in the client's queue and on its way to the broker; empty queues are missing. What waits
+        for a broker that is down weighs as much as everything there is, so that hardly anything joins it.
     """
-    waiting = {
-        int(number): one["msgq_bytes"] + one["xmit_msgq_bytes"]
-        for number, one in partitions.items()
-        if int(number) >= 0
-    }
-    return {partition: amount for partition, amount in waiting.items() if amount}
+    waiting = {}
+    for number, one in partitions.items():
+        amount = one["msgq_bytes"] + one["xmit_msgq_bytes"]
+        if amount and int(number) >= 0:
+            waiting[int(number)] = _STUCK if one["leader"] in down else amount
+    return waiting
 
 
 def _both(own: Callable[[Any], None], theirs: Callable[[Any], None] | None) -> Callable[[Any], None]:

@@ -48,6 +48,7 @@ class Traffic:
         reasons: by why the record went there.
         wire_bytes: bytes on the wire to each zone as the client counts them, with requests and retries; empty before
             the client's first statistics.
+        wire_topics: records and bytes by (topic, zone) as the client transmitted them, with retries; as `wire_bytes`.
         seconds: since the producer was made; 0 when it does not apply.
     """
 
@@ -59,6 +60,7 @@ class Traffic:
     topics: Mapping[tuple[str, str], Count] = field(default_factory=dict)
     reasons: Mapping[Reason, Count] = field(default_factory=dict)
     wire_bytes: Mapping[str, int] = field(default_factory=dict)
+    wire_topics: Mapping[tuple[str, str], Count] = field(default_factory=dict)
     seconds: float = 0.0
 
     @property
@@ -108,6 +110,9 @@ class Traffic:
             ],
             "reasons": {reason.value: count._asdict() for reason, count in self.reasons.items()},
             "wire_bytes": dict(self.wire_bytes),
+            "wire_topics": [
+                {"topic": topic, "zone": zone, **count._asdict()} for (topic, zone), count in self.wire_topics.items()
+            ],
             "seconds": self.seconds,
             "cost": self.cost(),
             "cost_per_hour": self.cost_per_hour(),
@@ -141,7 +146,9 @@ def summarise(
         reasons[reason] = reasons.get(reason, Count()).plus(count)
     return Traffic(
         rack=rack,
-        **sides,
+        local=sides["local"],
+        cross=sides["cross"],
+        unknown=sides["unknown"],
         zones=dict(sorted(zones.items())),
         topics=dict(sorted(topics.items())),
         reasons=dict(sorted(reasons.items())),

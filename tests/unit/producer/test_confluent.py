@@ -12,6 +12,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from producer import AZAwareAIOProducer, AZAwareProducer, PolicyError, RackWarning, Reason, SkewGuard
+from producer._statistics import queues
 from producer.testing import MockCluster
 
 TOPIC = "flights"
@@ -63,6 +64,7 @@ def test_everything_that_may_stay_local_does(mock: MockCluster, keys: str) -> No
     wait_until(lambda: producer.poll(0.01) >= 0 and producer.traffic().wire_bytes.get("az-a", 0) > traffic.local.bytes)
     wire = producer.traffic().wire_bytes
     assert sum(sent for zone, sent in wire.items() if zone != "az-a") < 5_000  # connections and metadata only
+    wait_until(lambda: producer.poll(0.01) >= 0 and producer.traffic().wire_topics == {(TOPIC, "az-a"): traffic.local})
     producer.close()
 
 
@@ -392,3 +394,44 @@ def test_the_asyncio_client_keeps_records_local_too(mock: MockCluster) -> None:
     assert set(partitions[:-1]) <= {0, 3}
     assert partitions[-1] == 1
     assert producer.traffic().local.records == 200
+
+
+def test_a_slow_leader_gets_less() -> None:
+    """Two leaders in the own zone, one answers late: what waits for it weighs against it (KIP-794)."""
+    with MockCluster(("az-a", "az-a")) as slow:
+        slow.create(TOPIC, [1, 2])
+        seen = Deliveries()
+        settings = config(slow, **{"statistics.interval.ms": 20, "max.in.flight": 1})
+        producer = AZAwareProducer(settings, batch_bytes=1_000)
+        producer.produce(TOPIC, b"v", on_delivery=seen)
+        assert producer.flush(10) == 0
+        slow.delay(2, 300)
+        sent = 0
+
+        def send() -> bool:
+            nonlocal sent
+            for _ in range(100):
+                producer.produce(TOPIC, b"v" * 100, on_delivery=seen)
+            producer.poll(0.005)
+            sent += 100
+            return sent >= 20_000
+
+        wait_until(send, 30)
+        assert producer.flush(20) == 0
+        assert seen.partitions[1] < 0.35 * sent
+        assert producer.traffic().local.records == sent + 1
+        producer.close()
+
+
+def test_what_waits_for_a_dead_broker_weighs_the_most() -> None:
+    """Bytes for a broker without a connection keep new records away; idle partitions are no queue."""
+    partition = {"msgq_bytes": 10, "xmit_msgq_bytes": 5, "leader": 1}
+    report = {
+        "0": partition,
+        "1": {**partition, "leader": 2},
+        "2": {**partition, "msgq_bytes": 0, "xmit_msgq_bytes": 0},
+    }
+    found = queues({**report, "-1": partition}, {2})
+    assert found[0] == 15
+    assert found[1] > 10**15
+    assert set(found) == {0, 1}

@@ -221,3 +221,23 @@ def test_settings_that_cannot_work_are_named(arguments: dict[str, Any]) -> None:
     """When the partitioner is made, not at the first record."""
     with pytest.raises(PolicyError):
         AZAwarePartitioner(**arguments)
+
+
+def test_a_slow_leader_gets_less_from_kafka_python_too() -> None:
+    """A watched producer tells how many batches wait; the partition behind the slow broker is chosen less often."""
+    with MockCluster(("az-a", "az-a")) as slow:
+        slow.create(TOPIC, [1, 2])
+        partitioner = AZAwarePartitioner(rack="az-a", batch_bytes=500)
+        producer = connect(slow, partitioner, batch_size=500, max_in_flight_requests_per_connection=1)
+        partitioner.watch(producer)
+        producer.send(TOPIC, b"v").get(10)
+        slow.delay(2, 50)
+        futures = []
+        for number in range(1_500):
+            futures.append(producer.send(TOPIC, b"v" * 100))
+            if not number % 5:
+                time.sleep(0.001)  # a steady rate that the fast leader keeps up with
+        producer.flush(30)
+        places = Counter(future.get(10).partition for future in futures)
+        producer.close()
+        assert places[1] < 0.4 * len(futures)
