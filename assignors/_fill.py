@@ -47,6 +47,7 @@ class Fill:
         first, owner = self.problem.first, self.owner
         self.band, self.load, self.share = band, load, share
         self.even = bool((share == share[0]).all())
+        self.limit, self.limits = -1, band.high
         self.placed = int(load.sum())
         self.need = int(np.maximum(band.low - load, 0).sum())
         self.left = len(free)
@@ -68,8 +69,10 @@ class Fill:
     def _bound(self, more: int) -> I64:
         # The bound grows with what is placed: with the final bound alone the last topics find few members with room.
         if self.even:
-            limit = math.ceil(round((1 + self.epsilon) * (self.placed + more) / len(self.load), 9))
-            return np.minimum(self.band.high, limit)
+            limit = math.ceil((1 + self.epsilon) * (self.placed + more) / len(self.load) - 1e-9)
+            if limit != self.limit:  # the same for many topics in a row
+                self.limit, self.limits = limit, np.minimum(self.band.high, limit)
+            return self.limits
         limits = np.ceil(np.round((1 + self.epsilon) * (self.placed + more) * self.share, 9)).astype(np.int64)
         return np.minimum(self.band.high, limits)
 

@@ -14,7 +14,7 @@ from assignors._flow import Exchange, Flow
 from assignors._hash import U64
 from assignors._keep import kept_loads, release
 from assignors._levels import level_counts
-from assignors._problem import I32, I64, NOBODY, Bools, Problem
+from assignors._problem import I32, I64, NOBODY, Bools, Problem, equal_rows
 from assignors._racks import Racks
 
 
@@ -44,8 +44,8 @@ def read_kinds(problem: Problem, racks: Racks, readers: Bools, alone: Bools) -> 
         readers: who may read which topic, shape (T, M).
         alone: topics whose readers were chosen, shape (T,): each is a kind of its own.
     """
-    columns, column_of = np.unique(problem.subscribed.T, axis=0, return_inverse=True)
-    column_of = np.where(alone, len(columns) + np.arange(len(alone)), column_of.reshape(-1))
+    first, column_of = equal_rows(problem.subscribed.T)
+    column_of = np.where(alone, len(first) + np.arange(len(alone)), column_of)
     topic_of = np.repeat(np.arange(len(alone)), np.diff(problem.first))
     names = column_of[topic_of] * len(racks.off) + racks.kind_of
     _, first, of = np.unique(names, return_index=True, return_inverse=True)

@@ -76,9 +76,10 @@ def read_problem(topics: Iterable[Topic], members: Iterable[Member], seed: int, 
     group_of, subscribed = _subscriptions(given, people)
     read = subscribed.any(axis=0) & np.array([t.partitions > 0 for t in given], dtype=bool)
     ordered = tuple(t for t, some in zip(given, read, strict=True) if some)
-    # Members that differ only in topics that do not exist subscribe to the same.
-    subscribed, same = np.unique(subscribed[:, read], axis=0, return_inverse=True)
-    group_of = same.reshape(-1)[group_of].astype(np.int32) if people else group_of
+    subscribed = subscribed[:, read]
+    if len(subscribed) > 1:  # members that differ only in topics that do not exist subscribe to the same
+        first_of, same = equal_rows(subscribed)
+        subscribed, group_of = subscribed[first_of], same[group_of].astype(np.int32)
     first = np.zeros(len(ordered) + 1, dtype=np.int64)
     np.cumsum([t.partitions for t in ordered], out=first[1:])
     owner, claimant = _claims(ordered, people, first)
@@ -100,6 +101,20 @@ def read_problem(topics: Iterable[Topic], members: Iterable[Member], seed: int, 
         weights=np.array([m.weight for m in people], dtype=np.float64),
         unread=tuple(t for t, some in zip(given, read, strict=True) if not some),
     )
+
+
+def equal_rows(table: Bools) -> tuple[I64, I64]:
+    """Number the different rows in the order they appear (np.unique sorts them field by field, which is far slower).
+
+    Returns:
+        The first row of each number, and the number of each row.
+    """
+    numbers: dict[bytes, int] = {}
+    of = [numbers.setdefault(row.tobytes(), len(numbers)) for row in np.ascontiguousarray(table)]
+    number_of = np.array(of, dtype=np.int64)
+    first = np.full(len(numbers), len(of), dtype=np.int64)
+    np.minimum.at(first, number_of, np.arange(len(of)))
+    return first, number_of
 
 
 def _refuse_twice(names: Sequence[str], what: str) -> None:

@@ -16,6 +16,7 @@ from assignors._racks import Racks
 
 _LEAST: Final = 1e-9
 _FAR: Final = 1 << 30
+_TRIES: Final = 8  # fullest members that are tried before giving up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +128,8 @@ def _even_out(seats: Seats) -> None:
     for _ in range(2 * len(seats.capped) + len(load)):
         height = load / weights
         if (load > seats.band.high).any():
-            givers = np.argsort(-height, kind="stable")[:3].tolist()
+            over = np.flatnonzero(load > seats.band.high)
+            givers = over[np.argsort(-height[over], kind="stable")][:_TRIES].tolist()
             done = any(_hand_over(seats, giver) for giver in givers)
         elif len(seats.capped) == len(seats.may) and (load < seats.band.low).any():
             done = _fetch(seats, int(np.argmin(height)))
