@@ -1,6 +1,7 @@
 """The planner: topics, members and claims in, who reads what out."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -15,7 +16,7 @@ from assignors._hash import U64, hash64s
 from assignors._keep import kept_loads, release
 from assignors._model import Member, Topic
 from assignors._nodes import Node, node_numbers
-from assignors._problem import I32, NOBODY, Problem, read_problem
+from assignors._problem import I32, NOBODY, Bools, Problem, read_problem
 from assignors._question import Question
 from assignors._racks import RACK_BY, RackBy, read_racks
 from assignors._readers import choose_readers
@@ -23,6 +24,7 @@ from assignors._result import Plan, count_moved
 from assignors._scores import STRATEGIES, Strategy, member_scores
 from assignors._workers import Workers, worker_caps
 
+_AGAIN: Final = 4
 EXACT_CELLS: Final = 4_000_000
 """Members x kinds of partitions up to which different subscriptions and caps are planned exactly: about 300 MB."""
 
@@ -95,25 +97,44 @@ def _solve(question: Question) -> Plan:
         owner = exact_plan(problem, racks, caps, epsilon, scores)
         return Plan(question, owner, count_moved(problem, owner))
     band = fair_band(problem.partitions, problem.weights, epsilon)
-    readers, pieces = choose_readers(problem, racks, caps, alone, band, scores)
-    kinds = read_kinds(problem, racks, readers, alone)
-    if kinds.allowed.size > EXACT_CELLS:
-        coarse_plan(problem, readers, pieces, epsilon, fill, scores)
-        return Plan(question, fill.owner, 0)
-    proven = general_plan(problem, kinds, pieces, epsilon, fill, scores, topic_hashes)
+    proven = _general(question, problem, alone, band, fill)
+    for _ in range(_AGAIN if alone.any() else 0):
+        # Choosing readers is a heuristic: it must not find something better only when it sees its own plan again.
+        if _within(fill.owner, band) or not _improve(question, alone, band, fill):
+            break
     bound = 0
     if proven and not alone.any():
         bound = count_moved(problem, fill.owner)
-    elif problem.equal:
-        bound = _balance_bound(problem, band, fill.owner)
+    elif problem.equal and _within(fill.owner, band):
+        bound = _balance_bound(problem, band)
     return Plan(question, fill.owner, bound)
 
 
-def _balance_bound(problem: Problem, band: Band, owner: I32) -> int:
-    """Bound the moves by what balance alone forces; 0 where worker caps leave no balanced plan."""
-    load = np.bincount(owner, minlength=len(problem.members))
-    if (load < band.low).any() or (load > band.high).any():
-        return 0
+def _general(question: Question, problem: Problem, alone: Bools, band: Band, fill: Fill) -> bool:
+    """Plan different subscriptions, racks and caps into `fill.owner`; say whether the plan is proven the cheapest."""
+    scores = member_scores(problem, question.strategy, question.seed)
+    readers, pieces = choose_readers(problem, question.racks, question.caps, alone, band, scores)
+    kinds = read_kinds(problem, question.racks, readers, alone)
+    if kinds.allowed.size > EXACT_CELLS:
+        coarse_plan(problem, readers, pieces, question.epsilon, fill, scores)
+        return False
+    hashes = hash64s([t.name for t in problem.topics], question.seed)
+    return general_plan(problem, kinds, pieces, question.epsilon, fill, scores, hashes)
+
+
+def _improve(question: Question, alone: Bools, band: Band, fill: Fill) -> bool:
+    before = fill.owner
+    _general(question, replace(question.problem, owner=before), alone, band, fill)
+    return not np.array_equal(before, fill.owner)
+
+
+def _within(owner: I32, band: Band) -> bool:
+    load = np.bincount(owner, minlength=len(band.low))
+    return bool((load >= band.low).all() and (load <= band.high).all())
+
+
+def _balance_bound(problem: Problem, band: Band) -> int:
+    """Bound the moves by what balance alone forces."""
     owned = np.bincount(problem.owner[problem.owner >= 0], minlength=len(problem.members))
     return int((owned - kept_loads(owned, band, problem.partitions, problem.weights)).sum())
 
