@@ -1,0 +1,120 @@
+"""How good plans are: thousands of small problems against every assignment, and 80 topics on 3 hosts with a picture."""
+
+import random
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from kafka.coordinator.assignors.range import RangePartitionAssignor
+from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
+
+from assignors import Member, Topic, plan
+from assignors.testing import random_scenario
+from tests.benchmarks.assignors_report import FOLDER, save
+
+pytestmark = pytest.mark.benchmark
+CASES = 6400
+
+
+def test_no_small_problem_has_a_better_plan() -> None:
+    """Deviations from the best of all assignments, by what the problems have; every goal counts."""
+    deviations: dict[str, int] = defaultdict(int)
+    for seed in range(CASES):
+        flags = {name: bool(seed >> i & 1) for i, name in enumerate(("equal", "weights", "racks", "capped"))}
+        scenario = random_scenario(random.Random(1_000_000 + seed), **flags)
+        made = plan(scenario.topics, scenario.members, epsilon=scenario.epsilon, workers=scenario.workers)
+        name = ", ".join(n for n, on in flags.items() if on) or "different subscriptions"
+        deviations[name] += scenario.goals_of(made) != scenario.best_goals()
+    save("quality", {"cases": CASES, "deviations": sum(deviations.values()), "by kind": dict(deviations)})
+    assert not any(deviations.values())
+
+
+def company() -> tuple[list[Topic], list[Member], dict[str, int]]:
+    """80 topics under one pattern with 1 to 3 partitions and bytes that differ by a factor of 1000; 3 hosts x 4."""
+    rng = random.Random(80)
+    topics = [Topic(f"flights.{i:02d}", rng.choice((1, 1, 1, 2, 3))) for i in range(80)]
+    size = {t.name: int(10 ** rng.uniform(0, 3)) for t in topics}
+    wanted = frozenset(t.name for t in topics)
+    return topics, [Member(f"host{h}-{n}", wanted) for h in range(3) for n in range(4)], size
+
+
+def peer(assignor: Any, topics: Iterable[Topic], members: Iterable[Member]) -> dict[str, list[tuple[str, int]]]:  # noqa: ANN401
+    """Ask one of kafka-python's assignors."""
+    counts = {t.name: set(range(t.partitions)) for t in topics}
+    cluster = SimpleNamespace(partitions_for_topic=counts.get)
+    people = [
+        SimpleNamespace(
+            member_id=m.id,
+            group_instance_id=None,
+            metadata=ConsumerProtocolSubscription(version=0, topics=sorted(m.topics), user_data=b""),
+        )
+        for m in members
+    ]
+    answer = assignor.assign(cluster, people)
+    return {m: [(t, p) for t, parts in a.assigned_partitions for p in parts] for m, a in answer.items()}
+
+
+def measure(given: dict[str, list[tuple[str, int]]], topics: list[Topic], size: dict[str, int]) -> dict[str, Any]:
+    """Measure loads of consumers and hosts, and how many hosts a topic of several partitions is on."""
+    loads = {m: len(mine) for m, mine in given.items()}
+    hosts: Counter[str] = Counter()
+    volume: Counter[str] = Counter()
+    on: dict[str, set[str]] = defaultdict(set)
+    for member, mine in given.items():
+        host = member.split("-")[0]
+        hosts[host] += len(mine)
+        for topic, _ in mine:
+            volume[host] += size[topic]
+            on[topic].add(host)
+    several = [t for t in topics if t.partitions > 1]
+    mean = statistics.mean(loads.values())
+    return {
+        "partitions": loads,
+        "max/mean of consumers": max(loads.values()) / mean,
+        "idle consumers": sum(not n for n in loads.values()),
+        "max/mean of hosts": max(hosts.values()) / (sum(hosts.values()) / 3),
+        "max/mean of bytes on hosts": max(volume.values()) / (sum(volume.values()) / 3),
+        "topics on as many hosts as they can": sum(len(on[t.name]) == min(3, t.partitions) for t in several)
+        / len(several),
+    }
+
+
+def draw(plans: dict[str, dict[str, Any]]) -> str:
+    """Draw the loads of the twelve consumers under each assignor, coloured by host."""
+    top = max(max(p["partitions"].values()) for p in plans.values())
+    parts = []
+    for row, (name, figures) in enumerate(plans.items()):
+        y = 40 + row * 130
+        parts.append(
+            f'<text x="10" y="{y - 8}" font-weight="bold">{name}: '
+            f"max/mean {figures['max/mean of consumers']:.2f}</text>"
+        )
+        for i, (member, load) in enumerate(sorted(figures["partitions"].items())):
+            height = round(90 * load / top, 1)
+            x = 10 + i * 52 + i // 4 * 16
+            colour = ("#4477aa", "#ccbb44", "#66ccee")[i // 4]
+            parts.append(f'<rect x="{x}" y="{y + 90 - height}" width="44" height="{height}" fill="{colour}"/>')
+            parts.append(f'<text x="{x + 22}" y="{y + 103}" text-anchor="middle">{member[4:]}: {load}</text>')
+    body = "\n".join(parts)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="690" height="{40 + 130 * len(plans)}" '
+        f'font-family="sans-serif" font-size="11">\n<rect width="100%" height="100%" fill="white"/>\n{body}\n</svg>\n'
+    )
+
+
+def test_eighty_topics_on_three_hosts() -> None:
+    """Range, round robin and ours for the same group; the picture is build/bench/assignors-80-topics.svg."""
+    topics, members, size = company()
+    plans = {
+        "range": measure(peer(RangePartitionAssignor, topics, members), topics, size),
+        "round robin": measure(peer(RoundRobinPartitionAssignor, topics, members), topics, size),
+        "hrw": measure(plan(topics, members).partitions, topics, size),
+        "shuffled": measure(plan(topics, members, strategy="shuffled", epsilon=0).partitions, topics, size),
+    }
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    (FOLDER / "assignors-80-topics.svg").write_text(draw(plans))
+    save("80 topics, 3 hosts x 4 consumers", plans)
