@@ -1,0 +1,71 @@
+"""A table whose disk is full: one sentence, nothing half-written, and on with the same batch when there is room."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from spark_sink._commit import Batch, commit
+from spark_sink._delta import DeltaLakeTable
+from spark_sink._errors import TableError
+from spark_sink._landing import Landing
+from spark_sink._offsets import Offset, Range
+from spark_sink._rows import arrow_schema
+from spark_sink._storage import filesystem
+from spark_sink._verify import verify
+
+pytestmark = pytest.mark.integration
+
+SCHEMA = arrow_schema(headers=False)
+RECORDS = 40
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 512 kB."""
+    mounted = subprocess.run(
+        ["/bin/mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", str(tmp_path)], check=False, capture_output=True
+    )
+    if mounted.returncode:
+        pytest.skip("mounting a small file system takes root")
+    yield tmp_path
+    # Lazily: the error that the test looks at still holds the file that could not be written.
+    subprocess.run(["/bin/umount", "-l", str(tmp_path)], check=True)
+
+
+def _bring(table: DeltaLakeTable, path: Path, begin: int) -> None:
+    rows = [
+        {"topic": "t", "partition": 0, "offset": one, "value": os.urandom(1000)}
+        for one in range(begin, begin + RECORDS)
+    ]
+    landing = Landing(filesystem(str(path), make=True), SCHEMA)
+    landing.write(pa.RecordBatch.from_pylist(rows, schema=SCHEMA))
+    offset = Offset.of([Range("t", 0, begin, begin + RECORDS)])
+    commit(table, Batch(offset=offset, files=landing.close(), schema=SCHEMA), sleep=lambda _: None)
+
+
+def _fill(table: DeltaLakeTable, path: Path, brought: list[int]) -> None:
+    for begin in range(0, 100 * RECORDS, RECORDS):
+        _bring(table, path, begin)
+        brought.append(begin)
+
+
+def test_a_full_disk_stops_with_a_sentence_and_loses_nothing(disk: Path) -> None:
+    """Wherever it runs full: in a data file, in the log, or in a checkpoint of the log."""
+    table = DeltaLakeTable(str(disk / "table"), "g")
+    brought: list[int] = []
+    with pytest.raises(TableError, match="No space left on device") as error:
+        _fill(table, disk / "table", brought)
+    begin = len(brought) * RECORDS
+    assert "\n" not in str(error.value)
+    report = verify(str(disk / "table"))
+    assert (report.rows, report.ok) == (begin, True)
+    subprocess.run(["/bin/mount", "-o", "remount,size=2m", str(disk)], check=True)
+    for _ in range(3):
+        _bring(table, disk / "table", begin)
+        begin += RECORDS
+    report = verify(str(disk / "table"))
+    assert (report.rows, report.ok) == (begin, True)
