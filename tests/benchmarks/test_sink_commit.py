@@ -1,0 +1,87 @@
+"""What a commit costs as a table ages, beside appends of the same rows by deltalake's own writer."""
+
+import json
+import os
+import platform
+import statistics
+import time
+from importlib.metadata import version
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from spark_sink._landing import normal_schema
+from spark_sink._offsets import Offset, Range
+from spark_sink._rows import arrow_schema
+from spark_sink._sink_options import SinkOptions
+from spark_sink._sorting import Sorting
+from spark_sink._tables import Tables
+
+pytestmark = pytest.mark.benchmark
+
+PARTITIONS, ROWS, COMMITS, WINDOW = 100, 10, 600, 100
+OUTPUT = Path(__file__).parents[2] / "build" / "bench" / "sink_commit.json"
+SCHEMA = normal_schema(arrow_schema(headers=False))
+
+
+def _rows(number: int) -> pa.RecordBatch:
+    begin = number * ROWS
+    rows = [
+        {"topic": "t", "partition": partition, "offset": offset, "value": b"v" * 100}
+        for partition in range(PARTITIONS)
+        for offset in range(begin, begin + ROWS)
+    ]
+    return pa.RecordBatch.from_pylist(rows, schema=SCHEMA)
+
+
+def _sink(path: Path, every: int) -> tuple[Tables, SinkOptions]:
+    options = SinkOptions.parse(
+        {"path": str(path), "kafka.group.id": "g", "checkpointLocation": "c", "compactEvery": str(every)}
+    )
+    return Tables(options), options
+
+
+def _commit(tables: Tables, options: SinkOptions, number: int) -> float:
+    begun = time.perf_counter()
+    sorting = Sorting(options, SCHEMA, "run")
+    sorting.write(_rows(number))
+    offset = Offset.of(Range("t", one, number * ROWS, number * ROWS + ROWS) for one in range(PARTITIONS))
+    tables.commit(offset, sorting.close(), SCHEMA, number)
+    return time.perf_counter() - begun
+
+
+def _append(path: Path, number: int) -> float:
+    begun = time.perf_counter()
+    write_deltalake(str(path), pa.Table.from_batches([_rows(number)]), mode="append")
+    return time.perf_counter() - begun
+
+
+def test_a_commit_costs_the_same_as_the_table_ages(tmp_path: Path) -> None:
+    """Interleaved: the sink with compaction, without, and appends by deltalake, which keep no positions."""
+    joined, loose = _sink(tmp_path / "joined", 100), _sink(tmp_path / "loose", 0)
+    taken: dict[str, list[float]] = {"sink": [], "sink without compaction": [], "write_deltalake": []}
+    for number in range(COMMITS):
+        taken["sink"].append(_commit(*joined, number))
+        taken["sink without compaction"].append(_commit(*loose, number))
+        taken["write_deltalake"].append(_append(tmp_path / "peer", number))
+    result = {
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
+        "versions": {name: version(name) for name in ("deltalake", "pyarrow")},
+        "commits": COMMITS,
+        "partitions": PARTITIONS,
+        "rows_per_commit": PARTITIONS * ROWS,
+        "files_at_the_end": {name: len(DeltaTable(str(tmp_path / name)).file_uris()) for name in ("joined", "loose")},
+        "median_ms": {
+            name: {
+                f"first {WINDOW}": round(statistics.median(times[:WINDOW]) * 1000, 2),
+                f"last {WINDOW}": round(statistics.median(times[-WINDOW:]) * 1000, 2),
+                "longest": round(max(times) * 1000, 2),
+            }
+            for name, times in taken.items()
+        },
+    }
+    OUTPUT.parent.mkdir(parents=True, exist_ok=True)
+    OUTPUT.write_text(json.dumps(result, indent=2))
+    print(json.dumps(result, indent=2))  # noqa: T201 -- a benchmark says what it found

@@ -1,0 +1,85 @@
+"""`azimuth verify`: exit codes and words."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from spark_sink._commit import Batch, commit
+from spark_sink._delta import DeltaLakeTable
+from spark_sink._landing import Landing
+from spark_sink._offsets import Offset, Range
+from spark_sink._storage import filesystem
+from spark_sink.cli import main
+
+SCHEMA = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64())])
+
+
+def _table(path: Path, offsets: list[int], group: str = "g") -> str:
+    landing = Landing(filesystem(str(path), make=True), SCHEMA)
+    landing.write(
+        pa.RecordBatch.from_pylist([{"topic": "t", "partition": 0, "offset": one} for one in offsets], schema=SCHEMA)
+    )
+    batch = Batch(offset=Offset.of([Range("t", 0, 0, 6)]), files=landing.close(), schema=SCHEMA)
+    commit(DeltaLakeTable(str(path), group), batch)
+    return str(path)
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a command did."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def azimuth(capsys: pytest.CaptureFixture[str]) -> Callable[..., Done]:
+    """Runs a command as the entry point does."""
+
+    def run(*arguments: str) -> Done:
+        with pytest.raises(SystemExit) as ended:
+            main(list(arguments))
+        said = capsys.readouterr()
+        return Done(int(ended.value.code or 0), said.out, said.err)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("offsets", "code", "says"),
+    [
+        ([0, 1, 2, 3, 4, 5], 0, "6 rows in 1 partitions, 0 duplicates, 0 missing"),
+        ([1, 2, 2, 5], 1, "t/0: 3 missing: 0, 3-4\nt/0: 1 double: 2\n"),
+    ],
+    ids=["whole", "holes and doubles"],
+)
+def test_the_exit_code_is_the_answer(
+    azimuth: Callable[..., Done], tmp_path: Path, offsets: list[int], code: int, says: str
+) -> None:
+    """0 for a whole table, 1 for a finding, with the offsets by name."""
+    done = azimuth("verify", _table(tmp_path, offsets))
+    assert (done.returncode, done.stderr) == (code, "")
+    assert says in done.stdout
+
+
+def test_json_names_the_runs(azimuth: Callable[..., Done], tmp_path: Path) -> None:
+    """For other programs; runs are [first, end)."""
+    done = azimuth("verify", _table(tmp_path, [0, 1, 4, 4, 5]), "--json")
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["rows"], found["duplicates"], found["missing"]) == (1, 5, 1, 2)
+    assert found["findings"][0]["missing"] == [[2, 4]]
+    assert found["findings"][0]["duplicates"] == [[4, 5]]
+
+
+def test_what_cannot_be_checked_is_one_sentence_and_two(azimuth: Callable[..., Done], tmp_path: Path) -> None:
+    """No table, an unknown group, a malformed option: no traceback."""
+    table = _table(tmp_path, [0, 1, 2, 3, 4, 5])
+    for arguments in (["/none"], [table, "--group", "other"], [table, "--storage", "x"]):
+        done = azimuth("verify", *arguments)
+        assert done.returncode == 2
+        assert "Traceback" not in done.stderr
