@@ -58,13 +58,15 @@ def cause(text: str) -> str:
     """The sentence of the error that ended a query, out of what Spark makes of it.
 
     Spark wraps the Python traceback of its worker; the line that matters is its last one, `<module>.<Error>: ...`.
+    Where a process died there is none, and Spark's own message may be empty.
     """
     for line in reversed(text.splitlines()):
         name, colon, sentence = line.strip().partition(": ")
         if colon and name.endswith("Error") and " " not in name:
             return sentence
-    first = text.splitlines()[0] if text else "the query ended without a word"
-    return first.rpartition("terminated with exception: ")[2]
+    first = text.splitlines()[0] if text else ""
+    said = first.rpartition("terminated with exception: ")[2].partition("SQLSTATE")[0].strip()
+    return f"the query ended: {said or 'one of its processes was lost'}; the log above says more"
 
 
 @contextmanager

@@ -120,7 +120,7 @@ class Stream:
 
     def _run(self) -> None:
         number = 0
-        while not self._ended.wait(0.05):
+        while not self._ended.wait(0.1):
             for topic in self._topics:
                 for partition in range(PARTITIONS):
                     self._producer.produce(topic, value=str(number), partition=partition)
@@ -143,7 +143,7 @@ class Chaos:
         shared = ["--bootstrap-servers", cluster.bootstrap_servers, "--group", self.group, "--table", str(self.table)]
         shared += ["--subscribe", ",".join(topics), "--trigger", "300 milliseconds", "--master", "local[2]"]
         shared += ["--kafka", f"session.timeout.ms={int(SESSION_S * 1000)}", "--kafka", "heartbeat.interval.ms=1000"]
-        shared += ["--max-offsets-per-trigger", "2000"]
+        shared += ["--max-offsets-per-trigger", "5000"]
         self.agents = [
             Agent(name, [*shared, *own, "--checkpoint", str(root / f"checkpoint-{name}")], root / f"{name}.log")
             for name, own in (("one", ["--landing", "direct"]), ("two", ["--landing", "rows"]))

@@ -1,0 +1,30 @@
+"""What an agent says when its query has failed."""
+
+import pytest
+
+from spark_sink._agent import cause
+
+SPARK = "[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: "
+
+TRACE = """Traceback (most recent call last):
+  File "x.py", line 1, in commit
+    raise HoleError(
+spark_sink._errors.HoleError: t/0: the batch begins at offset 5: start again"""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            f"{SPARK}[PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR] Failed: {TRACE}\n SQLSTATE: 38000",
+            "t/0: the batch begins at offset 5: start again",
+        ),
+        (f"{SPARK}Stream closed SQLSTATE: XXKST\n=== Streaming Query ===", "the query ended: Stream closed; the log"),
+        (f"{SPARK} SQLSTATE: XXKST", "the query ended: one of its processes was lost; the log"),
+        ("", "the query ended: one of its processes was lost; the log"),
+    ],
+    ids=["an error of ours", "a process that died", "one that died without a word", "nothing"],
+)
+def test_the_sentence_is_found_in_what_spark_makes_of_it(text: str, expected: str) -> None:
+    """One line for a person, not a page of two languages' traces."""
+    assert cause(text).startswith(expected)
