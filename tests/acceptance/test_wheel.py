@@ -1,0 +1,63 @@
+"""The wheel holds the three packages and nothing else, and works outside the checkout."""
+
+import subprocess
+import sys
+import sysconfig
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.acceptance
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = {"assignors", "producer", "spark_sink"}
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built as `make build` builds it, without a network."""
+    out = tmp_path_factory.mktemp("dist")
+    command = [sys.executable, "-m", "build", "--no-isolation", "--wheel", "--outdir", str(out), str(ROOT)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own build
+    assert done.returncode == 0, done.stdout + done.stderr
+    (built,) = out.glob("*.whl")
+    return built
+
+
+def test_wheel_holds_exactly_the_three_packages(wheel: Path) -> None:
+    """A stray `tests` or `docker` package would shadow those of the user."""
+    names = zipfile.ZipFile(wheel).namelist()
+    tops = {name.split("/")[0] for name in names}
+    assert {top for top in tops if not top.endswith(".dist-info")} == PACKAGES
+    assert {f"{package}/py.typed" for package in PACKAGES} <= set(names)
+    assert not [name for name in names if name.endswith((".pyc", ".pyi.bak")) or "__pycache__" in name]
+
+
+def test_wheel_holds_every_file_of_the_packages(wheel: Path) -> None:
+    """Templates and style sheets are no modules, and easily forgotten."""
+    files = [path for package in PACKAGES for path in (ROOT / package).rglob("*") if path.is_file()]
+    wanted = {str(path.relative_to(ROOT)) for path in files if "__pycache__" not in path.parts}
+    assert wanted <= set(zipfile.ZipFile(wheel).namelist())
+
+
+def test_installed_wheel_answers_outside_the_checkout(wheel: Path, tmp_path: Path) -> None:
+    """A fresh environment gets the wheel alone; the dependencies are those of the environment that runs the tests."""
+    environment = tmp_path / "venv"
+    venv.create(environment, with_pip=False)
+    purelib = Path(sysconfig.get_path("purelib", vars={"base": str(environment)}))
+    install = [sys.executable, "-m", "pip", "--python", str(environment / "bin" / "python"), "install"]
+    install += ["--no-index", "--no-deps", "--quiet", "--disable-pip-version-check", str(wheel)]
+    installed = subprocess.run(install, capture_output=True, text=True, cwd=tmp_path, check=False)  # noqa: S603 - as above
+    assert installed.returncode == 0, installed.stderr
+    # A plain line adds a folder at the end of the path. Its own .pth files, the editable install's, are not read.
+    (purelib / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    where = "import assignors, producer, spark_sink; print(assignors.__file__, producer.__file__, spark_sink.__file__)"
+    python = str(environment / "bin" / "python")
+    for command in ([str(environment / "bin" / "azimuth"), "--help"], [python, "-m", "spark_sink", "--help"]):
+        answered = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)  # noqa: S603 - as above
+        assert answered.returncode == 0, answered.stderr
+        assert "exactly once" in answered.stdout
+    found = subprocess.run([python, "-c", where], capture_output=True, text=True, cwd=tmp_path, check=True)  # noqa: S603
+    assert all(Path(path).is_relative_to(environment) for path in found.stdout.split())
