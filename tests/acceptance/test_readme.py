@@ -26,13 +26,13 @@ def run(snippet: str, cluster: Cluster, directory: Path) -> str:
         snippet.replace("localhost:9092", cluster.bootstrap_servers).replace("/tmp/azimuth", str(directory))  # noqa: S108 - the README's
     )
     environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-    done = subprocess.run(  # noqa: S603 - our own README
+    done = subprocess.run(
         [sys.executable, source.name],
         cwd=directory,
         env=environment,
         capture_output=True,
         text=True,
-        timeout=150,
+        timeout=400,
         check=False,
     )
     assert done.returncode == 0, f"{snippet}\n{done.stdout}\n{done.stderr}"

@@ -20,7 +20,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel, built as `make build` builds it, without a network."""
     out = tmp_path_factory.mktemp("dist")
     command = [sys.executable, "-m", "build", "--no-isolation", "--wheel", "--outdir", str(out), str(ROOT)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own build
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     (built,) = out.glob("*.whl")
     return built
@@ -49,15 +49,15 @@ def test_installed_wheel_answers_outside_the_checkout(wheel: Path, tmp_path: Pat
     purelib = Path(sysconfig.get_path("purelib", vars={"base": str(environment)}))
     install = [sys.executable, "-m", "pip", "--python", str(environment / "bin" / "python"), "install"]
     install += ["--no-index", "--no-deps", "--quiet", "--disable-pip-version-check", str(wheel)]
-    installed = subprocess.run(install, capture_output=True, text=True, cwd=tmp_path, check=False)  # noqa: S603 - as above
+    installed = subprocess.run(install, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert installed.returncode == 0, installed.stderr
     # A plain line adds a folder at the end of the path. Its own .pth files, the editable install's, are not read.
     (purelib / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
     where = "import assignors, producer, spark_sink; print(assignors.__file__, producer.__file__, spark_sink.__file__)"
     python = str(environment / "bin" / "python")
     for command in ([str(environment / "bin" / "azimuth"), "--help"], [python, "-m", "spark_sink", "--help"]):
-        answered = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)  # noqa: S603 - as above
+        answered = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
         assert answered.returncode == 0, answered.stderr
         assert "exactly once" in answered.stdout
-    found = subprocess.run([python, "-c", where], capture_output=True, text=True, cwd=tmp_path, check=True)  # noqa: S603
+    found = subprocess.run([python, "-c", where], capture_output=True, text=True, cwd=tmp_path, check=True)
     assert all(Path(path).is_relative_to(environment) for path in found.stdout.split())

@@ -156,6 +156,7 @@ def _connections(run: Run) -> Sequence[Figure]:
     ours = [Figure(f"connections of {agent}", number(count), how) for agent, count in measured.per_agent.items()]
     return (
         *(ours or [Figure("connections", NOT_MEASURED, how)]),
-        Figure("connections with range", number(measured.range), how),
-        Figure("connections with round robin", number(measured.round_robin), how),
+        Figure("pairs of agent and topic, ours", number(measured.hrw), how),
+        Figure("pairs of agent and topic, range", number(measured.range), how),
+        Figure("pairs of agent and topic, round robin", number(measured.round_robin), how),
     )

@@ -173,15 +173,14 @@ def _zone_picture(name: str, title: str, matrix: Matrix, zone_names: Sequence[st
 
 def _loads(run: Run, names: Sequence[str]) -> dict[str, list[Bars]]:
     connections = run.connections
-    others = [("range", connections.range), ("round robin", connections.round_robin)]
-    known = {name: amount for name, amount in others if amount is not None}
-    largest = max([*connections.per_agent.values(), *known.values()], default=0.0)
+    named = (("ours (HRW)", connections.hrw), ("range", connections.range), ("round robin", connections.round_robin))
+    pairs = {name: amount for name, amount in named if amount is not None}
     return {
-        "partitions": _per_agent(run.partitions_per_agent, names),
-        "topics": _per_agent(run.topics_per_agent, names),
+        "partitions per agent": _per_agent(run.partitions_per_agent, names),
+        "topics per agent": _per_agent(run.topics_per_agent, names),
         "connections": [
-            _bars("ours (HRW)", connections.per_agent, names, largest, ours=True),
-            _bars("with other assignors", known, names, largest),
+            _bars("open sockets to brokers", connections.per_agent, names, ours=True),
+            _bars("pairs of agent and topic, all agents", pairs, names),
         ],
     }
 
@@ -192,12 +191,16 @@ def _per_agent(counts: PerAgent, names: Sequence[str]) -> list[Bars]:
     return [_bars(title, row, names, largest, ours=row is counts.hrw) for title, row in named]
 
 
-def _bars(title: str, counts: Mapping[str, float], names: Sequence[str], largest: float, *, ours: bool = False) -> Bars:
+def _bars(
+    title: str, counts: Mapping[str, float], names: Sequence[str], largest: float | None = None, *, ours: bool = False
+) -> Bars:
+    """Draw counts as bars, as parts of the largest of the chart or, without one, of their own largest."""
+    longest = max(counts.values(), default=0.0) if largest is None else largest
     lines = [
         Bar(
             name=name,
             value=findings.number(amount),
-            part=amount / largest if largest else 0.0,
+            part=amount / longest if longest else 0.0,
             colour=names.index(name) % _theme.AGENT_COLOURS if name in names else None,
         )
         for name, amount in sorted(counts.items(), key=lambda item: names.index(item[0]) if item[0] in names else -1)

@@ -83,9 +83,10 @@ class Shares(_Value):
 
 
 class Connections(_Value):
-    """Broker connections of the agents, and what the other assignors would need."""
+    """Open connections of each agent, and how many pairs of agent and topic each assignor makes in all."""
 
     per_agent: dict[str, float] = {}
+    hrw: float | None = None
     range: float | None = None
     round_robin: float | None = None
     how: str = ""

@@ -23,7 +23,7 @@ def ownership(
     axes.set_ylim(rows, 0)
     _draw_blocks(axes, found, colours)
     for block in _largest(found):
-        _write_name(axes, block)
+        _write_name(axes, block, timeline.events)
     axes.set_yticks([])
     topics = len({topic for topic, _ in timeline.partitions})
     axes.set_ylabel(f"{rows:,} partitions of {topics:,} topics")
@@ -90,15 +90,19 @@ def _area(block: Block | None) -> float:
     return (block.bottom - block.top) * (block.segment.end_s - block.segment.begin_s)
 
 
-def _write_name(axes: Axes, block: Block) -> None:
-    """Name a block if the name fits into it."""
+def _write_name(axes: Axes, block: Block, events: Sequence[Event]) -> None:
+    """Name a block where the name fits into it, if possible beside the lines of the events."""
     segment = block.segment
-    (left, top), (right, bottom) = axes.transData.transform(
-        [(segment.begin_s, block.top), (segment.end_s, block.bottom)]
-    )
-    if right - left < theme.text_width(segment.agent) + 2 * GAP_PX or top - bottom < theme.FONT_PX + 4:
+    corners = [(segment.begin_s, block.top), (segment.end_s, block.bottom)]
+    (left, top), (right, bottom) = axes.transData.transform(corners)
+    needed = theme.text_width(segment.agent) + 2 * GAP_PX
+    if right - left < needed or top - bottom < theme.FONT_PX + 4:
         return
-    centre = ((segment.begin_s + segment.end_s) / 2, (block.top + block.bottom) / 2)
+    half_s = needed / 2 * (segment.end_s - segment.begin_s) / (right - left)
+    middle_s, room_s = (segment.begin_s + segment.end_s) / 2, (segment.end_s - segment.begin_s) / 2 - half_s
+    places_s = [middle_s + part * room_s for part in (0, 0.25, -0.25, 0.5, -0.5, 0.75, -0.75, 1, -1)]
+    free_s = [t for t in places_s if all(abs(event.t - t) >= half_s for event in events)]
+    centre = (next(iter(free_s), middle_s), (block.top + block.bottom) / 2)
     axes.text(*centre, segment.agent, ha="center", va="center", color=theme.ON_AGENT, fontweight="bold")
 
 

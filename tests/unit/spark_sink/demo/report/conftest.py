@@ -54,9 +54,10 @@ def sample_report(seed: int = 0) -> dict[str, Any]:
         "price_per_gb": 0.01,
         "connections": {
             "per_agent": {"agent-2": 5, "agent-3": 5},
-            "range": 6,
-            "round_robin": 6,
-            "how": "open sockets to the brokers' ports, counted by psutil at the end of the run",
+            "hrw": 237,
+            "range": 448,
+            "round_robin": 448,
+            "how": "per_agent: open sockets to brokers. hrw, range, round_robin: pairs of agent and topic",
         },
         "bytes_by_zone": {"default": _bytes(chance, 31.6e6, cross=True), "az_aware": _bytes(chance, 126.3e6)},
         "partitions_per_agent": {

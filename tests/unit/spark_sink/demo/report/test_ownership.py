@@ -55,13 +55,16 @@ def test_blocks_cover_what_the_segments_cover(found: list[tuple[str, set[int]]])
 
 
 @given(changes)
-def test_the_partitions_of_a_topic_stand_together(found: list[tuple[str, set[int]]]) -> None:
-    """The picture has every row once, and a topic is never torn apart."""
+def test_rows_with_the_same_owners_stand_together(found: list[tuple[str, set[int]]]) -> None:
+    """The picture has every row once, and no more blocks than there are histories."""
     rows = segments(timeline(found))
     order = arrange(PARTITIONS, rows)
     assert sorted(order) == list(range(len(PARTITIONS)))
-    topics = [PARTITIONS[place][0] for place in order]
-    assert sum(a != b for a, b in pairwise(topics)) == len(set(topics)) - 1
+    histories = [tuple(segment.agent for segment in rows[place]) for place in order]
+    assert sum(a != b for a, b in pairwise(histories)) == len(set(histories)) - 1
+    for history in set(histories):
+        same = [PARTITIONS[place] for place, of_row in zip(order, histories, strict=True) if of_row == history]
+        assert same == sorted(same)
 
 
 def test_ownership_after_a_kill_is_that_of_a_dead_agent() -> None:
