@@ -1,5 +1,6 @@
 """Fixtures for all tests."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +18,12 @@ settings.load_profile("azimuth")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """One three-zone Kafka for all integration tests of a run: name your topics and groups so that they are yours.
 
-    A test that kills a broker starts it again before it ends.
+    A test that kills a broker starts it again before it ends. Where AZIMUTH_TEST_CLUSTER names the folder of a cluster
+    that is up (`azimuth cluster up --directory`), that one is used and left up.
     """
+    standing = os.environ.get("AZIMUTH_TEST_CLUSTER")
+    if standing:
+        yield Cluster.open(Path(standing))
+        return
     with Cluster.up(Path(tmp_path_factory.mktemp("kafka")) / "cluster", tied=True) as started:
         yield started
