@@ -13,6 +13,7 @@ from spark_sink._offsets import TopicPartition
 EARLIEST, LATEST = -2, -1
 _MARKS = {"earliest": EARLIEST, "latest": LATEST}
 _KAFKA = "kafka."
+_REGISTRY = "schema.registry."
 # Properties that this source must decide itself, with what to say instead.
 _REFUSED = {
     "kafka.auto.offset.reset": "use startingOffsets",
@@ -28,6 +29,7 @@ _KNOWN = frozenset(
         "epsilon",
         "failondataloss",
         "includeheaders",
+        "inferrecords",
         "kafkaconsumer.polltimeoutms",
         "landing",
         "maxoffsetspertrigger",
@@ -42,11 +44,15 @@ _KNOWN = frozenset(
         "subscribe",
         "subscribepattern",
         "telemetry",
+        "valueformat",
+        "valuemessage",
+        "valueschema",
+        "valuesubject",
         "workers",
     }
 )
 # What sits beside the source's options when both sides of a query are configured from one map.
-_PASSED_OVER = ("storage.", "path", "format")
+_PASSED_OVER = ("storage.", _REGISTRY, "path", "format")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +72,27 @@ class Starting:
     timestamp_ms: int | None = None
     timestamps_ms: Mapping[TopicPartition, int] = field(default_factory=dict)
     no_later_record: str = "error"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueFormat:
+    """What is in a value.
+
+    Attributes:
+        name: "raw", "json", "avro" or "protobuf".
+        schema: as an option gave it; None for that of the subject (Avro, Protobuf) or a sample (JSON).
+        subject: of the registry, whose latest schema gives the columns.
+        message: full name of a Protobuf message; None for the first of the schema.
+        registry: properties of the registry's client.
+        sample: records that a JSON schema is inferred from.
+    """
+
+    name: str = "raw"
+    schema: str | None = None
+    subject: str | None = None
+    message: str | None = None
+    registry: Mapping[str, str] = field(default_factory=dict)
+    sample: int = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +119,7 @@ class SourceOptions:
         headers: add the column `headers`.
         poll_timeout_s: give up where no record came for so long though some are due.
         join_timeout_s: wait so long for the group at a trigger, then go on with what is held.
+        value: what is in a value.
         telemetry: a file to which ownership and lag are appended as JSON lines; None for none.
         landing: options of the sink, where the tasks are to write the data files themselves; None for rows.
     """
@@ -115,6 +143,7 @@ class SourceOptions:
     headers: bool = False
     poll_timeout_s: float = 120.0
     join_timeout_s: float = 10.0
+    value: ValueFormat = field(default_factory=ValueFormat)
     telemetry: str | None = None
     landing: Mapping[str, str] | None = None
 
@@ -240,6 +269,27 @@ def _choice(given: Mapping[str, str], name: str, choices: tuple[str, ...]) -> st
     if text not in choices:
         raise OptionError(f"option {name!r}: {text!r}, need one of {choices}")
     return text
+
+
+def _value(given: Mapping[str, str], topics: tuple[str, ...]) -> ValueFormat:
+    name = _choice(given, "valueformat", ("raw", "json", "avro", "protobuf"))
+    if name != "raw" and given.get("landing"):
+        raise OptionError(f"valueFormat={name} cannot be landed by the tasks yet: leave out the option 'landing'")
+    registry = {key[len(_REGISTRY) :]: value for key, value in given.items() if key.startswith(_REGISTRY)}
+    subject = given.get("valuesubject") or (f"{topics[0]}-value" if len(topics) == 1 else None)
+    if name in {"avro", "protobuf"}:
+        if not registry.get("url"):
+            raise OptionError(f"valueFormat={name} needs the option 'schema.registry.url'")
+        if not subject:
+            raise OptionError(f"valueFormat={name} on several topics needs the option 'valueSubject'")
+    return ValueFormat(
+        name=name,
+        schema=given.get("valueschema") or None,
+        subject=subject,
+        message=given.get("valuemessage") or None,
+        registry=registry,
+        sample=_number(given, "inferrecords", 1_000) or 1_000,
+    )
 
 
 def _workers(text: str | None) -> int | Mapping[str, int] | None:

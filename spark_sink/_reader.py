@@ -23,6 +23,7 @@ from spark_sink._options import SourceOptions
 from spark_sink._orphan import Watch
 from spark_sink._packing import Packing, pack
 from spark_sink._telemetry import Telemetry
+from spark_sink.formats import Decoder, decode_batch
 
 _log = structlog.get_logger("azimuth.source")
 
@@ -47,12 +48,13 @@ class KafkaGroupReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     * `partitions` needs no membership: after a crash Spark replays a batch before it asks for an offset.
     """
 
-    def __init__(self, options: SourceOptions) -> None:
+    def __init__(self, options: SourceOptions, decoder: Decoder | None = None) -> None:
         self._options = options
+        self._decoder = decoder
         self._session: _Session | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_options": self._options, "_session": None}
+        return {"_options": self._options, "_decoder": self._decoder, "_session": None}
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 -- Spark's name
         """Nothing is held yet."""
@@ -83,6 +85,8 @@ class KafkaGroupReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Read the ranges of a task; runs in Spark's Python workers."""
         assert isinstance(partition, Pieces)  # noqa: S101 -- Spark hands back what `partitions` made
         rows = fetch(partition.ranges, self._options.fetch)
+        if (decoder := self._decoder) is not None:
+            rows = (decode_batch(batch, decoder) for batch in rows)
         return rows if self._options.landing is None else _landed(rows, self._options.landing)
 
     def commit(self, end: dict[str, Any]) -> None:

@@ -1,11 +1,15 @@
 """`spark.readStream.format("kafka-group")`: a streaming source that is a member of a consumer group."""
 
 from pyspark.sql.datasource import DataSource
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
+from spark_sink._decoding import make_decoder
 from spark_sink._options import SourceOptions
 from spark_sink._reader import KafkaGroupReader
-from spark_sink._rows import LANDED, schema
+from spark_sink._rows import LANDED, arrow_schema
+from spark_sink._rows import schema as raw_schema
+from spark_sink.formats import decoded_schema
 
 
 class KafkaGroupSource(DataSource):
@@ -15,6 +19,9 @@ class KafkaGroupSource(DataSource):
     Options: `kafka.*`, `subscribe` or `subscribePattern`, `startingOffsets`, `startingTimestamp`,
     `startingOffsetsByTimestamp`, `maxOffsetsPerTrigger`, `minPartitions`, `failOnDataLoss`, `includeHeaders`,
     `positions`, `assignor`, `workers`, `epsilon`, `rack`, `agent`, `parallelism`, `telemetry`, `landing`.
+    For what is in a value: `valueFormat` (raw, json, avro, protobuf), `valueSchema`, `valueSubject`, `valueMessage`,
+    `inferRecords`, `schema.registry.*`; decoded values come as columns, with the column `_quarantine` that the sink
+    takes away.
 
     Raises:
         OptionError: an option is unknown, missing, contradictory or has no meaning.
@@ -25,15 +32,22 @@ class KafkaGroupSource(DataSource):
         """The name of the format."""
         return "kafka-group"
 
-    def schema(self) -> str:
-        """Columns of the raw format; descriptions of data files where the tasks write them."""
-        if self._options.landing is not None:
+    def schema(self) -> str | StructType:
+        """Columns of the raw format, or of decoded values; descriptions of data files where the tasks write them."""
+        options = self._options
+        if options.landing is not None:
             return LANDED
-        return schema(headers=self._options.headers)
+        decoder = make_decoder(options)
+        if decoder is None:
+            return raw_schema(headers=options.headers)
+        return from_arrow_schema(decoded_schema(arrow_schema(headers=options.headers), decoder.columns))
 
-    def streamReader(self, schema: StructType) -> KafkaGroupReader:  # noqa: N802, ARG002 -- Spark's call
+    def streamReader(self, schema: StructType) -> KafkaGroupReader:  # noqa: N802 -- Spark's call
         """Make the reader; it joins nothing yet."""
-        return KafkaGroupReader(self._options)
+        options = self._options
+        if options.value.name == "raw":
+            return KafkaGroupReader(options)
+        return KafkaGroupReader(options, make_decoder(options, to_arrow_schema(schema, timezone="UTC")))
 
     @property
     def _options(self) -> SourceOptions:

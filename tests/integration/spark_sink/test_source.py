@@ -13,10 +13,12 @@ import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_sink import DeltaExactlyOnceSink, KafkaGroupSource
+from spark_sink._quarantine import quarantine_of
 from spark_sink._verify import verify
 from spark_sink.demo.cluster import Cluster
 
@@ -227,3 +229,26 @@ def test_an_option_that_is_wrong_stops_before_anything_is_read(pipeline: Pipelin
     """The sentence of the error reaches the user through Spark."""
     with pytest.raises(Exception, match="kafka-group has no option 'subscribepatern'"):
         pipeline.start("a", subscribePatern=".*")
+
+
+def test_json_becomes_columns_and_poison_goes_into_quarantine(
+    pipeline: Pipeline, topic: MakeTopic, producer: Producer
+) -> None:
+    """Good records keep flowing; each bad one lies beside the table with its reason and its bytes."""
+    name = topic("json")
+    for value in (b'{"id": 1, "name": "a"}', b"poison", b'{"id": "one"}', None, b'{"id": 2}'):
+        producer.produce(name, value=value, key=b"k")
+    producer.flush()
+    schema = '{"id": "bigint", "name": "string"}'
+    pipeline.start("a", "delta-exactly-once", now=True, subscribe=name, valueFormat="json", valueSchema=schema)
+    table = str(pipeline.root / "delta-exactly-once")
+    good = DeltaTable(table).to_pyarrow_table().sort_by("offset").to_pylist()
+    assert [(row["offset"], row["id"], row["name"]) for row in good] == [(0, 1, "a"), (4, 2, None)]
+    bad = DeltaTable(quarantine_of(table)).to_pyarrow_table().sort_by("offset").to_pylist()
+    assert [(row["offset"], row["error_class"], row["value"]) for row in bad] == [
+        (1, "NotJson", b"poison"),
+        (2, "WrongType", b'{"id": "one"}'),
+        (3, "NullValue", None),
+    ]
+    found = verify(table)
+    assert (found.duplicates, found.missing) == (0, 0)

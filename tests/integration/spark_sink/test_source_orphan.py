@@ -28,7 +28,7 @@ class Agent:
     def __init__(self, admin: AdminClient, group: str, table: str, process: psutil.Popen) -> None:
         self._admin, self._group, self.driver = admin, group, process
         # A fault must hit a query that works: its first batch starts workers for seconds, and asks for nothing.
-        self.until(lambda: bool(positions(table, group)), 120)
+        self.until(lambda: bool(positions(table, group)), 300)
         parts = process.children(recursive=True)
         self.jvm = next(one for one in parts if one.name() == "java")
         self.reader = next(one for one in parts if "streaming_source_runner" in " ".join(command(one)))
