@@ -173,7 +173,7 @@ class AZAwarePartitioner(Partitioner):
         self._racks |= {broker.node_id: broker.rack or None for broker in cluster.brokers()}
         known = [leader if leader >= 0 else None for leader in leaders]
         route = self._router.update(topic, known, self._racks, now)
-        away = route.locality.rank > 0
+        away = self._router.is_away(route)
         glance = _Glance(metadata, partitions, leaders, route, away, now + _LOOK_S)
         self._glances[topic] = glance
         if away and now >= self._ask_at:

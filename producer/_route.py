@@ -186,17 +186,14 @@ class Route:
             if self._spilled + self._policy.batch_bytes <= share * self._total:
                 self._spilled += self._policy.batch_bytes
                 return self._spill_target()
+        if self._policy.skew is not None and self._weights is None:
+            # Chance alone would leave some partition above the bound until thousands of runs have evened it out.
+            return min(self.locality.candidates, key=lambda partition: self.tallies[partition].bytes)
         return pick(self.locality.candidates, self._weights, self._chance)
 
     def _spill_target(self) -> int:
-        steps = 1 << 30
-        left = self._chance(steps) / steps
-        targets = [(partition, weight) for partition, weight in enumerate(self._spill.weights) if weight > 0]
-        for partition, weight in targets:
-            left -= weight
-            if left < 0:
-                return partition
-        return targets[-1][0]
+        targets = [partition for partition, weight in enumerate(self._spill.weights) if weight > 0]
+        return min(targets, key=lambda partition: self.tallies[partition].bytes / self._spill.weights[partition])
 
     def _stick(self, partition: int) -> None:
         tally = self.tallies[partition]

@@ -79,7 +79,11 @@ class Router:
 
     def away(self) -> bool:
         """Tell whether some topic would rather be elsewhere, so that leaders are worth another look soon."""
-        return any(route.standing is not None and route.standing.locality.rank > 0 for route in self.routes.values())
+        return any(self.is_away(route) for route in list(self.routes.values()))
+
+    def is_away(self, route: Route) -> bool:
+        """Tell whether a topic's records leave their zone although the zone has, or had, brokers to come back to."""
+        return self.policy.aware and self.policy.rack in self.racks_seen and route.locality.rank > 0
 
     def traffic(self, wire_bytes: Mapping[str, int] | None = None) -> Traffic:
         """Add up what went where so far."""

@@ -12,6 +12,8 @@ from producer._errors import PolicyError
 class SkewGuard:
     """Bound on the largest partition's bytes over the mean partition's bytes.
 
+    Only records without a key are sent away to keep it: where a key goes is a promise to the reader.
+
     Attributes:
         bound: max/mean that is still fine, above 1.
         zones: share of all bytes produced in each zone, any scale (`{"az-a": 1, "az-b": 1}`). Empty: this producer's

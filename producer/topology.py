@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Mapping
+from time import monotonic
 from typing import Any, Protocol
 
 from confluent_kafka import KafkaError, KafkaException
@@ -23,6 +24,8 @@ _CONNECTION = (
     "enabled_sasl_mechanisms",
 )
 _CONNECTION_PREFIXES = ("ssl.", "ssl_", "sasl.", "enable.ssl.", "https.", "socket.", "broker.address.", "reconnect.")
+
+_RACKS_LAST_S = 300.0  # a broker may come back in another rack; that is rare, and asking costs a connection
 
 
 class Lister(Protocol):
@@ -102,7 +105,7 @@ def _text(error: BaseException) -> str:
 
 
 class Topology:
-    """Leaders and racks of one cluster, read anew when a broker is not known yet.
+    """Leaders and racks of one cluster; racks are read anew when a broker is not known yet, and every 300 s.
 
     Contract: safe for several threads; every reading method may block for `timeout_s`.
     """
@@ -111,6 +114,7 @@ class Topology:
         self._config = config
         self._given = racks is not None
         self._racks: dict[int, str | None] = dict(racks or {})
+        self._racks_read = monotonic()
         self._lock = threading.Lock()
         self._timeout_s = timeout_s
 
@@ -123,7 +127,8 @@ class Topology:
         """Read leaders and, when one of them is new, racks; arguments and errors as `read_leaders`."""
         found = read_leaders(client, topic, self._timeout_s)
         leading = {leader for leaders in found.values() for leader in leaders if leader is not None}
-        if not leading <= self._racks.keys() or (not self._racks and found):
+        old = monotonic() - self._racks_read > _RACKS_LAST_S
+        if not leading <= self._racks.keys() or (found and (old or not self._racks)):
             self.read_racks()
         return found
 
@@ -136,4 +141,5 @@ class Topology:
         if self._given:
             return
         with self._lock:
+            self._racks_read = monotonic()
             self._racks = {**self._racks, **read_racks(self._config, self._timeout_s)}
