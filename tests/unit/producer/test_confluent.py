@@ -292,11 +292,12 @@ def test_the_applications_own_callbacks_are_still_called(mock: MockCluster) -> N
     mock.create(TOPIC, [1])
     heard: list[object] = []
     settings = config(mock, **{"statistics.interval.ms": 20, "stats_cb": heard.append, "error_cb": heard.append})
-    producer = AZAwareProducer(settings)
+    producer = AZAwareProducer(settings, metadata_timeout_s=1.0)
     producer.produce(TOPIC, b"v")
     wait_until(lambda: producer.poll(0.01) >= 0 and bool(heard))
     assert producer.flush(10) == 0
-    mock.down(1)
+    for broker in mock.racks:
+        mock.down(broker)
     wait_until(lambda: producer.poll(0.01) >= 0 and any(isinstance(one, KafkaError) for one in heard))
     producer.close()
 
