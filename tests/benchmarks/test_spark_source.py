@@ -1,0 +1,186 @@
+"""The source beside Spark's own connector, in one session, interleaved: batch seconds of warm queries, no-op sink.
+
+A query's batch seconds are the sum of its triggers' `triggerExecution`; beside them stands the wall time, which holds
+the start of the reader's process. AZIMUTH_BENCH_SPARK=defaults measures the peer at its defaults too (minutes).
+"""
+
+import os
+import statistics
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+from pyspark.sql import SparkSession
+
+from spark_sink import KafkaGroupSource
+from spark_sink.demo.cluster import Cluster
+from spark_sink.demo.flights import load_flights
+from tests.benchmarks.spark_report import peer_jars, save
+
+pytestmark = [
+    pytest.mark.benchmark,
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+]
+Records = list[tuple[str, bytes | None, bytes]]
+RUNS = 3
+SIZES = (10, 100, 300, 1_000)
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    """A session with the peer's jars where they can be had."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.jars", ",".join(map(str, peer_jars()))).config(
+        "spark.ui.showConsoleProgress", "false"
+    )
+    session = builder.getOrCreate()
+    session.dataSource.register(KafkaGroupSource)
+    yield session
+    session.stop()
+
+
+class Bench:
+    """Runs queries to their end and times them."""
+
+    def __init__(self, spark: SparkSession, cluster: Cluster, root: Path) -> None:
+        self._spark, self._servers, self._root = spark, cluster.bootstrap_servers, root
+
+    def seconds(self, reader: str, subscribe: tuple[str, str], rows: int, **more: str) -> dict[str, float]:
+        """Read everything with one reader; checks that it was everything."""
+        name = uuid.uuid4().hex
+        options = {
+            "kafka.bootstrap.servers": self._servers,
+            subscribe[0]: subscribe[1],
+            "startingOffsets": "earliest",
+            **({"kafka.group.id": name} if reader == "kafka-group" else {}),
+            **more,
+        }
+        begun = time.perf_counter()
+        writer = self._spark.readStream.format(reader).options(**options).load().writeStream.format("noop")
+        query = writer.option("checkpointLocation", str(self._root / name)).trigger(availableNow=True).start()
+        query.awaitTermination()
+        wall = time.perf_counter() - begun
+        batches = [one for one in query.recentProgress if one["numInputRows"]]
+        assert sum(one["numInputRows"] for one in batches) == rows
+        return {"batch": sum(one["durationMs"]["triggerExecution"] for one in batches) / 1000, "wall": wall}
+
+    def beside(self, subscribe: tuple[str, str], rows: int) -> dict[str, object]:
+        """Medians of interleaved runs of both readers, after one of each to warm up."""
+        readers: dict[str, tuple[str, dict[str, str]]] = {"kafka-group": ("kafka-group", {})}
+        if peer_jars():
+            readers["jvm, fetch.max.wait.ms=10"] = ("kafka", {"kafka.fetch.max.wait.ms": "10"})
+        found: dict[str, list[dict[str, float]]] = {name: [] for name in readers}
+        for run in range(RUNS + 1):
+            for name, (reader, more) in readers.items():
+                one = self.seconds(reader, subscribe, rows, **more)
+                if run:
+                    found[name].append(one)
+        if peer_jars() and os.environ.get("AZIMUTH_BENCH_SPARK") == "defaults":
+            found["jvm, defaults"] = [self.seconds("kafka", subscribe, rows)]
+        medians = {
+            name: {part: statistics.median(one[part] for one in runs) for part in ("batch", "wall")}
+            for name, runs in found.items()
+        }
+        ours = medians["kafka-group"]["batch"]
+        ratios = {name: parts["batch"] / ours for name, parts in medians.items() if name != "kafka-group"}
+        return {"records": rows, "runs": RUNS, "seconds": medians, "times_faster_than": ratios}
+
+
+@pytest.fixture(scope="module")
+def bench(spark: SparkSession, cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    """Queries of this module."""
+    return Bench(spark, cluster, tmp_path_factory.mktemp("bench"))
+
+
+@pytest.fixture(scope="module")
+def records() -> Records:
+    """The flights: topic, key, value."""
+    return [(row["topic"], row["key"], row["value"]) for row in load_flights().to_pylist()]
+
+
+def _make(cluster: Cluster, topics: dict[str, int]) -> Producer:
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+    for done in admin.create_topics([NewTopic(name, count, 1) for name, count in topics.items()]).values():
+        done.result(120)
+    limits = {"queue.buffering.max.messages": 1_000_000, "queue.buffering.max.kbytes": 1_000_000}
+    return Producer(
+        {"bootstrap.servers": cluster.bootstrap_servers, "linger.ms": 50, "batch.size": 1_000_000, **limits}
+    )
+
+
+def test_hundreds_of_small_topics(bench: Bench, cluster: Cluster, records: Records) -> None:
+    """224 topics of three partitions, every flight of a year."""
+    prefix = f"small-{uuid.uuid4().hex[:6]}"
+    producer = _make(cluster, {f"{prefix}.{route}": 3 for route in {route for route, _, _ in records}})
+    for route, key, value in records:
+        producer.produce(f"{prefix}.{route}", value, key)
+    producer.flush()
+    save("224 topics x 3 partitions", bench.beside(("subscribePattern", rf"{prefix}\..*"), len(records)))
+
+
+def test_one_large_topic(bench: Bench, cluster: Cluster, records: Records) -> None:
+    """Six partitions, 3.4 million records."""
+    name = f"large-{uuid.uuid4().hex[:6]}"
+    producer = _make(cluster, {name: 6})
+    for _ in range(10):
+        for number, (_, key, value) in enumerate(records):
+            while True:
+                try:
+                    producer.produce(name, value, key, partition=number % 6)
+                    break
+                except BufferError:
+                    producer.poll(0.1)
+    producer.flush()
+    save("1 topic, 6 partitions", bench.beside(("subscribe", name), 10 * len(records)))
+
+
+@pytest.mark.parametrize("partitions", SIZES)
+def test_what_a_batch_costs_as_partitions_grow(bench: Bench, cluster: Cluster, partitions: int) -> None:
+    """An idle trigger, and a batch of ten records a partition, one partition a topic up to 300."""
+    prefix = f"many{partitions}-{uuid.uuid4().hex[:6]}"
+    each = max(1, partitions // 300)
+    topics = {f"{prefix}.{number}": each for number in range(partitions // each)}
+    producer = _make(cluster, topics)
+    total = 0
+    for _ in range(10):
+        for name, count in topics.items():
+            for partition in range(count):
+                producer.produce(name, b"v" * 100, partition=partition)
+                total += 1
+    producer.flush()
+    pattern = ("subscribePattern", rf"{prefix}\..*")
+    ten = [bench.seconds("kafka-group", pattern, total)["batch"] for _ in range(RUNS)]
+    idle = _idle_trigger(bench, pattern)
+    save(f"{partitions} partitions", {"batch_of_10_each_s": statistics.median(ten), "idle_trigger_s": idle})
+
+
+def _idle_trigger(bench: Bench, pattern: tuple[str, str]) -> float:
+    """Seconds of a trigger that finds nothing, the wait that keeps it from spinning taken out."""
+    from spark_sink._feed import Feed  # noqa: PLC0415 -- only for this measurement
+    from spark_sink._group import KafkaMembership  # noqa: PLC0415 -- as above
+    from spark_sink._offsets import Offset  # noqa: PLC0415 -- as above
+    from spark_sink._options import SourceOptions  # noqa: PLC0415 -- as above
+
+    servers = {
+        "kafka.bootstrap.servers": bench._servers,
+        "kafka.group.id": uuid.uuid4().hex,
+        "startingOffsets": "latest",
+    }
+    group = KafkaMembership(SourceOptions.parse({**servers, pattern[0]: pattern[1]}))
+    feed = Feed(SourceOptions.parse({**servers, pattern[0]: pattern[1]}), group, sleep=lambda _: None)
+    offset = feed.next_offset(Offset(), None)
+    times = []
+    for _ in range(20):
+        begun = time.perf_counter()
+        offset = feed.next_offset(offset, None)
+        times.append(time.perf_counter() - begun)
+    feed.leave()
+    return statistics.median(times)
