@@ -94,7 +94,8 @@ def _run_ivy(java: str, work: Path) -> None:
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own command
     if done.returncode or not list((work / "jars").glob("kafka_2.13-*.jar")):
-        reason = next((line.strip() for line in done.stdout.splitlines() if "ERROR" in line or "FAILED" in line), "")
+        said = (line.strip() for line in done.stdout.partition(":::: ERRORS")[2].splitlines())
+        reason = next((line for line in said if line), "")
         raise ClusterError(
             f"the jars of Kafka {KAFKA_VERSION} could not be downloaded from Maven Central: the first run needs a "
             f"network, later ones do not{f' ({reason[:160]})' if reason else ''}"
