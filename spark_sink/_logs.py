@@ -79,7 +79,7 @@ class Logs:
         except KafkaException as error:
             raise FetchError(f"the topics could not be listed: {error}") from error
         pattern = self._options.pattern
-        wanted = re.compile(pattern).match if pattern else set(self._options.topics).__contains__
+        wanted = re.compile(pattern).fullmatch if pattern else set(self._options.topics).__contains__
         return {TopicPartition(name, n) for name, topic in topics.items() if wanted(name) for n in topic.partitions}
 
     def _offsets(self, specs: Mapping[TopicPartition, OffsetSpec]) -> dict[TopicPartition, int]:
