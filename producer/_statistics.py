@@ -13,7 +13,8 @@ from producer._traffic import UNKNOWN, Count, Traffic
 from producer._watcher import Watcher
 from producer.topology import Topology
 
-INTERVAL_MS = 5000
+# librdkafka's own partitioner chooses while leaders are not known: then, too, a key must go where Java puts it.
+_DEFAULTS: Mapping[str, Any] = {"statistics.interval.ms": 5000, "partitioner": "murmur2_random"}
 _STUCK = 1 << 60
 _LOST = frozenset({KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE})  # noqa: SLF001 - its constants
 
@@ -39,8 +40,7 @@ class Statistics:
         Returns:
             A configuration with both; statistics are switched on unless an interval was set.
         """
-        heard = dict(config)
-        heard.setdefault("statistics.interval.ms", INTERVAL_MS)
+        heard = {**_DEFAULTS, **config}
         heard["stats_cb"] = _both(self.read, config.get("stats_cb"))
         heard["error_cb"] = _both(self.hear, config.get("error_cb"))
         return heard
@@ -85,7 +85,7 @@ class Statistics:
 
 def listen_async(statistics: Statistics, config: Mapping[str, Any]) -> dict[str, Any]:
     """As `Statistics.listen`, for the asyncio client, whose callbacks are coroutines."""
-    heard = {"statistics.interval.ms": INTERVAL_MS, **config}
+    heard = {**_DEFAULTS, **config}
     heard["stats_cb"] = _both_async(statistics.read, config.get("stats_cb"))
     heard["error_cb"] = _both_async(statistics.hear, config.get("error_cb"))
     return heard

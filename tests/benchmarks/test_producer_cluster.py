@@ -25,6 +25,7 @@ from tests.integration.producer.test_zone_failure import PARTITIONS, survive_fai
 pytestmark = pytest.mark.benchmark
 ZONES = ("az-a", "az-b", "az-c")
 VALUE = b"v" * 100
+ROUNDS = 1  # of the flights; a minute each where other work runs beside
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +86,7 @@ def make(kind: str, cluster: Cluster, zone: str, **more: Any) -> Any:  # noqa: A
 def test_end_to_end_rate_beside_the_bare_client(cluster: Cluster, admin: AdminClient) -> None:
     """>= 90 % of bare `produce(key=)`, delivered; what a record costs the client altogether, not the choice alone."""
     create(admin, ["rate"], 6, 1)
-    count, rounds = 30_000, 15
+    count, rounds = 30_000, 10
     keys = [b"%016d" % number for number in range(count)]
     kinds = ("bare", "global", "local-mod", "local-hrw")
     rates: dict[str, list[float]] = {kind: [] for kind in kinds}
@@ -177,7 +178,7 @@ def test_fewer_and_larger_batches_for_the_flights(cluster: Cluster, admin: Admin
     """336,776 flights on 224 topics x 3 partitions: a run in one partition fills batches, the default spreads them."""
     routes, lines = flights()
     figures: dict[str, list[dict[str, Any]]] = {"bare": [], "global": []}
-    for turn in range(2):
+    for turn in range(ROUNDS):
         for kind, seen in figures.items():
             names = sorted({f"f{turn}.{kind}.{route}" for route in routes})
             create(admin, names, 3, 1)

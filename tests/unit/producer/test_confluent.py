@@ -12,6 +12,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from producer import AZAwareAIOProducer, AZAwareProducer, PolicyError, RackWarning, Reason, SkewGuard
+from producer._keys import global_partition
 from producer._statistics import queues
 from producer.testing import MockCluster
 
@@ -438,3 +439,20 @@ def test_what_waits_for_a_dead_broker_weighs_the_most() -> None:
     assert found[0] == 15
     assert found[1] > 10**15
     assert set(found) == {0, 1}
+
+
+def test_keys_follow_java_even_before_leaders_are_known(mock: MockCluster) -> None:
+    """A record that librdkafka places, for want of metadata here, must not break the order of its key."""
+    mock.create(TOPIC, [1, 2, 3] * 5)
+    places: dict[str, int | None] = {}
+
+    def delivered(_error: KafkaError | None, message: Message) -> None:
+        places[(message.key() or b"").decode()] = message.partition()
+
+    producer = AZAwareProducer(config(mock))
+    for number in range(100):
+        Producer.produce(producer, TOPIC, b"v", f"key-{number}", on_delivery=delivered)
+    assert producer.flush(10) == 0
+    assert places == {key: global_partition(key.encode(), 15) for key in places}
+    assert len(places) == 100
+    producer.close()
