@@ -7,6 +7,7 @@ the first two bring a restarted consumer's topics back to it.
 """
 
 import logging
+import threading
 from typing import Any, ClassVar
 
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor, RebalanceProtocol
@@ -26,6 +27,7 @@ from assignors._watch import Rejoin, WorkersWatch
 from assignors._workers_source import Source, WorkersSource
 
 log = logging.getLogger(__name__)
+_FOLLOW_UP_S = 3.0
 
 
 class _Assignor(AbstractPartitionAssignor):
@@ -73,8 +75,15 @@ class _Assignor(AbstractPartitionAssignor):
         if self._follow_up is not None:
             # Who must give something up asks for the second round itself (KIP-429). But a claim may be one of a member
             # that lost its partitions and has nothing to give up: without the leader's own request nobody would ask.
-            self._follow_up.ask()
+            # Later than the others, because a rejoin that overtakes a member's SyncGroup costs one more round.
+            timer = threading.Timer(_FOLLOW_UP_S, self._ask_again, (self._follow_up, generation))
+            timer.daemon = True
+            timer.start()
             self._follow_up = None
+
+    def _ask_again(self, follow_up: Rejoin, generation: int) -> None:
+        if self._generation == generation:
+            follow_up.ask()
 
     def assign(self, cluster: Any, members: list[Any]) -> dict[str, ConsumerProtocolAssignment]:  # noqa: ANN401
         """Plan for the group. Called on the leader inside the event loop: no I/O, and it never raises."""
