@@ -181,9 +181,9 @@ class Route:
     def _next(self) -> int:
         share = self._spill.share
         if share > 0:
-            # A share of the bytes, not of the switches: the first run must not spill, and runs differ in length.
+            # Rounded up, or the bound would be missed by a run; but a producer of one run has no skew to pay for.
             self._total += self._policy.batch_bytes
-            if self._spilled + self._policy.batch_bytes <= share * self._total:
+            if self._total > self._policy.batch_bytes and self._spilled < share * self._total:
                 self._spilled += self._policy.batch_bytes
                 return self._spill_target()
         if self._policy.skew is not None and self._weights is None:
