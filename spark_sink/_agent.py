@@ -47,8 +47,11 @@ def start(spark: SparkSession, settings: AgentSettings) -> "StreamingQuery":
     """Start the query of an agent."""
     spark.dataSource.register(KafkaGroupSource)
     spark.dataSource.register(DeltaExactlyOnceSink)
-    reader = spark.readStream.format("kafka-group").options(**settings.source_options())
-    writer = reader.load().writeStream.format("delta-exactly-once").options(**settings.sink_options())
+    land, columns = settings.landing == "direct", None
+    if land and settings.decodes:
+        columns = spark.readStream.format("kafka-group").options(**settings.source_options()).load().schema.json()
+    reader = spark.readStream.format("kafka-group").options(**settings.source_options(columns, land=land))
+    writer = reader.load().writeStream.format("delta-exactly-once").options(**settings.sink_options(columns))
     if settings.trigger == AVAILABLE_NOW:
         return writer.trigger(availableNow=True).start()
     return writer.trigger(processingTime=settings.trigger).start()

@@ -11,8 +11,11 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark import TaskContext
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 
-from spark_sink._errors import SchemaError
+from spark_sink._errors import OptionError, SchemaError
+from spark_sink._landing import normal_schema
 from spark_sink._offsets import TopicPartition
 from spark_sink._rows import arrow_schema
 from spark_sink._sink_options import SinkOptions
@@ -31,9 +34,22 @@ def is_direct(names: list[str]) -> bool:
 
 
 def table_schema(options: Mapping[str, str]) -> pa.Schema:
-    """The columns of the rows that are landed, from the options that both sides are given."""
+    """The columns of the rows that are landed, from the options that both sides are given.
+
+    `columns` is the schema of the query without landing, as Spark writes it in JSON; without it, the raw format.
+
+    Raises:
+        OptionError: `columns` is no schema.
+    """
     given = {name.lower(): value for name, value in options.items()}
-    return arrow_schema(headers=given.get("includeheaders", "false").lower() == "true")
+    text = given.get("columns")
+    if not text:
+        return arrow_schema(headers=given.get("includeheaders", "false").lower() == "true")
+    try:
+        schema = StructType.fromJson(json.loads(text))
+    except (ValueError, KeyError, TypeError) as error:
+        raise OptionError(f"option 'columns': {text[:200]!r} is no schema of Spark's in JSON") from error
+    return normal_schema(to_arrow_schema(schema, timezone="UTC"))
 
 
 def run_of_task() -> str:

@@ -190,6 +190,7 @@ class SourceOptions:
             poll_timeout_s=(_number(given, "kafkaconsumer.polltimeoutms", 120_000) or 120_000) / 1000,
             telemetry=given.get("telemetry") or None,
             landing=_landing(given.get("landing")),
+            value=_value(given, topics),
         )
 
     @property
@@ -273,8 +274,8 @@ def _choice(given: Mapping[str, str], name: str, choices: tuple[str, ...]) -> st
 
 def _value(given: Mapping[str, str], topics: tuple[str, ...]) -> ValueFormat:
     name = _choice(given, "valueformat", ("raw", "json", "avro", "protobuf"))
-    if name != "raw" and given.get("landing"):
-        raise OptionError(f"valueFormat={name} cannot be landed by the tasks yet: leave out the option 'landing'")
+    if name != "raw" and given.get("landing") and "columns" not in (_landing(given["landing"]) or {}):
+        raise OptionError(f"valueFormat={name} is landed by the tasks only where 'landing' holds the option 'columns'")
     registry = {key[len(_REGISTRY) :]: value for key, value in given.items() if key.startswith(_REGISTRY)}
     subject = given.get("valuesubject") or (f"{topics[0]}-value" if len(topics) == 1 else None)
     if name in {"avro", "protobuf"}:

@@ -75,8 +75,19 @@ class AgentSettings(BaseSettings):
         except ValidationError as error:
             raise OptionError("; ".join(_sentence(one) for one in error.errors())) from error
 
-    def source_options(self) -> dict[str, str]:
-        """Options of `.format("kafka-group")`."""
+    @property
+    def decodes(self) -> bool:
+        """Whether values are decoded into columns, which must be known before anything is landed."""
+        formats = [value for name, value in self.source.items() if name.lower() == "valueformat"]
+        return any(value.lower() != "raw" for value in formats)
+
+    def source_options(self, columns: str | None = None, *, land: bool = False) -> dict[str, str]:
+        """Options of `.format("kafka-group")`.
+
+        Args:
+            columns: the schema of the rows, as Spark writes it in JSON; None for the raw format.
+            land: the reading tasks write the data files.
+        """
         wanted = {
             "subscribe": self.subscribe,
             "subscribePattern": self.subscribe_pattern,
@@ -89,15 +100,16 @@ class AgentSettings(BaseSettings):
             "positions": self.table,
         }
         given = {name: str(value) for name, value in wanted.items() if value}
-        if self.landing == "direct":
-            given["landing"] = json.dumps(self.sink_options())
+        if land:
+            given["landing"] = json.dumps(self.sink_options(columns))
         return {**self._shared(), **given, **self.source}
 
-    def sink_options(self) -> dict[str, str]:
+    def sink_options(self, columns: str | None = None) -> dict[str, str]:
         """Options of `.format("delta-exactly-once")`."""
         own = {"path": self.table, "checkpointLocation": self.checkpoint, "agent": self.agent}
-        # Which columns there are is the source's option, and the sink must know it where it sees no rows.
+        # Which columns there are the sink must know where it sees no rows.
         own |= {name: value for name, value in self.source.items() if name.lower() == "includeheaders"}
+        own |= {"columns": columns} if columns else {}
         return {**self._shared(), **own, **self.sink}
 
     def admin_options(self) -> dict[str, str]:

@@ -13,7 +13,17 @@ from spark_sink._storage import storage_options
 _PROPERTY = "tableproperty."
 _NEEDED = ("path", "kafka.group.id", "checkpointLocation")
 _KNOWN = frozenset(
-    {"agent", "checkpointlocation", "compactevery", "compression", "mergeschema", "partitionby", "path", "routes"}
+    {
+        "agent",
+        "checkpointlocation",
+        "columns",
+        "compactevery",
+        "compression",
+        "mergeschema",
+        "partitionby",
+        "path",
+        "routes",
+    }
 )
 _PREFIXES = ("kafka.", "storage.", _PROPERTY)
 

@@ -47,6 +47,10 @@ class KafkaGroupSource(DataSource):
         options = self._options
         if options.value.name == "raw":
             return KafkaGroupReader(options)
+        if options.landing is not None:
+            from spark_sink._direct import table_schema  # noqa: PLC0415 -- deltalake, only where tasks land
+
+            return KafkaGroupReader(options, make_decoder(options, table_schema(options.landing)))
         return KafkaGroupReader(options, make_decoder(options, to_arrow_schema(schema, timezone="UTC")))
 
     @property

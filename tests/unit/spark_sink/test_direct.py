@@ -4,9 +4,18 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.types import (
+    DoubleType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
 
 from spark_sink._direct import describe, land, parse, table_schema
-from spark_sink._errors import SchemaError
+from spark_sink._errors import OptionError, SchemaError
 from spark_sink._offsets import Offset, Range
 from spark_sink._sink_options import SinkOptions
 from spark_sink._tables import Tables
@@ -46,3 +55,27 @@ def test_other_columns_than_the_sink_expects_are_refused() -> None:
     """The two sides were given different options; the table would become unreadable."""
     with pytest.raises(SchemaError, match="give source and sink the same options"):
         parse(describe({}, table_schema({"includeHeaders": "true"})), table_schema({}))
+
+
+def test_decoded_columns_come_from_the_schema_that_both_sides_are_given() -> None:
+    """As Spark writes it; the time zone of a session makes no other table."""
+    decoded = StructType(
+        [
+            StructField("topic", StringType()),
+            StructField("partition", IntegerType()),
+            StructField("offset", LongType()),
+            StructField("timestamp", TimestampType()),
+            StructField("delay", DoubleType()),
+        ]
+    )
+    assert table_schema({"columns": decoded.json()}) == pa.schema(
+        [
+            ("topic", pa.string()),
+            ("partition", pa.int32()),
+            ("offset", pa.int64()),
+            ("timestamp", pa.timestamp("us", tz="UTC")),
+            ("delay", pa.float64()),
+        ]
+    )
+    with pytest.raises(OptionError, match="is no schema"):
+        table_schema({"columns": "delay double"})

@@ -35,13 +35,23 @@ def config(tmp_path: Path) -> Path:
 def test_options_of_both_sides_come_from_one_file(config: Path) -> None:
     """The sink's options travel in the source's, so that the reading tasks can land."""
     settings = AgentSettings.load(config, {})
-    source, sink = settings.source_options(), settings.sink_options()
+    source, sink = settings.source_options(land=True), settings.sink_options()
     assert sink["path"] == source["positions"] == "/lake/{topic}"
     assert sink["kafka.group.id"] == source["kafka.group.id"] == "ingest"
     assert source["kafka.session.timeout.ms"] == "6000"
     assert sink["storage.AWS_REGION"] == source["storage.AWS_REGION"] == "eu"
     assert json.loads(source["landing"]) == sink
     assert sink["includeHeaders"] == "true"
+
+
+def test_decoded_columns_are_told_to_both_sides(config: Path) -> None:
+    """The sink sees no rows where the reading tasks land them."""
+    settings = AgentSettings.load(config, {"source": {"valueFormat": "json"}})
+    assert settings.decodes
+    assert "landing" not in settings.source_options()
+    landing = json.loads(settings.source_options("{}", land=True)["landing"])
+    assert landing == settings.sink_options("{}")
+    assert landing["columns"] == "{}"
 
 
 def test_flags_win_over_variables_and_those_over_the_file(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,64 @@
+"""Direct landing on real brokers: an agent as people run it, with decoded values and poison among them."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from deltalake import DeltaTable
+
+from spark_sink import positions
+from spark_sink._replay import waiting
+from spark_sink._verify import verify
+from spark_sink.demo.cluster import Cluster
+
+pytestmark = pytest.mark.integration
+
+MakeTopic = Callable[..., str]
+
+CONFIG = """
+bootstrap_servers = "{servers}"
+group = "{topic}"
+table = "{root}/table"
+checkpoint = "{root}/checkpoint"
+subscribe = "{topic}"
+trigger = "available-now"
+master = "local[2]"
+landing = "direct"
+[source]
+valueFormat = "json"
+valueSchema = '{{"flight": "string", "delay": "bigint"}}'
+[sink]
+partitionBy = "partition"
+"""
+
+
+def test_an_agent_lands_decoded_records_and_keeps_the_poison(
+    cluster: Cluster, topic: MakeTopic, producer: Producer, tmp_path: Path
+) -> None:
+    """Good records are columns of the table, bad ones wait in quarantine, and the exit code says that all is done."""
+    name = topic("flights", partitions=2)
+    poison = {3: b"{", 7: b'{"delay": "late"}', 11: b"\xff\xfe", 12: None}
+    for number in range(40):
+        value = poison.get(number, json.dumps({"flight": f"AA{number}", "delay": number}).encode())
+        producer.produce(name, value=value, partition=number % 2)
+    producer.flush()
+    config = tmp_path / "sink.toml"
+    config.write_text(CONFIG.format(servers=cluster.bootstrap_servers, topic=name, root=tmp_path))
+    for _ in range(2):  # the second run finds nothing new
+        command = [sys.executable, "-m", "spark_sink", "sink", "--config", str(config)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+        assert done.returncode == 0, done.stderr[-3000:]
+    report = verify(str(tmp_path / "table"))
+    assert report.ok
+    assert positions(str(tmp_path / "table"), name) == {(name, 0): 20, (name, 1): 20}
+    rows = DeltaTable(str(tmp_path / "table")).to_pyarrow_table()
+    good = {row["flight"]: row["delay"] for row in rows.to_pylist() if row["flight"] is not None}
+    assert good == {f"AA{number}": number for number in range(40) if number not in poison}
+    left = waiting(str(tmp_path / "table"), name)
+    assert rows.num_rows + left.num_rows == 40
+    assert {3, 7, 11} <= {row["offset"] * 2 + row["partition"] for row in left.to_pylist()}
+    assert all(row["error_class"] and row["error_text"] and row["run_id"] for row in left.to_pylist())
