@@ -193,7 +193,7 @@ class Chaos:
             number = self.random.choice(self.cluster.brokers).id
             self.cluster.kill(number)
             self.wait_for_commits()
-            self.cluster.start(number)
+            self.cluster.start(number, timeout_s=PATIENCE_S)
         elif verb == "kill":
             _send(victim.part(part), signal.SIGKILL)
         elif verb == "term":
