@@ -140,7 +140,7 @@ def flights() -> tuple[list[str], list[bytes]]:
 def send_flights(kind: str, cluster: Cluster, topics: list[str], lines: list[bytes]) -> dict[str, Any]:
     """Send the flights from three producers, one a zone, and measure it."""
     counters = [Requests() for _ in ZONES]
-    more = {"linger.ms": 100, "acks": "all", "statistics.interval.ms": 200}
+    more = {"linger.ms": 100, "acks": "all", "statistics.interval.ms": 2_000}
     producers = [
         make(kind, cluster, zone, **more, stats_cb=counter) for zone, counter in zip(ZONES, counters, strict=True)
     ]
