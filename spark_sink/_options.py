@@ -188,6 +188,7 @@ class SourceOptions:
             fail_on_data_loss=_flag(given, "failondataloss", default=True),
             headers=_flag(given, "includeheaders", default=False),
             poll_timeout_s=(_number(given, "kafkaconsumer.polltimeoutms", 120_000) or 120_000) / 1000,
+            value=_value(given, topics),
             telemetry=given.get("telemetry") or None,
             landing=_landing(given.get("landing")),
             value=_value(given, topics),

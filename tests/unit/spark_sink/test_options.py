@@ -75,6 +75,10 @@ def test_starting_offsets(text: str, mark: int, offsets: dict[TopicPartition, in
         ({"epsilon": "much"}, "epsilon.*'much'"),
         ({"kafka.auto.offset.reset": "latest"}, "startingOffsets"),
         ({"kafka.enable.auto.commit": "true"}, "committed by the source"),
+        ({"valueFormat": "xml"}, "valueformat.*'xml'"),
+        ({"valueFormat": "avro"}, "valueFormat=avro needs the option 'schema.registry.url'"),
+        ({"valueFormat": "avro", "schema.registry.url": "http://x"}, "on several topics needs.*'valueSubject'"),
+        ({"valueFormat": "json", "landing": '{"path": "t"}'}, "cannot be landed by the tasks"),
         ({"kafka.session.timeout.ms": "soon"}, "kafka.session.timeout.ms.*'soon'"),
     ],
 )
@@ -82,3 +86,11 @@ def test_what_has_no_meaning_is_refused(options: dict[str, str], words: str) -> 
     """The message names the option, the value and the way out."""
     with pytest.raises(OptionError, match=words):
         SourceOptions.parse({**BASE, **options})
+
+
+def test_the_format_of_values() -> None:
+    """The subject of one topic follows from its name; the registry's properties lose their prefix."""
+    more = {"subscribe": "a", "valueFormat": "avro", "schema.registry.url": "http://x"}
+    value = SourceOptions.parse({**BASE, **more}).value
+    assert (value.name, value.subject, value.registry) == ("avro", "a-value", {"url": "http://x"})
+    assert SourceOptions.parse(BASE).value.name == "raw"
