@@ -191,7 +191,6 @@ class SourceOptions:
             value=_value(given, topics),
             telemetry=given.get("telemetry") or None,
             landing=_landing(given.get("landing")),
-            value=_value(given, topics),
         )
 
     @property
