@@ -78,7 +78,7 @@ def test_starting_offsets(text: str, mark: int, offsets: dict[TopicPartition, in
         ({"valueFormat": "xml"}, "valueformat.*'xml'"),
         ({"valueFormat": "avro"}, "valueFormat=avro needs the option 'schema.registry.url'"),
         ({"valueFormat": "avro", "schema.registry.url": "http://x"}, "on several topics needs.*'valueSubject'"),
-        ({"valueFormat": "json", "landing": '{"path": "t"}'}, "cannot be landed by the tasks"),
+        ({"valueFormat": "json", "landing": '{"path": "t"}'}, "only where 'landing' holds the option 'columns'"),
         ({"kafka.session.timeout.ms": "soon"}, "kafka.session.timeout.ms.*'soon'"),
     ],
 )
