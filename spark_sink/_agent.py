@@ -1,5 +1,6 @@
 """One ingestion agent: a Spark driver with one query, from a consumer group into a table, until it is told to stop."""
 
+import contextlib
 import os
 import signal
 import sys
@@ -7,6 +8,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from py4j.protocol import Py4JError
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
@@ -21,26 +23,33 @@ if TYPE_CHECKING:
 
     from pyspark.sql.streaming.query import StreamingQuery
 
+_LOOK_S = 1
+
 
 def run(settings: AgentSettings) -> None:
     """Ingest until SIGTERM or SIGINT, or until caught up where the trigger is `available-now`.
 
     Raises:
-        QueryError: the query failed; the message is the last sentence of its cause.
+        QueryError: the query failed, or its JVM was lost; the message is the last sentence of the cause.
     """
-    signal.signal(signal.SIGTERM, _leave)
-    with _session(settings) as spark:
-        query = start(spark, settings)
-        ended = serve(query, settings) if settings.metrics_port is not None else None
-        try:
-            query.awaitTermination()
-        except StreamingQueryException as error:
-            raise QueryError(cause(str(error))) from error
-        finally:
-            if ended:
-                ended.set()
-            if query.isActive:
-                query.stop()
+    stop = _Stop()
+    try:
+        with _session(settings) as spark:
+            # After pyspark has put its own handler for SIGINT in place.
+            stop.wait_for_the_query()
+            query = start(spark, settings)
+            ended = serve(query, settings) if settings.metrics_port is not None else None
+            try:
+                while not (stop.asked or query.awaitTermination(_LOOK_S)):
+                    pass
+            finally:
+                if ended:
+                    ended.set()
+            query.stop()
+    except StreamingQueryException as error:
+        raise QueryError(cause(str(error))) from error
+    except (Py4JError, ConnectionError) as error:
+        raise QueryError("the JVM of this agent was lost; the log above may say more") from error
 
 
 def start(spark: SparkSession, settings: AgentSettings) -> "StreamingQuery":
@@ -90,9 +99,32 @@ def _session(settings: AgentSettings) -> "Iterator[SparkSession]":
     try:
         yield session
     finally:
-        session.stop()
+        with contextlib.suppress(Py4JError, OSError):  # the JVM may be what was lost
+            session.stop()
 
 
-def _leave(_signal: int, _frame: FrameType | None) -> None:
-    # Raised inside awaitTermination: the query is stopped, and its reader leaves the group.
-    raise SystemExit(0)
+class _Stop:
+    """SIGTERM and SIGINT: at once while Spark starts, and afterwards between two looks at the query.
+
+    Leaving a call into the JVM by an exception would leave the thread's one connection waiting for its answer, and the
+    next call, which is to stop the query, would wait for ever.
+    """
+
+    def __init__(self) -> None:
+        self.asked = False
+        self._at_once = True
+        self._listen()
+
+    def wait_for_the_query(self) -> None:
+        """From now on only remember that it was asked."""
+        self._at_once = False
+        self._listen()
+
+    def _listen(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._hear)
+
+    def _hear(self, _signal: int, _frame: FrameType | None) -> None:
+        self.asked = True
+        if self._at_once:
+            raise SystemExit(0)
