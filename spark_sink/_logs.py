@@ -15,6 +15,8 @@ from spark_sink._options import SourceOptions
 
 _log = structlog.get_logger("azimuth.source")
 _TIMEOUT_S = 10.0
+# Asked for at every trigger: one partition without a leader must not hold back all the others for long.
+_ENDS_TIMEOUT_S = 2.0
 _LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # half typed
 _EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]  # half typed
 
@@ -40,7 +42,7 @@ class Logs:
 
     def ends(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The exclusive end of each log that may be read."""
-        return {key: at for key, at in self._offsets(dict.fromkeys(keys, _LATEST)).items() if at >= 0}
+        return {key: at for key, at in self._offsets(dict.fromkeys(keys, _LATEST), _ENDS_TIMEOUT_S).items() if at >= 0}
 
     def beginnings(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The first offset of each log."""
@@ -82,11 +84,13 @@ class Logs:
         wanted = re.compile(pattern).fullmatch if pattern else set(self._options.topics).__contains__
         return {TopicPartition(name, n) for name, topic in topics.items() if wanted(name) for n in topic.partitions}
 
-    def _offsets(self, specs: Mapping[TopicPartition, OffsetSpec]) -> dict[TopicPartition, int]:
+    def _offsets(
+        self, specs: Mapping[TopicPartition, OffsetSpec], timeout_s: float = _TIMEOUT_S
+    ) -> dict[TopicPartition, int]:
         if not specs:
             return {}
         asked = {KafkaPartition(*key): spec for key, spec in specs.items()}
-        futures = self._admin.list_offsets(asked, isolation_level=self._isolation, request_timeout=_TIMEOUT_S)
+        futures = self._admin.list_offsets(asked, isolation_level=self._isolation, request_timeout=timeout_s)
         found: dict[TopicPartition, int] = {}
         unknown: dict[str, str] = {}
         for partition, future in futures.items():

@@ -30,7 +30,7 @@ def _wait(reached: Callable[[], bool], timeout_s: float) -> None:
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize("part", ["reader", "jvm"])
+@pytest.mark.parametrize("part", ["reader"])
 def test_every_flight_is_in_the_table_once_though_a_part_of_an_agent_is_killed(tmp_path: Path, part: str) -> None:
     """A tenth of the data, the whole story: the death of a part ends as the death of the whole."""
     done = subprocess.run(

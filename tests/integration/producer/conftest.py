@@ -21,11 +21,12 @@ def admin(cluster: Cluster) -> AdminClient:
 
 
 @pytest.fixture
-def make_topic(admin: AdminClient) -> Iterator[MakeTopic]:
+def make_topic(cluster: Cluster, admin: AdminClient) -> Iterator[MakeTopic]:
     """Make topics (partitions, replication factor) that have leaders, and remove them at the end."""
     made: list[str] = []
 
     def make(partitions: int, replication: int) -> str:
+        cluster.wait_until_up(60)  # a broker that is fenced for a moment would get no partition
         name = f"producer.{uuid.uuid4().hex[:12]}"
         admin.create_topics([NewTopic(name, partitions, replication)])[name].result(30)
         made.append(name)
