@@ -104,7 +104,7 @@ def tiles(run: Run) -> Sequence[Tile]:
             "default → AZ-aware partitioner",
         ),
         Tile("records per second", number(run.records_per_second), "Kafka to table"),
-        Tile("freshness, p95", number(run.freshness_p95_seconds, " s", 1), "95 % of rows were committed within"),
+        Tile("freshness, p95", number(run.freshness_p95_seconds, " s", 1), "95 % of the live rows came within"),
     )
 
 
