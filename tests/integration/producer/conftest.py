@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
 
 from spark_sink.demo.cluster import Cluster
+from spark_sink.demo.topics import create_topics
 
 MakeTopic = Callable[[int, int], str]
 
@@ -28,9 +28,10 @@ def make_topic(cluster: Cluster, admin: AdminClient) -> Iterator[MakeTopic]:
     def make(partitions: int, replication: int) -> str:
         cluster.wait_until_up(60)  # a broker that is fenced for a moment would get no partition
         name = f"producer.{uuid.uuid4().hex[:12]}"
-        admin.create_topics([NewTopic(name, partitions, replication)])[name].result(30)
+        # Known to every broker when this returns: a producer that asks a late one begins away from home, and
+        # stays away for as long as a returned leader has to hold.
+        create_topics(cluster.bootstrap_servers, [name], partitions=partitions, replicas=replication, config={})
         made.append(name)
-        wait_until(lambda: leaders(admin, name).count(-1) == 0 and len(leaders(admin, name)) == partitions)
         return name
 
     yield make
