@@ -38,7 +38,8 @@ class Logs:
             if config.pop("isolation.level", "") == "read_uncommitted"
             else IsolationLevel.READ_COMMITTED
         )
-        self._admin = AdminClient({key: value for key, value in config.items() if key != "group.id"})
+        self._librdkafka = {key: value for key, value in config.items() if key != "group.id"}
+        self._admin = AdminClient(self._librdkafka)
 
     def ends(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The exclusive end of each log that may be read."""
@@ -101,4 +102,6 @@ class Logs:
         if unknown:
             name, reason = next(iter(unknown.items()))
             _log.warning("offsets are unknown for now", partitions=len(unknown), first=name, reason=reason)
+            # librdkafka asks with the leader epoch that it knows, and after a failover would be fenced for ever.
+            self._admin = AdminClient(self._librdkafka)
         return found

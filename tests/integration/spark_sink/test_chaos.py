@@ -29,7 +29,7 @@ from spark_sink.demo.cluster import Cluster
 pytestmark = pytest.mark.integration
 
 SEEDS = [int(one) for one in os.environ.get("AZIMUTH_CHAOS_SEEDS", "1").split(",")]
-SECONDS = float(os.environ.get("AZIMUTH_CHAOS_SECONDS", "30"))
+SECONDS = float(os.environ.get("AZIMUTH_CHAOS_SECONDS", "12"))
 PATIENCE_S = float(os.environ.get("AZIMUTH_CHAOS_PATIENCE", "180"))
 SESSION_S = 6.0
 TOPICS, PARTITIONS = 3, 3
