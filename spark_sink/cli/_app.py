@@ -1,16 +1,20 @@
 """The entry point: builds the command tree and turns expected errors into one sentence and exit code 2."""
 
 import importlib
+import pkgutil
 import sys
+from pathlib import Path
 
 import click
 import typer
 
 from spark_sink._errors import SparkSinkError
 
-# One module per command (or group); each defines `register(app)`. Heavy imports stay inside the commands,
-# so that `azimuth --help` answers at once.
-COMMANDS = ("cluster", "demo", "lag", "quarantine", "sink", "verify")
+# Every module here without a leading underscore is a command (or group) and defines `register(app)`. Heavy imports
+# stay inside the commands, so that `azimuth --help` answers at once.
+COMMANDS = tuple(
+    module.name for module in pkgutil.iter_modules([str(Path(__file__).parent)]) if not module.name.startswith("_")
+)
 
 app = typer.Typer(
     name="azimuth",
