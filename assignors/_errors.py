@@ -3,6 +3,13 @@
 AssignorError
 ├── BoundError       epsilon is negative or not a number
 ├── NodesError       a rendezvous needs one node at least, each named once
+├── ScalingError     workers could not be chosen from lag
+│   ├── LagError         the brokers did not say how far a group is behind
+│   ├── LimitsError      limits that contradict each other, or a policy's setting without a meaning
+│   ├── PublishError     the number of workers could not be put on the workers topic, or read from it
+│   ├── ScalingFileError settings or records of decisions that cannot be read
+│   ├── StoreError       the store of observations does not answer
+│   └── TraceError       a trace that cannot be simulated
 ├── StrategyError    no such strategy, or no such way to read racks
 ├── TopicError       a topic's partitions, racks or leaders do not fit each other
 ├── WeightError      a weight is zero, negative or not finite
@@ -25,6 +32,34 @@ class BoundError(AssignorError):
 
 class NodesError(AssignorError):
     """A rendezvous needs at least one node, and each node once."""
+
+
+class ScalingError(AssignorError):
+    """Workers could not be chosen from lag."""
+
+
+class LagError(ScalingError):
+    """The brokers did not say how far a group is behind."""
+
+
+class LimitsError(ScalingError):
+    """The limits contradict each other."""
+
+
+class PublishError(ScalingError):
+    """The workers topic could not be written or read."""
+
+
+class ScalingFileError(ScalingError):
+    """Settings or records of decisions cannot be read."""
+
+
+class StoreError(ScalingError):
+    """The store of observations does not answer."""
+
+
+class TraceError(ScalingError):
+    """The trace cannot be simulated."""
 
 
 class StrategyError(AssignorError):
