@@ -2,6 +2,7 @@
 
 AssignorError
 ├── BoundError       epsilon is negative or not a number
+├── GroupError       a live group cannot be read: no broker, no such group, no members
 ├── NodesError       a rendezvous needs one node at least, each named once
 ├── ScalingError     workers could not be chosen from lag
 │   ├── LagError         the brokers did not say how far a group is behind
@@ -28,6 +29,10 @@ class AssignorError(Exception):
 
 class BoundError(AssignorError):
     """The allowed imbalance must be a number, 0 or more."""
+
+
+class GroupError(AssignorError):
+    """A live group must answer, and have members."""
 
 
 class NodesError(AssignorError):

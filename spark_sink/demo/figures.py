@@ -77,12 +77,15 @@ def peer_loads(topics: Mapping[str, int], agents: Sequence[str]) -> dict[str, di
     Returns:
         `{"range" | "round_robin": {"partitions" | "topics": {agent: n}}}`.
     """
-    from spark_sink.demo.peers import assign  # noqa: PLC0415 - kafka-python is not needed to read this module
+    from assignors import Member, Topic  # noqa: PLC0415 - numpy is not needed to read this module
+    from assignors.comparison import stock_plan  # noqa: PLC0415 - neither is kafka-python
 
+    members = [Member(agent, frozenset(topics)) for agent in agents]
+    counted = [Topic(name, partitions) for name, partitions in topics.items()]
     found: dict[str, dict[str, dict[str, int]]] = {}
-    for strategy in ("range", "round_robin"):
-        plan = assign(strategy, topics, agents)
-        found[strategy] = {
+    for strategy in ("range", "round robin"):
+        plan = stock_plan(strategy, counted, members)
+        found[strategy.replace(" ", "_")] = {
             "partitions": {a: len(ps) for a, ps in plan.items()},
             "topics": {a: len({t for t, _ in ps}) for a, ps in plan.items()},
         }

@@ -1,0 +1,59 @@
+"""`azimuth owner`: which node owns a key, as every process computes it."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spark_sink.cli._pairs import pairs
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("owner")(owner)
+
+
+def owner(  # noqa: PLR0913, PLR0917 -- each is a flag
+    keys: Annotated[list[str], typer.Argument(help="Keys: topics, streams, whatever is owned; - reads lines.")],
+    nodes: Annotated[str, typer.Option(help="Nodes by commas, or @FILE with one a line.")],
+    weight: Annotated[list[str] | None, typer.Option(metavar="NODE=WEIGHT", help="Weight of a node, else 1.")] = None,
+    top: Annotated[int, typer.Option(min=1, help="How many nodes of each key, best first.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seed of the ranking.")] = 0,
+    hierarchical: Annotated[bool, typer.Option(help="The form for tens of thousands of nodes.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Say which nodes own keys by rendezvous hashing: the same answer in every process."""
+    from assignors import Rendezvous  # noqa: PLC0415 -- numpy loads slowly
+
+    rendezvous = Rendezvous(_nodes(nodes), _weights(weight), seed, hierarchical=hierarchical)
+    asked = [
+        one for key in keys for one in (typer.get_text_stream("stdin").read().splitlines() if key == "-" else [key])
+    ]
+    found = {key: rendezvous.top(key, top) for key in asked}
+    if as_json:
+        typer.echo(json.dumps(found))
+        return
+    width = max((len(key) for key in found), default=0)
+    for key, owners in found.items():
+        typer.echo(f"{key:<{width}}  {' '.join(owners)}")
+
+
+def _nodes(text: str) -> list[str]:
+    if not text.startswith("@"):
+        return [one.strip() for one in text.split(",") if one.strip()]
+    try:
+        lines = Path(text[1:]).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise typer.BadParameter(f"{text[1:]!r} cannot be read: {error}", param_hint="--nodes") from error
+    return [line.strip() for line in lines if line.strip()]
+
+
+def _weights(texts: list[str] | None) -> dict[str, float] | None:
+    found = {}
+    for node, text in pairs(texts, "--weight").items():
+        try:
+            found[node] = float(text)
+        except ValueError as error:
+            raise typer.BadParameter(f"{node}={text!r}, need a number", param_hint="--weight") from error
+    return found or None

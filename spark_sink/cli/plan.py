@@ -1,0 +1,159 @@
+"""`azimuth plan`: what each assignor would do to a live group, and where a producer's records would go."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from spark_sink.cli._pairs import pairs
+
+if TYPE_CHECKING:
+    from assignors.comparison import LiveGroup, Outcome, Settings
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("plan")(plan)
+
+
+def plan(  # noqa: PLR0913, PLR0917 -- each is a flag
+    bootstrap_servers: Annotated[str, typer.Option(help="Kafka brokers, host:port by commas.")],
+    group: Annotated[str | None, typer.Option(help="Consumer group to look at.")] = None,
+    strategy: Annotated[
+        list[str] | None, typer.Option(help="Only this strategy; may be repeated: range, round robin, sticky, ...")
+    ] = None,
+    workers: Annotated[
+        list[str] | None, typer.Option(metavar="TOPIC=K", help="hrw: most members of a topic or pattern; * is all.")
+    ] = None,
+    epsilon: Annotated[float, typer.Option(help="hrw: allowed distance from the fair share.")] = 0.05,
+    leaving: Annotated[str | None, typer.Option(help="Member whose leaving is tried; by default the fullest.")] = None,
+    explain: Annotated[str | None, typer.Option(metavar="TOPIC", help="Say why hrw gives this topic to whom.")] = None,
+    producer: Annotated[str | None, typer.Option(metavar="ZONE", help="Look at a producer in this zone.")] = None,
+    topic: Annotated[str | None, typer.Option(help="With --producer: the topic it writes.")] = None,
+    kafka: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Client property, as security.protocol=SSL.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Compare the assignors on a live group (--group), or forecast a producer (--producer). Changes nothing."""
+    if (group is None) == (producer is None):
+        raise typer.BadParameter("need one of --group and --producer", param_hint="--group")
+    if producer is not None:
+        _producer(bootstrap_servers, producer, topic, as_json=as_json)
+        return
+    from assignors import comparison  # noqa: PLC0415 -- clients load slowly
+
+    _check(strategy, comparison.STRATEGIES)
+    found = comparison.read_group(
+        bootstrap_servers, str(group), _client_settings(bootstrap_servers, pairs(kafka, "--kafka"))
+    )
+    _check_leaving(leaving, found.members)
+    settings = comparison.Settings(workers=_workers(workers), epsilon=epsilon)
+    if explain is not None:
+        _explain(found, settings, explain, as_json=as_json)
+        return
+    console = Console(stderr=True)
+    with console.status("asking the strategies") as status:
+        outcomes = comparison.compare(
+            found.topics,
+            found.members,
+            strategies=strategy or comparison.STRATEGIES,
+            settings=settings,
+            sizes=found.sizes,
+            leaving=leaving,
+            started=lambda name: status.update(f"asking {name}"),
+        )
+    if as_json:
+        typer.echo(json.dumps({"group": found.name, "state": found.state, "outcomes": [asdict(o) for o in outcomes]}))
+        return
+    _print(found, outcomes, [m for m in found.members if m.rack])
+
+
+def _producer(servers: str, zone: str, topic: str | None, *, as_json: bool) -> None:
+    from spark_sink.cli._plan_producer import producer_forecast, render_producer_plan  # noqa: PLC0415 -- as above
+
+    if topic is None:
+        raise typer.BadParameter("--producer needs it", param_hint="--topic")
+    if as_json:
+        typer.echo(json.dumps(asdict(producer_forecast(servers, zone, topic)), default=list))
+    else:
+        typer.echo(render_producer_plan(servers, zone, topic))
+
+
+def _print(group: "LiveGroup", outcomes: Sequence["Outcome"], racked: Sequence[object]) -> None:
+    partitions = sum(topic.partitions for topic in group.topics)
+    typer.echo(
+        f"{group.name}: {group.state}, {group.strategy}; {len(group.members)} members on "
+        f"{len(set(group.hosts.values()))} hosts, {len(group.topics)} topics, {partitions} partitions"
+    )
+    table = Table(box=None, pad_edge=False)
+    table.add_column("strategy", no_wrap=True)
+    for column in ("max", "max/mean", "idle", "connec-\ntions", "off-rack", "moves\nnow", "if one\nleaves"):
+        table.add_column(column, justify="right")
+    for one in outcomes:
+        if one.failure:
+            table.add_row(one.strategy, *["-"] * 7)
+            continue
+        away = "?" if not racked else str(one.off_rack)
+        if racked and one.off_rack_bytes is not None:
+            away += f" ({one.off_rack_bytes / 1e6:.1f} MB)"
+        leave = "-" if one.moved_on_leave is None else f"{one.moved_on_leave} of {one.leaves}"
+        moves = "-" if one.strategy == "now" else str(one.moved)
+        numbers = (str(one.most), f"{one.skew:.2f}", str(one.idle), str(one.connections))
+        table.add_row(one.strategy, *numbers, away, moves, leave)
+    Console(width=80).print(table)
+    for one in outcomes:
+        if one.failure:
+            typer.echo(f"{one.strategy} fails on this group: {one.failure}")
+    if not racked:
+        typer.echo("off-rack is unknown: no member says its rack (client.rack, or rack= of the assignor)")
+    typer.echo("connections: pairs of member and topic; if one leaves: partitions that move, and how many it held")
+
+
+def _explain(group: "LiveGroup", settings: "Settings", topic: str, *, as_json: bool) -> None:
+    from assignors import plan as make_plan  # noqa: PLC0415 -- as above
+
+    made = make_plan(group.topics, group.members, workers=settings.workers, epsilon=settings.epsilon)
+    candidates = made.explain(topic)
+    if not candidates:
+        raise typer.BadParameter(f"{topic!r}: no member of {group.name!r} subscribed to it", param_hint="--explain")
+    if as_json:
+        typer.echo(json.dumps([asdict(one) for one in candidates]))
+        return
+    for one in candidates:
+        typer.echo(f"{one.rank:>3}  {one.identity}  {one.reason}")
+
+
+def _check(asked: Sequence[str] | None, known: Sequence[str]) -> None:
+    for one in asked or ():
+        if one not in known:
+            raise typer.BadParameter(f"{one!r}, need one of {', '.join(known)}", param_hint="--strategy")
+
+
+def _check_leaving(leaving: str | None, members: Sequence[object]) -> None:
+    ids = [str(getattr(member, "id", "")) for member in members]
+    if leaving is not None and leaving not in ids:
+        raise typer.BadParameter(f"{leaving!r} is none of the members {', '.join(ids)}", param_hint="--leaving")
+
+
+def _workers(texts: list[str] | None) -> dict[str, int | None] | None:
+    found: dict[str, int | None] = {}
+    for name, text in pairs(texts, "--workers").items():
+        if not text.isdigit():
+            raise typer.BadParameter(f"{name}={text!r}, need a whole number", param_hint="--workers")
+        found[name] = int(text)
+    return found or None
+
+
+def _client_settings(servers: str, properties: Mapping[str, str]) -> dict[str, object]:
+    """Name Java's and librdkafka's properties as kafka-python does; what only consumers know is left out."""
+    from kafka import KafkaAdminClient  # noqa: PLC0415 -- as above
+
+    from spark_sink._clients import kafka_python_config  # noqa: PLC0415 -- as above
+
+    named = kafka_python_config({**properties, "bootstrap.servers": servers})
+    return {name: value for name, value in named.items() if name in KafkaAdminClient.DEFAULT_CONFIG}
