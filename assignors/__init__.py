@@ -6,13 +6,17 @@ import typing
 from assignors._errors import (
     AssignorError,
     BoundError,
+    FencedError,
+    MembershipError,
     NodesError,
+    NotOwnedError,
     StrategyError,
     TopicError,
     WeightError,
     WorkersError,
 )
 from assignors._explain import Candidate
+from assignors._group_member_ownership import Ownership
 from assignors._hash import hash64
 from assignors._model import Member, Topic
 from assignors._plan import plan
@@ -21,15 +25,21 @@ from assignors._result import Plan
 from assignors._router import Router, RouterSettings
 
 if typing.TYPE_CHECKING:
+    from assignors._group_member import GroupMember
     from assignors._kafka_python import HRWAssignor, ShuffledRoundRobinAssignor
 
 __all__ = [
     "AssignorError",
     "BoundError",
     "Candidate",
+    "FencedError",
+    "GroupMember",
     "HRWAssignor",
     "Member",
+    "MembershipError",
     "NodesError",
+    "NotOwnedError",
+    "Ownership",
     "Plan",
     "Rendezvous",
     "Router",
@@ -46,6 +56,7 @@ __all__ = [
 
 # Names whose module imports a client: found at first use, so that the planner alone stays light.
 _AT_FIRST_USE = {
+    "GroupMember": "assignors._group_member",
     "HRWAssignor": "assignors._kafka_python",
     "ShuffledRoundRobinAssignor": "assignors._kafka_python",
 }

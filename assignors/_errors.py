@@ -3,6 +3,9 @@
 AssignorError
 ├── BoundError       epsilon is negative or not a number
 ├── GroupError       a live group cannot be read: no broker, no such group, no members
+├── MembershipError  the group could not be joined or kept
+│   ├── FencedError      the group went on without this member: another one speaks for its partitions
+│   └── NotOwnedError    a commit for a partition that this member does not own
 ├── NodesError       a rendezvous needs one node at least, each named once
 ├── ScalingError     workers could not be chosen from lag
 │   ├── LagError         the brokers did not say how far a group is behind
@@ -81,3 +84,15 @@ class WeightError(AssignorError):
 
 class WorkersError(AssignorError):
     """Workers per topic must be whole numbers, 1 or more (None for all)."""
+
+
+class MembershipError(AssignorError):
+    """The consumer group could not be joined or kept."""
+
+
+class FencedError(MembershipError):
+    """The group went on without this member: whoever owns its partitions now commits for them."""
+
+
+class NotOwnedError(MembershipError):
+    """Only the owner of a partition commits for it."""

@@ -1,0 +1,108 @@
+"""Topics, records and members on the shared three-zone cluster."""
+
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka import TopicPartition as KafkaPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from spark_sink.demo.cluster import Cluster
+
+
+class Topics:
+    """Topics of one test, under a prefix of their own; removed at its end."""
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        self.prefix = f"g{uuid.uuid4().hex[:8]}"
+        self.group = f"{self.prefix}-group"
+        self.pattern = f"{self.prefix}\\..*"
+        self.bootstrap_servers = bootstrap_servers
+        self.admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
+        self._made: list[str] = []
+
+    def make(self, *names: str, partitions: int = 3, replication: int = 1) -> list[str]:
+        """Make topics, and wait until each partition has a leader."""
+        full = [f"{self.prefix}.{name}" for name in names]
+        self._made += full
+        for future in self.admin.create_topics([NewTopic(one, partitions, replication) for one in full]).values():
+            future.result(60)
+        wait_until(lambda: self._led(full, partitions))
+        return full
+
+    def delete(self, *names: str) -> None:
+        """Remove topics."""
+        for future in self.admin.delete_topics(list(names)).values():
+            future.result(60)
+        self._made = [one for one in self._made if one not in names]
+
+    def fill(self, names: list[str], records: int, partitions: int = 3) -> None:
+        """Write so many records to each partition, values numbered from 0."""
+        producer = Producer({"bootstrap.servers": self.bootstrap_servers, "linger.ms": 50, "log_level": 0})
+        for number in range(records):
+            for name in names:
+                for partition in range(partitions):
+                    producer.produce(name, str(number).encode(), partition=partition)
+            producer.poll(0)
+        assert producer.flush(60) == 0
+
+    def committed(self, partitions: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        """What another client finds committed."""
+        other = Consumer({"bootstrap.servers": self.bootstrap_servers, "group.id": self.group, "log_level": 0})
+        try:
+            found = other.committed([KafkaPartition(*one) for one in partitions], timeout=20)
+        finally:
+            other.close()
+        return {(one.topic, one.partition): one.offset for one in found if one.offset >= 0}
+
+    def config(self, **more: object) -> dict[str, Any]:
+        """Settings of a member, quick to notice what happens."""
+        return {
+            "bootstrap_servers": self.bootstrap_servers.split(","),
+            "group_id": self.group,
+            "session_timeout_ms": 6000,
+            "heartbeat_interval_ms": 300,
+            "metadata_max_age_ms": 1000,
+            "max_poll_interval_ms": 60_000,
+            **more,
+        }
+
+    def close(self) -> None:
+        """Remove what was made."""
+        if self._made:
+            self.delete(*self._made)
+
+    def _led(self, names: list[str], partitions: int) -> bool:
+        found = self.admin.list_topics(timeout=10).topics
+        return all(
+            one in found
+            and len(found[one].partitions) == partitions
+            and all(part.leader >= 0 for part in found[one].partitions.values())
+            for one in names
+        )
+
+
+@pytest.fixture
+def topics(cluster: Cluster) -> Iterator[Topics]:
+    """A prefix of topics and a group of this test alone."""
+    made = Topics(cluster.bootstrap_servers)
+    yield made
+    made.close()
+
+
+def wait_until(true: Callable[[], bool], timeout_s: float = 40.0) -> None:
+    """Wait for a condition, not for a time."""
+    end = time.monotonic() + timeout_s
+    while True:
+        try:
+            if true():
+                return
+        except KafkaException:
+            if time.monotonic() > end:
+                raise
+        assert time.monotonic() < end, "the condition did not come true"
+        time.sleep(0.05)

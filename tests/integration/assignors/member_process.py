@@ -1,0 +1,51 @@
+"""One member of a group as a process: writes what it owns as lines of JSON, until SIGTERM, then leaves.
+
+Times are of the machine's monotonic clock, so that those of several processes compare.
+"""
+
+import json
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from assignors import GroupMember, HRWAssignor
+from assignors._model import TopicPartition
+
+
+def main(settings: dict[str, Any]) -> None:
+    """Run one member."""
+    ended = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: ended.set())
+    lock = threading.Lock()
+
+    def say(event: str, partitions: frozenset[TopicPartition], generation: int) -> None:
+        line = {"at": time.monotonic(), "event": event, "generation": generation, "partitions": sorted(partitions)}
+        with lock:
+            print(json.dumps(line), flush=True)  # noqa: T201 - its output
+
+    def callback(event: str) -> Callable[[frozenset[TopicPartition]], None]:
+        return lambda partitions: say(event, partitions, member.ownership().generation)
+
+    member = GroupMember(
+        settings["config"],
+        pattern=settings["pattern"],
+        assignors=[HRWAssignor(cooperative=settings["cooperative"])],
+        on_assigned=callback("assigned"),
+        on_revoked=callback("revoked"),
+        on_lost=callback("lost"),
+    )
+    seen = -1
+    with member:
+        while not ended.wait(0.02):
+            now = member.ownership()
+            if now.joined and now.version != seen:
+                seen = now.version
+                say("owns", now.partitions, now.generation)
+    say("closed", frozenset(), -1)
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))

@@ -1,0 +1,103 @@
+"""Members as processes, and what their words say together."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+SCRIPT = Path(__file__).with_name("member_process.py")
+
+
+class Process:
+    """A member as a real process, with what it wrote."""
+
+    def __init__(self, folder: Path, settings: dict[str, Any], name: str, script: Path = SCRIPT) -> None:
+        self.name = name
+        self.path = folder / f"{name}.jsonl"
+        self.killed_at: float | None = None
+        self._errors = (folder / f"{name}.err").open("a")
+        with self.path.open("a") as out:
+            self._process = subprocess.Popen(
+                [sys.executable, str(script), json.dumps(settings)], stdout=out, stderr=self._errors
+            )
+
+    def lines(self) -> list[dict[str, Any]]:
+        """What it wrote; a line that SIGKILL cut is left out."""
+        return [json.loads(one) for one in self.path.read_text().split("\n")[:-1]]
+
+    def owns(self) -> set[tuple[str, int]]:
+        """What it said last that it owns."""
+        said = [one for one in self.lines() if one["event"] == "owns"]
+        return {(t, p) for t, p in said[-1]["partitions"]} if said else set()
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        self._process.kill()
+        self._process.wait(20)
+        self.killed_at = time.monotonic()
+        self._errors.close()
+
+    def stop(self) -> None:
+        """SIGTERM: it gives its partitions up and ends."""
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGCONT)
+            self._process.terminate()
+            try:
+                self._process.wait(30)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait(20)
+                raise
+            finally:
+                self._errors.close()
+
+    def pause(self) -> None:
+        """SIGSTOP."""
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """SIGCONT."""
+        self._process.send_signal(signal.SIGCONT)
+
+    def errors(self) -> str:
+        """What it wrote to standard error."""
+        return Path(self._errors.name).read_text()
+
+
+def owned_twice(processes: list[Process]) -> list[tuple[int, str, int, list[str]]]:
+    """Generation, topic, partition and owners, for each partition that several said to own in one generation."""
+    owners: dict[tuple[int, str, int], set[str]] = defaultdict(set)
+    for process in processes:
+        for line in process.lines():
+            if line["event"] == "owns":
+                for topic, partition in line["partitions"]:
+                    owners[line["generation"], topic, partition].add(process.name)
+    return [(*key, sorted(names)) for key, names in owners.items() if len(names) > 1]
+
+
+def overlaps(processes: list[Process]) -> list[tuple[str, int, str, str]]:
+    """Partitions that two processes held at the same time: from `assigned` to the end of `revoked`, or to SIGKILL."""
+    spans: dict[tuple[str, int], list[tuple[float, float, str]]] = defaultdict(list)
+    for process in processes:
+        since: dict[tuple[str, int], float] = {}
+        lines = process.lines()
+        for line in lines:
+            for topic, partition in line["partitions"] if line["event"] != "owns" else ():
+                key = (topic, partition)
+                if line["event"] == "assigned":
+                    since[key] = line["at"]
+                elif key in since:
+                    spans[key].append((since.pop(key), line["at"], process.name))
+        end = process.killed_at or float("inf")
+        for key, begin in since.items():
+            spans[key].append((begin, end, process.name))
+    found = []
+    for key, all_of_key in spans.items():
+        ordered = sorted(all_of_key)
+        found += [(*key, a[2], b[2]) for a, b in pairwise(ordered) if b[0] < a[1]]
+    return found

@@ -1,0 +1,81 @@
+"""A member against a cluster inside this process: joining, offsets, a broker that goes away."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from assignors import GroupMember, HRWAssignor, NotOwnedError
+from producer.testing import MockCluster
+
+T0, T1 = ("t", 0), ("t", 1)
+
+
+@pytest.fixture
+def mock() -> Iterator[MockCluster]:
+    """Three brokers and a topic of two partitions."""
+    with MockCluster() as made:
+        made.create("t", [1, 2])
+        yield made
+
+
+def config(mock: MockCluster, **more: Any) -> dict[str, Any]:  # noqa: ANN401 - settings
+    """Settings for the mock, which speaks the protocol of Kafka 2."""
+    return {
+        "bootstrap_servers": mock.bootstrap_servers.split(","),
+        "group_id": "g",
+        "api_version": (2, 0),
+        "heartbeat_interval_ms": 100,
+        "session_timeout_ms": 6000,
+        **more,
+    }
+
+
+def test_a_member_joins_commits_and_ends(mock: MockCluster) -> None:
+    """The whole way: gained partitions are told, offsets committed and found again, all given up at the end."""
+    told: list[tuple[str, frozenset[tuple[str, int]]]] = []
+    member = GroupMember(
+        config(mock),
+        topics=["t"],
+        assignors=[HRWAssignor(agent="a")],
+        on_assigned=lambda partitions: told.append(("assigned", partitions)),
+        on_revoked=lambda partitions: told.append(("revoked", partitions)),
+    )
+    with member:
+        now = member.wait_for(lambda now: now.joined and len(now.partitions) == 2, 20)
+        assert now.generation > 0
+        member.commit({T0: 7})
+        assert member.committed([T0, T1]) == {T0: 7}
+        with pytest.raises(NotOwnedError, match="'u' partition 0"):
+            member.commit({("u", 0): 1})
+    both = frozenset({T0, T1})
+    assert told == [("assigned", both), ("revoked", both)]
+    assert member.ownership().partitions == frozenset()
+    assert member.failed is None
+
+
+def test_a_revocation_may_commit(mock: MockCluster) -> None:
+    """In on_revoked the partitions are still owned: what is committed there is kept."""
+    committed: list[dict[tuple[str, int], int]] = []
+
+    def give_up(partitions: frozenset[tuple[str, int]]) -> None:
+        member.commit(dict.fromkeys(partitions, 9))
+        committed.append(member.committed(partitions))
+
+    member = GroupMember(config(mock), topics=["t"], assignors=[HRWAssignor(agent="a")], on_revoked=give_up)
+    with member:
+        member.wait_for(lambda now: now.joined and len(now.partitions) == 2, 20)
+    assert committed == [{T0: 9, T1: 9}]
+
+
+def test_brokers_that_go_away_end_nothing(mock: MockCluster) -> None:
+    """All brokers are cut off for a while: nothing is raised, and the member commits again when they are back."""
+    with GroupMember(config(mock), topics=["t"], assignors=[HRWAssignor(agent="a")]) as member:
+        member.wait_for(lambda now: now.joined and len(now.partitions) == 2, 20)
+        for broker in mock.racks:
+            mock.down(broker)
+        for broker in mock.racks:
+            mock.up(broker)
+        member.wait_for(lambda now: now.joined and len(now.partitions) == 2, 30)
+        member.commit({T0: 3}, timeout_s=20)
+        assert member.failed is None
