@@ -7,7 +7,7 @@ are grouped by partition first, and keep their order within one.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from producer._route import Route, Tally
+from producer._route import RECORD, Route, Tally
 
 Messages = list[dict[str, Any]]
 Switch = Callable[[Route, Tally], None]
@@ -60,8 +60,7 @@ def count(route: Route, message: dict[str, Any], partition: int, sign: int = 1) 
     size = size_of(message)
     own = message.get("partition")
     if message.get("key") is not None and (own is None or own < 0):
-        route.lane.records[partition] += sign
-        route.lane.bytes[partition] += sign * size
+        route.lane.sent[partition] += sign * (RECORD + size)
         return
     tally = route.tallies[partition] if own is None or own < 0 else route.explicit_tally(partition)
     tally.records += sign

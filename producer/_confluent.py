@@ -13,6 +13,7 @@ from confluent_kafka import KafkaError, Message, Producer, murmur2
 from producer._batches import Messages, are_valid, count, group, size_of
 from producer._locality import Racks
 from producer._policy import ZonePolicy, key_mode
+from producer._route import RECORD
 from producer._router import Router
 from producer._skew import SkewGuard
 from producer._statistics import Statistics
@@ -123,8 +124,7 @@ class AZAwareProducer(Producer):
             _produce(self, topic, value, key, chosen, callback or on_delivery)
         else:
             _produce(self, topic, value, key, chosen, callback or on_delivery, None, timestamp, headers)
-        lane.records[chosen] += 1
-        lane.bytes[chosen] += len(key) + len(value) if value is not None else len(key)
+        lane.sent[chosen] += len(key) + len(value) + RECORD if value is not None else len(key) + RECORD
 
     def _produce_aside(  # noqa: PLR0913, PLR0917 - the parameters of `produce`
         self,

@@ -16,7 +16,7 @@ from kafka.structs import TopicPartition
 
 from producer._errors import UnknownTopicError
 from producer._policy import ZonePolicy, key_mode
-from producer._route import Route, Tally
+from producer._route import RECORD, Route, Tally
 from producer._router import Router
 from producer._skew import SkewGuard
 from producer._traffic import UNKNOWN, Traffic
@@ -118,10 +118,8 @@ class AZAwarePartitioner(Partitioner):
         if glance.partitions[number].leader_id != glance.leaders[number]:
             lane = self._look(topic, cluster).route.lane
             number = lane.table[murmur2(serialized_key, lane.slots)]
-        lane.records[number] += 1
-        lane.bytes[number] += (
-            len(serialized_key) + len(serialized_value) if serialized_value is not None else len(serialized_key)
-        )
+        size = len(serialized_value) if serialized_value is not None else 0
+        lane.sent[number] += len(serialized_key) + size + RECORD
         return number
 
     def on_new_batch(self, topic: str, cluster: ClusterMetadata, prev_partition: int) -> None:  # noqa: ARG002 - its hook

@@ -9,8 +9,6 @@ slots only for itself. The winner of every slot is kept in a table, so a record 
 size.
 """
 
-from array import array
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -48,7 +46,7 @@ def slots_for(partitions: int) -> int:
 
 
 @lru_cache(maxsize=256)
-def hrw_table(partitions: int, members: tuple[int, ...]) -> Sequence[int]:
+def hrw_table(partitions: int, members: tuple[int, ...]) -> tuple[int, ...]:
     """Find the winner of every slot among some partitions of a topic.
 
     Args:
@@ -75,7 +73,8 @@ def hrw_table(partitions: int, members: tuple[int, ...]) -> Sequence[int]:
         if not waiting.size:
             break
     _score_the_rest(winner, waiting, np.array(members, dtype=np.uint64))
-    return winner.astype(np.uint8).tobytes() if partitions <= 1 << 8 else array("I", winner.tobytes())
+    numbers = np.arange(partitions, dtype=object)  # one object for each partition, not one for each slot
+    return tuple(numbers[winner].tolist())
 
 
 def _score_the_rest(winner: NDArray[np.uint32], slots: U64, members: U64) -> None:
