@@ -2,6 +2,7 @@
 
 AssignorError
 ├── BoundError       epsilon is negative or not a number
+├── FleetError       an agent, a view or a fleet's configuration contradicts itself
 ├── GroupError       a live group cannot be read: no broker, no such group, no members
 ├── MembershipError  the group could not be joined or kept
 │   ├── FencedError      the group went on without this member: another one speaks for its partitions
@@ -32,6 +33,10 @@ class AssignorError(Exception):
 
 class BoundError(AssignorError):
     """The allowed imbalance must be a number, 0 or more."""
+
+
+class FleetError(AssignorError):
+    """An agent, a view or the configuration of a fleet contradicts itself."""
 
 
 class GroupError(AssignorError):

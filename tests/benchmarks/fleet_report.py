@@ -1,0 +1,31 @@
+"""Where the fleet's benchmarks write: build/bench/fleet.json, one section a benchmark."""
+
+import importlib.metadata
+import json
+import os
+import platform
+from pathlib import Path
+from typing import Any
+
+REPORT = Path(__file__).parents[2] / "build" / "bench" / "fleet.json"
+_LIBRARIES = ("numpy", "mmh3", "uhashring", "kafka-python", "confluent-kafka", "redis", "deltalake")
+
+
+def machine() -> dict[str, Any]:
+    """Say what was measured on."""
+    return {
+        "python": platform.python_version(),
+        "system": platform.platform(),
+        "cores": os.cpu_count(),
+        "load": os.getloadavg()[0],
+        **{name: importlib.metadata.version(name) for name in _LIBRARIES},
+    }
+
+
+def save(section: str, figures: dict[str, Any]) -> None:
+    """Put a section into the report and print it."""
+    report = json.loads(REPORT.read_text()) if REPORT.exists() else {}
+    report[section] = {"machine": machine(), **figures}
+    REPORT.parent.mkdir(parents=True, exist_ok=True)
+    REPORT.write_text(json.dumps(report, indent=1))
+    print(f"\n{section}: {json.dumps(report[section], indent=1)}")  # noqa: T201 - a benchmark prints its figures

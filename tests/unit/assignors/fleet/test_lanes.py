@@ -1,0 +1,29 @@
+"""Few consumers for many topics."""
+
+from assignors.fleet import FleetTopic, Lane, LaneChange, Lanes, lane_change
+
+
+def topics(count: int) -> frozenset[FleetTopic]:
+    """Topics of two clusters."""
+    return frozenset(FleetTopic(f"c{n % 2}", f"id{n}", f"t{n}", f"s{n % 2}") for n in range(count))
+
+
+def test_consumers_are_bounded_whatever_the_number_of_topics() -> None:
+    """Lanes x clusters, each topic in one of them."""
+    found = Lanes(count=3).group(topics(500))
+    assert len(found) == 6
+    assert frozenset().union(*found.values()) == topics(500)
+
+
+def test_the_lane_depends_on_the_topic_alone() -> None:
+    """Agents that see different fleets still meet in one group."""
+    few, many = Lanes().group(topics(10)), Lanes().group(topics(100))
+    assert all(mine <= many[lane] for lane, mine in few.items())
+
+
+def test_a_change_leaves_the_other_lanes_alone() -> None:
+    """Only lanes whose topics differ are started, changed or stopped."""
+    a, b, c, d = (Lane("s", n) for n in range(4))
+    one, two = frozenset(list(topics(2))[:1]), topics(2)
+    change = lane_change({a: one, b: one, c: one}, {a: one, b: two, d: two})
+    assert change == LaneChange(start={d: two}, change={b: two}, stop=frozenset({c}))
