@@ -130,7 +130,7 @@ class Seating:
                 if layer < counts[topic]:
                     agent = self._best(level, topic)
                     if agent is None:
-                        agent = make_room(level, topic, self._taken(level, topic), self.ranking[topic])
+                        agent = self._make_room(level, topic)
                     level.put(topic, self._least(level, topic) if agent is None else agent)
 
     def depart(self, agent: int) -> None:
@@ -193,34 +193,35 @@ class Seating:
                 return agent
         return None
 
+    def _make_room(self, level: Level, topic: int) -> int | None:
+        """Find a full agent that can pass seats of other topics on to one with room, and do so (an augmenting path).
+
+        Needed where the last agents with room sit on the topic already. Shortest path, better ranked agents first.
+
+        Returns:
+            The agent that now has room for this topic; None where there is none.
+        """
+        taken, ranked = self._taken(level, topic), self.ranking[topic]
+        before: dict[int, tuple[int, int] | None] = {a: None for a in ranked if a not in taken}
+        queue = list(before)
+        for agent in queue:
+            if level.has_room(agent):
+                return _pass_on(level, before, agent)
+            for other, seats in enumerate(level.seats):
+                if other == topic or agent not in seats:
+                    continue
+                others = self._taken(level, other)
+                for following in ranked:
+                    if following not in before and following not in others:
+                        before[following] = (agent, other)
+                        queue.append(following)
+        return None
+
     def _least(self, level: Level, topic: int) -> int | None:
         """Where nobody has room: who is least above its share, the better ranked first."""
         taken = self._taken(level, topic)
         free = [a for a in self.ranking[topic] if self.alive[a] and a not in taken]
         return min(free, key=lambda a: (level.loads[a] + 1) / self.weights[a], default=None)
-
-
-def make_room(level: Level, topic: int, taken: Sequence[int | None], ranked: Sequence[int]) -> int | None:
-    """Find a full agent that can pass seats of other topics on to one with room, and do so (an augmenting path).
-
-    Needed where the last agents with room sit on the topic already. Shortest path, better ranked agents first.
-
-    Returns:
-        The agent that now has room for this topic; None where there is none.
-    """
-    before: dict[int, tuple[int, int] | None] = {a: None for a in ranked if a not in taken}
-    queue = list(before)
-    for agent in queue:
-        if level.has_room(agent):
-            return _pass_on(level, before, agent)
-        for other, seats in enumerate(level.seats):
-            if other == topic or agent not in seats:
-                continue
-            for following in ranked:
-                if following not in before and following not in seats:
-                    before[following] = (agent, other)
-                    queue.append(following)
-    return None
 
 
 def _pass_on(level: Level, before: dict[int, tuple[int, int] | None], last: int) -> int:
