@@ -1,11 +1,19 @@
 """Fleets: agents over many clusters, each topic on a few of them."""
 
+import importlib
+import typing
+
 from assignors.fleet._decision import Balance, Decision, decide
 from assignors.fleet._explain import Line, Place, explain
 from assignors.fleet._lanes import Lane, LaneChange, Lanes, lane_change
+from assignors.fleet._membership import Members, Membership, Session, Standing, StaticMembers, Witness
 from assignors.fleet._topic import FleetTopic
 from assignors.fleet._view import Agent, View
 from assignors.fleet._workers import FleetWorkers
+
+if typing.TYPE_CHECKING:
+    from assignors.fleet._kafka import KafkaMembers
+    from assignors.fleet._redis import RedisMembers
 
 __all__ = [
     "Agent",
@@ -13,13 +21,30 @@ __all__ = [
     "Decision",
     "FleetTopic",
     "FleetWorkers",
+    "KafkaMembers",
     "Lane",
     "LaneChange",
     "Lanes",
     "Line",
+    "Members",
+    "Membership",
     "Place",
+    "RedisMembers",
+    "Session",
+    "Standing",
+    "StaticMembers",
     "View",
+    "Witness",
     "decide",
     "explain",
     "lane_change",
 ]
+
+# Names whose module imports a client: found at first use.
+_AT_FIRST_USE = {"KafkaMembers": "assignors.fleet._kafka", "RedisMembers": "assignors.fleet._redis"}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _AT_FIRST_USE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_AT_FIRST_USE[name]), name)

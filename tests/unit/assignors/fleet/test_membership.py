@@ -1,0 +1,87 @@
+"""What agents know of each other, without a server."""
+
+from itertools import permutations
+
+import pytest
+
+from assignors._errors import FleetError
+from assignors.fleet import Agent, Membership, Session, Standing, StaticMembers, View
+from assignors.fleet._kafka import Candidate, Round, next_round
+from assignors.fleet._membership import StateCell
+
+
+def candidate(member: str, agent: str, last: Round | None = None, process: str | None = None) -> Candidate:
+    """A member of the group."""
+    return Candidate(member=member, agent=Agent(agent), process=process or f"p-{member}", last=last or Round())
+
+
+def test_a_round_goes_on_from_the_newest_view_whoever_leads() -> None:
+    """Versions grow, the departed are remembered, and the order in which members are listed means nothing."""
+    first = next_round([candidate("m1", "a"), candidate("m2", "b"), candidate("m3", "c")])
+    assert first.view == View((Agent("a"), Agent("b"), Agent("c")), 1)
+    left = [candidate("m1", "a", first), candidate("m3", "c", first), candidate("m4", "d")]
+    made = [next_round(order) for order in permutations(left)]
+    assert all(one == made[0] for one in made)
+    assert made[0].view == View((Agent("a"), Agent("c"), Agent("d")), 2, (Agent("b"),))
+    assert Round.decode(made[0].encode()) == made[0]
+
+
+def test_a_round_without_a_change_is_the_same_view() -> None:
+    """A rebalance for another reason (a coordinator that moved) moves no topic."""
+    first = next_round([candidate("m1", "a"), candidate("m2", "b")])
+    assert next_round([candidate("m1", "a", first), candidate("m2", "b", first)]) == first
+
+
+def test_of_two_processes_with_one_id_the_one_that_was_there_goes_on() -> None:
+    """Whatever ids the broker gave them."""
+    first = next_round([candidate("m2", "a")])
+    both = next_round([candidate("m1", "a"), candidate("m2", "a", first)])
+    assert both.owners == {"a": "p-m2"}
+    assert both.view == first.view
+
+
+def test_views_remember_departures_in_their_order_and_forget_the_oldest() -> None:
+    """Who comes back is departed no more."""
+    view = View(tuple(Agent(name) for name in "abcd"), 1)
+    for name in "cad":
+        view = view.without(name)
+    assert [agent.id for agent in view.departed] == ["c", "a", "d"]
+    back = view.following((*view.members, Agent("a")), 9, most_departed=1)
+    assert [agent.id for agent in back.departed] == ["d"]
+    assert View.of(back.value()) == back
+
+
+@pytest.mark.parametrize(
+    ("silent_s", "witness", "standing"),
+    [
+        (5.9, None, Standing.MEMBER),
+        (6.1, None, Standing.ISOLATED),
+        (6.1, False, Standing.ISOLATED),
+        (6.1, True, Standing.UNREACHABLE),
+    ],
+)
+def test_an_agent_in_the_dark_stops_within_the_grace(
+    silent_s: float,
+    witness: bool | None,
+    standing: Standing,  # noqa: FBT001
+) -> None:
+    """The lease ends two beats before the session, in which the others count it out."""
+    session = Session(session_s=10)
+    assert session.lease_s + session.grace_s == session.session_s
+    assert session.standing(silent_s, None if witness is None else lambda: witness) is standing
+
+
+def test_an_older_view_never_replaces_a_newer_one() -> None:
+    """Answers may overtake each other."""
+    cell = StateCell()
+    cell.change(view=View((Agent("a"),), 5))
+    cell.change(view=View((Agent("b"),), 4), standing=Standing.MEMBER)
+    assert cell.state == Membership(view=View((Agent("a"),), 5), standing=Standing.MEMBER)
+
+
+def test_a_static_agent_must_be_listed() -> None:
+    """Else it would read nothing and nobody would say why."""
+    with pytest.raises(FleetError, match="'x' is none of"):
+        StaticMembers(Agent("x"), (Agent("a"),))
+    with pytest.raises(FleetError, match="session_s=0"):
+        Session(session_s=0)
