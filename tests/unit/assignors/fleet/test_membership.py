@@ -62,8 +62,8 @@ def test_views_remember_departures_in_their_order_and_forget_the_oldest() -> Non
 )
 def test_an_agent_in_the_dark_stops_within_the_grace(
     silent_s: float,
-    witness: bool | None,
-    standing: Standing,  # noqa: FBT001
+    witness: bool | None,  # noqa: FBT001
+    standing: Standing,
 ) -> None:
     """The lease ends two beats before the session, in which the others count it out."""
     session = Session(session_s=10)
