@@ -9,7 +9,7 @@ SECONDS_EACH ?= 60
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test unit integration chaos lint type bench format lock build clean
+.PHONY: help venv demo test unit integration docker-test chaos lint type bench format lock build clean
 
 help: ## say what each target does
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -33,7 +33,10 @@ unit: $(READY) ## run the unit tests (seconds, no broker)
 	@$(BIN)/python -m pytest -q
 
 integration: $(READY) ## run the integration and acceptance tests on real brokers
-	@$(BIN)/python -m pytest -q -m "integration or acceptance"
+	@$(BIN)/python -m pytest -q -m "integration or acceptance or docker"
+
+docker-test: $(READY) ## three brokers in containers: bytes between zones, and brokers that freeze, vanish and die
+	@AZIMUTH_DOCKER_TEST=1 TESTCONTAINERS_RYUK_DISABLED=true $(BIN)/python -m pytest -q -rP -m docker tests/docker
 
 chaos: $(READY) ## kill, stop and restart agents and brokers for 20 seeds of 60 s; SEEDS=1,2 SECONDS_EACH=600 for others
 	@AZIMUTH_CHAOS_SEEDS=$(SEEDS) AZIMUTH_CHAOS_SECONDS=$(SECONDS_EACH) $(BIN)/python -m pytest -q -s -m integration tests/integration/spark_sink/test_chaos.py tests/integration/spark_sink/test_fence.py

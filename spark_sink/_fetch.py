@@ -83,6 +83,7 @@ def consumer_config(kafka: Mapping[str, str], longest: int) -> dict[str, str | i
     }
 
 
+_QUESTION_S = 10.0
 _idle: dict[str, NativeConsumer] = {}  # of this process; Spark gives a Python worker one task at a time
 
 
@@ -232,11 +233,7 @@ class _Task:
         lost = next((one for one in self._progress.left if one.key == key), None)
         if lost is None:
             return
-        with self._questions() as asked:
-            try:
-                first, last = asked.get_watermark_offsets(KafkaPartition(*key), timeout=10.0)
-            except KafkaException as error:
-                raise FetchError(f"{key.topic}/{key.partition}: its offsets cannot be asked for: {error}") from error
+        first, last = self._log(key)
         if self._settings.fail_on_data_loss:
             raise DataLossError(
                 f"{key.topic}/{key.partition}: offset {lost.begin} is to be read, but the log holds [{first}, {last}): "
@@ -246,6 +243,20 @@ class _Task:
             # Not seek: librdkafka has stopped a partition that it found out of range.
             self._consumer.remove([lost])
             self._consumer.add([lost._replace(begin=first)])
+
+    def _log(self, key: TopicPartition) -> tuple[int, int]:
+        """Ask from where to where a log goes; its leader may be on its way to another broker."""
+        deadline = time.monotonic() + self._settings.poll_timeout_s
+        with self._questions() as asked:
+            while True:
+                try:
+                    first, last = asked.get_watermark_offsets(KafkaPartition(*key), timeout=_QUESTION_S)
+                except KafkaException as error:
+                    if time.monotonic() > deadline:
+                        place = f"{key.topic}/{key.partition}"
+                        raise FetchError(f"{place}: its offsets cannot be asked for: {error}") from error
+                else:
+                    return first, last
 
     @contextlib.contextmanager
     def _questions(self) -> Iterator[Consumer]:

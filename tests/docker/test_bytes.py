@@ -1,0 +1,65 @@
+"""Bytes between zones, read from the containers' network counters and not from our own accounting."""
+
+import os
+import sys
+import time
+
+import pytest
+
+from producer import AZAwareProducer
+from spark_sink.demo.topics import create_topics
+from tests.docker.zones import RACKS, Zones
+
+pytestmark = pytest.mark.docker
+
+VALUE = os.urandom(1 << 14)  # nothing to compress
+RECORDS = 3_000
+CLOSE = 0.05
+
+
+def _send(zones: Zones, topic: str, *, aware: bool) -> tuple[dict[str, int], dict[str, int]]:
+    """Produce 49 MB from az-a; bytes that each broker's interface received, and those that the client says it sent."""
+    config = {
+        "bootstrap.servers": zones.bootstrap_servers,
+        "client.rack": "az-a",
+        "statistics.interval.ms": 200,
+        "linger.ms": 20,
+    }
+    before = zones.received_bytes()
+    with AZAwareProducer(config, aware=aware) as producer:
+        for number in range(RECORDS):
+            # Without a key, records prefer quick leaders: an even spread over the zones needs keys.
+            producer.produce(topic, VALUE, None if aware else str(number))
+            producer.poll(0)
+        assert producer.flush(60) == 0
+        sent: dict[str, int] = {}
+        while sum(sent.values()) < RECORDS * len(VALUE):  # until the statistics have seen the end
+            producer.poll(0.1)
+            sent = dict(producer.traffic().wire_bytes)
+    after = zones.received_bytes()
+    return {rack: after[rack] - before[rack] for rack in RACKS}, sent
+
+
+@pytest.fixture
+def topic(zones: Zones) -> str:
+    """12 partitions without replicas: what a broker receives is then what producers send it."""
+    name = f"bytes.{time.time_ns()}"
+    create_topics(zones.bootstrap_servers, [name], partitions=12, replicas=1, config={})
+    return name
+
+
+def test_an_aware_producer_sends_nothing_to_other_zones(zones: Zones, topic: str) -> None:
+    """The other zones' interfaces see less than 1 % of the bytes; the own zone's count agrees with ours within 5 %."""
+    received, sent = _send(zones, topic, aware=True)
+    sys.stdout.write(f"aware: interfaces {received}, client {sent}\n")
+    assert sent["az-a"] == pytest.approx(received["az-a"], rel=CLOSE)
+    assert received["az-b"] + received["az-c"] < 0.01 * received["az-a"]
+
+
+def test_a_producer_that_is_not_aware_sends_two_thirds_to_other_zones(zones: Zones, topic: str) -> None:
+    """Both accounts agree zone by zone within 5 %."""
+    received, sent = _send(zones, topic, aware=False)
+    sys.stdout.write(f"not aware: interfaces {received}, client {sent}\n")
+    for rack in RACKS:
+        assert sent[rack] == pytest.approx(received[rack], rel=CLOSE)
+    assert 0.55 < 1 - received["az-a"] / sum(received.values()) < 0.8
