@@ -68,6 +68,8 @@ class GroupMember:
         on_revoked: called with partitions to give up.
         on_lost: called with partitions that were lost.
         callback_timeout_s: how long the group waits for a callback, below max_poll_interval_ms.
+        awake: asked before each step; while it says no, the member takes part in no rebalance, and after
+            max_poll_interval_ms it leaves the group until it is awake again.
 
     Raises:
         MembershipError: no group id, neither or both of topics and pattern, or a setting unknown to kafka-python.
@@ -84,6 +86,7 @@ class GroupMember:
         on_revoked: Callback | None = None,
         on_lost: Callback | None = None,
         callback_timeout_s: float = 60.0,
+        awake: Callable[[], bool] = lambda: True,
     ) -> None:
         self._config = {**_DEFAULTS, **config}
         self._config |= {"enable_auto_commit": False, "partition_assignment_strategy": list(assignors)}
@@ -94,6 +97,7 @@ class GroupMember:
         self._cell = OwnershipCell()
         self._callbacks = (on_assigned, on_revoked, on_lost)
         self._callback_timeout_s = callback_timeout_s
+        self._awake = awake
         self._ended = threading.Event()
         self._closing = threading.Lock()
         self._consumer: Any = None
@@ -120,7 +124,7 @@ class GroupMember:
             timeout_s=self._callback_timeout_s,
             name=f"group-callbacks-{self._config['group_id']}",
         )
-        self._listener.attach(consumer._manager)
+        self._listener.attach(consumer._manager, consumer._coordinator)
         self._offsets = Offsets(consumer, self._cell, self._fail)
         consumer.subscribe(topics=self._topics, pattern=self._pattern, listener=self._listener)
         self._thread = threading.Thread(target=self._run, name=f"group-member-{self._config['group_id']}", daemon=True)
@@ -154,6 +158,11 @@ class GroupMember:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    @property
+    def fatal(self) -> bool:
+        """Whether a new member would end for the same reason: rights, settings, a newer member of the same id."""
+        return isinstance(self._cell.failed, _FATAL)
 
     @property
     def failed(self) -> BaseException | None:
@@ -252,7 +261,8 @@ class GroupMember:
         while not self._ended.is_set() and self._cell.failed is None:
             pause_s = _PAUSE_S
             try:
-                self._consumer._coordinator.poll(timeout_ms=_POLL_MS)
+                if self._awake():
+                    self._consumer._coordinator.poll(timeout_ms=_POLL_MS)
                 self._look()
             except _FATAL as error:
                 self._fail(error)
@@ -268,6 +278,9 @@ class GroupMember:
         """Note the standing in the group, which changes without a listener's call where no partition moves."""
         coordinator = self._consumer._coordinator
         generation = coordinator.generation_if_stable()
+        if coordinator._generation.is_lost():
+            self._cell.change(Ownership.outside)
+            return
         if generation is None:
             self._cell.change(lambda now: now.standing(generation=-1, member_id=now.member_id, joined=False))
             return

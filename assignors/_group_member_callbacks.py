@@ -1,3 +1,4 @@
+# ruff: noqa: SLF001 - kafka-python tells a listener no generation
 """The caller's callbacks, run beside kafka-python's event loop so that heartbeats go on while they take their time."""
 
 import contextlib
@@ -79,35 +80,45 @@ class RebalanceListener(AsyncConsumerRebalanceListener):
         self._on_lost = on_lost or on_revoked
         self._timeout_ms = timeout_s * 1000
         self._manager: Any = None
+        self._coordinator: Any = None
+        # What the caller knows of. A lost membership empties the ownership at once, and on_lost comes after it.
+        self._told: frozenset[TopicPartition] = frozenset()
         self.thread = CallbackThread(name)
 
-    def attach(self, manager: Any) -> None:  # noqa: ANN401 - untyped in kafka-python
-        """Use this connection manager's event loop."""
-        self._manager = manager
+    def attach(self, manager: Any, coordinator: Any) -> None:  # noqa: ANN401 - untyped in kafka-python
+        """Use this connection manager's event loop, and this coordinator's generation."""
+        self._manager, self._coordinator = manager, coordinator
 
     async def on_partitions_assigned(self, assigned: Iterable[KafkaPartition]) -> None:
         """Own them, then tell the caller."""
         keys = _keys(assigned)
-        self._cell.change(lambda now: now.plus(keys))
+        generation = self._coordinator._generation.generation_id
+        self._told |= keys
+        self._cell.change(lambda now: now.plus(keys, generation))
         await self._call(self._on_assigned, keys, "on_assigned")
 
     async def on_partitions_revoked(self, revoked: Iterable[KafkaPartition]) -> None:
         """Tell the caller, then own them no more."""
-        keys = _keys(revoked) & self._cell.value.partitions
+        keys = self._take(_keys(revoked))
         await self._call(self._on_revoked, keys, "on_revoked")
         self._cell.change(lambda now: now.minus(keys))
 
     async def on_partitions_lost(self, lost: Iterable[KafkaPartition]) -> None:
         """Own them no more, then tell the caller: others may own them already."""
-        keys = _keys(lost) & self._cell.value.partitions
+        keys = self._take(_keys(lost))
         self._cell.change(lambda now: now.outside())
         await self._call(self._on_lost, keys, "on_lost")
 
     def lose(self) -> None:
         """Tell the caller that everything is lost, from outside the event loop and without waiting."""
-        keys = self._cell.value.partitions
+        keys = self._take(self._told)
         if self._on_lost is not None and keys:
             self.thread.put(self._on_lost, keys, lambda: None)
+
+    def _take(self, partitions: frozenset[TopicPartition]) -> frozenset[TopicPartition]:
+        known = partitions & self._told
+        self._told -= known
+        return known
 
     async def _call(self, callback: Callback | None, keys: frozenset[TopicPartition], name: str) -> None:
         if callback is None or not keys:

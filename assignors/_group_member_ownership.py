@@ -25,13 +25,13 @@ class Ownership:
     partitions: frozenset[TopicPartition] = field(default=frozenset())
     joined: bool = False
 
-    def plus(self, given: Iterable[TopicPartition]) -> "Ownership":
-        """With these partitions too."""
-        return self._changed(partitions=self.partitions | frozenset(given))
+    def plus(self, given: Iterable[TopicPartition], generation: int) -> "Ownership":
+        """With these partitions too, since that generation."""
+        return self._changed(partitions=self.partitions | frozenset(given), generation=generation)
 
     def minus(self, taken: Iterable[TopicPartition]) -> "Ownership":
-        """Without these partitions."""
-        return self._changed(partitions=self.partitions - frozenset(taken))
+        """Without these partitions. They go in a rebalance, whose end brings others or the same ones back."""
+        return self._changed(partitions=self.partitions - frozenset(taken), joined=False)
 
     def outside(self) -> "Ownership":
         """In no group, with nothing."""

@@ -10,6 +10,7 @@ SparkSinkError
 │   ├── ConflictError    another writer committed first; look again and repeat
 │   ├── SchemaError      the columns of a batch do not fit the table
 │   └── HoleError        a commit would leave out records; refused
+├── JoinError        the consumer group could not be joined, or goes on without this reader
 ├── LagError         Kafka did not say where its partitions end
 ├── QueryError       the query of an agent has failed
 ├── ReportError      a report.json of the demo cannot be read
@@ -73,6 +74,10 @@ class ReportError(SparkSinkError):
 
 class DemoError(SparkSinkError):
     """The demo could not run."""
+
+
+class JoinError(SparkSinkError):
+    """The consumer group could not be joined, or goes on without this reader."""
 
 
 class LagError(SparkSinkError):

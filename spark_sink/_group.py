@@ -1,22 +1,25 @@
 """The reader's member of the consumer group: membership by kafka-python, questions about offsets by confluent-kafka."""
 
-import contextlib
-import time
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
-from kafka.errors import KafkaError
 
+from assignors import MembershipError
 from spark_sink._clients import kafka_python_config
 from spark_sink._cursors import Holding
+from spark_sink._errors import JoinError
 from spark_sink._logs import Logs
-from spark_sink._member import Member
 from spark_sink._offsets import TopicPartition
 from spark_sink._options import SourceOptions
 
+if TYPE_CHECKING:
+    from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
+
+    from assignors import GroupMember
+
 _log = structlog.get_logger("azimuth.source")
-_STEP_S = 0.02
+_COMMIT_S = 5.0
 
 
 class KafkaMembership(Logs):
@@ -24,29 +27,34 @@ class KafkaMembership(Logs):
 
     def __init__(self, options: SourceOptions) -> None:
         super().__init__(options)
-        self._member: Member | None = None
+        self._member: GroupMember | None = None
         self._last = Holding()
 
     def holding(self, timeout_s: float) -> Holding:
-        """What this member holds; waits for a join under way, then answers with what was held last."""
-        if self._member is None:
-            self._member = Member(self._config(), self._options.topics, self._options.pattern)
-        deadline = time.monotonic() + timeout_s
-        while (found := self._member.holding()) is None:
-            if time.monotonic() > deadline:
-                _log.warning("the group has been rebalancing for long", seconds=timeout_s)
-                return self._last
-            time.sleep(_STEP_S)
-        self._last = found
-        return found
+        """What this member holds; waits for a join under way, then answers with what was held last.
+
+        Raises:
+            JoinError: no broker answered, or the group refuses this member for good.
+        """
+        try:
+            member = self._joined()
+            now = member.wait_joined(timeout_s)
+        except MembershipError as error:
+            if self._member is None or self._member.failed is not None:
+                raise JoinError(str(error)) from error
+            _log.warning("the group has been rebalancing for long", seconds=timeout_s)
+            return self._last
+        held = frozenset(TopicPartition(*one) for one in now.partitions)
+        self._last = Holding(generation=now.generation, partitions=held)
+        return self._last
 
     def commit(self, positions: Mapping[TopicPartition, int]) -> bool:
         """Write offsets into the group, fenced by this member's generation."""
         if self._member is None:
             return False
         try:
-            self._member.commit(dict(positions))
-        except KafkaError as error:
+            self._member.commit(dict(positions.items()), timeout_s=_COMMIT_S)
+        except MembershipError as error:
             _log.info("offsets were not committed, the next trigger does it", reason=str(error))
             return False
         return True
@@ -54,16 +62,25 @@ class KafkaMembership(Logs):
     def leave(self) -> None:
         """Leave the group at once."""
         if self._member is not None:
-            with contextlib.suppress(KafkaError):
-                self._member.close()
+            self._member.close()
         self._member, self._last = None, Holding()
 
-    def _config(self) -> dict[str, Any]:
-        return kafka_python_config(self._options.kafka) | {"partition_assignment_strategy": [self._assignor()]}
+    def _joined(self) -> "GroupMember":
+        # Imported here: it loads kafka-python's coordinator, which no task needs.
+        from assignors import GroupMember  # noqa: PLC0415
 
-    def _assignor(self) -> object:
-        # Imported here: they load kafka-python's coordinator, which no task needs.
-        from assignors import HRWAssignor, ShuffledRoundRobinAssignor  # noqa: PLC0415
+        if self._member is None:
+            options = self._options
+            self._member = GroupMember(
+                self._config(), topics=options.topics, pattern=options.pattern, assignors=[self._assignor()]
+            ).start()
+        return self._member
+
+    def _config(self) -> dict[str, Any]:
+        return kafka_python_config(self._options.kafka)
+
+    def _assignor(self) -> "AbstractPartitionAssignor":
+        from assignors import HRWAssignor, ShuffledRoundRobinAssignor  # noqa: PLC0415 -- as in _joined
 
         options = self._options
         if options.assignor == "shuffled":

@@ -149,6 +149,8 @@ class _Session:
 
 
 def _end(_signal: int, _frame: FrameType | None) -> None:
+    # Spark sends it twice within a millisecond: the second one must not end the leaving that the first has begun.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise SystemExit(0)
 
 
