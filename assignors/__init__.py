@@ -25,6 +25,7 @@ from assignors._result import Plan
 from assignors._router import Router, RouterSettings
 
 if typing.TYPE_CHECKING:
+    from assignors._group_consumer import GroupConsumer
     from assignors._group_member import GroupMember
     from assignors._kafka_python import HRWAssignor, ShuffledRoundRobinAssignor
 
@@ -33,6 +34,7 @@ __all__ = [
     "BoundError",
     "Candidate",
     "FencedError",
+    "GroupConsumer",
     "GroupMember",
     "HRWAssignor",
     "Member",
@@ -56,6 +58,7 @@ __all__ = [
 
 # Names whose module imports a client: found at first use, so that the planner alone stays light.
 _AT_FIRST_USE = {
+    "GroupConsumer": "assignors._group_consumer",
     "GroupMember": "assignors._group_member",
     "HRWAssignor": "assignors._kafka_python",
     "ShuffledRoundRobinAssignor": "assignors._kafka_python",

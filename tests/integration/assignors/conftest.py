@@ -71,6 +71,21 @@ class Topics:
             **more,
         }
 
+    def consumer_config(self, **more: object) -> dict[str, Any]:
+        """The same in librdkafka's words."""
+        return {
+            "bootstrap.servers": self.bootstrap_servers,
+            "group.id": self.group,
+            "session.timeout.ms": 6000,
+            "heartbeat.interval.ms": 300,
+            "topic.metadata.refresh.interval.ms": 1000,
+            "max.poll.interval.ms": 60_000,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "log_level": 0,
+            **more,
+        }
+
     def close(self) -> None:
         """Remove what was made."""
         if self._made:

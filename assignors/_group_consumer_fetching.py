@@ -1,0 +1,136 @@
+"""Fetching by librdkafka: which partitions, from where, and no record of any other."""
+
+import logging
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Final
+
+from confluent_kafka import OFFSET_STORED, Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import TopicPartition as KafkaPartition
+
+from assignors._errors import MembershipError
+from assignors._group_member_ownership import Ownership
+from assignors._model import TopicPartition
+
+log = logging.getLogger(__name__)
+
+
+class Fetching:
+    """librdkafka's consumer, told what to read.
+
+    Contract:
+    * Not safe for threads.
+    * After `remove` no record of these is delivered that was fetched before. librdkafka itself drops what it had
+      queued: each partition has a version there, which grows with each removal, and older records are thrown away.
+    * `take` delivers records of owned partitions only. The ownership may shrink without `remove`, where a program was
+      too slow for its group; then each record is looked at, else none.
+    * A consumer that has ended for good is made anew, and goes on where the last delivery ended.
+
+    Args:
+        config: librdkafka's properties.
+    """
+
+    GROUPS: Final = OFFSET_STORED
+    """Begin where the group has committed, else where auto.offset.reset says."""
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        self._config = dict(config)
+        self._consumer = Consumer(self._config)
+        self._checked = Ownership()
+        self._sought: dict[TopicPartition, int] = {}
+        self._begun: dict[TopicPartition, int] = {}
+        self._paused: set[TopicPartition] = set()
+
+    @property
+    def partitions(self) -> frozenset[TopicPartition]:
+        """What is read."""
+        return frozenset(self._begun)
+
+    def add(self, begins: Mapping[TopicPartition, int]) -> None:
+        """Read these too, from these offsets on."""
+        new = {key: at for key, at in begins.items() if key not in self._begun}
+        self._begun |= new
+        self._checked = Ownership()
+        if new:
+            self._consumer.incremental_assign([KafkaPartition(*key, at) for key, at in new.items()])
+
+    def remove(self, partitions: Collection[TopicPartition]) -> None:
+        """Read these no more."""
+        gone = [key for key in partitions if self._begun.pop(key, None) is not None]
+        for key in gone:
+            self._sought.pop(key, None)
+            self._paused.discard(key)
+        if gone:
+            self._consumer.incremental_unassign([KafkaPartition(*key) for key in gone])
+
+    def take(self, most: int, wait_s: float, ownership: Callable[[], Ownership]) -> list[Message]:
+        """Up to so many records; returns when it has them, or after the wait."""
+        try:
+            found = self._consumer.consume(most, wait_s)
+        except KafkaException as error:
+            self._begin_anew(error.args[0])
+            return []
+        if not found:
+            return found
+        # Looked at after the wait: what was given up meanwhile is not delivered.
+        owned = ownership()
+        if owned is not self._checked:
+            if not self._begun.keys() <= owned.partitions:
+                found = [one for one in found if _key(one) in owned.partitions or one.error() is not None]
+            else:
+                self._checked = owned
+        if self._sought:
+            for one in found:
+                self._sought.pop(_key(one), None)
+        last = found[-1].error() if found else None
+        if last is not None and last.fatal():
+            self._begin_anew(last)
+        return found
+
+    def positions(self) -> dict[TopicPartition, int]:
+        """The offset after the last record delivered, or sought since; what has neither is left out."""
+        asked = [KafkaPartition(*key) for key in self._begun]
+        found = {(one.topic, one.partition): one.offset for one in self._consumer.position(asked)} if asked else {}
+        return {key: at for key, at in (found | self._sought).items() if at >= 0}
+
+    def seek(self, key: TopicPartition, offset: int) -> None:
+        """Go on there.
+
+        Raises:
+            MembershipError: it is not read.
+        """
+        if key not in self._begun:
+            raise MembershipError(f"{key[0]!r} partition {key[1]} is not assigned: seek() when it is")
+        # A seek fails while the first fetch is being prepared; removing and adding does not.
+        self._consumer.incremental_unassign([KafkaPartition(*key)])
+        self._consumer.incremental_assign([KafkaPartition(*key, offset)])
+        if key in self._paused:
+            self._consumer.pause([KafkaPartition(*key)])
+        self._sought[key] = offset
+
+    def pause(self, partitions: Collection[TopicPartition]) -> None:
+        """Deliver nothing of these until `resume`."""
+        these = [key for key in partitions if key in self._begun]
+        self._paused.update(these)
+        self._consumer.pause([KafkaPartition(*key) for key in these])
+
+    def resume(self, partitions: Collection[TopicPartition]) -> None:
+        """Deliver them again."""
+        these = [key for key in partitions if key in self._begun]
+        self._paused.difference_update(these)
+        self._consumer.resume([KafkaPartition(*key) for key in these])
+
+    def close(self) -> None:
+        """End it."""
+        self._consumer.close()
+
+    def _begin_anew(self, error: KafkaError) -> None:
+        log.warning("fetching ended (%s): beginning anew with %d partitions", error, len(self._begun))
+        begins = self._begun | self.positions()
+        self._consumer.close()
+        self._consumer = Consumer(self._config)
+        self._consumer.incremental_assign([KafkaPartition(*key, at) for key, at in begins.items()])
+        self._consumer.pause([KafkaPartition(*key) for key in self._paused])
+
+
+def _key(message: Message) -> TopicPartition:
+    return str(message.topic()), int(message.partition() or 0)

@@ -1,0 +1,91 @@
+"""The consumer in a real group: what it commits by itself, and what it survives."""
+
+import time
+from typing import Any
+
+import pytest
+from confluent_kafka import Message
+
+from assignors import GroupConsumer, HRWAssignor
+from tests.integration.assignors.conftest import Topics
+
+pytestmark = pytest.mark.integration
+
+RECORDS = 50
+
+
+@pytest.fixture
+def name(topics: Topics) -> str:
+    """A topic of three partitions with records that are numbered."""
+    (made,) = topics.make("t", partitions=3, replication=3)
+    topics.fill([made], RECORDS)
+    return made
+
+
+def consumer(topics: Topics, **more: Any) -> GroupConsumer:  # noqa: ANN401 - settings
+    """A consumer that commits nothing by itself."""
+    return GroupConsumer({**topics.consumer_config(), **more}, assignors=[HRWAssignor(agent="a")])
+
+
+def read(one: GroupConsumer, count: int, timeout_s: float = 30.0) -> list[Message]:
+    """So many records."""
+    found: list[Message] = []
+    until = time.monotonic() + timeout_s
+    while len(found) < count:
+        assert time.monotonic() < until, f"{len(found)} of {count} records"
+        found += one.consume(count - len(found), 0.2)
+    assert not [m.error() for m in found if m.error() is not None]
+    return found
+
+
+def offsets(messages: list[Message]) -> dict[int, list[int]]:
+    """Offsets of each partition in the order of delivery."""
+    found: dict[int, list[int]] = {}
+    for one in messages:
+        found.setdefault(one.partition() or 0, []).append(one.offset() or 0)
+    return found
+
+
+def test_what_was_delivered_is_committed_at_the_end_and_by_the_clock(topics: Topics, name: str) -> None:
+    """enable.auto.commit: the next one goes on where this one's last call ended."""
+    with consumer(topics, **{"enable.auto.commit": True, "auto.commit.interval.ms": 50}) as one:
+        one.subscribe([name])
+        first = read(one, 30)
+        until = time.monotonic() + 10
+        while not [p for p in one.committed(one.assignment()) if p.offset > 0]:
+            assert time.monotonic() < until
+            one.pause(one.assignment())
+            one.poll(0.05)
+        one.resume(one.assignment())
+        first += read(one, 20)
+    with consumer(topics) as two:
+        two.subscribe([name])
+        both = offsets([*first, *read(two, 3 * RECORDS - 50)])
+    assert both == {n: list(range(RECORDS)) for n in range(3)}
+
+
+def test_kafka_python_may_end_and_is_begun_again(topics: Topics, name: str, caplog: pytest.LogCaptureFixture) -> None:
+    """An error inside the membership loses the partitions and joins anew; the program polls on."""
+    lost: list[int] = []
+    with consumer(topics) as one:
+        one.subscribe([name], on_lost=lambda _, partitions: lost.append(len(partitions)))
+        read(one, 30)
+        assert one._member is not None
+        one._member._fail(RuntimeError("inside the client"))
+        again = read(one, 3 * RECORDS, timeout_s=30)
+    assert lost == [3]
+    assert offsets(again) == {n: list(range(RECORDS)) for n in range(3)}
+    assert "joining anew" in caplog.text
+
+
+def test_a_program_that_asks_for_nothing_leaves(topics: Topics, name: str) -> None:
+    """max.poll.interval.ms: its partitions go to others, and when it asks again it is told."""
+    lost: list[int] = []
+    with consumer(topics, **{"max.poll.interval.ms": 6000}) as one:
+        one.subscribe([name], on_lost=lambda _, partitions: lost.append(len(partitions)))
+        read(one, 3)
+        assert one._member is not None
+        one._member.wait_for(lambda now: not now.partitions, 20)
+        assert lost == []
+        read(one, 3, timeout_s=30)
+        assert lost == [3]
