@@ -20,7 +20,7 @@ from spark_sink._errors import ConflictError, SchemaError, TableError
 from spark_sink._landing import KEYS, Landing, Layout, normal_schema, storage_errors
 from spark_sink._log import TransactionLog
 from spark_sink._offsets import TopicPartition
-from spark_sink._positions import application, beginning, parse_positions, replays
+from spark_sink._positions import application, beginning, identity, parse_identities, parse_positions, replays
 from spark_sink._storage import Storage, filesystem, table_uri
 from spark_sink._table import Change, DataFile, Snapshot
 
@@ -103,6 +103,7 @@ class DeltaLakeTable:
             positions=parse_positions(found, self._group),
             schema=_arrow_schema(handle),
             replays=found.get(replays(self._group), 0),
+            identities=parse_identities(found, self._group),
         )
 
     def create(self, schema: pa.Schema) -> None:
@@ -140,6 +141,7 @@ class DeltaLakeTable:
         transactions = [
             *(Transaction(application(self._group, key), end) for key, end in change.positions.items()),
             *(Transaction(beginning(self._group, key), begin) for key, begin in change.beginnings.items()),
+            *(Transaction(identity(self._group, topic), number) for topic, number in change.identities.items()),
         ]
         if change.replays is not None:
             transactions.append(Transaction(replays(self._group), change.replays))

@@ -17,6 +17,7 @@ from spark_sink._offsets import TopicPartition
 from spark_sink._storage import PLACEHOLDER, Storage, filesystem, table_uri
 
 _BEGIN = "begin"
+_IDENTITY = "identity"
 _LOCK = threading.Lock()
 _LOGS: dict[tuple[str, tuple[tuple[str, str], ...]], TransactionLog] = {}
 
@@ -29,6 +30,11 @@ def application(group: str, key: TopicPartition) -> str:
 def beginning(group: str, key: TopicPartition) -> str:
     """The application id that carries where the group began to read one partition."""
     return f"{application(group, key)}/{_BEGIN}"
+
+
+def identity(group: str, topic: str) -> str:
+    """The application id that says which topic of this name the table's rows are of."""
+    return f"{group}/{topic}/{_IDENTITY}"
 
 
 def replays(group: str) -> str:
@@ -52,6 +58,11 @@ def parse_beginnings(transactions: Mapping[str, int], group: str) -> dict[TopicP
         for parts, version in _of_group(transactions, group)
         if parts[2:] == [_BEGIN] and parts[1].isdecimal()
     }
+
+
+def parse_identities(transactions: Mapping[str, int], group: str) -> dict[str, int]:
+    """Which topic of each name a group has written here, as a number made of the topic's id."""
+    return {parts[0]: version for parts, version in _of_group(transactions, group) if parts[1:] == [_IDENTITY]}
 
 
 def groups(transactions: Mapping[str, int]) -> list[str]:

@@ -52,12 +52,14 @@ class Snapshot:
         positions: the group's next offset by partition, at exactly this version.
         schema: the columns.
         replays: how often records were brought in from the quarantine.
+        identities: which topic of each name the rows are of, where a writer says so.
     """
 
     version: int
     positions: Mapping[TopicPartition, int]
     schema: pa.Schema
     replays: int = 0
+    identities: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +73,7 @@ class Change:
         schema: the columns of the files.
         note: goes into the table's history, as JSON.
         replays: the new number of replays; None where the change is none.
+        identities: which topic of each name the rows will be of.
     """
 
     files: Sequence[DataFile]
@@ -79,6 +82,7 @@ class Change:
     schema: pa.Schema
     note: Mapping[str, object] = field(default_factory=dict)
     replays: int | None = None
+    identities: Mapping[str, int] = field(default_factory=dict)
 
 
 class Table(Protocol):
@@ -86,9 +90,9 @@ class Table(Protocol):
 
     Contract:
     * `refresh` gives one version as a whole: positions and schema belong together.
-    * `swap` succeeds only if, since that snapshot, nobody set a position (or the number of replays) that the change
-      sets, and nobody changed the columns; else it raises ConflictError and has changed nothing. Appends to other
-      partitions do not matter.
+    * `swap` succeeds only if, since that snapshot, nobody set a position (or an identity, or the number of replays)
+      that the change sets, and nobody changed the columns; else it raises ConflictError and has changed nothing.
+      Appends to other partitions do not matter.
     * An error of `swap` may hide a commit that went through; the caller refreshes and compares to find out.
     * Nothing here deletes a data file. Calls may block on storage; one thread at a time.
     """

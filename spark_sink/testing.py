@@ -29,6 +29,8 @@ class MemoryStore:
         schema: the columns.
         replays: how often records were brought in from the quarantine.
         replayed: the version that did so last.
+        identities: which topic of each name the rows are of.
+        identified: the version that set each identity last.
     """
 
     files: dict[str, list[Record]] = field(default_factory=dict)
@@ -40,6 +42,8 @@ class MemoryStore:
     schema: pa.Schema | None = None
     replays: int = 0
     replayed: int = -1
+    identities: dict[str, int] = field(default_factory=dict)
+    identified: dict[str, int] = field(default_factory=dict)
     _numbers: Iterable[int] = field(default_factory=itertools.count)
 
     def write(self, records: Iterable[Record]) -> DataFile:
@@ -75,7 +79,11 @@ class MemoryTable:
         if store.schema is None:
             return None
         return Snapshot(
-            version=store.version, positions=dict(store.positions), schema=store.schema, replays=store.replays
+            version=store.version,
+            positions=dict(store.positions),
+            schema=store.schema,
+            replays=store.replays,
+            identities=dict(store.identities),
         )
 
     def create(self, schema: pa.Schema) -> None:
@@ -88,6 +96,8 @@ class MemoryTable:
         store = self.store
         if any(store.changed.get(key, -1) > snapshot.version for key in change.positions):
             raise ConflictError("a position was set since the snapshot")
+        if any(store.identified.get(topic, -1) > snapshot.version for topic in change.identities):
+            raise ConflictError("an identity was set since the snapshot")
         if change.replays is not None and store.replayed > snapshot.version:
             raise ConflictError("records were replayed since the snapshot")
         if change.schema != store.schema:
@@ -98,6 +108,8 @@ class MemoryTable:
         store.beginnings.update(change.beginnings)
         if change.replays is not None:
             store.replays, store.replayed = change.replays, store.version
+        store.identities.update(change.identities)
+        store.identified.update(dict.fromkeys(change.identities, store.version))
         store.changed.update(dict.fromkeys(change.positions, store.version))
 
     def filtered(self, file: DataFile, floors: Mapping[TopicPartition, int]) -> DataFile | None:

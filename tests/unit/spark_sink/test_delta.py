@@ -57,8 +57,27 @@ def _made(table: Table) -> Snapshot:
     return snapshot
 
 
+def _look(table: Table) -> Snapshot:
+    snapshot = table.refresh()
+    assert snapshot is not None
+    return snapshot
+
+
 def _change(position: dict[TopicPartition, int], *files: DataFile) -> Change:
     return Change(files=files, positions=position, beginnings={}, schema=SCHEMA)
+
+
+def test_of_two_writers_one_says_which_topic_a_name_means(kind: Kind) -> None:
+    """Set by compare and swap, like a position: the slower one must look again."""
+    make, _ = kind
+    fast, slow = make(), make()
+    _made(fast)
+    before = slow.refresh()
+    assert before is not None
+    fast.swap(_look(fast), Change(files=(), positions={}, beginnings={}, schema=SCHEMA, identities={"a": 7}))
+    with pytest.raises(ConflictError):
+        slow.swap(before, Change(files=(), positions={}, beginnings={}, schema=SCHEMA, identities={"a": 8}))
+    assert _look(slow).identities == {"a": 7}
 
 
 def test_there_is_no_table_until_it_is_made_and_a_second_maker_is_quiet(kind: Kind) -> None:

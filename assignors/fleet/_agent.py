@@ -1,0 +1,201 @@
+"""The agent: who lives, which topics there are, and what of it is mine to read, again and again."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from assignors._errors import AssignorError
+from assignors.fleet._clusters import ClusterWatch
+from assignors.fleet._decision import Balance, Decision, decide
+from assignors.fleet._lanes import Lane, Lanes
+from assignors.fleet._membership import Members, Membership, Standing
+from assignors.fleet._topic import FleetTopic
+from assignors.fleet._view import Agent, View
+from assignors.fleet._workers import FleetWorkers
+
+log = logging.getLogger(__name__)
+
+_LOOK_S = 0.5
+
+
+class Ingestion(Protocol):
+    """What reads topics.
+
+    Contract:
+    * `assign` says what to read from now on, all of it, and returns at once: consumers start, change and stop in the
+      background, and lanes that stay the same are not disturbed. The group protocol of the lane still decides which of
+      its agents reads a partition.
+    * A topic or cluster that fails is told by `problems` and disturbs no other.
+    * `close` finishes what was read, then ends; it may block for some seconds.
+    """
+
+    def assign(self, lanes: Mapping[Lane, frozenset[FleetTopic]]) -> None:
+        """Read this from now on."""
+        ...
+
+    def problems(self) -> Sequence[str]:
+        """What does not go well now, one sentence each."""
+        ...
+
+    def figures(self) -> Mapping[str, Any]:
+        """Numbers for the status, as JSON takes them."""
+        ...
+
+    def close(self) -> None:
+        """End."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentParts:
+    """What an agent is made of.
+
+    Attributes:
+        agent: who it is.
+        members: its membership.
+        watches: its clusters.
+        ingestion: what reads.
+        workers: asked at each step; a failure keeps the last answer.
+        lanes: how topics are grouped.
+        balance: how evenly.
+    """
+
+    agent: Agent
+    members: Members
+    watches: Sequence[ClusterWatch]
+    ingestion: Ingestion
+    workers: Callable[[Sequence[ClusterWatch]], FleetWorkers]
+    lanes: Lanes = field(default_factory=Lanes)
+    balance: Balance = field(default_factory=Balance)
+
+
+class FleetAgent:
+    """One agent of a fleet.
+
+    Contract:
+    * `step` never raises for what the world does: a cluster, the membership or the autoscaler may be away.
+    * What is read changes only when the view, the topics or the workers do.
+    * An agent that is isolated or refused reads nothing; one whose membership server is away goes on.
+    """
+
+    def __init__(self, parts: AgentParts) -> None:
+        self._parts = parts
+        self._basis: tuple[View, tuple[FleetTopic, ...], FleetWorkers] | None = None
+        self._decision: Decision | None = None
+        self._assigned: Mapping[Lane, frozenset[FleetTopic]] = {}
+        self._workers = FleetWorkers()
+        self._notes: dict[str, str] = {}
+        self._look = threading.Event()
+
+    def wake(self) -> None:
+        """Look now: something changed."""
+        self._look.set()
+
+    def run(self, stop: threading.Event) -> None:
+        """Work until told to stop, then leave: first the reading ends, then the membership."""
+        parts = self._parts
+        for watch in parts.watches:
+            watch.start()
+        parts.members.start()
+        try:
+            while not stop.is_set():
+                self.step()
+                self._pause(stop)
+        finally:
+            parts.ingestion.assign({})
+            parts.ingestion.close()
+            parts.members.close()
+            for watch in parts.watches:
+                watch.close()
+
+    def step(self) -> None:
+        """Look at the world once, and act on it."""
+        parts, state = self._parts, self._parts.members.state()
+        self._refresh_workers()
+        if not state.reads or state.view is None:
+            self._stop_reading(state)
+            return
+        topics = tuple(topic for watch in parts.watches for topic in watch.seen().topics)
+        basis = (state.view, topics, self._workers)
+        if basis != self._basis:
+            self._decide(*basis)
+        if self._decision is not None:
+            self._assign(parts.lanes.group(self._decision.of(parts.agent.id)))
+
+    def status(self) -> dict[str, Any]:
+        """How it stands, as JSON takes it."""
+        parts, state = self._parts, self._parts.members.state()
+        mine = sorted(topic.label for topics in self._assigned.values() for topic in topics)
+        problems = [problem for watch in parts.watches for problem in watch.seen().problems]
+        problems += [state.reason] if state.reason else []
+        problems += [*self._notes.values(), *parts.ingestion.problems()]
+        return {
+            "agent": parts.agent.value(),
+            "standing": state.standing.value,
+            "view": state.view.value() if state.view else None,
+            "topics": mine,
+            "lanes": len(self._assigned),
+            "problems": problems,
+            "at": time.time(),
+            **parts.ingestion.figures(),
+        }
+
+    def _decide(self, view: View, topics: tuple[FleetTopic, ...], workers: FleetWorkers) -> None:
+        before = self._decision
+        self._basis = (view, topics, workers)
+        self._decision = made = decide(view, topics, workers, self._parts.balance)
+        mine = len(made.of(self._parts.agent.id))
+        moved = "" if before is None else f", {made.moved(before)} seats moved"
+        log.info(
+            "fleet: view %d of %d agents: %d topics, %d mine%s",
+            view.version,
+            len(view.members),
+            len(topics),
+            mine,
+            moved,
+        )
+        problems = workers.unknown(topics, view.ids)
+        for number, problem in enumerate(problems):
+            self._note(f"override {number}", problem)
+        for key in [key for key in self._notes if key.startswith("override") and int(key.split()[1]) >= len(problems)]:
+            del self._notes[key]
+
+    def _assign(self, lanes: Mapping[Lane, frozenset[FleetTopic]]) -> None:
+        if lanes != self._assigned:
+            self._assigned = lanes
+            self._parts.ingestion.assign(lanes)
+
+    def _stop_reading(self, state: Membership) -> None:
+        if self._assigned:
+            log.warning(
+                "fleet: agent %r stops reading: %s (%s)", self._parts.agent.id, state.standing.value, state.reason
+            )
+        self._assign({})
+
+    def _refresh_workers(self) -> None:
+        try:
+            self._workers = self._parts.workers(self._parts.watches)
+        except AssignorError as error:
+            self._note("workers", f"workers stay as they are: {error}")
+        else:
+            self._notes.pop("workers", None)
+
+    def _note(self, key: str, problem: str) -> None:
+        if self._notes.get(key) != problem:
+            log.warning("fleet: %s", problem)
+        self._notes[key] = problem
+
+    def _pause(self, stop: threading.Event) -> None:
+        seen = self._parts.members.state()
+        deadline = time.monotonic() + _LOOK_S
+        while not stop.is_set() and not self._look.is_set() and (left := deadline - time.monotonic()) > 0:
+            if self._parts.members.wait(seen, min(left, 0.1)) is not seen and self._changed(seen):
+                break
+        self._look.clear()
+
+    def _changed(self, seen: Membership) -> bool:
+        now = self._parts.members.state()
+        return (now.view, now.standing) != (seen.view, seen.standing) or now.standing is Standing.JOINING

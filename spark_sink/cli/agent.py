@@ -1,0 +1,34 @@
+"""`azimuth agent`: one agent of a fleet, over many clusters."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("agent")(agent)
+
+
+def agent(
+    config: Annotated[Path, typer.Option(help="TOML file of the fleet.")],
+    name: Annotated[str | None, typer.Option("--id", help="This agent's lasting name, above the file's.")] = None,
+) -> None:
+    """Ingest the topics that are this agent's, until it is told to stop.
+
+    One file serves all agents: AZIMUTH_FLEET_AGENT, AZIMUTH_FLEET_CAPACITY and AZIMUTH_FLEET_ZONE tell them apart.
+    """
+    import logging  # noqa: PLC0415 -- with the rest
+    import os  # noqa: PLC0415 -- with the rest
+
+    from spark_sink.fleet._settings import FleetSettings  # noqa: PLC0415 -- pydantic loads slowly
+
+    if name:
+        os.environ["AZIMUTH_FLEET_AGENT"] = name
+    settings = FleetSettings.load(config)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    logging.getLogger("kafka").setLevel(logging.ERROR)
+    from spark_sink.fleet._run import run  # noqa: PLC0415 -- Kafka's clients and Arrow load slowly
+
+    run(settings)

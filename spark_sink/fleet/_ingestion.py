@@ -1,0 +1,221 @@
+"""Light ingestion: a thread and a handful of consumers for each cluster, straight into Delta tables."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from confluent_kafka import KafkaException
+
+from assignors.fleet import FleetTopic, Lane, lane_change
+from spark_sink._errors import SparkSinkError
+from spark_sink._offsets import TopicPartition
+from spark_sink.fleet._lane import LaneConsumer, LaneParts
+from spark_sink.fleet._writer import Rows, TableWriter
+
+log = logging.getLogger(__name__)
+
+Assigned = Mapping[Lane, frozenset[FleetTopic]]
+
+_WAIT_S = 0.05
+_MOST = 5_000
+_ROWS = 200_000
+_PAUSE_S = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReaderSettings:
+    """How a source is read.
+
+    Attributes:
+        group: consumer groups are `<group>.lane-<number>`, and tables keep the positions of `<group>`.
+        kafka: librdkafka's properties, by source.
+        flush_s: records are brought into the table so often.
+    """
+
+    group: str
+    kafka: Mapping[str, Mapping[str, Any]]
+    flush_s: float = 1.0
+
+
+class SourceReader:
+    """Reads the lanes of one source in a thread of its own, and brings what came into the table together.
+
+    Args:
+        source: name.
+        settings: how.
+        writer: of its tables; only this thread uses it.
+        look_again: called when a topic seems to have been made anew.
+    """
+
+    def __init__(
+        self, source: str, settings: ReaderSettings, writer: TableWriter, look_again: Callable[[], None]
+    ) -> None:
+        self._source = source
+        self._settings = settings
+        self._writer = writer
+        self._look_again = look_again
+        self._wanted: Assigned = {}
+        self._applied: dict[Lane, frozenset[FleetTopic]] = {}
+        self._lanes: dict[Lane, LaneConsumer] = {}
+        self._rows = Rows()
+        self._ended = threading.Event()
+        self._problem = ""
+        self._deferred: Exception | None = None
+        self.rows_written = 0
+        self.commits = 0
+        self._thread = threading.Thread(target=self._run, name=f"fleet-read-{source}", daemon=True)
+        self._thread.start()
+
+    def assign(self, lanes: Assigned) -> None:
+        """Read this from now on; returns at once."""
+        self._wanted = dict(lanes)
+
+    def problems(self) -> list[str]:
+        """What does not go well now."""
+        found = [problem for lane in list(self._lanes.values()) for problem in list(lane.problems.values())]
+        return [*([self._problem] if self._problem else []), *sorted(set(found))]
+
+    @property
+    def consumers(self) -> int:
+        """How many there are."""
+        return len(self._lanes)
+
+    def end(self) -> None:
+        """Bring in what was read and leave the groups; `join` waits for it."""
+        self._ended.set()
+
+    def join(self, timeout_s: float) -> None:
+        """Wait until it has ended."""
+        self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        while not self._ended.is_set():
+            try:
+                self._change()
+                self._fill()
+                self._flush()
+                self._problem = ""
+            except (SparkSinkError, KafkaException, OSError) as error:
+                self._fail(error)
+        self._end()
+
+    def _change(self) -> None:
+        wanted = self._wanted
+        change = lane_change(self._applied, wanted)
+        for lane in change.stop:
+            self._flush()
+            self._lanes.pop(lane).close()
+            del self._applied[lane]
+        new = {**change.start, **change.change}
+        if not new:
+            return
+        labels = self._writer.label(topic for topics in new.values() for topic in topics)
+        for lane, topics in new.items():
+            if lane not in self._lanes:
+                self._lanes[lane] = self._consumer(lane)
+            self._lanes[lane].subscribe({topic: labels[topic] for topic in topics})
+            self._applied[lane] = topics
+
+    def _consumer(self, lane: Lane) -> LaneConsumer:
+        config = {**self._settings.kafka[self._source], "group.id": f"{self._settings.group}.lane-{lane.number}"}
+        parts = LaneParts(positions=self._positions, before_revoked=self._flush_quietly, look_again=self._look_again)
+        return LaneConsumer(lane, config, parts)
+
+    def _fill(self) -> None:
+        """Read for one flush's time, or until there is enough."""
+        until = time.monotonic() + self._settings.flush_s
+        while time.monotonic() < until and len(self._rows) < _ROWS and not self._ended.is_set():
+            if not self._lanes:
+                self._ended.wait(_WAIT_S)
+            for lane in self._lanes.values():
+                lane.read(self._rows, _MOST, _WAIT_S)
+                if self._deferred is not None:
+                    raise self._deferred
+            if self._wanted != self._applied:
+                return
+
+    def _flush(self) -> None:
+        ranges = [one for lane in self._lanes.values() for one in lane.ranges()]
+        if not ranges:
+            return
+        ahead = self._writer.commit(self._rows, ranges)
+        self.rows_written += len(self._rows)
+        self.commits += 1
+        self._rows = Rows()
+        for lane in self._lanes.values():
+            lane.settle(ahead)
+
+    def _flush_quietly(self) -> None:
+        """Before partitions go: where the table refuses, all that was read is read again, by whoever has it then."""
+        try:
+            self._flush()
+        except (SparkSinkError, OSError) as error:
+            self._deferred = error
+            self._rows = Rows()
+            for lane in self._lanes.values():
+                lane.forget()
+
+    def _positions(self, labels: Iterable[str]) -> Mapping[TopicPartition, int]:
+        return self._writer.positions(labels)
+
+    def _fail(self, error: Exception) -> None:
+        """Say so, forget what is not in the table, and read it again after a pause."""
+        problem = f"{self._source}: {error}"
+        if problem != self._problem:
+            log.error("fleet: %s", problem)
+        self._problem = problem
+        self._rows, self._deferred = Rows(), None
+        for lane in self._lanes.values():
+            lane.forget()
+        self._ended.wait(_PAUSE_S)
+        for lane in self._lanes.values():
+            try:
+                lane.rewind()
+            except (SparkSinkError, KafkaException, OSError) as again:
+                log.warning("fleet: %s: not rewound: %s", self._source, again)
+
+    def _end(self) -> None:
+        self._flush_quietly()
+        for lane in self._lanes.values():
+            lane.close()
+        self._lanes = {}
+
+
+@dataclass(slots=True)
+class LightIngestion:
+    """Keeps the contract of `Ingestion` with one `SourceReader` for each source.
+
+    Attributes:
+        readers: by source.
+    """
+
+    readers: Mapping[str, SourceReader]
+    _assigned: Assigned = field(default_factory=dict)
+
+    def assign(self, lanes: Assigned) -> None:
+        """Read this from now on."""
+        self._assigned = lanes
+        for source, reader in self.readers.items():
+            reader.assign({lane: topics for lane, topics in lanes.items() if lane.source == source})
+
+    def problems(self) -> Sequence[str]:
+        """What does not go well now."""
+        return [problem for reader in self.readers.values() for problem in reader.problems()]
+
+    def figures(self) -> Mapping[str, Any]:
+        """Consumers, rows and commits."""
+        return {
+            "consumers": sum(reader.consumers for reader in self.readers.values()),
+            "rows": sum(reader.rows_written for reader in self.readers.values()),
+            "commits": sum(reader.commits for reader in self.readers.values()),
+        }
+
+    def close(self) -> None:
+        """Bring in what was read and leave all groups."""
+        for reader in self.readers.values():
+            reader.end()
+        for reader in self.readers.values():
+            reader.join(30.0)

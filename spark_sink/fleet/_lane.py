@@ -1,0 +1,240 @@
+"""One lane of an agent: a consumer of librdkafka in the lane's group, and where each of its partitions stands."""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException
+from confluent_kafka import TopicPartition as KafkaPartition
+
+from assignors.fleet import FleetTopic, Lane
+from spark_sink._errors import SparkSinkError
+from spark_sink._offsets import Range, TopicPartition
+from spark_sink.fleet._writer import Rows
+
+log = logging.getLogger(__name__)
+
+Positions = Callable[[Iterable[str]], Mapping[TopicPartition, int]]
+"""The next offset of each partition of these labels, as the table has it."""
+
+_GONE = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})  # noqa: SLF001
+_RESET = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})  # noqa: SLF001
+_AWAY = frozenset({KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._RESOLVE})  # noqa: SLF001
+_WATERMARKS_S = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaneParts:
+    """What a lane works with.
+
+    Attributes:
+        positions: asked when partitions are given.
+        before_revoked: called before partitions go to another agent: what was read is brought in.
+        look_again: called when a topic seems to have been made anew.
+    """
+
+    positions: Positions
+    before_revoked: Callable[[], None]
+    look_again: Callable[[], None]
+
+
+class LaneConsumer:
+    """A consumer of one lane; used by one thread.
+
+    Args:
+        lane: which.
+        config: of librdkafka, group.id included.
+        parts: what it works with.
+    """
+
+    def __init__(self, lane: Lane, config: Mapping[str, Any], parts: LaneParts) -> None:
+        self.lane = lane
+        self._parts = parts
+        self._consumer = Consumer(
+            {
+                "log_level": 2,
+                "session.timeout.ms": 6000,
+                "heartbeat.interval.ms": 500,
+                **config,
+                # Partitions that stay are read on while others move (KIP-429).
+                "partition.assignment.strategy": "cooperative-sticky",
+                "enable.auto.commit": False,
+                "enable.auto.offset.store": False,
+                "auto.offset.reset": "error",
+            }
+        )
+        self._labels: dict[str, str] = {}
+        self._stands: dict[TopicPartition, int | None] = {}
+        self._read: dict[TopicPartition, tuple[int, int]] = {}
+        self._stale = False
+        self._failure: Exception | None = None
+        self.problems: dict[str, str] = {}
+
+    def subscribe(self, labels: Mapping[FleetTopic, str]) -> None:
+        """Read these topics from now on; the others of the group keep what they have while it is sorted out."""
+        before, self._labels = self._labels, {topic.name: label for topic, label in labels.items()}
+        self.problems = {}
+        anew = {name for name, label in self._labels.items() if before.get(name, label) != label}
+        if set(before) != set(self._labels):
+            self._consumer.subscribe(
+                sorted(self._labels), on_assign=self._gain, on_revoke=self._yield, on_lost=self._lose
+            )
+        if anew:
+            held = [one for one in self._consumer.assignment() if one.topic in anew]
+            self._consumer.incremental_unassign(held)
+            self._gain(self._consumer, held)
+
+    def read(self, rows: Rows, most: int, wait_s: float) -> int:
+        """Take records that have come, and serve the group.
+
+        Returns:
+            How many came.
+        """
+        count = 0
+        for message in self._consumer.consume(most, wait_s):
+            error = message.error()
+            if error is not None:
+                self._hear(error, message)
+                continue
+            label = self._labels.get(message.topic() or "")
+            key = TopicPartition(label or "", message.partition() or 0)
+            if label is None or self._stale or key not in self._stands:
+                continue  # no longer asked for, or to be read again
+            count += 1
+            rows.add(label, message)
+            at, offset = self._stands[key], message.offset() or 0
+            begin = self._read[key][0] if key in self._read else (offset if at is None else at)
+            self._read[key] = begin, offset + 1
+        if count:
+            self.problems.pop("", None)
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
+        return count
+
+    def ranges(self) -> list[Range]:
+        """What was read and is not yet brought in."""
+        return [Range(*key, begin, end) for key, (begin, end) in self._read.items()]
+
+    def settle(self, ahead: Mapping[TopicPartition, int]) -> None:
+        """What was read is in the table; where the table is further than that, go on from there."""
+        done = {key: ahead.get(key, end) for key, (_, end) in self._read.items()}
+        self._read = {}
+        names = {label: name for name, label in self._labels.items()}
+        held = {key: at for key, at in done.items() if key in self._stands}
+        self._stands |= held
+        offsets = [
+            KafkaPartition(names[key.topic], key.partition, at) for key, at in held.items() if key.topic in names
+        ]
+        for one, key in [(KafkaPartition(names[k.topic], k.partition, at), k) for k, at in ahead.items() if k in held]:
+            log.info("fleet: %s/%d: the table is at %d already, reading on from there", *key, one.offset)
+            self._seek(one)
+        if offsets:
+            try:
+                self._consumer.commit(offsets=offsets, asynchronous=True)  # a hint for others, the table is the truth
+            except KafkaException as error:
+                log.debug("fleet: offsets not committed: %s", error)
+
+    def forget(self) -> None:
+        """What was read is not in the table: take nothing more until `rewind`, or a hole would be left."""
+        self._read = {}
+        self._stale = True
+
+    def rewind(self) -> None:
+        """Forget what was read and is not in the table, and read it again.
+
+        Raises:
+            TableError: the table cannot be read.
+        """
+        self.forget()
+        known = self._parts.positions(set(self._labels.values()))
+        held = self._consumer.assignment()
+        if held:
+            self._consumer.incremental_unassign(held)
+            self._stands = {}
+            self._begin(self._consumer, held, known)
+        self._stale = False
+
+    def close(self) -> None:
+        """Leave the group."""
+        self._consumer.close()
+
+    def _gain(self, consumer: Consumer, partitions: Sequence[KafkaPartition]) -> None:
+        known: Mapping[TopicPartition, int] = {}
+        try:
+            known = self._parts.positions(set(self._labels.values()))
+        except (SparkSinkError, OSError) as error:
+            # An error must not leave the callback, or the partitions would be nobody's: `read` raises it.
+            self._failure, self._stale = error, True
+        self._begin(consumer, partitions, known)
+
+    def _begin(
+        self, consumer: Consumer, partitions: Sequence[KafkaPartition], known: Mapping[TopicPartition, int]
+    ) -> None:
+        begin = []
+        for one in partitions:
+            key = TopicPartition(self._labels.get(one.topic, one.topic), one.partition)
+            self._stands[key] = known.get(key)
+            begin.append(KafkaPartition(one.topic, one.partition, known.get(key, OFFSET_BEGINNING)))
+        consumer.incremental_assign(begin)
+
+    def _yield(self, consumer: Consumer, partitions: Sequence[KafkaPartition]) -> None:
+        self._parts.before_revoked()
+        self._drop(partitions)
+        consumer.incremental_unassign(list(partitions))
+
+    def _lose(self, consumer: Consumer, partitions: Sequence[KafkaPartition]) -> None:
+        # Where another was faster, the table leaves out what comes now; and nothing may be held twice when they return.
+        self._parts.before_revoked()
+        self._drop(partitions)
+        consumer.incremental_unassign(list(partitions))
+
+    def _drop(self, partitions: Iterable[KafkaPartition]) -> None:
+        for one in partitions:
+            self._stands = {
+                key: at
+                for key, at in self._stands.items()
+                if key != TopicPartition(self._labels.get(one.topic, one.topic), one.partition)
+            }
+
+    def _hear(self, error: KafkaError, message: Any) -> None:  # noqa: ANN401 - a confluent_kafka.Message
+        code, topic = error.code(), message.topic() or ""
+        if code in _RESET:
+            self._reset(topic, message.partition())
+        elif code in _GONE:
+            self._note(topic, f"{self.lane.source}/{topic}: the topic is gone or was made anew")
+            self._parts.look_again()
+        elif code in _AWAY:
+            self._note("", f"{self.lane.source}: no broker answers")
+        else:
+            self._note(topic, f"{self.lane.source}/{topic}: {error.str()}")
+
+    def _reset(self, topic: str, partition: int) -> None:
+        """The position lies outside of the log: records are gone, or the topic is another one than before."""
+        key = TopicPartition(self._labels.get(topic, topic), partition)
+        at = self._stands.get(key)
+        try:
+            low, high = self._consumer.get_watermark_offsets(KafkaPartition(topic, partition), timeout=_WATERMARKS_S)
+        except KafkaException as error:
+            self._note(topic, f"{self.lane.source}/{topic}: its offsets cannot be asked for: {error.args[0].str()}")
+            return
+        if at is not None and at < low:
+            log.error("fleet: %s/%d: offsets %d to %d are gone by retention, reading on at %d", *key, at, low - 1, low)
+            self._seek(KafkaPartition(topic, partition, low))
+            return
+        self._note(topic, f"{self.lane.source}/{topic}: the log ends at {high}, before {at}: made anew?")
+        self._parts.look_again()
+
+    def _seek(self, one: KafkaPartition) -> None:
+        # Not seek: librdkafka has stopped a partition that it found out of range.
+        try:
+            self._consumer.incremental_unassign([KafkaPartition(one.topic, one.partition)])
+            self._consumer.incremental_assign([one])
+        except KafkaException as error:
+            log.debug("fleet: %s/%d is not held any more: %s", one.topic, one.partition, error)
+
+    def _note(self, key: str, problem: str) -> None:
+        if self.problems.get(key) != problem:
+            log.warning("fleet: %s", problem)
+        self.problems[key] = problem

@@ -1,0 +1,124 @@
+"""An agent as a process: built from its settings, run until it is told to stop."""
+
+import json
+import logging
+import signal
+import threading
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from assignors.fleet import Agent, KafkaMembers, Members, RedisMembers, StaticMembers, Witness
+from assignors.fleet._agent import AgentParts, FleetAgent
+from assignors.fleet._clusters import ClusterWatch
+from assignors.scaling._workers_feed import WorkersFeed
+from spark_sink._clients import kafka_python_config
+from spark_sink.fleet._ingestion import LightIngestion, ReaderSettings, SourceReader
+from spark_sink.fleet._settings import FleetSettings, RedisMembership, StaticMembership
+from spark_sink.fleet._workers_source import WorkersNow
+from spark_sink.fleet._writer import CLUSTER, TableWriter
+
+log = logging.getLogger(__name__)
+
+_STATUS_S = 0.5
+
+
+def run(settings: FleetSettings) -> None:
+    """Ingest until SIGTERM or SIGINT, then leave cleanly.
+
+    Raises:
+        FleetError: the settings contradict each other.
+    """
+    stop = threading.Event()
+
+    def hear(number: int, _frame: FrameType | None) -> None:
+        log.info("fleet: told to stop (%s)", signal.Signals(number).name)
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, hear)
+    agent = build(settings)
+    told: threading.Thread | None = None
+    if settings.status_file is not None:
+        told = threading.Thread(target=_tell, args=(agent, settings.status_file, stop), daemon=True)
+        told.start()
+    agent.run(stop)
+    if told is not None and settings.status_file is not None:
+        told.join()
+        write_status(settings.status_file, agent.status())
+
+
+def build(settings: FleetSettings) -> FleetAgent:
+    """Make an agent; nothing connects yet but the readers' threads, which wait for topics.
+
+    Raises:
+        FleetError: the settings contradict each other.
+    """
+    agents: list[FleetAgent] = []
+
+    def wake() -> None:
+        for one in agents:
+            one.wake()
+
+    watches = {name: ClusterWatch(settings.source(name), settings.discover_s, wake) for name in settings.sources}
+    reading = ReaderSettings(
+        group=settings.name, kafka={name: settings.kafka(name) for name in settings.sources}, flush_s=settings.flush_s
+    )
+    readers = {
+        name: SourceReader(name, reading, _writer(settings, name), watch.look_now) for name, watch in watches.items()
+    }
+    feed = None
+    if settings.workers.topic is not None:
+        feed = WorkersFeed(settings.kafka(settings.home), settings.workers.topic)
+    found = list(watches.values())
+    agents.append(
+        FleetAgent(
+            AgentParts(
+                agent=settings.agent_id,
+                members=members(settings, lambda: any(watch.answers() for watch in found)),
+                watches=found,
+                ingestion=LightIngestion(readers),
+                workers=WorkersNow(settings.fleet_workers, settings.name, settings.workers.file, feed),
+                lanes=settings.lane_count,
+                balance=settings.balance,
+            )
+        )
+    )
+    return agents[0]
+
+
+def members(settings: FleetSettings, witness: Witness | None = None) -> Members:
+    """The membership of an agent.
+
+    Raises:
+        FleetError: redis-py is missing, or a static fleet does not list the agent.
+    """
+    given = settings.membership
+    if isinstance(given, StaticMembership):
+        return StaticMembers(settings.agent_id, tuple(Agent(one.id, one.capacity, one.zone) for one in given.agents))
+    if isinstance(given, RedisMembership):
+        return RedisMembers(settings.agent_id, given.url, settings.name, settings.session, witness)
+    home = settings.sources[settings.home]
+    kafka = kafka_python_config({"bootstrap.servers": home.bootstrap_servers, **home.kafka})
+    kafka.pop("enable_auto_commit", None)
+    return KafkaMembers(settings.agent_id, kafka, settings.name, settings.session, witness)
+
+
+def write_status(file: Path, status: dict[str, Any]) -> None:
+    """Write the status in one piece: a reader never sees half of it."""
+    new = file.with_name(f"{file.name}.new")
+    new.write_text(json.dumps(status))
+    new.replace(file)
+
+
+def _writer(settings: FleetSettings, source: str) -> TableWriter:
+    address = settings.table.replace(CLUSTER, source)
+    return TableWriter(address, settings.name, settings.agent, settings.storage)
+
+
+def _tell(agent: FleetAgent, file: Path, stop: threading.Event) -> None:
+    while not stop.wait(_STATUS_S):
+        try:
+            write_status(file, agent.status())
+        except OSError as error:
+            log.warning("fleet: %s: the status cannot be written: %s", file, error)

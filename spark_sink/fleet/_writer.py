@@ -1,0 +1,179 @@
+"""The tables of one source: rows in, compare and swap by position, and which topic of a name they are of."""
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from assignors import hash64
+from assignors.fleet import FleetTopic
+from spark_sink._commit import Batch, Verdict, commit
+from spark_sink._delta import DeltaLakeTable
+from spark_sink._errors import ConflictError, TableError
+from spark_sink._landing import Landing, storage_errors
+from spark_sink._offsets import Offset, Range, TopicPartition
+from spark_sink._rows import arrow_schema
+from spark_sink._storage import PLACEHOLDER, Storage, filesystem, table_uri
+from spark_sink._table import Change, Snapshot
+
+log = logging.getLogger(__name__)
+
+CLUSTER = "{cluster}"
+SCHEMA = arrow_schema(headers=False)
+_ATTEMPTS = 50
+_COMPACT_EVERY = 200
+
+
+@dataclass(slots=True)
+class Rows:
+    """Records by column, until they are landed."""
+
+    columns: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in SCHEMA.names})
+
+    def __len__(self) -> int:
+        return len(self.columns["offset"])
+
+    def add(self, label: str, message: Any) -> None:  # noqa: ANN401 - a confluent_kafka.Message
+        """Take one record."""
+        kind, stamp_ms = message.timestamp()
+        values = (label, message.partition(), message.offset(), stamp_ms * 1000 if kind else None)
+        for column, value in zip(self.columns.values(), (*values, message.key(), message.value()), strict=True):
+            column.append(value)
+
+    def batch(self, only: set[str] | None = None) -> pa.RecordBatch:
+        """As Arrow; only of these labels where some are named."""
+        whole = pa.RecordBatch.from_pydict(self.columns, schema=SCHEMA)
+        if only is None:
+            return whole
+        return whole.filter(pa.array([label in only for label in self.columns["topic"]]))
+
+
+class TableWriter:
+    """Writes one source's records; used by one thread.
+
+    Args:
+        address: of the table; `{cluster}` in it stands for the source, `{topic}` for the topic.
+        group: whose positions the tables keep.
+        agent: for the tables' history.
+        storage: options of the object store.
+    """
+
+    def __init__(self, address: str, group: str, agent: str, storage: Storage | None = None) -> None:
+        self._address = table_uri(address)
+        self._group = group
+        self._agent = agent
+        self._storage = dict(storage or {})
+        self._tables: dict[str, DeltaLakeTable] = {}
+        self._number = 0
+
+    def label(self, topics: Iterable[FleetTopic]) -> dict[FleetTopic, str]:
+        """Say what each topic is called in its table: its name, or `<name>@<topic id>` where the name is taken.
+
+        A topic that was deleted and made anew begins at offset 0 again: under the old name its records would be taken
+        for a replay. So the first topic of a name is noted in the table, by compare and swap.
+
+        Raises:
+            TableError: a table cannot be read or written.
+        """
+        found: dict[FleetTopic, str] = {}
+        by_table: dict[str, list[FleetTopic]] = {}
+        for topic in topics:
+            by_table.setdefault(self._uri(topic.name), []).append(topic)
+        for uri, mine in by_table.items():
+            known = self._register(uri, {topic.name: _number(topic) for topic in mine})
+            for topic in mine:
+                first = known[topic.name] == _number(topic)
+                found[topic] = topic.name if first else f"{topic.name}@{topic.id}"
+        return found
+
+    def positions(self, labels: Iterable[str]) -> dict[TopicPartition, int]:
+        """How far the tables have come.
+
+        Raises:
+            TableError: a table cannot be read.
+        """
+        found: dict[TopicPartition, int] = {}
+        wanted = set(labels)
+        for uri in {self._uri(label) for label in wanted}:
+            snapshot = self._table(uri).refresh()
+            found |= {key: at for key, at in (snapshot.positions if snapshot else {}).items() if key.topic in wanted}
+        return found
+
+    def commit(self, rows: Rows, ranges: Sequence[Range]) -> dict[TopicPartition, int]:
+        """Bring records into their tables, each once whoever else tries.
+
+        Returns:
+            Where the table is elsewhere than at the end of a range: another agent was there too.
+
+        Raises:
+            HoleError: records before these are missing.
+            TableError: a table cannot take them.
+        """
+        self._number += 1
+        ahead: dict[TopicPartition, int] = {}
+        by_table: dict[str, list[Range]] = {}
+        for one in ranges:
+            by_table.setdefault(self._uri(one.topic), []).append(one)
+        for uri, mine in by_table.items():
+            ahead |= self._commit(uri, rows.batch({one.topic for one in mine} if len(by_table) > 1 else None), mine)
+        return ahead
+
+    def _commit(self, uri: str, rows: pa.RecordBatch, ranges: Sequence[Range]) -> dict[TopicPartition, int]:
+        table = self._table(uri)
+        with storage_errors(uri):
+            landing = Landing(filesystem(uri, self._storage, make=True), SCHEMA)
+        landing.write(rows)
+        batch = Batch(
+            offset=Offset.of(ranges), files=landing.close(), schema=SCHEMA, number=self._number, agent=self._agent
+        )
+        outcome = commit(table, batch)
+        doubted = {key for key, verdict in outcome.verdicts.items() if verdict in {Verdict.SKIP, Verdict.TRIM}}
+        if outcome.rows:
+            table.compact(_COMPACT_EVERY)
+        if not doubted:
+            return {}
+        snapshot = table.refresh()
+        known = snapshot.positions if snapshot else {}
+        return {one.key: known[one.key] for one in ranges if one.key in doubted and known[one.key] != one.end}
+
+    def _register(self, uri: str, wanted: Mapping[str, int]) -> dict[str, int]:
+        table = self._table(uri)
+        for _ in range(_ATTEMPTS):
+            snapshot = table.refresh()
+            if snapshot is None:
+                table.create(SCHEMA)
+                continue
+            new = {name: number for name, number in wanted.items() if name not in snapshot.identities}
+            if not new:
+                return {name: snapshot.identities[name] for name in wanted}
+            if self._note(table, snapshot, new):
+                return {**snapshot.identities, **new}
+        raise TableError(
+            f"{uri}: lost against other writers {_ATTEMPTS} times in a row; nothing is read of {list(wanted)[:3]}"
+        )
+
+    def _note(self, table: DeltaLakeTable, snapshot: Snapshot, new: Mapping[str, int]) -> bool:
+        note = {"agent": self._agent, "kind": "identities", "rows": 0}
+        try:
+            table.swap(
+                snapshot,
+                Change(files=(), positions={}, beginnings={}, schema=SCHEMA, note=note, identities=new),
+            )
+        except ConflictError:
+            return False
+        return True
+
+    def _table(self, uri: str) -> DeltaLakeTable:
+        if uri not in self._tables:
+            self._tables[uri] = DeltaLakeTable(uri, self._group, self._storage)
+        return self._tables[uri]
+
+    def _uri(self, label: str) -> str:
+        return self._address.replace(PLACEHOLDER, label)
+
+
+def _number(topic: FleetTopic) -> int:
+    """The topic's identity as a number that a Delta log can keep."""
+    return hash64(topic.identity) >> 1
