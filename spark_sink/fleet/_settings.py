@@ -91,9 +91,9 @@ class FleetSettings(BaseSettings):
     table: str = Field(description="Delta table; {cluster} stands for the source, {topic} for the topic.")
     sources: dict[str, SourceSettings] = Field(min_length=1, description="Clusters, by name.")
     membership: Annotated[KafkaMembership | RedisMembership | StaticMembership, Field(discriminator="kind")] = Field(
-        default=KafkaMembership()
+        default=KafkaMembership(home=None)
     )
-    workers: WorkersSettings = WorkersSettings()
+    workers: WorkersSettings = WorkersSettings(default=1, file=None, topic=None)
     storage: dict[str, str] = Field(default_factory=dict, description="Options of the object store.")
     session_s: float = Field(10.0, description="After so long without a sign of life an agent is counted out.")
     lanes: int = Field(4, description="Consumers of an agent for each cluster, at most; the same in the whole fleet.")
