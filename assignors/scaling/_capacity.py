@@ -1,0 +1,181 @@
+"""The default policy: as many workers as read what is there and what comes before its deadline."""
+
+import functools
+import math
+import statistics
+from dataclasses import dataclass
+
+import numpy as np
+
+from assignors._errors import LimitsError
+from assignors.scaling._gate import View
+from assignors.scaling._lag import lag_seconds, per_second
+from assignors.scaling._observation import F64
+from assignors.scaling._policy import Proposal, State
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capacity:
+    """Workers from a balance of work and time.
+
+    With u records per second a worker, and T the shorter of the objective and what retention leaves, a worker reads
+    C = u T records before the deadline. Needed are
+
+        lag / C  +  rate R / C  +  rate / u
+
+    workers: for what waits, for what piles up during the rebalance that a change costs (R seconds), and for what
+    comes. Partitions are dealt out whole, so the number is rounded up to one at which the worker with most partitions
+    can read its part.
+
+    A change is made when it is needed, and not at each boundary that noise crosses: more workers when the oldest
+    unread record, at the pace at which it ages, would use up half of T within `ahead_s`; fewer when the equation,
+    with a margin and over a longer time, says that they would do.
+
+    Attributes:
+        slo_s: age that an unread record may reach.
+        rebalance_s: seconds without reading that a change costs.
+        retention_part: of the time until retention deletes the oldest unread record, how much may be used.
+        ahead_s: how far the age is projected.
+        down_margin: fewer workers must be able to read so much more than what is needed.
+        up_rate_s: over how long the rate is measured for going up.
+        down_rate_s: over how long the rate is measured for going down.
+    """
+
+    slo_s: float = 300.0
+    rebalance_s: float = 15.0
+    retention_part: float = 0.5
+    ahead_s: float = 300.0
+    down_margin: float = 0.02
+    up_rate_s: float = 60.0
+    down_rate_s: float = 900.0
+
+    def __post_init__(self) -> None:
+        for name in ("slo_s", "rebalance_s", "ahead_s", "down_margin", "up_rate_s", "down_rate_s"):
+            if not getattr(self, name) >= 0:
+                raise LimitsError(f"capacity: {name}={getattr(self, name)!r}, need 0 or more")
+        if not 0 < self.retention_part <= 1:
+            raise LimitsError(f"capacity: retention_part={self.retention_part!r}, need more than 0, 1 at most")
+        if not self.slo_s > self.rebalance_s:
+            raise LimitsError(
+                f"capacity: slo_s={self.slo_s:g} is not above rebalance_s={self.rebalance_s:g}: "
+                "no change could be made within the objective"
+            )
+
+    @property
+    def name(self) -> str:
+        """Under which it is configured and reported."""
+        return "capacity"
+
+    def propose(self, view: View, state: State) -> Proposal:
+        """As in `Policy`."""
+        rate = view.worker_rate
+        if not view.moving.any():
+            return Proposal(workers=state.workers, reason="no partition flows, so nothing says how many would help")
+        if rate is None:
+            return self._without_rate(view, state)
+        deadline_s = min(self.slo_s, self.retention_part * view.deadline_s)
+        if deadline_s <= self.rebalance_s:
+            return Proposal(workers=view.usable, reason=f"retention deletes unread records in {view.deadline_s:.0f} s")
+        seen = view.window
+        soon = np.maximum(view.arriving, per_second(seen.end, seen.times_s, self.up_rate_s))
+        worst = self.projected_age_s(view, soon, rate)
+        if worst > deadline_s / 2:
+            needed = self.demand(view, soon, deadline_s)
+            more = workers_for(needed, rate)
+            if more <= state.workers and view.lag_s[view.flowing].max(initial=0.0) > deadline_s / 2:
+                # The numbers say enough and the age says not: some worker has more than its share.
+                more = _next_useful(state.workers, view.usable)
+            more = max(more, state.workers)
+            return Proposal(workers=more, reason=self._reason(view, needed, deadline_s, more))
+        # Over the longer time: the lower of two rates would follow each dip.
+        calm = np.maximum(view.arriving, per_second(seen.end, seen.times_s, self.down_rate_s))
+        needed = self.demand(view, calm, deadline_s) * (1 + self.down_margin)
+        fewer = min(workers_for(needed, rate), state.workers)
+        return Proposal(workers=fewer, reason=self._reason(view, needed, deadline_s, fewer))
+
+    def projected_age_s(self, view: View, arriving: F64, rate: float) -> float:
+        """How old the oldest unread record will be in `ahead_s` if nothing is changed, in seconds.
+
+        The age grows by a second a second where nobody reads, and by 1 - u / load at a worker with too much load. It
+        is what the loads say or what was seen, whichever is more: who holds what is not known here.
+        """
+        use = view.flowing
+        age = float(view.lag_s[use].max(initial=0.0))
+        busy = arriving[view.moving & (arriving > 0)]
+        load = float(np.ceil(len(busy) / view.workers) * busy.mean()) if len(busy) else 0.0
+        growing = 1.0 - rate / load if load > rate else 0.0
+        seen = view.window
+        then = int(np.searchsorted(seen.times_s, seen.now_s - self.up_rate_s - 1e-6))
+        if age > 0 and then < len(seen.times_s) - 1:
+            span = seen.now_s - float(seen.times_s[then])
+            before, _ = lag_seconds(seen.until(then))
+            growing = max(growing, (age - float(before[use].max(initial=0.0))) / span)
+        return age + min(growing, 1.0) * self.ahead_s
+
+    def demand(self, view: View, arriving: F64, deadline_s: float) -> F64:
+        """Records per second to be read from each partition, shape (P,)."""
+        lag = np.where(view.flowing, view.lag, 0)
+        work = lag / deadline_s + arriving * (self.rebalance_s / deadline_s + 1.0)
+        if view.flowing.any() and not view.flowing.all():
+            # A partition that does not flow needs a reader like any other, but its backlog asks for none.
+            fair = float(np.mean(work[view.flowing]))
+            work = np.where(view.flowing, work, np.minimum(arriving, fair))
+        return work
+
+    def _without_rate(self, view: View, state: State) -> Proposal:
+        worst = float(view.lag_s[view.flowing].max(initial=0.0))
+        if worst > self.slo_s / 2:
+            more = min(state.workers + 1, max(view.usable, state.workers))
+            return Proposal(workers=more, reason=f"{worst:.0f} s behind, and a worker's rate is not measured yet")
+        return Proposal(workers=state.workers, reason="a worker's rate is not measured yet, and little waits")
+
+    def _reason(self, view: View, needed: F64, deadline_s: float, workers: int) -> str:
+        rate = view.worker_rate or math.inf
+        return (
+            f"{workers} workers: {view.lag_total} records wait and {view.arriving.sum():.0f} a second come; "
+            f"{needed.sum():.0f} a second must be read within {deadline_s:.0f} s, and one worker reads {rate:.0f}"
+        )
+
+
+def workers_for(work: F64, rate: float) -> int:
+    """The smallest number of workers at which the one with most partitions can read its part.
+
+    Partitions are dealt out by count, so the heaviest part is about the mean of its partitions plus what unlike
+    partitions add by chance: the expected largest of k sums of m out of P, with the normal order statistic of Blom
+    (1958). It is no more than the m largest partitions, and no less than the largest one.
+
+    Args:
+        work: records per second to be read from each partition, shape (P,).
+        rate: records per second that one worker reads, above 0.
+
+    Returns:
+        1 or more; at most P. Numbers that only make some workers idle are passed over.
+    """
+    busy = work[work > 0]
+    count = len(busy)
+    if not count:
+        return 1
+    mean, spread = float(busy.mean()), float(busy.std())
+    numbers = np.arange(1, count + 1)
+    most = np.ceil(count / numbers)
+    # Drawn without putting back: no chance where one worker has them all.
+    finite = np.sqrt(np.maximum(count - most, 0) / max(count - 1, 1))
+    chance = spread * np.sqrt(most) * finite * _largest_of(count)
+    largest = np.sort(busy)[::-1].cumsum()
+    heaviest = np.maximum(np.minimum(most * mean + chance, largest[most.astype(np.int64) - 1]), largest[0])
+    enough = np.flatnonzero(heaviest <= rate)
+    wanted = int(numbers[enough[0]]) if len(enough) else count
+    return math.ceil(count / math.ceil(count / wanted))
+
+
+@functools.cache
+def _largest_of(count: int) -> F64:
+    """The expected largest of 1, 2, ... `count` standard normal numbers, shape (count,)."""
+    normal = statistics.NormalDist()
+    return np.array([normal.inv_cdf((k - 0.375) / (k + 0.25)) for k in range(1, count + 1)])
+
+
+def _next_useful(workers: int, partitions: int) -> int:
+    """The next number at which the worker with most partitions has fewer."""
+    most = math.ceil(partitions / max(workers, 1))
+    return workers if most <= 1 else math.ceil(partitions / (most - 1))

@@ -1,0 +1,127 @@
+"""One decision: gate, policy, limits; a value that says what was decided and from what."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from assignors.scaling._gate import GateSettings, PartitionState, View, findings, gate
+from assignors.scaling._lag import per_second
+from assignors.scaling._limits import Limit
+from assignors.scaling._observation import Window
+from assignors.scaling._policy import Policy, Proposal, State
+
+_SMOOTHING = 0.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scaler:
+    """What decides for one topic: settings only, no memory.
+
+    Attributes:
+        policy: what chooses.
+        limits: what holds it, in their order.
+        gate: when a partition counts as standing still or hot.
+        worker_rate: records per second that one worker reads; None to measure it.
+        retention_s: the topic's retention; None where it is unlimited or the topic is compacted.
+    """
+
+    policy: Policy
+    limits: Sequence[Limit] = ()
+    gate: GateSettings = field(default_factory=GateSettings)
+    worker_rate: float | None = None
+    retention_s: float | None = None
+
+    @property
+    def remembers_s(self) -> float:
+        """How far back the limits look."""
+        return max((limit.remembers_s for limit in self.limits), default=0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Decision:
+    """What was decided, and from what.
+
+    Attributes:
+        workers: how many the topic has from now on.
+        before: how many it had.
+        reason: the policy's sentence and what the limits changed.
+        proposed: what the policy asked for.
+        view: the inputs.
+        findings: sentences about partitions that do not flow, by state.
+        state: for the next decision.
+    """
+
+    workers: int
+    before: int
+    reason: str
+    proposed: Proposal
+    view: View
+    findings: dict[str, str]
+    state: State
+
+
+def decide(scaler: Scaler, seen: Window, state: State, topic: str = "topic") -> Decision:
+    """Choose the number of workers from a window of observations.
+
+    Pure: equal arguments give an equal decision. A topic of which no partition flows keeps its number.
+    """
+    rate = scaler.worker_rate or state.worker_rate
+    view = gate(seen, workers=state.workers, worker_rate=rate, retention_s=scaler.retention_s, settings=scaler.gate)
+    proposed = scaler.policy.propose(view, state)
+    workers, reasons = proposed.workers, [proposed.reason]
+    for limit in scaler.limits:
+        held = limit.apply(workers, view, state)
+        if held.reason:
+            reasons.append(held.reason)
+        workers = held.workers
+    now = seen.now_s
+    changed = workers != state.workers
+    begin = now - scaler.remembers_s
+    # Wishes of a time to come are those of a clock that jumped: they would hold for ever.
+    wanted = (*(one for one in state.wanted if begin <= one[0] < now), (now, proposed.workers))
+    return Decision(
+        workers=workers,
+        before=state.workers,
+        reason="; ".join(reasons),
+        proposed=proposed,
+        view=view,
+        findings=findings(view, topic) if view.states.any() else {},
+        state=replace(
+            state,
+            workers=workers,
+            changed_s=now if changed else state.changed_s,
+            wanted=wanted,
+            worker_rate=state.worker_rate if scaler.worker_rate else measured_rate(view, state),
+        ),
+    )
+
+
+def measured_rate(view: View, state: State) -> float | None:
+    """What one worker reads in a second, seen while there was always something to read.
+
+    Only partitions that were behind for the whole time tell how fast a worker is; the others tell how much came. The
+    mean over what was seen is kept, the newest counting a fifth. Standing partitions and the time of a rebalance tell
+    nothing: a window in which the number changed is not measured.
+
+    Returns:
+        Records per second, or the value of the state where nothing was measured.
+    """
+    over_s = GateSettings().rate_s
+    seen = view.window
+    begin = int(np.searchsorted(seen.times_s, seen.now_s - over_s))
+    settled = state.changed_s is None or seen.now_s - state.changed_s > over_s + 60
+    if not settled or len(seen.times_s) - begin < 3 or seen.now_s - seen.times_s[0] < over_s:  # noqa: PLR2004 -- a rate
+        return state.worker_rate
+    gap = np.diff(seen.times_s[begin:]).max()
+    saturated = (view.states == PartitionState.FLOWING) & (view.lag > view.arriving * 3 * gap)
+    saturated &= (seen.end[begin:] - seen.committed[begin:] > 0).all(axis=0)
+    if not saturated.any():
+        return state.worker_rate
+    speed = per_second(seen.committed, seen.times_s, over_s)[saturated].sum()
+    share = state.workers * np.count_nonzero(saturated) / seen.partitions
+    sample = float(speed / max(share, 1.0))
+    if sample <= 0:
+        return state.worker_rate
+    known = state.worker_rate
+    return sample if known is None else (1 - _SMOOTHING) * known + _SMOOTHING * sample

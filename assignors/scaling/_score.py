@@ -1,0 +1,82 @@
+"""What a run was worth: time over the objective, worker-hours, changes, moves, losses."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from assignors.scaling._observation import F64, I64
+from assignors.scaling._simulation import Run
+from assignors.scaling._traces import readable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """Figures of one run.
+
+    Attributes:
+        over_slo: part of the time in which some partition's oldest unread record was older than the objective.
+        over_slo_avoidable: the same, the age counted from when the record could first have been read by a group with
+            one worker a partition: outages and partitions too hot for one worker are nobody's fault.
+        worker_hours: sum of workers over time.
+        resizes_per_day, flips_per_day: changes of the number; changes of the direction of these.
+        moved: partitions that changed their worker.
+        lost: records that retention deleted unread.
+    """
+
+    over_slo: float
+    over_slo_avoidable: float
+    worker_hours: float
+    resizes_per_day: float
+    flips_per_day: float
+    moved: int
+    lost: int
+
+
+def score(run: Run, slo_s: float) -> Score:
+    """Judge a run."""
+    step, days = run.trace.step_s, run.trace.days
+    changes = np.sign(np.diff(run.workers))
+    changes = changes[changes != 0]
+    late = ages(run.written, run.committed, step).max(axis=1) > slo_s
+    avoidable = ages(readable(run.trace), run.committed, step).max(axis=1) > slo_s
+    return Score(
+        over_slo=float(late.mean()),
+        over_slo_avoidable=float(avoidable.mean()),
+        worker_hours=float(run.workers.sum() * step / 3600),
+        resizes_per_day=len(changes) / days,
+        flips_per_day=float(np.count_nonzero(changes[1:] != changes[:-1])) / days,
+        moved=run.moved,
+        lost=run.lost,
+    )
+
+
+def together(scores: list[Score]) -> Score:
+    """One score of several topics: the mean of the parts of time, the sum of everything else."""
+    return Score(
+        over_slo=float(np.mean([one.over_slo for one in scores])),
+        over_slo_avoidable=float(np.mean([one.over_slo_avoidable for one in scores])),
+        worker_hours=sum(one.worker_hours for one in scores),
+        resizes_per_day=sum(one.resizes_per_day for one in scores),
+        flips_per_day=sum(one.flips_per_day for one in scores),
+        moved=sum(one.moved for one in scores),
+        lost=sum(one.lost for one in scores),
+    )
+
+
+def ages(reached: I64, committed: I64, step_s: float) -> F64:
+    """How long ago the oldest unread record was there.
+
+    Args:
+        reached: offsets that were there at each step, shape (T, P), never falling.
+        committed: offsets read, shape (T, P).
+        step_s: seconds a step.
+
+    Returns:
+        Seconds, shape (T, P), 0 where nothing was unread.
+    """
+    steps = np.arange(len(reached))
+    found = np.zeros(reached.shape)
+    for p in range(reached.shape[1]):
+        there = np.searchsorted(reached[:, p], committed[:, p], side="right")
+        found[:, p] = np.where(committed[:, p] < reached[:, p], (steps - there) * step_s, 0.0)
+    return found
