@@ -28,33 +28,43 @@ class Capacity:
     can read its part.
 
     A change is made when it is needed, and not at each boundary that noise crosses: more workers when the oldest
-    unread record, at the pace at which it ages, would use up half of T within `ahead_s`; fewer when the equation,
-    with a margin and over a longer time, says that they would do.
+    unread record, at the pace at which it ages, would use up a part of T within `ahead_s`; fewer when the equation,
+    over a longer time and for what the trend promises for as long again, says that they would do, and the change is
+    worth its price.
 
     Attributes:
         slo_s: age that an unread record may reach.
         rebalance_s: seconds without reading that a change costs.
         retention_part: of the time until retention deletes the oldest unread record, how much may be used.
+        patience: that part of T.
         ahead_s: how far the age is projected.
-        down_margin: fewer workers must be able to read so much more than what is needed.
+        shortfall: fewer workers may be short by this part of what comes: at 0.01 it takes hours to use up the patience,
+            and one more worker for a while then costs less than one more all the time.
+        price_s: a change to fewer must save its price: the part of the workers that it saves, times how long the
+            number had stood, must reach so many seconds.
         up_rate_s: over how long the rate is measured for going up.
         down_rate_s: over how long the rate is measured for going down.
+        trend_s: twice so long is looked back for the trend, and so far ahead.
     """
 
     slo_s: float = 300.0
-    rebalance_s: float = 15.0
+    rebalance_s: float = 10.0
     retention_part: float = 0.5
-    ahead_s: float = 300.0
-    down_margin: float = 0.02
+    patience: float = 0.4
+    ahead_s: float = 150.0
+    shortfall: float = 0.01
+    price_s: float = 1200.0
     up_rate_s: float = 60.0
-    down_rate_s: float = 900.0
+    down_rate_s: float = 600.0
+    trend_s: float = 1800.0
 
     def __post_init__(self) -> None:
-        for name in ("slo_s", "rebalance_s", "ahead_s", "down_margin", "up_rate_s", "down_rate_s"):
+        for name in ("slo_s", "rebalance_s", "ahead_s", "shortfall", "price_s", "up_rate_s", "down_rate_s", "trend_s"):
             if not getattr(self, name) >= 0:
                 raise LimitsError(f"capacity: {name}={getattr(self, name)!r}, need 0 or more")
-        if not 0 < self.retention_part <= 1:
-            raise LimitsError(f"capacity: retention_part={self.retention_part!r}, need more than 0, 1 at most")
+        for name in ("retention_part", "patience"):
+            if not 0 < getattr(self, name) <= 1:
+                raise LimitsError(f"capacity: {name}={getattr(self, name)!r}, need more than 0, 1 at most")
         if not self.slo_s > self.rebalance_s:
             raise LimitsError(
                 f"capacity: slo_s={self.slo_s:g} is not above rebalance_s={self.rebalance_s:g}: "
@@ -79,18 +89,22 @@ class Capacity:
         seen = view.window
         soon = np.maximum(view.arriving, per_second(seen.end, seen.times_s, self.up_rate_s))
         worst = self.projected_age_s(view, soon, rate)
-        if worst > deadline_s / 2:
-            needed = self.demand(view, soon, deadline_s)
+        if worst > self.patience * deadline_s:
+            needed = self.demand(view, soon, deadline_s, pause_s=self.rebalance_s)
             more = workers_for(needed, rate)
-            if more <= state.workers and view.lag_s[view.flowing].max(initial=0.0) > deadline_s / 2:
+            if more <= state.workers and view.lag_s[view.flowing].max(initial=0.0) > self.patience * deadline_s:
                 # The numbers say enough and the age says not: some worker has more than its share.
                 more = _next_useful(state.workers, view.usable)
             more = max(more, state.workers)
             return Proposal(workers=more, reason=self._reason(view, needed, deadline_s, more))
         # Over the longer time: the lower of two rates would follow each dip.
-        calm = np.maximum(view.arriving, per_second(seen.end, seen.times_s, self.down_rate_s))
-        needed = self.demand(view, calm, deadline_s) * (1 + self.down_margin)
-        fewer = min(workers_for(needed, rate), state.workers)
+        calm = np.maximum(view.arriving, per_second(seen.end, seen.times_s, self.down_rate_s)) * self._rise(view)
+        # A pause is no reason to keep workers: what piles up in it is far younger than the objective.
+        needed = self.demand(view, calm, deadline_s, pause_s=0.0) * (1 - self.shortfall)
+        fewer = workers_for(needed, rate)
+        stood_s = np.inf if state.changed_s is None else abs(seen.now_s - state.changed_s)
+        if fewer >= state.workers or (1 - fewer / state.workers) * stood_s < self.price_s:
+            return Proposal(workers=state.workers, reason=self._reason(view, needed, deadline_s, state.workers))
         return Proposal(workers=fewer, reason=self._reason(view, needed, deadline_s, fewer))
 
     def projected_age_s(self, view: View, arriving: F64, rate: float) -> float:
@@ -112,15 +126,26 @@ class Capacity:
             growing = max(growing, (age - float(before[use].max(initial=0.0))) / span)
         return age + min(growing, 1.0) * self.ahead_s
 
-    def demand(self, view: View, arriving: F64, deadline_s: float) -> F64:
+    def demand(self, view: View, arriving: F64, deadline_s: float, pause_s: float) -> F64:
         """Records per second to be read from each partition, shape (P,)."""
         lag = np.where(view.flowing, view.lag, 0)
-        work = lag / deadline_s + arriving * (self.rebalance_s / deadline_s + 1.0)
+        work = lag / deadline_s + arriving * (pause_s / deadline_s + 1.0)
         if view.flowing.any() and not view.flowing.all():
             # A partition that does not flow needs a reader like any other, but its backlog asks for none.
             fair = float(np.mean(work[view.flowing]))
             work = np.where(view.flowing, work, np.minimum(arriving, fair))
         return work
+
+    def _rise(self, view: View) -> float:
+        """By how much arrivals will have grown after `trend_s`, going on as before; 1 where they fall."""
+        seen = view.window
+        at = int(np.searchsorted(seen.times_s, seen.now_s - self.trend_s - 1e-6))
+        if at < 2:  # noqa: PLR2004 -- nothing was seen before
+            return 1.0
+        last = float(per_second(seen.end, seen.times_s, self.trend_s).sum())
+        earlier = seen.until(at)
+        before = float(per_second(earlier.end, earlier.times_s, self.trend_s).sum())
+        return min(max(2 - before / last, 1.0), 2.0) if last > 0 else 1.0
 
     def _without_rate(self, view: View, state: State) -> Proposal:
         worst = float(view.lag_s[view.flowing].max(initial=0.0))
@@ -141,8 +166,8 @@ def workers_for(work: F64, rate: float) -> int:
     """The smallest number of workers at which the one with most partitions can read its part.
 
     Partitions are dealt out by count, so the heaviest part is about the mean of its partitions plus what unlike
-    partitions add by chance: the expected largest of k sums of m out of P, with the normal order statistic of Blom
-    (1958). It is no more than the m largest partitions, and no less than the largest one.
+    partitions add by chance: the expected largest of the sums of m out of P, one for each worker that has m, with the
+    normal order statistic of Blom (1958). It is no more than the m largest partitions, and no less than the largest.
 
     Args:
         work: records per second to be read from each partition, shape (P,).
@@ -160,12 +185,12 @@ def workers_for(work: F64, rate: float) -> int:
     most = np.ceil(count / numbers)
     # Drawn without putting back: no chance where one worker has them all.
     finite = np.sqrt(np.maximum(count - most, 0) / max(count - 1, 1))
-    chance = spread * np.sqrt(most) * finite * _largest_of(count)
+    with_most = (count - numbers * (most - 1)).astype(np.int64)
+    chance = spread * np.sqrt(most) * finite * _largest_of(count)[with_most - 1]
     largest = np.sort(busy)[::-1].cumsum()
     heaviest = np.maximum(np.minimum(most * mean + chance, largest[most.astype(np.int64) - 1]), largest[0])
     enough = np.flatnonzero(heaviest <= rate)
-    wanted = int(numbers[enough[0]]) if len(enough) else count
-    return math.ceil(count / math.ceil(count / wanted))
+    return int(numbers[enough[0]]) if len(enough) else count
 
 
 @functools.cache
@@ -176,6 +201,8 @@ def _largest_of(count: int) -> F64:
 
 
 def _next_useful(workers: int, partitions: int) -> int:
-    """The next number at which the worker with most partitions has fewer."""
+    """The next number at which the worker with most partitions has fewer, a quarter more at most."""
     most = math.ceil(partitions / max(workers, 1))
-    return workers if most <= 1 else math.ceil(partitions / (most - 1))
+    if most <= 1:
+        return workers
+    return min(math.ceil(partitions / (most - 1)), workers + math.ceil(workers / 4))

@@ -24,7 +24,7 @@ class PartitionState(IntEnum):
     * STALLED: its committed offset stands still over records while others of the topic move: a record that cannot be
       read, or a lost owner.
     * STOPPED: as stalled, and no partition of the topic moves: nobody reads at all.
-    * HOT: one partition brings more than one worker can read, and a partition has one reader.
+    * HOT: one partition brings, or has alone piled up, more than one worker can read, and a partition has one reader.
     """
 
     FLOWING = 0
@@ -44,11 +44,13 @@ class GateSettings:
         stalled_s: a committed offset that stands over records for so long has stopped; longer than the group's
             interval of commits and than a rebalance.
         hot_share: part of a worker's rate from which one partition's arrivals are too much for it.
+        hot_s: a partition with more than half of all lag is hot too if one worker cannot read it in so long.
         rate_s: how far back rates are measured.
     """
 
     stalled_s: float = 180.0
     hot_share: float = 0.98
+    hot_s: float = 300.0
     rate_s: float = 180.0
 
 
@@ -170,7 +172,9 @@ def _states(seen: Window, lag: I64, arriving: F64, worker_rate: float | None, se
     could_move = (lag > 0) & (committed[-1] >= 0)
     stopped = bool(could_move.any() and still[could_move].all())
     if worker_rate:
-        states[arriving >= settings.hot_share * worker_rate] = PartitionState.HOT
+        most = settings.hot_share * worker_rate
+        alone = lag > 0.5 * np.maximum(lag, 0).sum()
+        states[(arriving >= most) | (alone & (arriving + lag / settings.hot_s >= most))] = PartitionState.HOT
     states[still] = PartitionState.STOPPED if stopped else PartitionState.STALLED
     states[_rewound(seen)] = PartitionState.REWOUND
     states[(committed[-1] == NEVER) & (lag > 0)] = PartitionState.UNCOMMITTED

@@ -13,9 +13,10 @@ from assignors.scaling._traces import Trace, log_starts
 class SimulatedGroup:
     """Reads a trace, one step after the other.
 
-    Workers read in parallel, each `worker_rate` records a second at most, in proportion to what waits in its
-    partitions. Who holds what is decided by `assignors.plan`, which keeps what it can. A change ends all reading for
-    `rebalance_s`, as an eager rebalance does; commits are seen at once.
+    Workers read in parallel, each `worker_rate` records a second at most, shared max-min fair among its partitions (a
+    fetch takes about as much of each partition that has it). Who holds what is decided by `assignors.plan`, which
+    keeps what it can. A change ends all reading for `rebalance_s`, as an eager rebalance does; commits are seen at
+    once.
     """
 
     def __init__(self, trace: Trace, *, rebalance_s: float, workers: int) -> None:
@@ -74,6 +75,15 @@ class SimulatedGroup:
         loads = np.bincount(self._owner, weights=waiting, minlength=self.count)
         if loads.max() <= most:
             return waiting
-        parts = np.minimum(most / np.maximum(loads, 1.0), 1.0)
-        read: I64 = (waiting * parts[self._owner]).astype(np.int64)
+        read = waiting.copy()
+        for worker in np.flatnonzero(loads > most):
+            held = np.flatnonzero(self._owner == worker)
+            read[held] = np.minimum(waiting[held], _level(np.sort(waiting[held]), most))
         return read
+
+
+def _level(waiting: I64, most: float) -> int:
+    """How much each partition may give so that together they give `most`; `waiting` rises and sums to more."""
+    below = np.concatenate([[0], np.cumsum(waiting)[:-1]])
+    shares = (most - below) / np.arange(len(waiting), 0, -1)
+    return int(shares[np.argmax(shares <= waiting)])

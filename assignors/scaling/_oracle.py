@@ -8,7 +8,7 @@ from assignors.scaling._gate import View
 from assignors.scaling._group import SimulatedGroup
 from assignors.scaling._observation import F64, I64
 from assignors.scaling._policy import Proposal, State
-from assignors.scaling._traces import Trace, readable
+from assignors.scaling._traces import Trace, hot, readable
 
 _BLOCK_S = 600.0
 _DEBT_S = 60.0
@@ -20,7 +20,7 @@ class Oracle:
 
     The trials run the simulator's own group: real placement, and the pause of each change. What is left over at the
     end of ten minutes may be a minute old at most, so no part lives on debts that the next one has to pay. Age counts
-    from when a record could first be read at all.
+    from when a record could first be read at all, and partitions too hot for one worker count no more.
 
     Attributes:
         begins_s: when each number should be asked for, shape (B,).
@@ -31,7 +31,7 @@ class Oracle:
     numbers: I64
 
     @classmethod
-    def of(cls, trace: Trace, slo_s: float, *, start_s: float = 30.0, rebalance_s: float = 15.0) -> "Oracle":
+    def of(cls, trace: Trace, slo_s: float, *, start_s: float = 30.0, rebalance_s: float = 10.0) -> "Oracle":
         """Find the numbers for a trace.
 
         Args:
@@ -40,13 +40,13 @@ class Oracle:
             start_s: from a decision to the rebalance it causes.
             rebalance_s: time in which nobody reads, at each change.
         """
-        due = readable(trace)
-        written = np.cumsum(trace.arrivals, axis=0)
+        # A partition that was hot is nobody's duty from then on.
+        due = np.where(np.logical_or.accumulate(hot(trace, slo_s), axis=0), 0, readable(trace))
         block = max(round(_BLOCK_S / trace.step_s), 1)
         group = SimulatedGroup(trace, rebalance_s=rebalance_s, workers=1)
         numbers = []
-        for begin in range(0, len(written), block):
-            steps = range(begin, min(begin + block, len(written)))
+        for begin in range(0, len(due), block):
+            steps = range(begin, min(begin + block, len(due)))
             group = _least(group, steps, due, slo_s)
             numbers.append(group.count)
         begins = (np.arange(len(numbers)) * block * trace.step_s - start_s).astype(np.float64)

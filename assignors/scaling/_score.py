@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from assignors.scaling._observation import F64, I64
+from assignors.scaling._observation import F64, I64, Mask
 from assignors.scaling._simulation import Run
-from assignors.scaling._traces import readable
+from assignors.scaling._traces import hot, readable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,8 +15,9 @@ class Score:
 
     Attributes:
         over_slo: part of the time in which some partition's oldest unread record was older than the objective.
-        over_slo_avoidable: the same, the age counted from when the record could first have been read by a group with
-            one worker a partition: outages and partitions too hot for one worker are nobody's fault.
+        over_slo_avoidable: the same without what no number of workers changes: the age is counted from when the record
+            could first have been read by a group with one worker a partition (outages), and a partition that is too
+            hot for one worker does not count until it is in time again.
         worker_hours: sum of workers over time.
         resizes_per_day, flips_per_day: changes of the number; changes of the direction of these.
         moved: partitions that changed their worker.
@@ -38,7 +39,8 @@ def score(run: Run, slo_s: float) -> Score:
     changes = np.sign(np.diff(run.workers))
     changes = changes[changes != 0]
     late = ages(run.written, run.committed, step).max(axis=1) > slo_s
-    avoidable = ages(readable(run.trace), run.committed, step).max(axis=1) > slo_s
+    hurts = (ages(readable(run.trace), run.committed, step) > slo_s) & ~_excused(run, slo_s)
+    avoidable = hurts.any(axis=1)
     return Score(
         over_slo=float(late.mean()),
         over_slo_avoidable=float(avoidable.mean()),
@@ -48,6 +50,16 @@ def score(run: Run, slo_s: float) -> Score:
         moved=run.moved,
         lost=run.lost,
     )
+
+
+def _excused(run: Run, slo_s: float) -> Mask:
+    """From where a partition is hot to where it is in time again, shape (T, P)."""
+    excused = hot(run.trace, slo_s)
+    late = ages(run.written, run.committed, run.trace.step_s) > slo_s
+    for p in np.flatnonzero(excused.any(axis=0)):
+        for t in range(1, len(excused)):
+            excused[t, p] |= excused[t - 1, p] and late[t, p]
+    return excused
 
 
 def together(scores: list[Score]) -> Score:

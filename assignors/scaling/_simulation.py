@@ -24,9 +24,9 @@ class World:
     """
 
     decide_s: float = 30.0
-    window_s: float = 1800.0
+    window_s: float = 3600.0
     start_s: float = 30.0
-    rebalance_s: float = 15.0
+    rebalance_s: float = 10.0
     workers: int = 1
 
 

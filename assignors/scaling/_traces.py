@@ -79,6 +79,17 @@ def readable(trace: Trace) -> I64:
     return found
 
 
+def hot(trace: Trace, slo_s: float) -> Mask:
+    """Where a partition has more than one worker can read in time, while most of its topic has not. Shape (T, P)."""
+    late = max(round(slo_s / trace.step_s), 1)
+    written = np.cumsum(trace.arrivals, axis=0, dtype=np.int64)
+    behind = np.zeros_like(written, dtype=np.bool_)
+    behind[late:] = readable(trace)[late:] < written[:-late]
+    few = np.count_nonzero(behind, axis=1) * 2 < behind.shape[1]
+    found: Mask = behind & few[:, None]
+    return found
+
+
 Generator = Callable[[int, float, np.random.Generator], list[Trace]]
 """Number of steps, seconds a step, randomness -> one trace a topic."""
 

@@ -1,0 +1,134 @@
+"""Settings of pipelines, and the policies and limits they name."""
+
+from collections.abc import Callable, Mapping
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from assignors._errors import LimitsError
+from assignors.scaling._baselines import DS2, Keda, Numaflow, Static, Thresholds
+from assignors.scaling._capacity import Capacity
+from assignors.scaling._decision import Scaler
+from assignors.scaling._gate import GateSettings
+from assignors.scaling._limits import Bounds, Confirmed, CoolDown, DownWindow, Limit, Step, UsablePartitions
+from assignors.scaling._policy import Policy
+
+PolicyName = Literal["capacity", "thresholds", "keda", "ds2", "numaflow", "static"]
+
+# Where neither a rate nor a threshold is given: what the demo's agents read on two cores.
+_RATE = 1000.0
+
+
+class Pipeline(BaseModel):
+    """How the topics of one consumer group are scaled; each topic has a number of its own."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    group: str = Field("", description="Consumer group.")
+    topics: tuple[str, ...] = Field((), description="Topics.")
+    pattern: str | None = Field(None, description="Regular expression of topics, for the whole name.")
+    policy: PolicyName = Field("capacity", description="Which policy chooses.")
+    slo_s: float = Field(300.0, gt=0, description="Age that an unread record may reach, seconds.")
+    worker_rate: float | None = Field(
+        None, gt=0, description="Records per second that a worker reads; measured if absent."
+    )
+    rebalance_s: float = Field(10.0, ge=0, description="Seconds without reading that a change costs.")
+    window_s: float = Field(3600.0, gt=0, description="How far back a decision sees, seconds.")
+    stalled_s: float = Field(
+        180.0, gt=0, description="A committed offset that stands so long over records has stopped."
+    )
+    min_workers: int = Field(1, description="At least so many.")
+    max_workers: int | None = Field(None, description="At most so many.")
+    step_up: int | None = Field(None, description="So many more at once.")
+    step_down: int | None = Field(None, description="So many fewer at once.")
+    cool_down_up_s: float = Field(0.0, description="No more so soon after a change, seconds.")
+    cool_down_down_s: float = Field(0.0, description="No fewer so soon after a change, seconds.")
+    down_window_s: float | None = Field(None, description="Fewer only to the most that was wanted within, seconds.")
+    min_lag: int | None = Field(None, description="thresholds: fewer below so many records.")
+    max_lag: int | None = Field(None, description="thresholds: more above so many records.")
+    retention_step: int = Field(4, description="thresholds: so many more when retention comes near.")
+    lag_threshold: int | None = Field(None, gt=0, description="keda: records a worker.")
+    workers: int = Field(1, description="static: the number; others: the number to begin with.")
+    max_poll_records: int | None = Field(None, gt=0, description="Published for workers: records per poll.")
+    poll_timeout_ms: int | None = Field(None, gt=0, description="Published for workers: how long a poll waits.")
+
+    @model_validator(mode="after")
+    def _makes_sense(self) -> Self:
+        try:
+            self.scaler()
+        except LimitsError as error:
+            raise ValueError(str(error)) from error
+        return self
+
+    def scaler(self, retention_s: float | None = None) -> Scaler:
+        """What decides for one topic.
+
+        Args:
+            retention_s: the topic's retention; None where nothing is deleted by time.
+
+        Raises:
+            LimitsError: limits that contradict each other, or a setting without a meaning.
+        """
+        return Scaler(
+            policy=_POLICIES[self.policy](self, retention_s),
+            limits=(*_house_limits(self), *self._own_limits()),
+            gate=GateSettings(stalled_s=self.stalled_s, hot_s=self.slo_s),
+            worker_rate=self.worker_rate,
+            retention_s=retention_s,
+        )
+
+    def _own_limits(self) -> list[Limit]:
+        limits: list[Limit] = [Step(up=self.step_up, down=self.step_down)]
+        if self.down_window_s is not None:
+            limits.append(DownWindow(window_s=self.down_window_s))
+        limits.append(CoolDown(up_s=self.cool_down_up_s, down_s=self.cool_down_down_s))
+        if self.policy == "capacity":
+            limits.append(UsablePartitions())
+        limits.append(Bounds(least=self.min_workers, most=self.max_workers))
+        return limits
+
+
+def _house_limits(pipeline: Pipeline) -> list[Limit]:
+    """The limits that belong to a policy where it is at home; what the pipeline says comes after them."""
+    if pipeline.policy == "keda":
+        return [Step(up=4, up_factor=2.0), DownWindow(window_s=300.0)]
+    if pipeline.policy == "numaflow":
+        return [Step(up=2, down=2), CoolDown(up_s=90.0, down_s=90.0)]
+    if pipeline.policy == "ds2":
+        return [Confirmed(times=2)]
+    if pipeline.policy == "thresholds":
+        return [CoolDown(up_s=300.0, down_s=300.0)]
+    if pipeline.policy == "capacity":
+        # The first change must have shown what it does before another one is asked for.
+        return [DownWindow(window_s=300.0), CoolDown(up_s=90.0)]
+    return []
+
+
+def _capacity(pipeline: Pipeline, _: float | None) -> Policy:
+    return Capacity(slo_s=pipeline.slo_s, rebalance_s=pipeline.rebalance_s)
+
+
+def _thresholds(pipeline: Pipeline, retention_s: float | None) -> Policy:
+    rate = pipeline.worker_rate or _RATE
+    return Thresholds(
+        min_lag=int(rate * 30) if pipeline.min_lag is None else pipeline.min_lag,
+        max_lag=int(rate * 150) if pipeline.max_lag is None else pipeline.max_lag,
+        retention_s=retention_s,
+        retention_step=pipeline.retention_step,
+    )
+
+
+def _keda(pipeline: Pipeline, _: float | None) -> Policy:
+    # A minute of one worker's reading: at half of it and at the double KEDA changes no less often.
+    return Keda(lag_threshold=pipeline.lag_threshold or max(int((pipeline.worker_rate or _RATE) * 60), 1))
+
+
+_POLICIES: Mapping[str, Callable[[Pipeline, float | None], Policy]] = {
+    "capacity": _capacity,
+    "thresholds": _thresholds,
+    "keda": _keda,
+    "ds2": lambda _pipeline, _retention_s: DS2(),
+    "numaflow": lambda _pipeline, _retention_s: Numaflow(),
+    "static": lambda pipeline, _retention_s: Static(workers=pipeline.workers),
+}
+POLICIES = tuple(_POLICIES)
