@@ -135,20 +135,20 @@ class ClusterWatch:
     def look(self) -> Sighting:
         """Ask the cluster once."""
         try:
-            return sight(self._client(), self.source)
+            self._seen = sight(self._client(), self.source)
         except FleetError as error:
-            return Sighting(cluster=self._seen.cluster, topics=self._seen.topics, problems=(str(error),))
+            self._seen = Sighting(cluster=self._seen.cluster, topics=self._seen.topics, problems=(str(error),))
+        return self._seen
 
     def _run(self) -> None:
         while not self._ended:
             began = time.monotonic()
-            found, before = self.look(), self._seen
+            before, found = self._seen, self.look()
             for problem in found.problems:
                 if problem not in before.problems:
                     log.warning("fleet: %s", problem)
             if before.problems and not found.problems:
                 log.info("fleet: source %r: all is well again", self.source.name)
-            self._seen = found
             if found != before:
                 self._changed()
             self._look_now.wait(max(0.0, self._interval_s - (time.monotonic() - began)))

@@ -1,0 +1,79 @@
+"""`azimuth fleet status`: who lives, who reads what, and who is next in line."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from spark_sink.fleet._status import FleetStatus
+
+group = typer.Typer(help="Agents over many clusters, each topic on a few of them.", no_args_is_help=True)
+
+_NAMED = 3
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command group."""
+    app.add_typer(group, name="fleet")
+
+
+@group.callback()
+def fleet() -> None:
+    """Agents over many clusters, each topic on a few of them."""
+
+
+@group.command()
+def status(
+    config: Annotated[Path, typer.Option(help="TOML file of the fleet.")],
+    topic: Annotated[list[str] | None, typer.Option(help="Explain who reads this topic and who is next.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON value.")] = False,
+) -> None:
+    """Say who lives, who reads how much, and why; exit code 1 where something does not go well."""
+    import logging  # noqa: PLC0415 -- with the rest
+
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)
+    from spark_sink.fleet._settings import FleetSettings  # noqa: PLC0415 -- pydantic loads slowly
+    from spark_sink.fleet._status import look  # noqa: PLC0415 -- Kafka's clients load slowly
+
+    found = look(FleetSettings.load(config, agent="status"), topic or ())
+    if as_json:
+        typer.echo(json.dumps(found.value()))
+    else:
+        _print(found)
+    raise typer.Exit(1 if found.problems else 0)
+
+
+def _print(found: "FleetStatus") -> None:
+    from rich.console import Console  # noqa: PLC0415 -- only here
+    from rich.table import Table  # noqa: PLC0415 -- only here
+
+    console, value = Console(), found.value()
+    table = Table(box=None)
+    for column in ("agent", "zone", "capacity", "last beat", "topics", "some of them"):
+        table.add_column(column)
+    for agent in value["agents"]:
+        beat = "in its session" if agent["beat_s"] is None else f"{agent['beat_s']:.1f} s ago"
+        mine = [one.label for one in found.decision.of(agent["id"])]
+        some = ", ".join(mine[:_NAMED]) + (" ..." if len(mine) > _NAMED else "")
+        table.add_row(agent["id"], agent["zone"] or "-", f"{agent['capacity']:g}", beat, str(agent["topics"]), some)
+    console.print(table)
+    told = value["connections"]
+    departed = f", departed: {', '.join(value['departed'])}" if value["departed"] else ""
+    console.print(
+        f"view {value['version']}: {len(value['agents'])} agents, {len(value['topics'])} topics{departed}\n"
+        f"{told['agent_topic']} connections of an agent and a topic (all to all: {told['all_to_all']}), "
+        f"{told['agent_cluster']} of an agent and a cluster",
+        soft_wrap=True,
+    )
+    for line in value["lines"]:
+        console.print(f"\n{line['topic']} ({line['identity']})", soft_wrap=True)
+        for place in line["places"]:
+            sign = "*" if place["reads"] else " "
+            console.print(f" {sign} {place['rank']:>3} {place['agent']}: {place['reason']}", soft_wrap=True)
+        for agent, successor in line["next"].items():
+            console.print(f"   when {agent} dies, {successor or 'nobody'} takes over", soft_wrap=True)
+        console.print(f"   one more worker would be {line['added'] or 'nobody: all read it'}", soft_wrap=True)
+    for problem in value["problems"]:
+        console.print(f"! {problem}", soft_wrap=True, markup=False)

@@ -1,0 +1,160 @@
+"""A fleet of real processes on real brokers, records that keep coming, and what arrived when."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import pyarrow.parquet as pq
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+
+def make_topics(servers: str, names: Sequence[str], partitions: int = 1) -> None:
+    """Make topics and wait until each has a leader."""
+    admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
+    for answer in admin.create_topics([NewTopic(name, partitions, 1) for name in names]).values():
+        answer.result(60)
+    wait_until(lambda: _have_leaders(admin, names), 60, "topics without a leader")
+
+
+def delete_topics(servers: str, names: Sequence[str]) -> None:
+    """Delete topics."""
+    admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
+    for answer in admin.delete_topics(list(names)).values():
+        answer.result(60)
+
+
+def _have_leaders(admin: AdminClient, names: Sequence[str]) -> bool:
+    found = admin.list_topics(timeout=10).topics
+    return all(name in found and all(p.leader >= 0 for p in found[name].partitions.values()) for name in names)
+
+
+def wait_until(fits: Callable[[], bool], timeout_s: float, what: str) -> float:
+    """Wait for a condition.
+
+    Returns:
+        Seconds waited.
+    """
+    began = time.monotonic()
+    while not fits():
+        assert time.monotonic() - began < timeout_s, f"after {timeout_s} s: {what}"
+        time.sleep(0.05)
+    return time.monotonic() - began
+
+
+class Feed:
+    """A record for each topic, again and again, from a thread."""
+
+    def __init__(self, topics: Mapping[str, Sequence[str]], interval_s: float) -> None:
+        self._producers = {
+            servers: Producer({"bootstrap.servers": servers, "linger.ms": 20, "log_level": 0}) for servers in topics
+        }
+        self._topics = topics
+        self._interval_s = interval_s
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self.sent = 0
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+        for producer in self._producers.values():
+            producer.flush(60)
+
+    def _run(self) -> None:
+        due = time.monotonic()
+        while not self._ended.is_set():
+            for servers, names in self._topics.items():
+                producer = self._producers[servers]
+                for name in names:
+                    producer.produce(name, str(time.time()).encode())
+                    self.sent += 1
+                producer.poll(0)
+            due += self._interval_s
+            self._ended.wait(max(0.0, due - time.monotonic()))
+
+
+class FleetProcesses:
+    """Agents as people run them, each a process."""
+
+    def __init__(self, root: Path, config: str) -> None:
+        self.root = root
+        self._config = root / "fleet.toml"
+        self._config.write_text(config)
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self._running.values():
+            process.kill()
+            process.wait()
+
+    def start(self, *agents: str, config: Path | None = None) -> None:
+        """Start agents."""
+        for agent in agents:
+            environment = {
+                **os.environ,
+                "AZIMUTH_FLEET_AGENT": agent,
+                "AZIMUTH_FLEET_STATUS_FILE": str(self.root / f"{agent}.json"),
+            }
+            command = [sys.executable, "-m", "spark_sink", "agent", "--config", str(config or self._config)]
+            with (self.root / f"{agent}.log").open("ab") as log:
+                self._running[agent] = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+
+    def kill(self, agent: str) -> float:
+        """SIGKILL; when it was, seconds since 1970."""
+        process = self._running.pop(agent)
+        process.kill()
+        killed = time.time()
+        process.wait()
+        return killed
+
+    def stop(self) -> dict[str, int]:
+        """SIGTERM to all; their exit codes."""
+        for process in self._running.values():
+            process.terminate()
+        codes = {agent: process.wait(60) for agent, process in self._running.items()}
+        self._running = {}
+        return codes
+
+    def status(self, agent: str) -> dict[str, Any]:
+        """What it wrote of itself last; empty before."""
+        file = self.root / f"{agent}.json"
+        found: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+        return found
+
+    def log(self, agent: str) -> str:
+        """What it said."""
+        return (self.root / f"{agent}.log").read_text()
+
+
+def arrivals(table: Path) -> dict[str, list[tuple[float, str, int]]]:
+    """When records became visible: by topic (commit time in seconds since 1970, agent, records), from the log alone."""
+    found: dict[str, list[tuple[float, str, int]]] = {}
+    for file in sorted((table / "_delta_log").glob("*.json")):
+        actions = [json.loads(line) for line in file.read_text().splitlines()]
+        info = next(one["commitInfo"] for one in actions if "commitInfo" in one)
+        agent = (info.get("kafka-azimuth") or {}).get("agent", "")
+        for added in (one["add"] for one in actions if "add" in one and one["add"]["dataChange"]):
+            topics = pq.read_table(table / added["path"], columns=["topic"]).column("topic")
+            for one in topics.value_counts().to_pylist():
+                found.setdefault(one["values"], []).append((info["timestamp"] / 1000, agent, one["counts"]))
+    return {topic: sorted(times) for topic, times in found.items()}
+
+
+def rows(tables: Sequence[Path]) -> int:
+    """Records in the tables, from their logs."""
+    return sum(count for table in tables for times in arrivals(table).values() for _, _, count in times)
