@@ -1,0 +1,162 @@
+"""Agents of a fleet as people run them: takeover, fleets that disagree, and input that is wrong."""
+
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from spark_sink._verify import verify
+from spark_sink.demo.cluster import Cluster
+from tests.integration.spark_sink.fleet.fleet_process import (
+    Feed,
+    FleetProcesses,
+    arrivals,
+    delete_topics,
+    make_topics,
+    rows,
+    wait_until,
+)
+
+pytestmark = pytest.mark.integration
+
+TOPICS = 12
+
+
+@pytest.fixture
+def name() -> str:
+    """A fleet's name of this test's own."""
+    return f"fleet-{uuid.uuid4().hex[:8]}"
+
+
+def config(name: str, root: Path, cluster: Cluster, more: str = "") -> str:
+    """The fleet's file, with one source."""
+    return f"""
+name = "{name}"
+table = "{root}/lake/{{cluster}}"
+session_s = 6
+flush_s = 0.3
+discover_s = 1
+lanes = 2
+{more}
+[sources.home]
+bootstrap_servers = "{cluster.bootstrap_servers}"
+pattern = "{name}[.].*"
+"""
+
+
+def test_topics_of_a_killed_agent_flow_again_and_a_told_one_leaves_cleanly(
+    cluster: Cluster, tmp_path: Path, name: str
+) -> None:
+    """SIGKILL: the other takes over within the bar; SIGTERM: exit code 0; every record once."""
+    topics = [f"{name}.t{n}" for n in range(TOPICS)]
+    make_topics(cluster.bootstrap_servers, topics)
+    table = tmp_path / "lake" / "home"
+    with FleetProcesses(tmp_path, config(name, tmp_path, cluster)) as fleet:
+        fleet.start("a", "b")
+        with Feed({cluster.bootstrap_servers: topics}, 0.3) as feed:
+            wait_until(
+                lambda: (
+                    sum(len(fleet.status(agent).get("topics", [])) for agent in "ab") == TOPICS
+                    and all(fleet.status(agent).get("rows") for agent in "ab")
+                    and len(arrivals(table)) == TOPICS
+                ),
+                60,
+                "both read",
+            )
+            dead = {label.removeprefix("home/") for label in fleet.status("b")["topics"]}
+            killed = fleet.kill("b")
+
+            def taken_over() -> bool:
+                found = arrivals(table)
+                return all(any(at > killed and agent == "a" for at, agent, _ in found[topic]) for topic in dead)
+
+            assert wait_until(taken_over, 40, "taken over") < 30
+        wait_until(lambda: rows([table]) >= feed.sent, 30, "all arrived")
+        assert fleet.status("a")["consumers"] <= 2
+        assert fleet.stop() == {"a": 0}
+    report = verify(str(table), name)
+    assert (report.rows, report.duplicates, report.missing) == (feed.sent, 0, 0)
+    delete_topics(cluster.bootstrap_servers, topics)
+
+
+def test_two_agents_that_believe_in_different_fleets_write_every_record_once(
+    cluster: Cluster, tmp_path: Path, name: str
+) -> None:
+    """Each thinks that it is alone and reads everything: group protocol and compare and swap arbitrate."""
+    topics = [f"{name}.t{n}" for n in range(TOPICS)]
+    make_topics(cluster.bootstrap_servers, topics, partitions=2)
+    table = tmp_path / "lake" / "home"
+    with FleetProcesses(tmp_path, "") as fleet:
+        for agent in "ab":
+            alone = f'[membership]\nkind = "static"\nagents = [{{ id = "{agent}" }}]'
+            file = tmp_path / f"{agent}.toml"
+            file.write_text(config(name, tmp_path, cluster, alone))
+            fleet.start(agent, config=file)
+        with Feed({cluster.bootstrap_servers: topics}, 0.1) as feed:
+            wait_until(lambda: all(fleet.status(agent).get("rows") for agent in "ab"), 60, "both write")
+            until = time.monotonic() + 5
+            wait_until(lambda: time.monotonic() > until, 10, "a while")
+            assert all(len(fleet.status(agent)["topics"]) == TOPICS for agent in "ab")
+        wait_until(lambda: rows([table]) >= feed.sent, 30, "all arrived")
+        assert fleet.stop() == {"a": 0, "b": 0}
+    report = verify(str(table), name)
+    assert (report.rows, report.duplicates, report.missing) == (feed.sent, 0, 0)
+    delete_topics(cluster.bootstrap_servers, topics)
+
+
+def test_what_is_wrong_is_said_and_disturbs_nothing_else(cluster: Cluster, tmp_path: Path, name: str) -> None:
+    """A cluster that is away, a topic in no cluster, a pattern without a match, a dead agent named by hand.
+
+    And a topic that is made anew while it is read: the old rows stay, the new ones come under a name of their own.
+    """
+    topics = [f"{name}.good", f"{name}.anew"]
+    make_topics(cluster.bootstrap_servers, topics)
+    table = tmp_path / "lake" / "home"
+    wrong = f"""
+workers = {{ overrides = {{ "{name}.good" = ["nobody"], "{name}.none" = 2 }} }}
+[sources.away]
+bootstrap_servers = "127.0.0.1:1"
+topics = ["x"]
+[sources.empty]
+bootstrap_servers = "{cluster.bootstrap_servers}"
+topics = ["{name}-missing"]
+pattern = "{name}-nothing.*"
+"""
+    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "linger.ms": 0, "log_level": 0})
+
+    def send(topic: str, count: int) -> None:
+        for number in range(count):
+            producer.produce(topic, str(number).encode(), partition=0)
+        producer.flush(30)
+
+    with FleetProcesses(tmp_path, config(name, tmp_path, cluster, wrong)) as fleet:
+        fleet.start("a")
+        send(topics[0], 10)
+        send(topics[1], 10)
+        wait_until(lambda: fleet.status("a").get("rows") == 20, 60, "both topics arrived")
+        expected = ("'away': no broker", f"no topic '{name}-missing'", "matches no topic", "'nobody' does not live")
+
+        def said() -> bool:
+            problems = " ".join(fleet.status("a")["problems"])
+            return all(one in problems for one in expected)
+
+        wait_until(said, 30, "all problems told")
+        assert all(one in fleet.log("a") for one in expected)
+        delete_topics(cluster.bootstrap_servers, [topics[1]])
+        wait_until(lambda: "home/" + topics[1] not in fleet.status("a")["topics"], 30, "gone")
+        make_topics(cluster.bootstrap_servers, [topics[1]])
+        send(topics[1], 5)
+        send(topics[0], 3)
+        wait_until(lambda: fleet.status("a").get("rows") == 28, 60, "the new topic's rows")
+        assert fleet.stop() == {"a": 0}
+    report = verify(str(table), name)
+    assert report.ok
+    found = {one.topic: one.rows for one in report.findings}
+    assert found.pop(topics[0]) == 13
+    assert found.pop(topics[1]) == 10
+    ((label, count),) = found.items()
+    assert label.startswith(f"{topics[1]}@")
+    assert count == 5
+    delete_topics(cluster.bootstrap_servers, topics)
