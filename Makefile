@@ -9,7 +9,7 @@ SECONDS_EACH ?= 60
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test unit integration docker-test chaos lint type bench format lock build clean
+.PHONY: help venv demo test unit integration docker-test chaos lint type bench format lock build image clean
 
 help: ## say what each target does
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -53,11 +53,17 @@ bench: $(READY) ## measure beside the peers; writes build/bench/<area>.json
 format: $(READY) ## format the code and fix what ruff can fix
 	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .
 
-lock: $(READY) ## resolve requirements/dev.txt anew from pyproject.toml
-	@$(BIN)/uv pip compile -q --universal --generate-hashes --no-header --no-emit-index-url --no-annotate --python-version 3.11 --extra dev --constraint requirements/constraints.txt pyproject.toml -o requirements/dev.txt
+LOCK = $(BIN)/uv pip compile -q --universal --generate-hashes --no-header --no-emit-index-url --no-annotate --python-version 3.11 --extra $(2) --constraint requirements/constraints.txt pyproject.toml -o requirements/$(1).txt
+
+lock: $(READY) ## resolve the requirements files anew from pyproject.toml
+	@$(call LOCK,dev,dev)
+	@$(call LOCK,image,demo)
 
 build: $(READY) ## build the wheel and the source archive into dist/
 	@$(BIN)/python -m build --no-isolation
+
+image: build ## build the agents' container image (needs a Docker engine)
+	@docker build --quiet --file docker/Dockerfile --tag kafka-azimuth $${PIP_INDEX_URL:+--build-arg PIP_INDEX_URL} .
 
 clean: ## remove the environment and everything that was built
 	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -14,6 +14,16 @@ from spark_sink._errors import DemoError
 from spark_sink.demo.topics import create_topics, delete_topics
 
 BASELINE_PREFIX = "baseline."
+# Acknowledged by every replica in sync, without duplicates by retries.
+PRODUCER_SETTINGS: Mapping[str, Any] = {
+    "enable.idempotence": True,
+    "compression.type": "lz4",
+    # Room for everything: hundreds of partitions want few large requests, not many small ones.
+    "linger.ms": 300,
+    "queue.buffering.max.messages": 1_000_000,
+    "queue.buffering.max.kbytes": 524_288,
+    "log_level": 0,
+}
 _SLICE = 5_000
 _FLUSH_S = 120.0
 Progress = Callable[[int], None]

@@ -22,23 +22,12 @@ from spark_sink.demo.cluster import Cluster
 from spark_sink.demo.figures import figures
 from spark_sink.demo.flights import PARTITIONS, load_flights
 from spark_sink.demo.ingestion import Ingestion
-from spark_sink.demo.loading import Loader, Shipment, measure_default, sample_routes
+from spark_sink.demo.loading import PRODUCER_SETTINGS, Loader, Shipment, measure_default, sample_routes
 from spark_sink.demo.report import render
 from spark_sink.demo.settings import DemoSettings
 from spark_sink.demo.timeline import CommitLog
 from spark_sink.demo.topics import create_topics
 from spark_sink.demo.verification import verify_flights
-
-# Acknowledged by every replica in sync, without duplicates by retries.
-PRODUCER_SETTINGS: Mapping[str, Any] = {
-    "enable.idempotence": True,
-    "compression.type": "lz4",
-    # Room for everything: hundreds of partitions want few large requests, not many small ones.
-    "linger.ms": 300,
-    "queue.buffering.max.messages": 1_000_000,
-    "queue.buffering.max.kbytes": 524_288,
-    "log_level": 0,
-}
 
 
 def run_demo(settings: DemoSettings, console: Console) -> dict[str, Any]:
