@@ -13,6 +13,9 @@ from assignors.scaling._lag import lag_seconds, per_second
 from assignors.scaling._observation import F64
 from assignors.scaling._policy import Proposal, State
 
+# A worker's rate shows after so long without a change; until then another one would only blur it.
+_MEASURE_S = 420.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capacity:
@@ -92,7 +95,7 @@ class Capacity:
         if worst > self.patience * deadline_s:
             needed = self.demand(view, soon, deadline_s, pause_s=self.rebalance_s)
             more = workers_for(needed, rate)
-            if more <= state.workers and view.lag_s[view.flowing].max(initial=0.0) > self.patience * deadline_s:
+            if more <= state.workers and self.ageing(view) > 0:
                 # The numbers say enough and the age says not: some worker has more than its share.
                 more = _next_useful(state.workers, view.usable)
             more = max(more, state.workers)
@@ -118,12 +121,7 @@ class Capacity:
         busy = arriving[view.moving & (arriving > 0)]
         load = float(np.ceil(len(busy) / view.workers) * busy.mean()) if len(busy) else 0.0
         growing = 1.0 - rate / load if load > rate else 0.0
-        seen = view.window
-        then = int(np.searchsorted(seen.times_s, seen.now_s - self.up_rate_s - 1e-6))
-        if age > 0 and then < len(seen.times_s) - 1:
-            span = seen.now_s - float(seen.times_s[then])
-            before, _ = lag_seconds(seen.until(then))
-            growing = max(growing, (age - float(before[use].max(initial=0.0))) / span)
+        growing = max(growing, self.ageing(view))
         return age + min(growing, 1.0) * self.ahead_s
 
     def demand(self, view: View, arriving: F64, deadline_s: float, pause_s: float) -> F64:
@@ -135,6 +133,16 @@ class Capacity:
             fair = float(np.mean(work[view.flowing]))
             work = np.where(view.flowing, work, np.minimum(arriving, fair))
         return work
+
+    def ageing(self, view: View) -> float:
+        """Seconds by which the oldest unread record has aged a second, as seen; below 0 while the group catches up."""
+        use, seen = view.flowing, view.window
+        age = float(view.lag_s[use].max(initial=0.0))
+        then = int(np.searchsorted(seen.times_s, seen.now_s - self.up_rate_s - 1e-6))
+        if age <= 0 or then >= len(seen.times_s) - 1:
+            return 0.0
+        before, _ = lag_seconds(seen.until(then))
+        return (age - float(before[use].max(initial=0.0))) / (seen.now_s - float(seen.times_s[then]))
 
     def _rise(self, view: View) -> float:
         """By how much arrivals will have grown after `trend_s`, going on as before; 1 where they fall."""
@@ -149,7 +157,8 @@ class Capacity:
 
     def _without_rate(self, view: View, state: State) -> Proposal:
         worst = float(view.lag_s[view.flowing].max(initial=0.0))
-        if worst > self.slo_s / 2:
+        since = float(view.window.times_s[0]) if state.changed_s is None else state.changed_s
+        if worst > self.slo_s / 2 and view.window.now_s - since >= _MEASURE_S:
             more = min(state.workers + 1, max(view.usable, state.workers))
             return Proposal(workers=more, reason=f"{worst:.0f} s behind, and a worker's rate is not measured yet")
         return Proposal(workers=state.workers, reason="a worker's rate is not measured yet, and little waits")
@@ -174,9 +183,10 @@ def workers_for(work: F64, rate: float) -> int:
         rate: records per second that one worker reads, above 0.
 
     Returns:
-        1 or more; at most P. Numbers that only make some workers idle are passed over.
+        1 or more; at most P. Numbers that only make some workers idle are passed over, and a partition with too much
+        for one worker counts as enough for one.
     """
-    busy = work[work > 0]
+    busy = np.minimum(work[work > 0], rate)
     count = len(busy)
     if not count:
         return 1

@@ -5,13 +5,14 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from assignors.scaling._gate import GateSettings, PartitionState, View, findings, gate
-from assignors.scaling._lag import per_second
+from assignors.scaling._gate import GateSettings, View, findings, gate
 from assignors.scaling._limits import Limit
 from assignors.scaling._observation import Window
 from assignors.scaling._policy import Policy, Proposal, State
 
 _SMOOTHING = 0.2
+_SETTLED_S = 60.0
+_MOST = 0.9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,28 +101,23 @@ def decide(scaler: Scaler, seen: Window, state: State, topic: str = "topic") -> 
 def measured_rate(view: View, state: State) -> float | None:
     """What one worker reads in a second, seen while there was always something to read.
 
-    Only partitions that were behind for the whole time tell how fast a worker is; the others tell how much came. The
-    mean over what was seen is kept, the newest counting a fifth. Standing partitions and the time of a rebalance tell
-    nothing: a window in which the number changed is not measured.
+    Only where nearly all partitions were behind for the whole time did every worker read as fast as it can; the mean
+    over such times is kept, the newest counting a fifth. At any other time a worker reads at least what is read. A
+    window in which the number changed is not measured.
 
     Returns:
         Records per second, or the value of the state where nothing was measured.
     """
     over_s = GateSettings().rate_s
-    seen = view.window
+    seen, known = view.window, state.worker_rate
     begin = int(np.searchsorted(seen.times_s, seen.now_s - over_s))
-    settled = state.changed_s is None or seen.now_s - state.changed_s > over_s + 60
+    settled = state.changed_s is None or seen.now_s - state.changed_s > over_s + _SETTLED_S
     if not settled or len(seen.times_s) - begin < 3 or seen.now_s - seen.times_s[0] < over_s:  # noqa: PLR2004 -- a rate
-        return state.worker_rate
+        return known
+    sample = float(view.leaving.sum()) / max(state.workers, 1)
     gap = np.diff(seen.times_s[begin:]).max()
-    saturated = (view.states == PartitionState.FLOWING) & (view.lag > view.arriving * 3 * gap)
-    saturated &= (seen.end[begin:] - seen.committed[begin:] > 0).all(axis=0)
-    if not saturated.any():
-        return state.worker_rate
-    speed = per_second(seen.committed, seen.times_s, over_s)[saturated].sum()
-    share = state.workers * np.count_nonzero(saturated) / seen.partitions
-    sample = float(speed / max(share, 1.0))
-    if sample <= 0:
-        return state.worker_rate
-    known = state.worker_rate
+    behind = view.flowing & (view.lag > view.arriving * gap)
+    behind &= (seen.end[begin:] > seen.committed[begin:]).all(axis=0)
+    if sample <= 0 or np.count_nonzero(behind) < _MOST * seen.partitions:
+        return known if known is None else max(known, sample)
     return sample if known is None else (1 - _SMOOTHING) * known + _SMOOTHING * sample

@@ -45,12 +45,14 @@ class GateSettings:
             interval of commits and than a rebalance.
         hot_share: part of a worker's rate from which one partition's arrivals are too much for it.
         hot_s: a partition with more than half of all lag is hot too if one worker cannot read it in so long.
+        hot_rate_s: how far back a hot partition's rate is measured.
         rate_s: how far back rates are measured.
     """
 
     stalled_s: float = 180.0
     hot_share: float = 0.98
     hot_s: float = 300.0
+    hot_rate_s: float = 60.0
     rate_s: float = 180.0
 
 
@@ -168,11 +170,11 @@ def _states(seen: Window, lag: I64, arriving: F64, worker_rate: float | None, se
     committed = seen.committed
     states = np.zeros(seen.partitions, dtype=np.int64)
     still = _standing_still(seen, settings.stalled_s)
-    # The group has stopped when nothing moved that could: partitions without unread records say nothing.
-    could_move = (lag > 0) & (committed[-1] >= 0)
-    stopped = bool(could_move.any() and still[could_move].all())
+    begin = max(int(np.searchsorted(seen.times_s, seen.now_s - settings.stalled_s + 1e-6)) - 1, 0)
+    stopped = not (committed[-1] > np.maximum(committed[begin], 0)).any()
     if worker_rate:
         most = settings.hot_share * worker_rate
+        arriving = np.maximum(arriving, per_second(seen.end, seen.times_s, settings.hot_rate_s))
         alone = lag > 0.5 * np.maximum(lag, 0).sum()
         states[(arriving >= most) | (alone & (arriving + lag / settings.hot_s >= most))] = PartitionState.HOT
     states[still] = PartitionState.STOPPED if stopped else PartitionState.STALLED

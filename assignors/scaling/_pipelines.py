@@ -24,33 +24,35 @@ class Pipeline(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    group: str = Field("", description="Consumer group.")
-    topics: tuple[str, ...] = Field((), description="Topics.")
-    pattern: str | None = Field(None, description="Regular expression of topics, for the whole name.")
-    policy: PolicyName = Field("capacity", description="Which policy chooses.")
-    slo_s: float = Field(300.0, gt=0, description="Age that an unread record may reach, seconds.")
+    group: str = Field(default="", description="Consumer group.")
+    topics: tuple[str, ...] = Field(default=(), description="Topics.")
+    pattern: str | None = Field(default=None, description="Regular expression of topics, for the whole name.")
+    policy: PolicyName = Field(default="capacity", description="Which policy chooses.")
+    slo_s: float = Field(default=300.0, gt=0, description="Age that an unread record may reach, seconds.")
     worker_rate: float | None = Field(
-        None, gt=0, description="Records per second that a worker reads; measured if absent."
+        default=None, gt=0, description="Records per second that a worker reads; measured if absent."
     )
-    rebalance_s: float = Field(10.0, ge=0, description="Seconds without reading that a change costs.")
-    window_s: float = Field(3600.0, gt=0, description="How far back a decision sees, seconds.")
+    rebalance_s: float = Field(default=10.0, ge=0, description="Seconds without reading that a change costs.")
+    window_s: float = Field(default=3600.0, gt=0, description="How far back a decision sees, seconds.")
     stalled_s: float = Field(
-        180.0, gt=0, description="A committed offset that stands so long over records has stopped."
+        default=180.0, gt=0, description="A committed offset that stands so long over records has stopped."
     )
-    min_workers: int = Field(1, description="At least so many.")
-    max_workers: int | None = Field(None, description="At most so many.")
-    step_up: int | None = Field(None, description="So many more at once.")
-    step_down: int | None = Field(None, description="So many fewer at once.")
-    cool_down_up_s: float = Field(0.0, description="No more so soon after a change, seconds.")
-    cool_down_down_s: float = Field(0.0, description="No fewer so soon after a change, seconds.")
-    down_window_s: float | None = Field(None, description="Fewer only to the most that was wanted within, seconds.")
-    min_lag: int | None = Field(None, description="thresholds: fewer below so many records.")
-    max_lag: int | None = Field(None, description="thresholds: more above so many records.")
-    retention_step: int = Field(4, description="thresholds: so many more when retention comes near.")
-    lag_threshold: int | None = Field(None, gt=0, description="keda: records a worker.")
-    workers: int = Field(1, description="static: the number; others: the number to begin with.")
-    max_poll_records: int | None = Field(None, gt=0, description="Published for workers: records per poll.")
-    poll_timeout_ms: int | None = Field(None, gt=0, description="Published for workers: how long a poll waits.")
+    min_workers: int = Field(default=1, description="At least so many.")
+    max_workers: int | None = Field(default=None, description="At most so many.")
+    step_up: int | None = Field(default=None, description="So many more at once.")
+    step_down: int | None = Field(default=None, description="So many fewer at once.")
+    cool_down_up_s: float = Field(default=0.0, description="No more so soon after a change, seconds.")
+    cool_down_down_s: float = Field(default=0.0, description="No fewer so soon after a change, seconds.")
+    down_window_s: float | None = Field(
+        default=None, description="Fewer only to the most that was wanted within, seconds."
+    )
+    min_lag: int | None = Field(default=None, description="thresholds: fewer below so many records.")
+    max_lag: int | None = Field(default=None, description="thresholds: more above so many records.")
+    retention_step: int = Field(default=4, description="thresholds: so many more when retention comes near.")
+    lag_threshold: int | None = Field(default=None, gt=0, description="keda: records a worker.")
+    workers: int = Field(default=1, description="static: the number; others: the number to begin with.")
+    max_poll_records: int | None = Field(default=None, gt=0, description="Published for workers: records per poll.")
+    poll_timeout_ms: int | None = Field(default=None, gt=0, description="Published for workers: how long a poll waits.")
 
     @model_validator(mode="after")
     def _makes_sense(self) -> Self:

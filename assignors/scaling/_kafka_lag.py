@@ -1,0 +1,174 @@
+"""The lag source over Kafka: a handful of requests for all topics of a group, not one a partition."""
+
+import re
+import time
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import structlog
+from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, KafkaException
+from confluent_kafka import TopicPartition as KafkaPartition
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its stub has no __all__
+    AdminClient,
+    ConfigResource,
+    OffsetSpec,
+    ResourceType,
+)
+
+from assignors._errors import LagError
+from assignors.scaling._observation import NEVER, UNKNOWN, Observation
+
+_log = structlog.get_logger("azimuth.scaling")
+_TIMEOUT_S = 10.0
+_LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # half typed
+_EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]  # half typed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicFacts:
+    """What does not change from minute to minute.
+
+    Attributes:
+        partitions: how many.
+        retention_s: after which records are deleted; None where retention is unlimited or the topic is only compacted.
+    """
+
+    partitions: int
+    retention_s: float | None
+
+
+class LagSource(Protocol):
+    """Says where logs end and how far a group is.
+
+    Contract:
+    * What cannot be asked for now is `UNKNOWN` in the observation, and never left at an older value.
+    * Topics that are gone are left out. Called by one thread; may block for some seconds.
+    """
+
+    def cluster_id(self) -> str:
+        """The id of the cluster."""
+        ...
+
+    def topics(self, names: Collection[str], pattern: str | None) -> dict[str, TopicFacts]:
+        """The topics of these names, and those whose whole name matches the pattern."""
+        ...
+
+    def observe(self, group: str, topics: Mapping[str, TopicFacts]) -> dict[str, Observation]:
+        """One observation of each topic."""
+        ...
+
+
+class KafkaLag:
+    """`LagSource` by an admin client: ends, beginnings and the group's offsets are one request a broker each."""
+
+    def __init__(self, kafka: Mapping[str, Any]) -> None:
+        """Prepare; connects at the first question.
+
+        Args:
+            kafka: librdkafka's properties, `bootstrap.servers` at least.
+        """
+        self._config = {"log_level": 2, **kafka}
+        self._admin = AdminClient(self._config)
+
+    def cluster_id(self) -> str:
+        """As in `LagSource`.
+
+        Raises:
+            LagError: no broker answers.
+        """
+        try:
+            return str(self._admin.describe_cluster(request_timeout=_TIMEOUT_S).result(_TIMEOUT_S + 5).cluster_id)
+        except (KafkaException, TimeoutError) as error:
+            raise LagError(self._silent("the cluster's id", error)) from error
+
+    def topics(self, names: Collection[str], pattern: str | None) -> dict[str, TopicFacts]:
+        """As in `LagSource`.
+
+        Raises:
+            LagError: no broker answers.
+        """
+        matches = re.compile(pattern).fullmatch if pattern else (lambda _: None)
+        try:
+            known = self._admin.list_topics(timeout=_TIMEOUT_S).topics
+        except KafkaException as error:
+            raise LagError(self._silent("the topics", error)) from error
+        found = {
+            name: len(topic.partitions)
+            for name, topic in known.items()
+            if not topic.error and topic.partitions and (name in names or matches(name))
+        }
+        retentions = self._retentions(found)
+        return {name: TopicFacts(partitions=count, retention_s=retentions.get(name)) for name, count in found.items()}
+
+    def observe(self, group: str, topics: Mapping[str, TopicFacts]) -> dict[str, Observation]:
+        """As in `LagSource`."""
+        keys = [(name, n) for name, facts in topics.items() for n in range(facts.partitions)]
+        if not keys:
+            return {}
+        # The group's offsets first: an end that is asked for later is never below what was read of it.
+        committed = self._committed(group, keys)
+        ends = self._offsets(keys, _LATEST)
+        starts = self._offsets(keys, _EARLIEST)
+        now_s = time.time()
+        if len(ends) < len(keys) or len(starts) < len(keys):
+            _log.warning("offsets are unknown for now", partitions=len(keys) - min(len(ends), len(starts)))
+            # librdkafka asks with the leader epoch that it knows, and after a failover would be fenced for ever.
+            self._admin = AdminClient(self._config)
+        return {
+            name: Observation(
+                time_s=now_s,
+                start=_column(starts, name, facts.partitions),
+                end=_column(ends, name, facts.partitions),
+                committed=_column(committed, name, facts.partitions),
+            )
+            for name, facts in topics.items()
+        }
+
+    def _offsets(self, keys: Iterable[tuple[str, int]], spec: OffsetSpec) -> dict[tuple[str, int], int]:
+        asked = {KafkaPartition(*key): spec for key in keys}
+        futures = self._admin.list_offsets(
+            asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=_TIMEOUT_S
+        )
+        found = {}
+        for one, future in futures.items():
+            try:
+                offset = future.result(_TIMEOUT_S + 5).offset
+            except (KafkaException, TimeoutError):
+                continue
+            if offset >= 0:
+                found[one.topic, one.partition] = offset
+        return found
+
+    def _committed(self, group: str, keys: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        asked = ConsumerGroupTopicPartitions(group, [KafkaPartition(*key) for key in keys])
+        try:
+            (future,) = self._admin.list_consumer_group_offsets([asked], request_timeout=_TIMEOUT_S).values()
+            answer = future.result(_TIMEOUT_S + 5).topic_partitions
+        except (KafkaException, TimeoutError) as error:
+            _log.warning("committed offsets are unknown for now", group=group, reason=str(error))
+            return {}
+        return {(one.topic, one.partition): one.offset if one.offset >= 0 else NEVER for one in answer if not one.error}
+
+    def _retentions(self, names: Iterable[str]) -> dict[str, float]:
+        resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
+        found = {}
+        for resource, future in self._admin.describe_configs(resources).items() if resources else ():
+            try:
+                settings = future.result(_TIMEOUT_S)
+            except (KafkaException, TimeoutError) as error:
+                _log.warning("retention is unknown, taken as unlimited", topic=resource.name, reason=str(error))
+                continue
+            retention_ms = int(settings["retention.ms"].value or -1)
+            if "delete" in (settings["cleanup.policy"].value or "") and retention_ms >= 0:
+                found[resource.name] = retention_ms / 1000
+        return found
+
+    def _silent(self, what: str, error: Exception) -> str:
+        reason = error.args[0] if error.args else "no answer in time"
+        return f"{self._config.get('bootstrap.servers')}: {what} cannot be asked for: {reason}"
+
+
+def _column(offsets: Mapping[tuple[str, int], int], topic: str, partitions: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    return np.array([offsets.get((topic, n), UNKNOWN) for n in range(partitions)], dtype=np.int64)

@@ -1,0 +1,77 @@
+"""What the evaluator is told: one TOML file for all pipelines; environment variables win over it."""
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import Field, ValidationError, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from assignors._errors import ScalingFileError
+from assignors.scaling._alerts import hooks
+from assignors.scaling._pipelines import Pipeline
+from assignors.scaling._workers_topic import DEFAULT_TOPIC
+
+
+class ScalingSettings(BaseSettings):
+    """Settings of the evaluator; environment variables are called `AZIMUTH_SCALING_<NAME>`."""
+
+    model_config = SettingsConfigDict(env_prefix="AZIMUTH_SCALING_", extra="forbid", frozen=True)
+
+    bootstrap_servers: str = Field(description="Kafka brokers, host:port by commas.")
+    interval_s: float = Field(default=30.0, gt=0, description="Time between two decisions, seconds.")
+    store: str = Field(default="memory", description="Where observations wait: 'memory', or redis://host:port/db.")
+    journal: Path = Field(default=Path("scaling.jsonl"), description="File that takes every decision.")
+    workers_topic: str = Field(default=DEFAULT_TOPIC, description="Compacted topic that takes the numbers.")
+    alerts: tuple[str, ...] = Field(
+        default=("log",), description="'log', http addresses, redis://host/db?channel=name."
+    )
+    kafka: dict[str, str] = Field(default_factory=dict, description="More properties of librdkafka.")
+    pipelines: dict[str, Pipeline] = Field(description="Pipelines by name.")
+
+    @model_validator(mode="after")
+    def _pipelines_make_sense(self) -> Self:
+        if not self.pipelines:
+            raise ValueError("pipelines: name one at least")
+        for name, pipeline in self.pipelines.items():
+            if not pipeline.group:
+                raise ValueError(f"pipelines.{name}: group is missing")
+            if not pipeline.topics and not pipeline.pattern:
+                raise ValueError(f"pipelines.{name}: give topics or a pattern")
+            try:
+                re.compile(pipeline.pattern or "")
+            except re.error as error:
+                raise ValueError(f"pipelines.{name}: pattern {pipeline.pattern!r}: {error}") from error
+        return self
+
+    @classmethod
+    def load(cls, config: Path) -> "ScalingSettings":
+        """Read the file.
+
+        Raises:
+            ScalingFileError: the file cannot be read, or a setting is unknown, missing or has no meaning.
+        """
+        try:
+            given: dict[str, Any] = tomllib.loads(config.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            raise ScalingFileError(f"{config}: cannot be read: {error}") from error
+        except tomllib.TOMLDecodeError as error:
+            raise ScalingFileError(f"{config}: is not TOML: {error}") from error
+        try:
+            settings = cls(**given)
+        except ValidationError as error:
+            raise ScalingFileError(f"{config}: {'; '.join(_sentence(one) for one in error.errors())}") from error
+        hooks(settings.alerts)
+        return settings
+
+    @property
+    def client(self) -> dict[str, str]:
+        """Properties of a Kafka client."""
+        return {"bootstrap.servers": self.bootstrap_servers, **self.kafka}
+
+
+def _sentence(error: Any) -> str:  # noqa: ANN401 -- pydantic's own dictionary
+    place = ".".join(str(one) for one in error["loc"])
+    message = error["msg"].removeprefix("Value error, ")
+    return f"{place}: {message}" if place else message

@@ -1,0 +1,93 @@
+"""`azimuth autoscale`: workers per topic from lag; a dry run unless told to apply."""
+
+import signal
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from assignors.scaling._decision import Decision
+    from assignors.scaling._settings import ScalingSettings
+    from assignors.scaling._store import Store
+
+group = typer.Typer(help="Choose workers per topic from lag; a dry run unless told to apply.", no_args_is_help=True)
+
+Config = Annotated[Path, typer.Option("--config", help="TOML file with all pipelines.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command group."""
+    app.add_typer(group, name="autoscale")
+
+
+@group.callback(invoke_without_command=True)
+def autoscale(
+    context: typer.Context,
+    config: Annotated[Path | None, typer.Option(help="TOML file with all pipelines.")] = None,
+    apply: Annotated[bool, typer.Option("--apply", help="Publish the numbers. Without it nothing is written.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Decide once, and end.")] = False,
+) -> None:
+    """Choose workers per topic from lag, round after round, until SIGTERM or Ctrl-C."""
+    if context.invoked_subcommand is not None:
+        return
+    if config is None:
+        raise typer.BadParameter("--config FILE is missing")
+    # Heavy clients load when they are needed.
+    from assignors.scaling._alerts import hooks  # noqa: PLC0415
+    from assignors.scaling._evaluator import Evaluator  # noqa: PLC0415
+    from assignors.scaling._kafka_lag import KafkaLag  # noqa: PLC0415
+    from assignors.scaling._settings import ScalingSettings  # noqa: PLC0415
+    from assignors.scaling._workers_feed import WorkersFeed, WorkersPublisher  # noqa: PLC0415
+
+    settings = ScalingSettings.load(config)
+    publisher = WorkersPublisher(settings.client, settings.workers_topic) if apply else None
+    evaluator = Evaluator(settings, KafkaLag(settings.client), _store(settings, apply=apply), publisher)
+    evaluator.alert(hooks(settings.alerts))
+    with WorkersFeed(settings.client, settings.workers_topic) as feed:
+        feed.refresh()
+        evaluator.follow(feed.records)
+    stopped = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stopped.set())
+
+    def after_round(made: "list[Decision]") -> None:
+        _say(made, apply=apply)
+        if once:
+            stopped.set()
+
+    evaluator.run(stopped, after_round)
+
+
+@group.command()
+def explain(
+    topic: Annotated[str, typer.Argument(help="Topic whose decisions are explained.")],
+    journal: Annotated[Path, typer.Option(help="File with the decisions.")] = Path("scaling.jsonl"),
+    last: Annotated[int, typer.Option(help="How many.", min=1)] = 5,
+) -> None:
+    """Say why a topic has the workers it has; exit code 1 when nothing was decided on it."""
+    from assignors.scaling._journal import entries  # noqa: PLC0415 -- as above
+    from assignors.scaling._journal import explain as sentence  # noqa: PLC0415 -- as above
+
+    found = list(entries(journal, topic))[-last:]
+    if not found:
+        typer.echo(f"{journal}: no decision on topic {topic!r}")
+        raise typer.Exit(1)
+    for line in found:
+        typer.echo(sentence(line))
+
+
+def _store(settings: "ScalingSettings", *, apply: bool) -> "Store":
+    """A dry run must not write into the window and the states of the one that applies."""
+    from assignors.scaling._store import MemoryStore, RedisStore  # noqa: PLC0415 -- as above
+
+    return MemoryStore() if settings.store == "memory" or not apply else RedisStore(settings.store)
+
+
+def _say(made: "list[Decision]", *, apply: bool) -> None:
+    for one in made:
+        if one.workers != one.before:
+            typer.echo(f"{'' if apply else 'dry run: '}{one.before} -> {one.workers} workers: {one.reason}")
+        else:
+            typer.echo(f"{one.workers} workers kept: {one.reason}")

@@ -1,0 +1,202 @@
+"""The evaluator against a source, a store and a publisher in memory."""
+
+import json
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from assignors._errors import LagError, ScalingFileError
+from assignors.scaling import NEVER, UNKNOWN, Observation, ScaledTopic, WorkersRecord
+from assignors.scaling._evaluator import Evaluator
+from assignors.scaling._journal import entries, explain
+from assignors.scaling._kafka_lag import TopicFacts
+from assignors.scaling._settings import ScalingSettings
+from assignors.scaling._store import MemoryStore
+
+NAME = ScaledTopic("cluster", "ingest", "flights")
+
+
+class Source:
+    """Topics whose records come and are read at rates that a test changes; time goes on at each look."""
+
+    def __init__(self) -> None:
+        self.partitions, self.arriving, self.leaving = 8, 100.0, 100.0
+        self.now_s, self.end, self.committed = 1e6, 1e6, 1e6
+        self.gone = self.silent = self.unknown = False
+
+    def cluster_id(self) -> str:
+        """As in `LagSource`."""
+        return "cluster"
+
+    def topics(self, names: Collection[str], pattern: str | None) -> dict[str, TopicFacts]:  # noqa: ARG002 -- the contract's
+        """As in `LagSource`."""
+        if self.silent:
+            raise LagError("no broker answers")
+        return {} if self.gone else {"flights": TopicFacts(partitions=self.partitions, retention_s=None)}
+
+    def observe(self, group: str, topics: Mapping[str, TopicFacts]) -> dict[str, Observation]:  # noqa: ARG002 -- as above
+        """As in `LagSource`."""
+        self.now_s += 30.0
+        self.end += 30.0 * self.arriving
+        self.committed = min(self.committed + 30.0 * self.leaving, self.end)
+
+        def column(value: float) -> Any:  # noqa: ANN401
+            return np.full(self.partitions, UNKNOWN if self.unknown else int(value), dtype=np.int64)
+
+        one = Observation(time_s=self.now_s, start=column(0), end=column(self.end), committed=column(self.committed))
+        return dict.fromkeys(topics, one)
+
+
+class Publisher:
+    """Keeps what was published."""
+
+    def __init__(self) -> None:
+        self.published: list[tuple[ScaledTopic, WorkersRecord | None]] = []
+
+    def publish(self, name: ScaledTopic, record: WorkersRecord | None) -> None:
+        """As in the contract."""
+        self.published.append((name, record))
+
+
+def write(path: Path, **pipeline: object) -> Path:
+    """A settings file with one pipeline."""
+    lines = [f"{name} = {json.dumps(value)}" for name, value in pipeline.items()]
+    head = f'bootstrap_servers = "localhost:1"\njournal = "{path.parent}/decisions.jsonl"\n[pipelines.flights]\n'
+    path.write_text(head + "\n".join(lines))
+    return path
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> ScalingSettings:
+    """One pipeline of one topic."""
+    file = write(tmp_path / "s.toml", group="ingest", topics=["flights"], worker_rate=1000.0, max_poll_records=500)
+    return ScalingSettings.load(file)
+
+
+def test_a_dry_run_publishes_nothing_and_says_what_it_would(settings: ScalingSettings) -> None:
+    """However often it decides, it goes on from the number that is in force."""
+    source = Source()
+    source.arriving, source.leaving = 400.0, 120.0
+    evaluator = Evaluator(settings, source, MemoryStore())
+    made = [decision for _ in range(20) for decision in evaluator.round()]
+    assert {decision.before for decision in made} == {1}
+    assert made[-1].workers > 3
+    assert not any(line["applied"] for line in entries(settings.journal, "flights"))
+
+
+def test_what_is_applied_is_published_once_and_goes_on(settings: ScalingSettings) -> None:
+    """The first number, then changes only; settings for workers beside it."""
+    source, publisher = Source(), Publisher()
+    evaluator = Evaluator(settings, source, MemoryStore(), publisher)
+    for _ in range(5):
+        evaluator.round()
+    assert [record and record.workers for _, record in publisher.published] == [1]
+    source.arriving, source.leaving = 400.0, 120.0
+    for _ in range(12):
+        evaluator.round()
+    numbers = [record.workers for _, record in publisher.published if record]
+    assert numbers == sorted(set(numbers))
+    assert numbers[-1] > 3
+    name, record = publisher.published[-1]
+    assert name == NAME
+    assert record is not None
+    assert record.max_poll_records == 500
+
+
+def test_a_topic_that_is_deleted_loses_its_number_and_is_reported(settings: ScalingSettings) -> None:
+    """Once, not every round."""
+    source, publisher, told = Source(), Publisher(), list[Mapping[str, Any]]()
+    evaluator = Evaluator(settings, source, MemoryStore(), publisher)
+    evaluator.alert([told.append])
+    evaluator.round()
+    source.gone = True
+    for _ in range(3):
+        evaluator.round()
+    assert publisher.published[-1] == (NAME, None)
+    assert [message["kind"] for message in told] == ["missing"]
+
+
+def test_brokers_that_do_not_answer_change_nothing(settings: ScalingSettings) -> None:
+    """The round is reported, the number stays, and the next round asks again."""
+    source, publisher, told = Source(), Publisher(), list[Mapping[str, Any]]()
+    evaluator = Evaluator(settings, source, MemoryStore(), publisher)
+    evaluator.alert([told.append])
+    evaluator.round()
+    source.silent = True
+    assert evaluator.round() == []
+    source.silent, source.unknown = False, True
+    (made,) = evaluator.round()
+    assert made.workers == made.before
+    assert [message["kind"] for message in told] == ["error", "unknown"]
+    assert len(publisher.published) == 1
+
+
+def test_a_hook_that_fails_keeps_no_other_from_being_told(settings: ScalingSettings) -> None:
+    """A webhook may be down."""
+    source, told = Source(), list[Mapping[str, Any]]()
+    source.gone = True
+
+    def broken(_: Mapping[str, Any]) -> None:
+        raise OSError("down")
+
+    evaluator = Evaluator(settings, source, MemoryStore())
+    evaluator.alert([broken, told.append])
+    evaluator.round()
+    assert len(told) == 1
+
+
+def test_a_restart_goes_on_from_the_numbers_in_force(settings: ScalingSettings) -> None:
+    """They are read from the workers topic, not guessed."""
+    evaluator = Evaluator(settings, Source(), MemoryStore(), Publisher())
+    evaluator.follow({NAME: WorkersRecord(workers=4, at_ms=1)})
+    (made,) = evaluator.round()
+    assert made.before == 4
+
+
+def test_a_clock_that_jumps_back_begins_anew(settings: ScalingSettings) -> None:
+    """No absurd rate, no absurd number."""
+    source = Source()
+    evaluator = Evaluator(settings, source, MemoryStore(), Publisher())
+    for _ in range(10):
+        evaluator.round()
+    source.now_s -= 86_400.0
+    (made,) = evaluator.round()
+    assert made.workers == 1
+    assert len(made.view.window.times_s) == 1
+
+
+def test_every_decision_can_be_explained(settings: ScalingSettings) -> None:
+    """With the sentence of the policy and the figures it had."""
+    source = Source()
+    source.committed = NEVER
+    evaluator = Evaluator(settings, source, MemoryStore())
+    evaluator.round()
+    with settings.journal.open("a") as file:
+        file.write('{"cut off')
+    (line,) = entries(settings.journal, "flights")
+    text = explain(line)
+    assert "dry run" in text
+    assert "records behind in 8 of 8 partitions" in text
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "named"),
+    [
+        ({"group": "g", "topics": ["t"], "min_workers": 5, "max_workers": 3}, "no number fits"),
+        ({"group": "g", "topics": ["t"], "policy": "magic"}, "pipelines.flights.policy"),
+        ({"group": "g", "topics": ["t"], "slo_s": 5}, "slo_s"),
+        ({"group": "g", "topics": ["t"], "minimum": 5}, "minimum"),
+        ({"group": "g"}, "topics or a pattern"),
+        ({"topics": ["t"]}, "group is missing"),
+        ({"group": "g", "pattern": "("}, "pattern"),
+        ({"group": "g", "topics": ["t"], "step_up": 0}, "step_up"),
+    ],
+)
+def test_settings_that_make_no_sense_are_named(tmp_path: Path, pipeline: dict[str, object], named: str) -> None:
+    """The message has the file and the setting."""
+    with pytest.raises(ScalingFileError, match=named) as caught:
+        ScalingSettings.load(write(tmp_path / "bad.toml", **pipeline))
+    assert "bad.toml" in str(caught.value)

@@ -1,0 +1,74 @@
+"""Partitions that do not flow are told apart, reported and not scaled."""
+
+import numpy as np
+import pytest
+
+from assignors.scaling import NEVER, UNKNOWN, Bounds, Capacity, PartitionState, Scaler, State, Window, decide
+from tests.unit.assignors.scaling.conftest import MakeWindow
+
+SCALER = Scaler(policy=Capacity(), limits=(Bounds(),), worker_rate=1000.0)
+
+
+def states(seen: Window) -> list[str]:
+    """The states of a window's partitions."""
+    return [PartitionState(int(s)).name for s in decide(SCALER, seen, State(workers=3)).view.states]
+
+
+def test_a_poison_partition_is_stalled_and_changes_nothing(steady: MakeWindow) -> None:
+    """One record that nobody can read piles up a lag that more workers would not lower."""
+    seen = steady([50] * 8, [50] * 7 + [0], [0] * 7 + [150_000])
+    made = decide(SCALER, seen, State(workers=1), "t")
+    assert states(seen) == ["FLOWING"] * 7 + ["STALLED"]
+    assert made.workers == 1
+    assert "look at the record" in made.findings["stalled"]
+
+
+def test_a_group_that_stopped_keeps_its_number(steady: MakeWindow) -> None:
+    """Nobody reads: more of nobody does not either."""
+    seen = steady([50] * 4, [0] * 4, [100_000] * 4)
+    made = decide(SCALER, seen, State(workers=2), "t")
+    assert set(states(seen)) == {"STOPPED"}
+    assert made.workers == 2
+    assert made.findings.keys() == {"stopped"}
+
+
+def test_an_uncommitted_group_with_old_data_is_not_scaled(steady: MakeWindow) -> None:
+    """A day of retained records and no commit at all: a new group, or one that died long ago."""
+    seen = steady([50] * 4, [50] * 4, [0] * 4)
+    never = Window(times_s=seen.times_s, start=seen.start, end=seen.end, committed=np.full_like(seen.committed, NEVER))
+    made = decide(SCALER, never, State(workers=1), "t")
+    assert set(states(never)) == {"UNCOMMITTED"}
+    assert made.workers == 1
+    assert made.view.lag.tolist() == never.end[-1].tolist()  # reported as all that is kept
+
+
+def test_a_hot_partition_is_reported_and_not_scaled(steady: MakeWindow) -> None:
+    """A partition has one reader, so workers beside it do not help."""
+    seen = steady([1400] + [90] * 31, [700] + [90] * 31, [2_000_000] + [0] * 31)
+    made = decide(SCALER, seen, State(workers=5), "t")
+    assert states(seen)[0] == "HOT"
+    assert made.workers <= 5
+    assert "more partitions do" in made.findings["hot"]
+
+
+def test_a_reset_is_told_apart(steady: MakeWindow) -> None:
+    """Somebody rewound the group on purpose, or the topic was made anew."""
+    seen = steady([50] * 3, [50] * 3, [0] * 3)
+    committed, end = seen.committed.copy(), seen.end.copy()
+    committed[-1, 0] -= 1_000_000
+    committed[:, 1] += 5_000_000
+    reset = Window(times_s=seen.times_s, start=seen.start, end=end, committed=committed)
+    assert states(reset) == ["REWOUND", "REWOUND", "FLOWING"]
+
+
+@pytest.mark.parametrize("column", ["end", "committed"])
+def test_what_cannot_be_asked_for_is_unknown(steady: MakeWindow, column: str) -> None:
+    """Not 0: the topic keeps its workers until something is known again."""
+    seen = steady([5000] * 2, [100] * 2, [9_000_000] * 2)
+    columns = {name: getattr(seen, name).copy() for name in ("start", "end", "committed")}
+    columns[column][-1] = UNKNOWN
+    made = decide(SCALER, Window(times_s=seen.times_s, **columns), State(workers=3), "t")
+    assert set(made.view.states) == {PartitionState.UNKNOWN}
+    assert made.view.lag.tolist() == [UNKNOWN] * 2
+    assert made.workers == 3
+    assert made.findings.keys() == {"unknown"}

@@ -1,0 +1,142 @@
+"""What policies say, ours and the baselines."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assignors import AssignorError
+from assignors.scaling import (
+    DS2,
+    NEVER,
+    Bounds,
+    Capacity,
+    Keda,
+    Numaflow,
+    Policy,
+    Scaler,
+    State,
+    Static,
+    Thresholds,
+    UsablePartitions,
+    Window,
+    decide,
+)
+from assignors.scaling._capacity import workers_for
+from tests.unit.assignors.scaling.conftest import MakeWindow
+
+ALL: list[Policy] = [Capacity(), Thresholds(), Keda(), DS2(), Numaflow(), Static(workers=4)]
+
+
+@pytest.mark.parametrize("policy", ALL, ids=lambda p: p.name)
+@given(st.integers(0, 2**32 - 1))
+def test_no_window_makes_a_policy_fail(policy: Policy, seed: int) -> None:
+    """Whatever the offsets, sentinels included: a number and a sentence."""
+    rng = np.random.default_rng(seed)
+    steps, partitions = rng.integers(1, 12), rng.integers(1, 5)
+    seen = Window(
+        times_s=np.cumsum(rng.uniform(0.1, 60, steps)),
+        **{
+            name: rng.integers(-2, 10 ** rng.integers(1, 9), (steps, partitions))
+            for name in ("start", "end", "committed")
+        },
+    )
+    rate = (None, 1000.0)[rng.integers(2)]
+    made = decide(Scaler(policy=policy, limits=(Bounds(most=50),), worker_rate=rate), seen, State(workers=3))
+    assert 1 <= made.workers <= 50
+    assert made.reason
+
+
+@given(st.lists(st.floats(0, 1000), min_size=1, max_size=64), st.floats(100, 5000))
+def test_workers_for_is_enough_for_equal_partitions_and_never_idle(work: list[float], rate: float) -> None:
+    """Between the work there is and the partitions there are."""
+    found = workers_for(np.array(work), rate)
+    assert 1 <= found <= max(sum(one > 0 for one in work), 1)
+    mean = workers_for(np.full(len(work), 10.0), rate)
+    assert math.ceil(len(work) / mean) * 10.0 <= rate or mean == len(work)
+
+
+@given(st.floats(1, 900), st.floats(1.0, 3.0), st.integers(1, 64))
+def test_more_to_read_never_asks_for_fewer(work: float, factor: float, partitions: int) -> None:
+    """Monotone in the work."""
+    some = np.full(partitions, work)
+    assert workers_for(some * factor, 1000.0) >= workers_for(some, 1000.0)
+
+
+@pytest.mark.parametrize(("partitions", "stuck"), [(64, 63), (24, 22)])
+def test_ours_does_not_stick_below_the_cap(steady: MakeWindow, partitions: int, stuck: int) -> None:
+    """KEDA cuts the lag to partitions x threshold, and the autoscaler's tolerance then hides the last workers."""
+    seen = steady([900.0] * partitions, [850.0] * partitions, [400_000] * partitions)
+    keda = Scaler(policy=Keda(lag_threshold=60_000), limits=(Bounds(),))
+    ours = Scaler(policy=Capacity(), limits=(UsablePartitions(), Bounds()), worker_rate=1000.0)
+    assert decide(keda, seen, State(workers=stuck)).workers == stuck
+    assert decide(ours, seen, State(workers=stuck)).workers == partitions
+
+
+def test_capacity_counts_lag_pause_and_rate(steady: MakeWindow) -> None:
+    """The equation: lag / C + rate R / C + rate / u, at numbers at which partitions divide evenly."""
+    seen = steady([125.0] * 32, [100.0] * 32, [18_750.0] * 32)
+    made = decide(Scaler(policy=Capacity(), worker_rate=1000.0), seen, State(workers=3))
+    equation = 32 * 18_750 / (1000 * 300) + 4000 * 10 / (1000 * 300) + 4000 / 1000
+    assert equation == pytest.approx(6.13, abs=0.01)
+    assert made.workers == 7  # 5 partitions each; 6 workers would have 6 each, and one of them too much to read
+
+
+def test_retention_is_a_deadline(steady: MakeWindow) -> None:
+    """What would be deleted in two minutes must be read in one, whatever the objective."""
+    seen = steady([100.0] * 32, [50.0] * 32, [100_000.0] * 32)
+    relaxed = Capacity(slo_s=7200.0)
+    without = decide(Scaler(policy=relaxed, worker_rate=1000.0), seen, State(workers=4)).workers
+    near = decide(Scaler(policy=relaxed, worker_rate=1000.0, retention_s=1200.0), seen, State(workers=4)).workers
+    assert near > without
+
+
+def test_thresholds_follow_the_trend(steady: MakeWindow) -> None:
+    """High and rising: one more. High and falling: it is already going away. Low and falling: one fewer."""
+    policy = Thresholds(min_lag=1000, max_lag=10_000)
+    rising, falling = steady([100] * 2, [90] * 2, [50_000] * 2), steady([90] * 2, [100] * 2, [50_000] * 2)
+    low = steady([90] * 2, [90] * 2, [100] * 2)
+    numbers = [decide(Scaler(policy=policy), seen, State(workers=5)).workers for seen in (rising, falling, low)]
+    assert numbers == [6, 5, 4]
+
+
+def test_keda_counts_an_uncommitted_partition_as_published() -> None:
+    """As 1 with offsetResetPolicy latest, as its end offset with earliest: a day of old data is then lag."""
+    one = np.array([[1_000_000, 500]], dtype=np.int64)
+    seen = Window(times_s=np.array([0.0]), start=one - 100, end=one, committed=np.full_like(one, NEVER))
+    view = decide(Scaler(policy=Static(workers=1)), seen, State()).view
+    assert Keda(lag_threshold=10_000_000).metric(view) == 2
+    assert Keda(lag_threshold=10_000_000, reset_earliest=True).metric(view) == 1_000_500
+
+
+def test_ds2_divides_by_the_true_rate(steady: MakeWindow) -> None:
+    """The backlog does not count."""
+    seen = steady([115.0] * 32, [115.0] * 32, [100_000.0] * 32)
+    assert decide(Scaler(policy=DS2(), worker_rate=1000.0), seen, State(workers=1)).workers == 4
+
+
+def test_numaflow_scales_by_the_time_to_read_what_waits(steady: MakeWindow) -> None:
+    """40 s of work against a target of 20 s: the double."""
+    seen = steady([100.0] * 10, [100.0] * 10, [4000.0] * 10)
+    assert decide(Scaler(policy=Numaflow(target_s=20.0)), seen, State(workers=3)).workers == 6
+
+
+@pytest.mark.parametrize(
+    ("policy", "settings"),
+    [
+        (Capacity, {"slo_s": -1.0}),
+        (Capacity, {"slo_s": math.nan}),
+        (Capacity, {"slo_s": 5.0, "rebalance_s": 10.0}),
+        (Capacity, {"retention_part": 0.0}),
+        (Thresholds, {"min_lag": 10, "max_lag": 5}),
+        (Keda, {"lag_threshold": 0}),
+        (Numaflow, {"target_s": 0.0}),
+        (Static, {"workers": 0}),
+    ],
+)
+def test_settings_without_a_meaning_are_named(policy: type, settings: dict[str, float]) -> None:
+    """The message has the setting and its value."""
+    with pytest.raises(AssignorError, match=next(iter(settings))):
+        policy(**settings)
