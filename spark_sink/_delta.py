@@ -29,6 +29,8 @@ PROPERTIES = {"delta.checkpointInterval": "50", "delta.logRetentionDuration": "i
 
 _log = structlog.get_logger("azimuth.sink")
 
+_COMPACTION, _COMPACTION_DONE = "azimuth/compaction", "azimuth/compaction-done"
+
 _UNENFORCED = ("delta.constraints.", "delta.columnMapping.mode")
 
 
@@ -207,15 +209,49 @@ class DeltaLakeTable:
         large = self._compacted % 16 == 0
         try:
             handle.update_incremental()
+            if not self._claim_compaction(handle, self._compacted):
+                return False
             handle.optimize.compact(
                 target_size=(128 if large else 16) << 20,
                 max_concurrent_tasks=1,
                 writer_properties=WriterProperties(compression="ZSTD"),
             )
+            handle.update_incremental()
+            self._set_application(handle, _COMPACTION_DONE, self._compacted)
         except (DeltaError, OSError) as error:
             _log.info("compaction left to the next time", table=self._uri, error=str(error))
             return False
         return True
+
+    def _claim_compaction(self, handle: DeltaTable, number: int) -> bool:
+        """Be the only writer that compacts, by compare and swap.
+
+        Two compactions at once both go through, whatever files the other has removed, and every row of them is there
+        twice: delta-rs looks at the newest version again before it commits, and no application id of its own holds it.
+        A claim whose writer died is passed over after twenty more times.
+        """
+        kept = self._log.refresh(handle.version())
+        claimed, done = kept.get(_COMPACTION, -1), kept.get(_COMPACTION_DONE, -1)
+        if number <= claimed or (done < claimed and number < claimed + 20):
+            return False
+        try:
+            self._set_application(handle, _COMPACTION, number)
+        except CommitFailedError:
+            return False
+        return True
+
+    def _set_application(self, handle: DeltaTable, name: str, number: int) -> None:
+        handle.create_write_transaction(
+            [],
+            mode="append",
+            schema=handle.schema(),
+            partition_by=handle.metadata().partition_columns,
+            commit_properties=CommitProperties(
+                app_transactions=[Transaction(name, number)],
+                custom_metadata={"kafka-azimuth": {"kind": "compaction", "rows": 0}},
+            ),
+        )
+        handle.update_incremental()
 
     def _newest(self) -> DeltaTable:
         if self._handle is not None and not self._log.moved():

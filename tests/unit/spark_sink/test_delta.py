@@ -1,6 +1,8 @@
 """The Delta adapter keeps the contract of the seam; the table in memory keeps the same."""
 
+import threading
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -261,3 +263,25 @@ def test_rows_that_cannot_be_told_apart_are_refused(gone: str) -> None:
         normal_schema(pa.schema(left))
     with pytest.raises(SchemaError, match=f"column '{gone}' is double"):
         normal_schema(pa.schema([*left, pa.field(gone, pa.float64())]))
+
+
+def test_writers_that_compact_at_once_double_nothing(tmp_path: Path) -> None:
+    """Two compactions of the same files would both go through, and every row would be there twice: one may."""
+    table = DeltaLakeTable(str(tmp_path), "g")
+    _made(table)
+    for number in range(29):
+        table.swap(_look(table), _change({A: number + 1}, _land(tmp_path, A, [number])))
+    tables = [DeltaLakeTable(str(tmp_path), "g") for _ in range(4)]
+    for table in tables:
+        _look(table)
+        table._compacted = 0  # as if it had been there when the last time was
+    barrier = threading.Barrier(len(tables))
+
+    def run(table: DeltaLakeTable) -> bool:
+        barrier.wait()
+        return table.compact(10)
+
+    with ThreadPoolExecutor(len(tables)) as pool:
+        done = list(pool.map(run, tables))
+    assert sum(done) == 1
+    assert DeltaTable(str(tmp_path)).to_pyarrow_table().num_rows == 29
