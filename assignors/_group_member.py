@@ -18,6 +18,7 @@ from assignors._errors import FencedError, MembershipError
 from assignors._group_member_callbacks import Callback, RebalanceListener
 from assignors._group_member_offsets import Offsets
 from assignors._group_member_ownership import Ownership, OwnershipCell
+from assignors._kafka_python import assignment_of
 from assignors._model import TopicPartition
 
 log = logging.getLogger(__name__)
@@ -98,6 +99,7 @@ class GroupMember:
         self._callbacks = (on_assigned, on_revoked, on_lost)
         self._callback_timeout_s = callback_timeout_s
         self._awake = awake
+        self._told_generation = -1
         self._ended = threading.Event()
         self._closing = threading.Lock()
         self._consumer: Any = None
@@ -287,10 +289,25 @@ class GroupMember:
         if not coordinator._heartbeat_enabled and not coordinator.rejoining and coordinator.stable():
             # A fenced instance's heartbeats stop, and nothing else tells of it.
             raise FencedInstanceIdError(coordinator.group_instance_id)
+        self._tell_assignors(coordinator, generation)
         joined = not coordinator.need_rejoin()
         self._cell.change(
             lambda now: now.standing(generation=generation.generation_id, member_id=generation.member_id, joined=joined)
         )
+
+    def _tell_assignors(self, coordinator: Any, generation: Any) -> None:  # noqa: ANN401 - untyped
+        """Let the assignors that were not chosen know too what is owned.
+
+        kafka-python tells only the chosen one. When the group changes to another one, its claims would be empty, and a
+        cooperative leader would give partitions away that their owners still read.
+        """
+        if generation.generation_id == self._told_generation:
+            return
+        self._told_generation = generation.generation_id
+        owned = [(one.topic, one.partition) for one in coordinator._subscription.assigned_partitions()]
+        for name, assignor in coordinator._assignors.items():
+            if name != generation.protocol:
+                assignor.on_assignment(assignment_of(sorted(owned)), generation.generation_id)
 
     def _fail(self, error: Exception) -> None:
         if self._listener is not None:

@@ -99,7 +99,7 @@ class _Assignor(AbstractPartitionAssignor):
             given = spare_plan(topics, people, cooperative=self._cooperative)
         if self._withheld:
             self._follow_up = Rejoin(self, cluster)
-        return {member: _assignment(mine) for member, mine in given.items()}
+        return {member: assignment_of(mine) for member, mine in given.items()}
 
     def _give(self, topics: list[Topic], members: list[Member]) -> dict[str, list[TopicPartition]]:
         self.last_plan = made = self._plan(topics, members)
@@ -296,7 +296,8 @@ class ShuffledRoundRobinAssignor(_Assignor):
 _EPSILON = 0.05
 
 
-def _assignment(pairs: list[TopicPartition]) -> ConsumerProtocolAssignment:
+def assignment_of(pairs: list[TopicPartition]) -> ConsumerProtocolAssignment:
+    """Say it in the protocol's words."""
     by_topic: dict[str, list[int]] = {}
     for topic, partition in pairs:
         by_topic.setdefault(topic, []).append(partition)

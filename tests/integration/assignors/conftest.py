@@ -59,6 +59,11 @@ class Topics:
             other.close()
         return {(one.topic, one.partition): one.offset for one in found if one.offset >= 0}
 
+    def assignor(self) -> str:
+        """The assignor that the group has agreed on; empty while it has none."""
+        found = self.admin.describe_consumer_groups([self.group])[self.group].result(20)
+        return str(found.partition_assignor)
+
     def config(self, **more: object) -> dict[str, Any]:
         """Settings of a member, quick to notice what happens."""
         return {

@@ -32,7 +32,14 @@ def main(settings: dict[str, Any]) -> None:
     member = GroupMember(
         settings["config"],
         pattern=settings["pattern"],
-        assignors=[HRWAssignor(cooperative=settings["cooperative"])],
+        assignors=[
+            HRWAssignor(
+                agent=settings["agent"],
+                cooperative=settings["cooperative"],
+                workers=settings.get("workers"),
+                watch_interval_s=0.5,
+            )
+        ],
         on_assigned=callback("assigned"),
         on_revoked=callback("revoked"),
         on_lost=callback("lost"),

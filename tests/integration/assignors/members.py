@@ -5,12 +5,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 SCRIPT = Path(__file__).with_name("member_process.py")
+CONSUMER = Path(__file__).with_name("consumer_process.py")
 
 
 class Process:
@@ -34,6 +35,11 @@ class Process:
         """What it said last that it owns."""
         said = [one for one in self.lines() if one["event"] == "owns"]
         return {(t, p) for t, p in said[-1]["partitions"]} if said else set()
+
+    def generation(self) -> int:
+        """The generation in which it said so."""
+        said = [one for one in self.lines() if one["event"] == "owns"]
+        return int(said[-1]["generation"]) if said else -1
 
     def kill(self) -> None:
         """SIGKILL."""
@@ -69,6 +75,16 @@ class Process:
         return Path(self._errors.name).read_text()
 
 
+def settled(processes: list[Process], partitions: set[tuple[str, int]]) -> bool:
+    """Whether they own all of these in one generation, each once."""
+    owned = [one.owns() for one in processes]
+    return (
+        len({one.generation() for one in processes}) == 1
+        and set().union(*owned) == partitions
+        and sum(map(len, owned)) == len(partitions)
+    )
+
+
 def owned_twice(processes: list[Process]) -> list[tuple[int, str, int, list[str]]]:
     """Generation, topic, partition and owners, for each partition that several said to own in one generation."""
     owners: dict[tuple[int, str, int], set[str]] = defaultdict(set)
@@ -87,7 +103,7 @@ def overlaps(processes: list[Process]) -> list[tuple[str, int, str, str]]:
         since: dict[tuple[str, int], float] = {}
         lines = process.lines()
         for line in lines:
-            for topic, partition in line["partitions"] if line["event"] != "owns" else ():
+            for topic, partition in line["partitions"] if line["event"] in {"assigned", "revoked", "lost"} else ():
                 key = (topic, partition)
                 if line["event"] == "assigned":
                     since[key] = line["at"]
@@ -100,4 +116,15 @@ def overlaps(processes: list[Process]) -> list[tuple[str, int, str, str]]:
     for key, all_of_key in spans.items():
         ordered = sorted(all_of_key)
         found += [(*key, a[2], b[2]) for a, b in pairwise(ordered) if b[0] < a[1]]
+    return found
+
+
+def deliveries(processes: list[Process]) -> Counter[tuple[str, int, int]]:
+    """How often each record (topic, partition, offset) was delivered."""
+    found: Counter[tuple[str, int, int]] = Counter()
+    for process in processes:
+        for line in process.lines():
+            if line["event"] == "records":
+                for topic, partition, offsets in line["spans"]:
+                    found.update((topic, partition, offset) for offset in offsets)
     return found

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 
 from assignors import GroupMember, HRWAssignor, NotOwnedError
 from producer.testing import MockCluster
@@ -79,3 +80,13 @@ def test_brokers_that_go_away_end_nothing(mock: MockCluster) -> None:
         member.wait_for(lambda now: now.joined and len(now.partitions) == 2, 30)
         member.commit({T0: 3}, timeout_s=20)
         assert member.failed is None
+
+
+def test_assignors_that_were_not_chosen_know_what_is_owned(mock: MockCluster) -> None:
+    """The group may change to another one: its claims must be true in the first round (KIP-429)."""
+    other = HRWAssignor(agent="a", cooperative=True)
+    with GroupMember(config(mock), topics=["t"], assignors=[CooperativeStickyAssignor(), other]) as member:
+        now = member.wait_for(lambda now: now.joined and len(now.partitions) == 2, 20)
+        claims = other.metadata({"t"})
+    assert claims.generation_id == now.generation
+    assert [(one.topic, list(one.partitions)) for one in claims.owned_partitions] == [("t", [0, 1])]

@@ -1,0 +1,150 @@
+"""Three consumers, records flowing, and what befalls a group: SIGKILL, rolling restarts, another assignor."""
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from tests.integration.assignors.conftest import Topics, wait_until
+from tests.integration.assignors.members import CONSUMER, Process, deliveries, overlaps, owned_twice
+
+pytestmark = pytest.mark.integration
+
+Start = Callable[..., Process]
+TOPICS, PARTITIONS = 6, 4
+PATIENCE_S = 90.0
+
+
+class Flow:
+    """Records that come while a test runs, a few hundred a second."""
+
+    def __init__(self, topics: Topics) -> None:
+        self.names = topics.make(*(f"t{n}" for n in range(TOPICS)), partitions=PARTITIONS, replication=3)
+        self._producer = Producer({"bootstrap.servers": topics.bootstrap_servers, "acks": "all", "log_level": 0})
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="flow")
+        self.written: set[tuple[str, int, int]] = set()
+        self._thread.start()
+
+    def end(self) -> None:
+        """Write no more; what was written is known then."""
+        self._ended.set()
+        self._thread.join()
+        assert self._producer.flush(60) == 0
+
+    def _run(self) -> None:
+        while not self._ended.wait(0.1):
+            for name in self.names:
+                for partition in range(PARTITIONS):
+                    self._producer.produce(name, b"x" * 100, partition=partition, on_delivery=self._note)
+            self._producer.poll(0)
+
+    def _note(self, error: object, message: object) -> None:
+        assert error is None
+        one: tuple[str, int, int] = (message.topic(), message.partition(), message.offset())  # type: ignore[attr-defined]  # confluent-kafka's message
+        self.written.add(one)
+
+
+@pytest.fixture
+def flow(topics: Topics) -> Iterator[Flow]:
+    """Records to six topics of four partitions."""
+    made = Flow(topics)
+    yield made
+    made.end()
+
+
+@pytest.fixture
+def start(topics: Topics, tmp_path: Path) -> Iterator[Start]:
+    """Start consumers by name; all are ended with the test."""
+    started: list[Process] = []
+
+    def begin(name: str, *assignors: str, run: int = 0) -> Process:
+        settings = {
+            "config": topics.consumer_config(),
+            "pattern": f"^{topics.pattern}",
+            "assignors": assignors,
+            "agent": name,
+            "most": 500,
+        }
+        started.append(Process(tmp_path, settings, f"{name}-{run}", CONSUMER))
+        return started[-1]
+
+    yield begin
+    for one in started:
+        if one.killed_at is None:
+            one.stop()
+
+
+def reading(processes: list[Process]) -> Callable[[], bool]:
+    """Each of them has said that it owns something, and has had records since it began."""
+    return lambda: all(one.owns() and deliveries([one]) for one in processes)
+
+
+def all_read(flow: Flow, processes: list[Process]) -> Callable[[], bool]:
+    """Each record that was written was delivered."""
+    return lambda: flow.written <= deliveries(processes).keys()
+
+
+@pytest.mark.parametrize("name", ["hrw", "hrw-cooperative"])
+def test_killed_consumers_lose_no_record(flow: Flow, start: Start, name: str) -> None:
+    """SIGKILL of each in turn: what it had not committed is delivered again by others, nothing is left out."""
+    running = [start(f"agent-{n}", name) for n in range(3)]
+    everyone = list(running)
+    wait_until(reading(running), PATIENCE_S)
+    for n in (0, 1):
+        running[n].kill()
+        running[n] = start(f"agent-{n}", name, run=1)
+        everyone.append(running[n])
+        wait_until(reading(running), PATIENCE_S)
+    flow.end()
+    wait_until(all_read(flow, everyone), PATIENCE_S)
+    assert owned_twice(everyone) == []
+    assert overlaps(everyone) == []
+    assert not any(one.errors().count("Traceback") for one in everyone)
+
+
+@pytest.mark.parametrize("name", ["hrw", "hrw-cooperative"])
+def test_a_rolling_restart_delivers_each_record_once(flow: Flow, start: Start, name: str) -> None:
+    """Offsets are committed on revocation: the next owner begins exactly where the last one ended."""
+    running = [start(f"agent-{n}", name) for n in range(3)]
+    everyone = list(running)
+    wait_until(reading(running), PATIENCE_S)
+    for n in range(3):
+        running[n].stop()
+        running[n] = start(f"agent-{n}", name, run=1)
+        everyone.append(running[n])
+        wait_until(reading(running), PATIENCE_S)
+    flow.end()
+    wait_until(all_read(flow, everyone), PATIENCE_S)
+    delivered = deliveries(everyone)
+    assert [(record, times) for record, times in delivered.items() if times > 1] == []
+    assert delivered.keys() == flow.written
+    assert owned_twice(everyone) == []
+    assert overlaps(everyone) == []
+
+
+@pytest.mark.parametrize(("old", "new"), [("range", "hrw"), ("cooperative-sticky", "hrw-cooperative")])
+def test_a_group_changes_its_assignor_while_records_flow(
+    topics: Topics, flow: Flow, start: Start, old: str, new: str
+) -> None:
+    """docs/migration.md: first all offer both, the new one first; then the new one alone. Each record once."""
+    running = [start(f"agent-{n}", old) for n in range(3)]
+    everyone = list(running)
+    wait_until(reading(running), PATIENCE_S)
+    assert topics.assignor() == old
+    for run, offered in enumerate([(new, old), (new,)], start=1):
+        for n in range(3):
+            running[n].stop()
+            running[n] = start(f"agent-{n}", *offered, run=run)
+            everyone.append(running[n])
+            wait_until(reading(running), PATIENCE_S)
+        wait_until(lambda: topics.assignor() == new, PATIENCE_S)
+    flow.end()
+    wait_until(all_read(flow, everyone), PATIENCE_S)
+    delivered = deliveries(everyone)
+    assert [(record, times) for record, times in delivered.items() if times > 1] == []
+    assert delivered.keys() == flow.written
+    assert owned_twice(everyone) == []
+    assert overlaps(everyone) == []
