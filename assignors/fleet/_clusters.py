@@ -17,8 +17,9 @@ from assignors.fleet._topic import FleetTopic
 
 log = logging.getLogger(__name__)
 
-_TIMEOUT_S: Final = 10.0
+_TIMEOUT_S: Final = 5.0
 _PROBE_S: Final = 1.5
+_CLOSE_S: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,11 +127,11 @@ class ClusterWatch:
         return False
 
     def close(self) -> None:
-        """End, within a look's time."""
+        """End; a look at a cluster that does not answer is not waited for."""
         self._ended = True
         self._look_now.set()
         if self._thread.is_alive():
-            self._thread.join()
+            self._thread.join(_CLOSE_S)
 
     def look(self) -> Sighting:
         """Ask the cluster once."""

@@ -225,6 +225,7 @@ class KafkaMembers:
         times = {"session_timeout_ms": session_ms, "heartbeat_interval_ms": int(self._session.beat_s * 1000)}
         # A member that hangs holds up a rebalance of the group for this long.
         times["max_poll_interval_ms"] = max(session_ms, 30_000)
+        times["bootstrap_timeout_ms"] = 5_000
         config = {"group_id": self._group, "client_id": f"fleet-{self._agent.id}", **times, **self._kafka}
         member = GroupMember(config, pattern=_NOTHING, assignors=[self._assignor])
         try:

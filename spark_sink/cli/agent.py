@@ -28,7 +28,7 @@ def agent(
         os.environ["AZIMUTH_FLEET_AGENT"] = name
     settings = FleetSettings.load(config)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    logging.getLogger("kafka").setLevel(logging.ERROR)
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)  # what matters of it the agent says itself
     from spark_sink.fleet._run import run  # noqa: PLC0415 -- Kafka's clients and Arrow load slowly
 
     run(settings)

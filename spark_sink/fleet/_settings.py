@@ -4,7 +4,7 @@ import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from assignors.fleet import Agent as FleetAgentId
@@ -65,6 +65,17 @@ class StaticMembership(BaseModel):
     agents: tuple[StaticAgent, ...]
 
 
+def _with_kind(value: object) -> object:
+    return {"kind": "kafka", **value} if isinstance(value, dict) else value
+
+
+AnyMembership = Annotated[
+    Annotated[KafkaMembership | RedisMembership | StaticMembership, Field(discriminator="kind")],
+    BeforeValidator(_with_kind),
+]
+"""Kafka's where no kind is named."""
+
+
 class WorkersSettings(BaseModel):
     """Agents per topic."""
 
@@ -90,9 +101,7 @@ class FleetSettings(BaseSettings):
     name: str = Field(description="The fleet's name; consumer groups and positions in tables bear it.")
     table: str = Field(description="Delta table; {cluster} stands for the source, {topic} for the topic.")
     sources: dict[str, SourceSettings] = Field(min_length=1, description="Clusters, by name.")
-    membership: Annotated[KafkaMembership | RedisMembership | StaticMembership, Field(discriminator="kind")] = Field(
-        default=KafkaMembership(home=None)
-    )
+    membership: AnyMembership = KafkaMembership(home=None)
     workers: WorkersSettings = WorkersSettings(default=1, file=None, topic=None)
     storage: dict[str, str] = Field(default_factory=dict, description="Options of the object store.")
     session_s: float = Field(10.0, description="After so long without a sign of life an agent is counted out.")

@@ -163,3 +163,45 @@ def test_topics_of_a_killed_agent_flow_again(
     save(f"takeover_{kind}", figures)
     for servers, names in topics.items():
         delete_topics(servers, names)
+    assert figures["duplicates"] == figures["missing"] == 0
+
+
+def test_agents_that_believe_in_different_fleets_for_30_s_write_every_record_once(
+    cluster: Cluster, away: Cluster, tmp_path: Path
+) -> None:
+    """Each of two thinks that it is alone and reads all topics of both clusters: 0 duplicates, 0 holes."""
+    name = f"fleet-{uuid.uuid4().hex[:6]}"
+    topics = {
+        cluster.bootstrap_servers: [f"{name}.home-{n}" for n in range(30)],
+        away.bootstrap_servers: [f"{name}.away-{n}" for n in range(10)],
+    }
+    for servers, names in topics.items():
+        make_topics(servers, names, partitions=2)
+    with FleetProcesses(tmp_path, "") as fleet:
+        for agent in AGENTS[:2]:
+            file = tmp_path / f"{agent}.toml"
+            alone = f'kind = "static"\nagents = [{{ id = "{agent}" }}]'
+            file.write_text(config(name, tmp_path, cluster, away, alone))
+            fleet.start(agent, config=file)
+        with Feed(topics, 0.1) as feed:
+            wait_until(lambda: all(fleet.status(agent).get("rows") for agent in AGENTS[:2]), 60, "both write")
+            began = time.monotonic()
+            wait_until(lambda: time.monotonic() > began + 30, 40, "30 s of it")
+            statuses = [fleet.status(agent) for agent in AGENTS[:2]]
+        wait_until(lambda: check(tmp_path, name)["rows"] >= feed.sent, 60, "all records in the tables")
+        codes = fleet.stop()
+    figures = check(tmp_path, name)
+    save(
+        "different_fleets",
+        {
+            "what": "2 agents, each alone in its own view, 40 topics of 2 partitions on two clusters, 30 s",
+            "topics_each_claims": [len(one["topics"]) for one in statuses],
+            "rows_each_wrote": [one["rows"] for one in statuses],
+            "sent": feed.sent,
+            "exit_codes": codes,
+            **figures,
+        },
+    )
+    for servers, names in topics.items():
+        delete_topics(servers, names)
+    assert figures == {"rows": feed.sent, "duplicates": 0, "missing": 0}

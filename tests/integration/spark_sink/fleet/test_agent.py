@@ -116,6 +116,7 @@ def test_what_is_wrong_is_said_and_disturbs_nothing_else(cluster: Cluster, tmp_p
     table = tmp_path / "lake" / "home"
     wrong = f"""
 workers = {{ overrides = {{ "{name}.good" = ["nobody"], "{name}.none" = 2 }} }}
+membership = {{ home = "home" }}
 [sources.away]
 bootstrap_servers = "127.0.0.1:1"
 topics = ["x"]

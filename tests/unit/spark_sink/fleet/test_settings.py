@@ -44,6 +44,9 @@ def test_a_file_serves_all_agents_and_the_environment_tells_them_apart(
     assert found.fleet_workers.overrides == {"t": ("a", "b"), "u": 4}
     assert found.home == "one"
     assert isinstance(members(found), StaticMembers)
+    kafka, static = '[membership]\nhome = "two"', GOOD[GOOD.index("[membership]") :]
+    file.write_text(GOOD.replace(static, kafka))
+    assert FleetSettings.load(file).home == "two"
 
 
 @pytest.mark.parametrize(
