@@ -74,10 +74,17 @@ class Pipeline(BaseModel):
         return Scaler(
             policy=_POLICIES[self.policy](self, retention_s),
             limits=(*_house_limits(self), *self._own_limits()),
-            gate=GateSettings(stalled_s=self.stalled_s, hot_s=self.slo_s),
+            gate=GateSettings(
+                stalled_s=self.stalled_s, hot_s=self.slo_s, rate_s=180.0 * self.pace, hot_rate_s=60.0 * self.pace
+            ),
             worker_rate=self.worker_rate,
             retention_s=retention_s,
         )
+
+    @property
+    def pace(self) -> float:
+        """By how much everything is quicker than at an objective of five minutes; longer ones make nothing slower."""
+        return min(self.slo_s / 300.0, 1.0)
 
     def _own_limits(self) -> list[Limit]:
         limits: list[Limit] = [Step(up=self.step_up, down=self.step_down)]
@@ -102,12 +109,21 @@ def _house_limits(pipeline: Pipeline) -> list[Limit]:
         return [CoolDown(up_s=300.0, down_s=300.0)]
     if pipeline.policy == "capacity":
         # The first change must have shown what it does before another one is asked for.
-        return [DownWindow(window_s=300.0), CoolDown(up_s=90.0)]
+        return [DownWindow(window_s=300.0 * pipeline.pace), CoolDown(up_s=90.0 * pipeline.pace)]
     return []
 
 
 def _capacity(pipeline: Pipeline, _: float | None) -> Policy:
-    return Capacity(slo_s=pipeline.slo_s, rebalance_s=pipeline.rebalance_s)
+    pace = pipeline.pace
+    return Capacity(
+        slo_s=pipeline.slo_s,
+        rebalance_s=pipeline.rebalance_s,
+        ahead_s=150.0 * pace,
+        price_s=1200.0 * pace,
+        up_rate_s=60.0 * pace,
+        down_rate_s=600.0 * pace,
+        trend_s=1800.0 * pace,
+    )
 
 
 def _thresholds(pipeline: Pipeline, retention_s: float | None) -> Policy:

@@ -1,0 +1,93 @@
+"""`azimuth simulate`: policies over made-up or own traces, held against the oracle."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from assignors.scaling._comparison import Outcome
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("simulate")(simulate)
+
+
+def simulate(  # noqa: PLR0913, PLR0917 -- each is a flag
+    trace: Annotated[list[str] | None, typer.Option(help="Trace, or 'all'; may be repeated.")] = None,
+    csv: Annotated[Path | None, typer.Option(help="Own trace: a file with time_s, topic, partition, records.")] = None,
+    policy: Annotated[list[str] | None, typer.Option(help="Policy, or 'all'; may be repeated.")] = None,
+    days: Annotated[float, typer.Option(help="Simulated days.")] = 7.0,
+    slo: Annotated[float, typer.Option(help="Age that an unread record may reach, seconds.")] = 300.0,
+    worker_rate: Annotated[float, typer.Option(help="Records per second of a worker, for --csv.")] = 1000.0,
+    retention_s: Annotated[float, typer.Option(help="Retention, seconds, for --csv.")] = 86_400.0,
+    seed: Annotated[int, typer.Option(help="Of the made-up traces.")] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    html: Annotated[Path | None, typer.Option(help="Write a report with plots here.")] = None,
+) -> None:
+    """Say what each policy costs and misses on a load, beside the least that was possible."""
+    from assignors.scaling._comparison import compare  # noqa: PLC0415 -- numpy loads slowly
+    from assignors.scaling._pipelines import POLICIES, Pipeline  # noqa: PLC0415 -- as above
+    from assignors.scaling._traces import STANDARD, from_csv, generate  # noqa: PLC0415 -- as above
+
+    names = list(STANDARD) if trace == ["all"] else trace or ([] if csv else ["diurnal"])
+    traces = [generate(name, days=days, seed=seed) for name in names]
+    if csv is not None:
+        traces.append(from_csv(csv, worker_rate=worker_rate, retention_s=retention_s))
+    policies = [name for name in POLICIES if name != "static"] if policy in (None, ["all"]) else policy or []
+    outcomes: list[Outcome] = []
+    pipeline = Pipeline.model_validate({"slo_s": slo})
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        running = progress.add_task("simulating", total=len(traces) * len({*policies, "oracle"}))
+        for one in compare(traces, policies, pipeline):
+            outcomes.append(one)
+            progress.update(running, advance=1, description=f"{one.trace}: {one.policy}")
+    if as_json:
+        typer.echo(json.dumps([_as_dict(one) for one in outcomes]))
+    else:
+        Console().print(_table(outcomes))
+    if html is not None:
+        from spark_sink.cli._simulation_page import write  # noqa: PLC0415 -- matplotlib is an extra
+
+        write(html, outcomes, slo)
+        typer.echo(f"report: {html}", err=True)
+
+
+def _as_dict(one: "Outcome") -> dict[str, Any]:
+    findings = {name: text for run in one.runs for name, (_, text) in run.findings.items()}
+    return {
+        "trace": one.trace,
+        "policy": one.policy,
+        **asdict(one.score),
+        "ratio_to_oracle": one.ratio,
+        "findings": findings,
+    }
+
+
+def _table(outcomes: "list[Outcome]") -> Table:
+    table = Table(box=None)
+    table.add_column("trace")
+    table.add_column("policy")
+    for column in ("over SLO", "avoidable", "worker-h", "x oracle", "resizes/day", "flips/day", "moved", "lost"):
+        table.add_column(column, justify="right")
+    for one in outcomes:
+        s = one.score
+        table.add_row(
+            one.trace,
+            one.policy,
+            f"{s.over_slo:.2%}",
+            f"{s.over_slo_avoidable:.2%}",
+            f"{s.worker_hours:.0f}",
+            f"{one.ratio:.2f}" if one.ratio else "-",
+            f"{s.resizes_per_day:.1f}",
+            f"{s.flips_per_day:.1f}",
+            str(s.moved),
+            str(s.lost),
+        )
+    return table
