@@ -1,0 +1,49 @@
+"""`azimuth simulate` and `azimuth autoscale` from the command line, without a broker."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from spark_sink.cli._app import main
+
+
+def run(*arguments: str) -> int:
+    """Run a command; returns its exit code."""
+    with pytest.raises(SystemExit) as ended:
+        main(list(arguments))
+    return int(ended.value.code or 0)
+
+
+def test_a_simulation_prints_json_and_writes_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Own numbers in, scores out; the page needs no network."""
+    trace = tmp_path / "mine.csv"
+    rows = [f"{n * 30},t,{p},9000" for n in range(120) for p in range(4)]
+    trace.write_text("\n".join(["time_s,topic,partition,records", *rows]))
+    page = tmp_path / "report.html"
+    assert run("simulate", "--csv", str(trace), "--policy", "capacity", "--json", "--html", str(page)) == 0
+    oracle, ours = json.loads(capsys.readouterr().out)
+    assert (oracle["policy"], ours["policy"]) == ("oracle", "capacity")
+    assert oracle["over_slo"] == 0
+    assert "<svg" in page.read_text()
+    assert "http://" not in page.read_text().replace("http://www.w3.org", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["simulate", "--trace", "nope"], "nope"),
+        (["simulate", "--policy", "nope", "--days", "0.01"], "nope"),
+        (["simulate", "--days", "0"], "no length"),
+        (["simulate", "--csv", "/no/such/file"], "/no/such/file"),
+        (["autoscale", "--config", "/no/such/file"], "/no/such/file"),
+        (["autoscale", "explain", "t", "--journal", "/no/such/file"], "/no/such/file"),
+        (["autoscale", "--apply"], "--config"),
+    ],
+)
+def test_bad_input_is_one_sentence(arguments: list[str], named: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 2, no traceback."""
+    assert run(*arguments) == 2
+    told = capsys.readouterr().err
+    assert named in told
+    assert "Traceback" not in told
