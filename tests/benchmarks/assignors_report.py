@@ -13,7 +13,10 @@ REPORT = FOLDER / "assignors.json"
 
 def machine() -> dict[str, Any]:
     """Say what was measured on."""
-    versions = {name: importlib.metadata.version(name) for name in ("kafka-python", "numpy", "mmh3", "uhashring")}
+    versions = {
+        name: importlib.metadata.version(name)
+        for name in ("confluent-kafka", "kafka-python", "numpy", "mmh3", "uhashring")
+    }
     facts = {"python": platform.python_version(), "system": platform.platform(), "cores": os.cpu_count()}
     return {**facts, "load": os.getloadavg()[0], **versions}
 

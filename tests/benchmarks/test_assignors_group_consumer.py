@@ -1,7 +1,8 @@
 """GroupConsumer beside confluent-kafka's consumer and kafka-python's: 336,776 records in 672 partitions, interleaved.
 
 Seconds are those from the assignment (of all partitions, to one consumer) to the last record. The peers are assigned by
-hand, so they have no group to join; what GroupConsumer needs for that stands beside.
+hand, so they have no group to join; what GroupConsumer needs for that stands beside. Its librdkafka is made before it
+joins and may be connected by then; the peers connect within their seconds, so add the joining for the strictest ratio.
 """
 
 import statistics
