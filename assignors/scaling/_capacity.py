@@ -95,7 +95,8 @@ class Capacity:
         if worst > self.patience * deadline_s:
             needed = self.demand(view, soon, deadline_s, pause_s=self.rebalance_s)
             more = workers_for(needed, rate)
-            if more <= state.workers and self.ageing(view) > 0:
+            late = view.lag_s[view.flowing].max(initial=0.0) > self.patience * deadline_s
+            if more <= state.workers and late and self.ageing(view) > 0:
                 # The numbers say enough and the age says not: some worker has more than its share.
                 more = _next_useful(state.workers, view.usable)
             more = max(more, state.workers)
