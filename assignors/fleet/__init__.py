@@ -12,15 +12,21 @@ from assignors.fleet._view import Agent, View
 from assignors.fleet._workers import FleetWorkers
 
 if typing.TYPE_CHECKING:
+    from assignors.fleet._agent import AgentParts, FleetAgent, Ingestion
+    from assignors.fleet._clusters import ClusterWatch, Source
     from assignors.fleet._kafka import KafkaMembers
     from assignors.fleet._redis import RedisMembers
 
 __all__ = [
     "Agent",
+    "AgentParts",
     "Balance",
+    "ClusterWatch",
     "Decision",
+    "FleetAgent",
     "FleetTopic",
     "FleetWorkers",
+    "Ingestion",
     "KafkaMembers",
     "Lane",
     "LaneChange",
@@ -31,6 +37,7 @@ __all__ = [
     "Place",
     "RedisMembers",
     "Session",
+    "Source",
     "Standing",
     "StaticMembers",
     "View",
@@ -41,7 +48,15 @@ __all__ = [
 ]
 
 # Names whose module imports a client: found at first use.
-_AT_FIRST_USE = {"KafkaMembers": "assignors.fleet._kafka", "RedisMembers": "assignors.fleet._redis"}
+_AT_FIRST_USE = {
+    "AgentParts": "assignors.fleet._agent",
+    "ClusterWatch": "assignors.fleet._clusters",
+    "FleetAgent": "assignors.fleet._agent",
+    "Ingestion": "assignors.fleet._agent",
+    "KafkaMembers": "assignors.fleet._kafka",
+    "RedisMembers": "assignors.fleet._redis",
+    "Source": "assignors.fleet._clusters",
+}
 
 
 def __getattr__(name: str) -> object:
