@@ -10,7 +10,7 @@ from typing import Any
 from confluent_kafka import KafkaException
 
 from assignors.fleet import FleetTopic, Lane, lane_change
-from spark_sink._errors import SparkSinkError
+from spark_sink._errors import SparkSinkError, TableError
 from spark_sink._offsets import TopicPartition
 from spark_sink.fleet._lane import LaneConsumer, LaneParts
 from spark_sink.fleet._writer import Rows, TableWriter
@@ -131,16 +131,23 @@ class SourceReader:
             if not self._lanes:
                 self._ended.wait(_WAIT_S)
             for lane in self._lanes.values():
-                lane.read(self._rows, _MOST, _WAIT_S)
+                lane.read(self._add, _MOST, _WAIT_S)
                 if self._deferred is not None:
                     raise self._deferred
             if self._wanted != self._applied:
                 return
 
+    def _add(self, label: str, message: Any) -> None:  # noqa: ANN401 - a confluent_kafka.Message
+        self._rows.add(label, message)
+
     def _flush(self) -> None:
         ranges = [one for lane in self._lanes.values() for one in lane.ranges()]
         if not ranges:
             return
+        counted = sum(lane.records for lane in self._lanes.values())
+        if counted != len(self._rows):
+            # A range without its rows would be a hole that no position shows.
+            raise TableError(f"{counted} records were read and {len(self._rows)} are held: reading them again")
         ahead = self._writer.commit(self._rows, ranges)
         self.rows_written += len(self._rows)
         self.commits += 1

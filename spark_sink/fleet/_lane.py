@@ -11,7 +11,6 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from assignors.fleet import FleetTopic, Lane
 from spark_sink._errors import SparkSinkError
 from spark_sink._offsets import Range, TopicPartition
-from spark_sink.fleet._writer import Rows
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +65,7 @@ class LaneConsumer:
         )
         self._labels: dict[str, str] = {}
         self._stands: dict[TopicPartition, int | None] = {}
-        self._read: dict[TopicPartition, tuple[int, int]] = {}
+        self._read: dict[TopicPartition, tuple[int, int, int]] = {}
         self._stale = False
         self._failure: Exception | None = None
         self.problems: dict[str, str] = {}
@@ -85,8 +84,14 @@ class LaneConsumer:
             self._consumer.incremental_unassign(held)
             self._gain(self._consumer, held)
 
-    def read(self, rows: Rows, most: int, wait_s: float) -> int:
+    def read(self, add: Callable[[str, Any], None], most: int, wait_s: float) -> int:
         """Take records that have come, and serve the group.
+
+        Args:
+            add: takes each record with its label. A function and not the rows themselves, because partitions may be
+                given up meanwhile, and then what was read before is brought in and other rows begin.
+            most: records.
+            wait_s: for the first of them.
 
         Returns:
             How many came.
@@ -102,10 +107,10 @@ class LaneConsumer:
             if label is None or self._stale or key not in self._stands:
                 continue  # no longer asked for, or to be read again
             count += 1
-            rows.add(label, message)
+            add(label, message)
             at, offset = self._stands[key], message.offset() or 0
-            begin = self._read[key][0] if key in self._read else (offset if at is None else at)
-            self._read[key] = begin, offset + 1
+            begin, _, records = self._read.get(key, (offset if at is None else at, 0, 0))
+            self._read[key] = begin, offset + 1, records + 1
         if count:
             self.problems.pop("", None)
         if self._failure is not None:
@@ -115,11 +120,16 @@ class LaneConsumer:
 
     def ranges(self) -> list[Range]:
         """What was read and is not yet brought in."""
-        return [Range(*key, begin, end) for key, (begin, end) in self._read.items()]
+        return [Range(*key, begin, end) for key, (begin, end, _) in self._read.items()]
+
+    @property
+    def records(self) -> int:
+        """How many of them."""
+        return sum(records for _, _, records in self._read.values())
 
     def settle(self, ahead: Mapping[TopicPartition, int]) -> None:
         """What was read is in the table; where the table is further than that, go on from there."""
-        done = {key: ahead.get(key, end) for key, (_, end) in self._read.items()}
+        done = {key: ahead.get(key, end) for key, (_, end, _) in self._read.items()}
         self._read = {}
         names = {label: name for name, label in self._labels.items()}
         held = {key: at for key, at in done.items() if key in self._stands}

@@ -1,0 +1,170 @@
+"""Light ingestion against a client that behaves as brokers make it behave, into a real table."""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import TopicPartition as KafkaPartition
+
+from assignors.fleet import FleetTopic, Lane
+from spark_sink import positions
+from spark_sink._verify import verify
+from spark_sink.fleet import _lane
+from spark_sink.fleet._ingestion import ReaderSettings, SourceReader
+from spark_sink.fleet._writer import TableWriter
+
+LANE = Lane("s", 0)
+
+
+class Record:
+    """A record as confluent-kafka hands it over."""
+
+    def __init__(self, topic: str, offset: int) -> None:
+        self._at = topic, offset
+
+    def error(self) -> None:
+        """None of them is one."""
+
+    def topic(self) -> str:
+        """Its topic."""
+        return self._at[0]
+
+    def partition(self) -> int:
+        """Always the first."""
+        return 0
+
+    def offset(self) -> int:
+        """Its offset."""
+        return self._at[1]
+
+    def timestamp(self) -> tuple[int, int]:
+        """Of the record's making."""
+        return 1, 1_700_000_000_000
+
+    def key(self) -> None:
+        """None has one."""
+
+    def value(self) -> bytes:
+        """What it says."""
+        return b"v"
+
+
+class Client:
+    """A consumer whose polls do what a test wrote down."""
+
+    script: Iterator[Callable[["Client"], list[Record]]]
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        self.config = config
+        self.calls: dict[str, Callable[..., None]] = {}
+        self.held: dict[str, int] = {}
+
+    def subscribe(self, _topics: list[str], **calls: Callable[..., None]) -> None:
+        """Keep the callbacks."""
+        self.calls = calls
+
+    def consume(self, _most: int, _wait_s: float) -> list[Record]:
+        """The next thing that happens; nothing once all has."""
+        step = next(type(self).script, None)
+        if step is None:
+            time.sleep(0.001)
+            return []
+        return step(self)
+
+    def incremental_assign(self, partitions: list[KafkaPartition]) -> None:
+        """Keep."""
+        self.held |= {one.topic: one.offset for one in partitions}
+
+    def incremental_unassign(self, partitions: list[KafkaPartition]) -> None:
+        """Drop."""
+        for one in partitions:
+            self.held.pop(one.topic, None)
+
+    def assignment(self) -> list[KafkaPartition]:
+        """What is held."""
+        return [KafkaPartition(topic, 0) for topic in self.held]
+
+    def commit(self, **_: object) -> None:
+        """A hint."""
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+    def gain(self, *topics: str) -> None:
+        """The group gives partitions."""
+        self.calls["on_assign"](self, [KafkaPartition(topic, 0) for topic in topics])
+
+    def revoke(self, *topics: str) -> None:
+        """The group takes partitions."""
+        self.calls["on_revoke"](self, [KafkaPartition(topic, 0) for topic in topics])
+
+
+def read(
+    monkeypatch: pytest.MonkeyPatch, table: Path, rows: int, *script: Callable[[Client], list[Record]]
+) -> SourceReader:
+    """Let a reader go through a script, until so many rows are written."""
+    Client.script = iter(script)
+    monkeypatch.setattr(_lane, "Consumer", Client)
+    settings = ReaderSettings(group="g", kafka={"s": {}}, flush_s=0.05)
+    reader = SourceReader("s", settings, TableWriter(str(table), "g", "a"), lambda: None)
+    reader.assign({LANE: frozenset({FleetTopic("c", "1", "x", "s"), FleetTopic("c", "2", "y", "s")})})
+    deadline = time.monotonic() + 20
+    while reader.rows_written < rows and time.monotonic() < deadline:
+        time.sleep(0.01)
+    reader.end()
+    reader.join(10)
+    return reader
+
+
+def some(topic: str, begin: int, end: int) -> list[Record]:
+    """Records of one topic."""
+    return [Record(topic, offset) for offset in range(begin, end)]
+
+
+def test_records_that_come_with_a_revocation_are_not_lost(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What was read is brought in while the poll runs; what the same poll returns belongs to the rows after that."""
+
+    def join(client: Client) -> list[Record]:
+        client.gain("x", "y")
+        return [*some("x", 0, 5), *some("y", 0, 5)]
+
+    def lose(client: Client) -> list[Record]:
+        client.revoke("y")
+        return some("x", 5, 9)
+
+    def regain(client: Client) -> list[Record]:
+        client.gain("y")
+        assert client.held["y"] == 5, "reading goes on at the table's position"
+        return [*some("y", 5, 7), *some("x", 9, 10)]
+
+    read(monkeypatch, tmp_path / "t", 17, join, lose, regain)
+    report = verify(str(tmp_path / "t"), "g")
+    assert (report.rows, report.duplicates, report.missing) == (17, 0, 0)
+    assert positions(str(tmp_path / "t"), "g") == {("x", 0): 10, ("y", 0): 7}
+
+
+def test_records_that_another_agent_has_written_are_left_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Two that both hold a partition write each record once, and the slower one goes on where the table is."""
+
+    def join(client: Client) -> list[Record]:
+        client.gain("x", "y")
+        return some("x", 0, 6)
+
+    read(monkeypatch, tmp_path / "t", 6, join)
+    later: list[int] = []
+
+    def stale(client: Client) -> list[Record]:
+        client.gain("x")
+        client.held["x"] = 0
+        return some("x", 6, 8)
+
+    def go_on(client: Client) -> list[Record]:
+        later.append(client.held["x"])
+        return some("x", 8, 9)
+
+    read(monkeypatch, tmp_path / "t", 3, stale, go_on)
+    assert later
+    report = verify(str(tmp_path / "t"), "g")
+    assert (report.rows, report.duplicates, report.missing) == (9, 0, 0)
