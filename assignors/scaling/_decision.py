@@ -44,7 +44,8 @@ class Decision:
     """What was decided, and from what.
 
     Attributes:
-        workers: how many the topic has from now on.
+        topic: its name.
+        workers: how many it has from now on.
         before: how many it had.
         reason: the policy's sentence and what the limits changed.
         proposed: what the policy asked for.
@@ -53,6 +54,7 @@ class Decision:
         state: for the next decision.
     """
 
+    topic: str
     workers: int
     before: int
     reason: str
@@ -82,6 +84,7 @@ def decide(scaler: Scaler, seen: Window, state: State, topic: str = "topic") -> 
     # Wishes of a time to come are those of a clock that jumped: they would hold for ever.
     wanted = (*(one for one in state.wanted if begin <= one[0] < now), (now, proposed.workers))
     return Decision(
+        topic=topic,
         workers=workers,
         before=state.workers,
         reason="; ".join(reasons),

@@ -88,6 +88,8 @@ def _store(settings: "ScalingSettings", *, apply: bool) -> "Store":
 def _say(made: "list[Decision]", *, apply: bool) -> None:
     for one in made:
         if one.workers != one.before:
-            typer.echo(f"{'' if apply else 'dry run: '}{one.before} -> {one.workers} workers: {one.reason}")
+            typer.echo(
+                f"{'' if apply else 'dry run: '}{one.topic}: {one.before} -> {one.workers} workers: {one.reason}"
+            )
         else:
-            typer.echo(f"{one.workers} workers kept: {one.reason}")
+            typer.echo(f"{one.topic}: {one.workers} workers kept: {one.reason}")
