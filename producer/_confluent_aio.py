@@ -21,10 +21,9 @@ from producer.topology import Lister, Topology
 class AZAwareAIOProducer(AIOProducer):
     """A `confluent_kafka.aio.AIOProducer` whose records go to leaders in its own zone while there are any.
 
-    Args:
-        config: as for `AIOProducer`; `client.rack` names the own zone. It is not changed.
-        keys, fallback, aware, skew, racks, batch_bytes, hold_s, refresh_s, metadata_timeout_s: as `AZAwareProducer`.
-        options: `max_workers`, `executor`, `batch_size` and `buffer_timeout` of the base class.
+    `config` is as for `AIOProducer` and is not changed; `client.rack` in it names the own zone. `options` are
+    `max_workers`, `executor`, `batch_size` and `buffer_timeout` of the base class; all others mean what they mean to
+    `AZAwareProducer`.
 
     Raises:
         PolicyError: a setting has a value that cannot work.

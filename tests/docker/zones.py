@@ -17,6 +17,14 @@ from testcontainers.core.network import Network
 IMAGE: Final = os.environ.get("KAFKA_IMAGE", "apache/kafka:4.3.0")
 RACKS: Final = ("az-a", "az-b", "az-c")
 _UP_S: Final = 120.0
+# A killed container starts again with formatted disks, which not every image's entry point takes.
+_COMMAND: Final = """
+if [ -e /tmp/formatted ]; then
+  exec java $KAFKA_HEAP_OPTS -cp '/opt/kafka/libs/*' kafka.Kafka /opt/kafka/config/server.properties
+fi
+touch /tmp/formatted
+exec /etc/kafka/docker/run
+"""
 _CLUSTER: Final = "5L6g3nShT-eMCtK--X86sw"
 
 
@@ -129,6 +137,7 @@ class Zones:
             "KAFKA_AUTO_CREATE_TOPICS_ENABLE": "false",
             "KAFKA_HEAP_OPTS": "-Xms256m -Xmx512m",
         }
+        container.with_command(["bash", "-c", _COMMAND])
         return container.with_envs(**settings).with_bind_ports(9092, self._ports[number - 1])
 
     def _docker(self, number: int) -> Any:  # noqa: ANN401 - docker-py's container

@@ -1,0 +1,106 @@
+"""The documentation holds: its Python runs as it stands, its commands and flags exist, and the site builds."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+from confluent_kafka.admin import AdminClient
+from typer.main import get_command
+
+from spark_sink.cli import _app
+from spark_sink.demo.cluster import Cluster
+from spark_sink.demo.topics import create_topics
+
+pytestmark = pytest.mark.acceptance
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
+README = ROOT / "README.md"
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    """The fenced blocks of a page in one language."""
+    return re.findall(rf"^```{language}\b[^\n]*\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+
+
+WITH_PYTHON = [page for page in PAGES if blocks(page, "python")]
+
+
+@pytest.fixture(scope="module")
+def documented(cluster: Cluster) -> Cluster:
+    """The cluster, with the topics that pages name."""
+    names = {"flights.JFK-LAX", "flights.EWR-SEA"}
+    known = set(AdminClient({"bootstrap.servers": cluster.bootstrap_servers}).list_topics(timeout=20).topics)
+    create_topics(cluster.bootstrap_servers, names - known, partitions=6, replicas=1, config={})
+    return cluster
+
+
+@pytest.mark.parametrize("page", WITH_PYTHON, ids=lambda page: page.stem)
+def test_python_of_a_page_runs(documented: Cluster, page: Path, tmp_path: Path) -> None:
+    """Every block in a process of its own, from top to bottom, in one folder, as a reader would paste it."""
+    for number, block in enumerate(blocks(page, "python")):
+        source = tmp_path / f"snippet_{number}.py"
+        text = block.replace("localhost:9092", documented.bootstrap_servers)
+        source.write_text(text.replace("/tmp/azimuth", str(tmp_path)))  # noqa: S108 - the pages' own
+        done = subprocess.run(
+            [sys.executable, source.name],
+            cwd=tmp_path,
+            env=os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        assert done.returncode == 0, f"{page.name}, block {number}:\n{block}\n{done.stderr[-2000:]}"
+
+
+def commands() -> list[tuple[str, list[str]]]:
+    """Every `azimuth ...` line of the pages, with the page's name."""
+    found = []
+    for page in [README, *PAGES]:
+        for block in blocks(page, "bash"):
+            lines = (line.split("#")[0].strip() for line in block.replace("\\\n", " ").splitlines())
+            found += [(page.name, shlex.split(line)[1:]) for line in lines if line.startswith("azimuth ")]
+    return found
+
+
+@pytest.mark.parametrize(("page", "words"), commands(), ids=lambda one: one if isinstance(one, str) else " ".join(one))
+def test_a_command_of_a_page_exists_with_its_flags(page: str, words: list[str]) -> None:
+    """The command is found, and every flag is one of its own."""
+    for name in _app.COMMANDS:
+        if not _app.app.registered_commands or name not in _registered():
+            __import__(f"spark_sink.cli.{name}", fromlist=["register"]).register(_app.app)
+    command = get_command(_app.app)
+    assert isinstance(command, typer.core.TyperGroup)
+    found: object = command
+    rest = list(words)
+    while isinstance(found, typer.core.TyperGroup):
+        assert rest, f"{page}: {words} ends at a group"
+        found = found.commands.get(name := rest.pop(0))
+        assert found is not None, f"{page}: no command {name!r}"
+    flags = {option for one in getattr(found, "params", ()) for option in one.opts}
+    assert {word.split("=")[0] for word in rest if word.startswith("--")} <= flags
+
+
+def _registered() -> set[str]:
+    own = {str(one.name) for one in _app.app.registered_commands}
+    return own | {str(one.name) for one in _app.app.registered_groups}
+
+
+def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
+    """Links lead somewhere, the reference finds its names, and the navigation its pages."""
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")],
+        cwd=ROOT,
+        env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert (tmp_path / "site" / "index.html").exists()
