@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from assignors._client_names import KAFKA_PYTHON_NAMES
 from assignors._errors import MembershipError
 
 # librdkafka stops fetching for `fetch.queue.backoff.ms` whenever its queue is full. With its defaults one process read
@@ -15,19 +16,6 @@ FETCHING: Final[Mapping[str, object]] = {
     "fetch.wait.max.ms": 100,
     "queued.max.messages.kbytes": 131_072,
     "queued.min.messages": 200_000,
-}
-# Where kafka-python has another name than librdkafka's with underscores.
-_RENAMED: Final = {
-    "sasl.mechanisms": "sasl_mechanism",
-    "sasl.password": "sasl_plain_password",
-    "sasl.username": "sasl_plain_username",
-    "socket.timeout.ms": "request_timeout_ms",
-    "ssl.ca.location": "ssl_cafile",
-    "ssl.certificate.location": "ssl_certfile",
-    "ssl.crl.location": "ssl_crlfile",
-    "ssl.key.location": "ssl_keyfile",
-    "ssl.key.password": "ssl_password",
-    "topic.metadata.refresh.interval.ms": "metadata_max_age_ms",
 }
 _BOTH: Final = ("client.id", "client.rack", "sasl.mechanism", "security.protocol")
 _MEMBER: Final = ("group.instance.id", "heartbeat.interval.ms", "max.poll.interval.ms", "session.timeout.ms")
@@ -97,7 +85,7 @@ def _translated(config: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in config.items():
         if name in _BOTH or name in _MEMBER:
             known[name.replace(".", "_")] = int(value) if name.endswith(".ms") else value
-        elif (renamed := _RENAMED.get(name)) is not None:
+        elif (renamed := KAFKA_PYTHON_NAMES.get(name)) is not None:
             known[renamed] = int(value) if name.endswith(".ms") else value
     if "security_protocol" in known:
         known["security_protocol"] = str(known["security_protocol"]).upper()

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from assignors._client_names import KAFKA_PYTHON_NAMES
+
 # Java's names where librdkafka has another one.
 _RENAMED = {
     "fetch.max.wait.ms": "fetch.wait.max.ms",
@@ -30,8 +32,7 @@ def librdkafka_config(kafka: Mapping[str, str]) -> dict[str, Any]:
     return {_RENAMED.get(name, name): value for name, value in kafka.items() if name not in _MEMBERSHIP}
 
 
-# Java's names where kafka-python has another one than the same with underscores, or none.
-_PYTHON_RENAMED = {"sasl.username": "sasl_plain_username", "sasl.password": "sasl_plain_password"}
+_ASK_S = 5.0
 _PYTHON_NUMBERS = (".ms", ".bytes", ".records", ".connection")
 
 
@@ -41,9 +42,31 @@ def kafka_python_config(kafka: Mapping[str, str]) -> dict[str, Any]:
 
     config: dict[str, Any] = {}
     for name, value in kafka.items():
-        known = _PYTHON_RENAMED.get(name, name.replace(".", "_"))
+        known = KAFKA_PYTHON_NAMES.get(name, name.replace(".", "_"))
         if known in KafkaConsumer.DEFAULT_CONFIG:
             config[known] = int(value) if name.endswith(_PYTHON_NUMBERS) else value
+    if "security_protocol" in config:
+        config["security_protocol"] = config["security_protocol"].upper()
     config["bootstrap_servers"] = kafka["bootstrap.servers"].split(",")
     config["enable_auto_commit"] = False
     return config
+
+
+def why_unreachable(kafka: Mapping[str, str]) -> str:
+    """What librdkafka says of brokers that kafka-python could not talk to: it tells a refused password from silence.
+
+    Returns:
+        One clause, empty where the brokers answer.
+    """
+    from confluent_kafka import KafkaException  # noqa: PLC0415 -- asked only when something is wrong
+    from confluent_kafka.admin import AdminClient  # noqa: PLC0415 -- as above
+
+    said: list[Any] = []
+    config = librdkafka_config(kafka) | {"error_cb": said.append, "log_level": 0}
+    client = AdminClient(config)
+    try:
+        client.list_topics(timeout=_ASK_S)
+    except KafkaException:
+        client.poll(0)
+        return str(said[0].str()) if said else "no broker answers"
+    return ""

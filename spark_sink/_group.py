@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from assignors import MembershipError
-from spark_sink._clients import kafka_python_config
+from spark_sink._clients import kafka_python_config, why_unreachable
 from spark_sink._cursors import Holding
 from spark_sink._errors import JoinError
 from spark_sink._logs import Logs
@@ -41,7 +41,8 @@ class KafkaMembership(Logs):
             now = member.wait_joined(timeout_s)
         except MembershipError as error:
             if self._member is None or self._member.failed is not None:
-                raise JoinError(str(error)) from error
+                reason = why_unreachable(self._options.kafka)
+                raise JoinError(f"{error}; {reason}" if reason else str(error)) from error
             _log.warning("the group has been rebalancing for long", seconds=timeout_s)
             return self._last
         held = frozenset(TopicPartition(*one) for one in now.partitions)
@@ -71,6 +72,7 @@ class KafkaMembership(Logs):
 
         if self._member is None:
             options = self._options
+            self.check_rights(options.topics)
             self._member = GroupMember(
                 self._config(), topics=options.topics, pattern=options.pattern, assignors=[self._assignor()]
             ).start()

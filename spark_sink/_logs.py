@@ -1,15 +1,16 @@
 """Questions about logs and the group's offsets: no membership needed, one request a broker and not one a partition."""
 
+import contextlib
 import re
 from collections.abc import Iterable, Mapping
 
 import structlog
-from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, KafkaException
+from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # its stub has no __all__
 
 from spark_sink._clients import librdkafka_config
-from spark_sink._errors import FetchError
+from spark_sink._errors import FetchError, JoinError
 from spark_sink._offsets import TopicPartition
 from spark_sink._options import SourceOptions
 
@@ -84,6 +85,18 @@ class Logs:
         pattern = self._options.pattern
         wanted = re.compile(pattern).fullmatch if pattern else set(self._options.topics).__contains__
         return {TopicPartition(name, n) for name, topic in topics.items() if wanted(name) for n in topic.partitions}
+
+    def check_rights(self, topics: Iterable[str]) -> None:
+        """See that each topic may be described: one that may not looks like one that is not there yet.
+
+        Raises:
+            JoinError: the brokers refuse a topic to this user.
+        """
+        for topic in topics:
+            with contextlib.suppress(KafkaException):  # who does not answer refuses nothing
+                error = self._admin.list_topics(topic, timeout=_TIMEOUT_S).topics[topic].error
+                if error is not None and error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                    raise JoinError(f"topic {topic!r} is refused to this user: allow it DESCRIBE and READ there")
 
     def _offsets(
         self, specs: Mapping[TopicPartition, OffsetSpec], timeout_s: float = _TIMEOUT_S

@@ -8,7 +8,7 @@ import subprocess
 import time
 import uuid
 from base64 import urlsafe_b64encode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -53,6 +53,21 @@ class BrokerStatus:
         return "up" if self.listening else "starting"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """Who may do what on a cluster; by default everybody everything, in the clear.
+
+    Attributes:
+        broker: properties of the brokers: listeners' protocols, certificates, the authorizer.
+        scram: passwords of users, known to the brokers by SCRAM-SHA-256.
+        client: librdkafka's properties for a user who may describe the cluster.
+    """
+
+    broker: Mapping[str, str] = field(default_factory=dict)
+    scram: Mapping[str, str] = field(default_factory=dict)
+    client: Mapping[str, str] = field(default_factory=dict)
+
+
 @dataclass(slots=True, kw_only=True)
 class Cluster:
     """Brokers of one cluster on this machine, kept in a directory that any process can open again.
@@ -68,6 +83,7 @@ class Cluster:
     cluster_id: str
     processes: dict[int, ProcessIdentity] = field(default_factory=dict)
     tied: bool = False
+    access: Access = field(default_factory=Access, repr=False)
 
     @staticmethod
     def default_directory() -> Path:
@@ -75,7 +91,7 @@ class Cluster:
         return cache_directory() / "cluster"
 
     @classmethod
-    def up(
+    def up(  # noqa: PLR0913 - each is named at the call
         cls,
         directory: Path,
         *,
@@ -83,6 +99,7 @@ class Cluster:
         port: int | None = None,
         tied: bool = False,
         timeout_s: float = 60.0,
+        access: Access | None = None,
     ) -> Self:
         """Start one broker per rack and return when all of them serve.
 
@@ -92,6 +109,7 @@ class Cluster:
             port: of the first broker, the others follow; None chooses free ones.
             tied: the brokers end with this process, even when it is killed.
             timeout_s: how long the brokers may take.
+            access: certificates, users and rights; kept in memory and in the brokers' own files only.
 
         Raises:
             ClusterError: a live cluster is there, no Java, no jars, no space, a port taken, or a broker that
@@ -108,6 +126,7 @@ class Cluster:
             Broker(id=i + 1, rack=rack, port=ports[i], controller_port=ports[count + i]) for i, rack in enumerate(racks)
         )
         cluster = cls(directory=directory, brokers=brokers, cluster_id=_new_cluster_id(), tied=tied)
+        cluster.access = access or cluster.access
         try:
             cluster._format(java, jars)
             for broker in brokers:
@@ -205,7 +224,7 @@ class Cluster:
         """
         wanted = [b for b in self.brokers if only is None or b.id == only]
         deadline = time.monotonic() + timeout_s
-        admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 0})
+        admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 0, **self.access.client})
         while True:
             for broker in wanted:
                 if self.processes[broker.id].find() is None:
@@ -236,10 +255,13 @@ class Cluster:
                     port=broker.port,
                     controllers=controllers,
                     data=self.directory / f"data-{broker.id}",
+                    more=self.access.broker,
                 )
             )
             command = [java, "-XX:TieredStopAtLevel=1", "-cp", f"{jars}/*", "kafka.tools.StorageTool", "format"]
             command += ["--config", str(properties), "--cluster-id", self.cluster_id]
+            for user, password in self.access.scram.items():
+                command += ["--add-scram", f"SCRAM-SHA-256=[name={user},password={password}]"]
             formats.append(
                 subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)  # noqa: S603
             )

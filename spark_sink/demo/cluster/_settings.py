@@ -1,7 +1,8 @@
 """What a broker's configuration file and log settings say."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 LOG4J = """<Configuration status="ERROR">
   <Appenders><Console name="out"><PatternLayout pattern="%d %p %c{1}: %m%n"/></Console></Appenders>
@@ -10,17 +11,24 @@ LOG4J = """<Configuration status="ERROR">
 """
 
 
-def server_properties(
-    *, broker_id: int, rack: str, port: int, controllers: Sequence[tuple[int, int]], data: Path
+def server_properties(  # noqa: PLR0913 - each is named at the call
+    *,
+    broker_id: int,
+    rack: str,
+    port: int,
+    controllers: Sequence[tuple[int, int]],
+    data: Path,
+    more: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
     """The properties of a broker that is also a controller of the quorum.
 
     Args:
         broker_id: node.id, from 1.
         rack: broker.rack, the zone.
-        port: of the PLAINTEXT listener on 127.0.0.1.
+        port: of the listener for clients and other brokers, CLIENT, on 127.0.0.1.
         controllers: (node id, port) of every controller.
         data: the log directory.
+        more: properties that win over those here.
     """
     voters = ",".join(f"{node}@127.0.0.1:{at}" for node, at in controllers)
     copies = min(3, len(controllers))
@@ -30,9 +38,10 @@ def server_properties(
         "broker.rack": rack,
         "controller.quorum.voters": voters,
         "controller.listener.names": "CONTROLLER",
-        "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{dict(controllers)[broker_id]}",
-        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
-        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "listeners": f"CLIENT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{dict(controllers)[broker_id]}",
+        "advertised.listeners": f"CLIENT://127.0.0.1:{port}",
+        "listener.security.protocol.map": "CLIENT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "inter.broker.listener.name": "CLIENT",
         "log.dirs": data,
         # KIP-392: a consumer that says client.rack is sent to the replica in its zone.
         "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
@@ -58,4 +67,4 @@ def server_properties(
         "broker.heartbeat.interval.ms": 1000,
         "controlled.shutdown.enable": "true",
     }
-    return "".join(f"{name}={value}\n" for name, value in settings.items())
+    return "".join(f"{name}={value}\n" for name, value in {**settings, **more}.items())
