@@ -9,6 +9,9 @@ AssignorError
 │   └── NotOwnedError    a commit for a partition that this member does not own
 ├── NodesError       a rendezvous needs one node at least, each named once
 ├── ScalingError     workers could not be chosen from lag
+│   ├── ClaimsError      the table of claims cannot be used: settings, driver, columns
+│   │   ├── ClaimLostError   the lease ran out or another owner has the partition: nothing of it was written
+│   │   └── ClaimsAwayError  the database does not answer; the next call tries anew
 │   ├── LagError         the brokers did not say how far a group is behind
 │   ├── LimitsError      limits that contradict each other, or a policy's setting without a meaning
 │   ├── PublishError     the number of workers could not be put on the workers topic, or read from it
@@ -22,6 +25,8 @@ AssignorError
 """
 
 import inspect
+from collections.abc import Sequence
+from typing import Any
 
 
 class AssignorError(Exception):
@@ -49,6 +54,26 @@ class NodesError(AssignorError):
 
 class ScalingError(AssignorError):
     """Workers could not be chosen from lag."""
+
+
+class ClaimsError(ScalingError):
+    """The table of claims cannot be used."""
+
+
+class ClaimLostError(ClaimsError):
+    """The partition is not held any more, so nothing was written for it.
+
+    Attributes:
+        lost: the claims (`assignors.scaling.claims.Claim`).
+    """
+
+    def __init__(self, message: str | None = None, lost: Sequence[Any] = ()) -> None:
+        super().__init__(message)
+        self.lost = tuple(lost)
+
+
+class ClaimsAwayError(ClaimsError):
+    """The database of claims does not answer."""
 
 
 class LagError(ScalingError):

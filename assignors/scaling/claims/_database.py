@@ -1,0 +1,175 @@
+"""The connection to the database of claims: settings by dialect, and errors that say what to do.
+
+No transaction spans two round trips where that can be avoided: a process that is stopped (SIGSTOP, a long pause)
+between them would keep its row locks, and others would skip its rows for ever.
+"""
+
+import random
+import sqlite3
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+from sqlalchemy.pool import QueuePool
+
+from assignors._errors import ClaimsAwayError, ClaimsError
+
+Answer = TypeVar("Answer")
+
+_TIMEOUT_S = 10
+_ATTEMPTS = 10
+_PAUSE_S = 0.02
+_DRIVERS = {"postgresql": "postgresql+psycopg", "mysql": "mysql+pymysql", "mariadb": "mariadb+pymysql"}
+_MYSQL = frozenset({"mysql", "mariadb"})
+_PASSING_STATES = frozenset({"40P01", "40001", "55P03"})
+_PASSING_CODES = frozenset({1205, 1213, 1020})
+_STATES_AWAY = frozenset({"08", "53"})  # no connection; no room for one
+_MYSQL_AWAY = frozenset({1040, 1053, 1077, 1079, 1927})  # too many connections, shutting down, killed
+_MYSQL_CLIENT = 2000  # up to 2999: the client's own, such as "server has gone away"
+_SQLITE_AWAY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN})
+
+
+class Database:
+    """An engine, and questions to it.
+
+    Args:
+        address: SQLAlchemy's, such as `sqlite:///claims.db`, `postgresql://user@host/database`, `mariadb://...`.
+        lease_s: a transaction of MySQL that is idle for so long is ended by the server.
+
+    Raises:
+        ClaimsError: the address has no meaning, the driver is missing, or the database is none of those known.
+    """
+
+    def __init__(self, address: str, lease_s: float) -> None:
+        self._lease_s = lease_s
+        try:
+            url = make_url(address)
+            url = url.set(drivername=_DRIVERS.get(url.drivername, url.drivername))
+            self._name = url.render_as_string(hide_password=True)
+            self._engine = _engine(url)
+        except (ArgumentError, NoSuchModuleError) as error:
+            raise ClaimsError(
+                f"{address!r} is no address of a database, such as sqlite:///claims.db: {error}"
+            ) from error
+        except ImportError as error:
+            raise ClaimsError(f"{error}: the driver is missing, pip install 'kafka-azimuth[sql]'") from error
+        if self._engine.dialect.name == "sqlite":
+            event.listen(self._engine, "connect", _set_up_sqlite)
+            event.listen(self._engine, "begin", _begin_immediately)
+        elif self._engine.dialect.name in _MYSQL:
+            event.listen(self._engine, "connect", self._set_up_mysql)
+
+    @property
+    def dialect(self) -> str:
+        """`sqlite`, `postgresql`, `mariadb` or `mysql`; asks the server which of the last two it is."""
+        name = self._engine.dialect.name
+        if name not in _MYSQL:
+            return name
+        self.ask(lambda connection: connection.connection.dbapi_connection)
+        return "mariadb" if getattr(self._engine.dialect, "is_mariadb", False) else "mysql"
+
+    def ask(self, question: Callable[[Connection], Answer]) -> Answer:
+        """Run statements, each a transaction of its own but on SQLite, where all are one.
+
+        Raises:
+            ClaimsAwayError: the database does not answer.
+            ClaimsError: it refuses.
+        """
+        return self._repeated(self._engine, question)
+
+    def transaction(self, question: Callable[[Connection], Answer]) -> Answer:
+        """Run statements as one transaction.
+
+        Raises:
+            ClaimsAwayError: the database does not answer.
+            ClaimsError: it refuses.
+        """
+        if self._engine.dialect.name == "sqlite":
+            return self.ask(question)
+        return self._repeated(self._engine.execution_options(isolation_level="READ COMMITTED"), question)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._engine.dispose()
+
+    def _repeated(self, engine: Engine, question: Callable[[Connection], Answer]) -> Answer:
+        for attempt in range(_ATTEMPTS):
+            try:
+                with engine.begin() as connection:
+                    return question(connection)
+            except DBAPIError as error:
+                if not _passing(error) or attempt == _ATTEMPTS - 1:
+                    raise self._named(error) from error
+            except SQLAlchemyError as error:
+                raise self._named(error) from error
+            time.sleep(random.uniform(0, _PAUSE_S * 2 ** min(attempt, 5)))  # noqa: S311 -- spreads those who collide
+        raise AssertionError  # pragma: no cover
+
+    def _named(self, error: SQLAlchemyError) -> ClaimsError:
+        cause = getattr(error, "orig", None) or error
+        text = " ".join(str(cause).split())
+        if _away(error):
+            return ClaimsAwayError(f"{self._name}: the database of claims does not answer: {text}")
+        return ClaimsError(f"{self._name}: {text}")
+
+    def _set_up_mysql(self, connection: Any, _record: object) -> None:  # noqa: ANN401 -- the driver's own
+        with connection.cursor() as cursor:
+            # A process stopped within a transaction loses its connection, and with it its locks, when its lease ends.
+            cursor.execute(f"SET SESSION wait_timeout = {max(1, round(self._lease_s))}")
+            cursor.execute(f"SET SESSION innodb_lock_wait_timeout = {_TIMEOUT_S}")
+
+
+def _engine(url: URL) -> Engine:
+    name = url.get_backend_name()
+    if name == "sqlite":
+        if url.database in {None, "", ":memory:"}:
+            raise ClaimsError("a database in memory belongs to one process alone: name a file, sqlite:///claims.db")
+        return create_engine(url, poolclass=QueuePool, connect_args={"timeout": _TIMEOUT_S, "isolation_level": None})
+    settings: dict[str, Any] = {"pool_pre_ping": True, "isolation_level": "AUTOCOMMIT"}
+    if name == "postgresql":
+        settings["connect_args"] = {"connect_timeout": _TIMEOUT_S, "application_name": "azimuth-claims"}
+    elif name in _MYSQL:
+        settings["connect_args"] = dict.fromkeys(("connect_timeout", "read_timeout", "write_timeout"), _TIMEOUT_S)
+    else:
+        raise ClaimsError(f"{name!r}: claims are kept in SQLite, PostgreSQL, MariaDB or MySQL")
+    return create_engine(url, **settings)
+
+
+def _set_up_sqlite(connection: Any, _record: object) -> None:  # noqa: ANN401 -- the driver's own
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA journal_mode = WAL")  # who looks does not wait for who writes
+    cursor.close()
+
+
+def _begin_immediately(connection: Connection) -> None:
+    connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
+def _passing(error: DBAPIError) -> bool:
+    """Another transaction was in the way, and this one was undone: deadlocks, serialisation, lock waits."""
+    cause = error.orig
+    return getattr(cause, "sqlstate", None) in _PASSING_STATES or _code(cause) in _PASSING_CODES
+
+
+def _away(error: SQLAlchemyError) -> bool:
+    """Nobody answered, or only to say that there is no place or no time; another answer would be a refusal."""
+    if not isinstance(error, DBAPIError):
+        return isinstance(error, PoolTimeoutError)
+    if error.connection_invalidated or _passing(error):
+        return True
+    cause = error.orig
+    if isinstance(cause, sqlite3.Error):
+        return getattr(cause, "sqlite_errorcode", 0) & 0xFF in _SQLITE_AWAY
+    code = _code(cause)
+    if isinstance(code, int):
+        return code in _MYSQL_AWAY or _MYSQL_CLIENT <= code < _MYSQL_CLIENT + 1000
+    state = getattr(cause, "sqlstate", None)
+    return state is None or state[:2] in _STATES_AWAY or state.startswith("57P")
+
+
+def _code(cause: BaseException | None) -> object:
+    return cause.args[0] if cause is not None and cause.args else None
