@@ -55,6 +55,8 @@ class LaneConsumer:
                 "log_level": 2,
                 "session.timeout.ms": 6000,
                 "heartbeat.interval.ms": 500,
+                # A topic that was deleted and made anew is found by this alone; the default is five minutes.
+                "topic.metadata.refresh.interval.ms": 3000,
                 **config,
                 # Partitions that stay are read on while others move (KIP-429).
                 "partition.assignment.strategy": "cooperative-sticky",
