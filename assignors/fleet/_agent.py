@@ -19,6 +19,7 @@ from assignors.fleet._workers import FleetWorkers
 log = logging.getLogger(__name__)
 
 _LOOK_S = 0.5
+_STUCK_S = 30.0
 
 
 class Ingestion(Protocol):
@@ -89,6 +90,7 @@ class FleetAgent:
         self._workers = FleetWorkers()
         self._notes: dict[str, str] = {}
         self._look = threading.Event()
+        self._turned = time.monotonic()
 
     def wake(self) -> None:
         """Look now: something changed."""
@@ -113,6 +115,7 @@ class FleetAgent:
 
     def step(self) -> None:
         """Look at the world once, and act on it."""
+        self._turned = time.monotonic()
         parts, state = self._parts, self._parts.members.state()
         self._refresh_workers()
         if not state.reads or state.view is None:
@@ -139,9 +142,16 @@ class FleetAgent:
             "topics": mine,
             "lanes": len(self._assigned),
             "problems": problems,
+            "reads": state.reads,
+            "turns": time.monotonic() - self._turned < _STUCK_S,
             "at": time.time(),
             **parts.ingestion.figures(),
         }
+
+    def owners(self) -> dict[str, list[str]]:
+        """The agents of each topic, by label, as this agent decided it last."""
+        made = self._decision
+        return {} if made is None else {made.topics[one].label: list(who) for one, who in made.workers.items()}
 
     def _decide(self, view: View, topics: tuple[FleetTopic, ...], workers: FleetWorkers) -> None:
         before = self._decision

@@ -14,6 +14,9 @@ def register(app: typer.Typer) -> None:
 def agent(
     config: Annotated[Path, typer.Option(help="TOML file of the fleet.")],
     name: Annotated[str | None, typer.Option("--id", help="This agent's lasting name, above the file's.")] = None,
+    http: Annotated[
+        str | None, typer.Option(metavar="[HOST]:PORT", help="Serve the live page, metrics and probes; :8080 is local.")
+    ] = None,
 ) -> None:
     """Ingest the topics that are this agent's, until it is told to stop.
 
@@ -27,8 +30,11 @@ def agent(
     if name:
         os.environ["AZIMUTH_FLEET_AGENT"] = name
     settings = FleetSettings.load(config)
+    from spark_sink.live import parse_address  # noqa: PLC0415 -- with the rest
+
+    address = parse_address(http) if http else None
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("kafka").setLevel(logging.CRITICAL)  # what matters of it the agent says itself
     from spark_sink.fleet._run import run  # noqa: PLC0415 -- Kafka's clients and Arrow load slowly
 
-    run(settings)
+    run(settings, address)

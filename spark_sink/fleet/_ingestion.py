@@ -78,6 +78,15 @@ class SourceReader:
         found = [problem for lane in list(self._lanes.values()) for problem in list(lane.problems.values())]
         return [*([self._problem] if self._problem else []), *sorted(set(found))]
 
+    def lag(self) -> dict[str, int]:
+        """Records behind, by topic."""
+        return {label: behind for lane in list(self._lanes.values()) for label, behind in lane.lag().items()}
+
+    @property
+    def rebalances(self) -> int:
+        """How often partitions came or went."""
+        return sum(lane.rebalances for lane in list(self._lanes.values()))
+
     @property
     def consumers(self) -> int:
         """How many there are."""
@@ -213,11 +222,17 @@ class LightIngestion:
         return [problem for reader in self.readers.values() for problem in reader.problems()]
 
     def figures(self) -> Mapping[str, Any]:
-        """Consumers, rows and commits."""
+        """Consumers, rows, commits, rebalances and lag."""
         return {
             "consumers": sum(reader.consumers for reader in self.readers.values()),
             "rows": sum(reader.rows_written for reader in self.readers.values()),
             "commits": sum(reader.commits for reader in self.readers.values()),
+            "rebalances": sum(reader.rebalances for reader in self.readers.values()),
+            "lag": {
+                f"{source}/{topic}": behind
+                for source, reader in self.readers.items()
+                for topic, behind in reader.lag().items()
+            },
         }
 
     def close(self) -> None:

@@ -1,5 +1,6 @@
 """One lane of an agent: a consumer of librdkafka in the lane's group, and where each of its partitions stands."""
 
+import contextlib
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -71,6 +72,21 @@ class LaneConsumer:
         self._stale = False
         self._failure: Exception | None = None
         self.problems: dict[str, str] = {}
+        self.rebalances = 0
+
+    def lag(self) -> dict[str, int]:
+        """Records behind the table, by topic's name, by what brokers last said; unheard of partitions are left out."""
+        names = {label: name for name, label in self._labels.items()}
+        found: dict[str, int] = {}
+        for key, at in list(self._stands.items()):
+            if at is None or key.topic not in names:
+                continue
+            name = names[key.topic]
+            with contextlib.suppress(KafkaException, RuntimeError):  # closed meanwhile, or not held any more
+                _, high = self._consumer.get_watermark_offsets(KafkaPartition(name, key.partition), cached=True)
+                if high >= 0:
+                    found[name] = found.get(name, 0) + max(0, high - at)
+        return found
 
     def subscribe(self, labels: Mapping[FleetTopic, str]) -> None:
         """Read these topics from now on; the others of the group keep what they have while it is sorted out."""
@@ -174,6 +190,7 @@ class LaneConsumer:
 
     def _gain(self, consumer: Consumer, partitions: Sequence[KafkaPartition]) -> None:
         known: Mapping[TopicPartition, int] = {}
+        self.rebalances += 1
         try:
             known = self._parts.positions(set(self._labels.values()))
         except (SparkSinkError, OSError) as error:
@@ -192,6 +209,7 @@ class LaneConsumer:
         consumer.incremental_assign(begin)
 
     def _yield(self, consumer: Consumer, partitions: Sequence[KafkaPartition]) -> None:
+        self.rebalances += 1
         self._parts.before_revoked()
         self._drop(partitions)
         consumer.incremental_unassign(list(partitions))

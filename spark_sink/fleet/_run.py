@@ -1,5 +1,6 @@
 """An agent as a process: built from its settings, run until it is told to stop."""
 
+import contextlib
 import json
 import logging
 import signal
@@ -17,17 +18,23 @@ from spark_sink.fleet._ingestion import LightIngestion, ReaderSettings, SourceRe
 from spark_sink.fleet._settings import FleetSettings, RedisMembership, StaticMembership
 from spark_sink.fleet._workers_source import WorkersNow
 from spark_sink.fleet._writer import CLUSTER, TableWriter
+from spark_sink.live import LiveServer
 
 log = logging.getLogger(__name__)
 
 _STATUS_S = 0.5
 
 
-def run(settings: FleetSettings) -> None:
+def run(settings: FleetSettings, http: tuple[str, int] | None = None) -> None:
     """Ingest until SIGTERM or SIGINT, then leave cleanly.
+
+    Args:
+        settings: of the agent.
+        http: where the live page is served; None for no page.
 
     Raises:
         FleetError: the settings contradict each other.
+        OptionError: the address of the page cannot be had.
     """
     stop = threading.Event()
 
@@ -38,6 +45,14 @@ def run(settings: FleetSettings) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, hear)
     agent = build(settings)
+    with contextlib.ExitStack() as served:
+        if http is not None:
+            live = served.enter_context(LiveServer(http, lambda: {**agent.status(), "owners": agent.owners()}))
+            log.info("fleet: live page at %s", live.url)
+        _ingest(agent, settings, stop)
+
+
+def _ingest(agent: FleetAgent, settings: FleetSettings, stop: threading.Event) -> None:
     told: threading.Thread | None = None
     if settings.status_file is not None:
         told = threading.Thread(target=_tell, args=(agent, settings.status_file, stop), daemon=True)

@@ -1,0 +1,49 @@
+"""An agent's status as Prometheus takes it, computed when it is asked for."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+_COUNTERS = {
+    "rows": "Rows that this agent committed.",
+    "commits": "Commits of this agent.",
+    "rebalances": "Times that partitions were given to this agent or taken from it.",
+}
+_GAUGES = {
+    "lanes": "Groups of topics that this agent reads.",
+    "consumers": "Consumers of this agent.",
+}
+
+
+class StatusCollector(Collector):
+    """Metrics of one agent: `azimuth_fleet_*`.
+
+    Args:
+        status: as `LiveServer` takes it.
+    """
+
+    def __init__(self, status: Callable[[], Mapping[str, Any]]) -> None:
+        self._status = status
+
+    def collect(self) -> Iterator[Metric]:
+        """Ask once, and tell all."""
+        found = self._status()
+        for name, help_ in _COUNTERS.items():
+            yield CounterMetricFamily(f"azimuth_fleet_{name}", help_, value=found.get(name, 0))
+        for name, help_ in _GAUGES.items():
+            yield GaugeMetricFamily(f"azimuth_fleet_{name}", help_, value=found.get(name, 0))
+        yield GaugeMetricFamily("azimuth_fleet_topics", "Topics that this agent reads.", value=len(found["topics"]))
+        yield GaugeMetricFamily("azimuth_fleet_problems", "What does not go well now.", value=len(found["problems"]))
+        yield GaugeMetricFamily("azimuth_fleet_reads", "1 while the agent may read.", value=float(found["reads"]))
+        members = found["view"]["members"] if found["view"] else ()
+        yield GaugeMetricFamily("azimuth_fleet_agents", "Living agents in this agent's view.", value=len(members))
+        lag = GaugeMetricFamily("azimuth_fleet_lag_records", "Records behind, by topic.", labels=["topic"])
+        for topic, records in found.get("lag", {}).items():
+            lag.add_metric([topic], records)
+        yield lag
+
+    def describe(self) -> Iterator[Metric]:
+        """Nothing beforehand: the registry would ask for a status before there is one."""
+        return iter(())
