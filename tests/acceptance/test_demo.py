@@ -48,7 +48,9 @@ def test_every_flight_is_in_the_table_once_though_a_part_of_an_agent_is_killed(t
 
 def test_ctrl_c_leaves_no_process_and_a_directory_that_works_again(tmp_path: Path) -> None:
     """In the middle of starting agents is the worst moment: brokers, drivers and JVMs are about."""
-    process = subprocess.Popen(_command(tmp_path), stderr=subprocess.PIPE, text=True)
+    # A shell that runs the tests in the background has them ignore SIGINT, and their children with them.
+    heeding = ["env", "--default-signal=INT", *_command(tmp_path)]
+    process = subprocess.Popen(heeding, stderr=subprocess.PIPE, text=True)
     _wait((tmp_path / "logs" / "agent-2.log").exists, 120)
     second = subprocess.run(_command(tmp_path), capture_output=True, text=True, check=False)
     assert second.returncode == 2
