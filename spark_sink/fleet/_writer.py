@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -48,6 +48,13 @@ class Rows:
         if only is None:
             return whole
         return whole.filter(pa.array([label in only for label in self.columns["topic"]]))
+
+
+class Landable(Protocol):
+    """Records that can be brought in: `Rows`, or what another reader collected."""
+
+    def batch(self, only: set[str] | None = None) -> pa.RecordBatch:
+        """As Arrow, the columns of `SCHEMA`; only of these labels where some are named."""
 
 
 class TableWriter:
@@ -101,7 +108,7 @@ class TableWriter:
             found |= {key: at for key, at in (snapshot.positions if snapshot else {}).items() if key.topic in wanted}
         return found
 
-    def commit(self, rows: Rows, ranges: Sequence[Range]) -> dict[TopicPartition, int]:
+    def commit(self, rows: Landable, ranges: Sequence[Range]) -> dict[TopicPartition, int]:
         """Bring records into their tables, each once whoever else tries.
 
         Returns:

@@ -5,7 +5,7 @@ A job claims a few partitions, works, commits and disowns; who dies is followed 
 """
 
 from assignors._errors import ClaimLostError, ClaimsAwayError, ClaimsError
-from assignors.scaling.claims._claims import PartitionClaims
+from assignors.scaling.claims._claims import PartitionClaims, standings
 from assignors.scaling.claims._model import Claim, Form, Lease, Standing, Visit
 from assignors.scaling.claims._picking import Picking
 
@@ -20,4 +20,5 @@ __all__ = [
     "Picking",
     "Standing",
     "Visit",
+    "standings",
 ]

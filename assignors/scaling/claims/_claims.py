@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Self
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, and_, delete, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, Table, and_, delete, select, true, update
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 
 from assignors._errors import ClaimLostError, ClaimsError
@@ -172,9 +172,7 @@ class PartitionClaims:
             ClaimsAwayError: the database does not answer.
             ClaimsError: it refuses.
         """
-        asked = select(self._table, DatabaseNow().label("now")).where(self._table.c.cluster == self._cluster)
-        asked = asked.order_by(self._table.c.topic, self._table.c.partition)
-        return [_standing(row) for row in self._database.ask(lambda one: one.execute(asked).mappings().all())]
+        return _standings(self._database, self._table, self._table.c.cluster == self._cluster)
 
     def close(self) -> None:
         """Disown what this owner still holds, and close the connections.
@@ -257,11 +255,33 @@ def _quiet_insert(connection: Connection, table: Any) -> Any:  # noqa: ANN401 --
     return sqlite.insert(table).on_conflict_do_nothing()
 
 
+def standings(address: str, table: str = "partition_claims") -> list[Standing]:
+    """How each partition of every cluster stands, for who only looks.
+
+    Raises:
+        ClaimsAwayError: the database does not answer.
+        ClaimsError: it refuses, or the address has no meaning.
+    """
+    database = Database(address, Lease().lease_s)
+    try:
+        return _standings(database, claims_table(table), true())
+    finally:
+        database.close()
+
+
+def _standings(database: Database, table: Table, which: ColumnElement[bool]) -> list[Standing]:
+    columns = table.c
+    asked = select(table, DatabaseNow().label("now")).where(which)
+    asked = asked.order_by(columns.cluster, columns.topic, columns.partition)
+    return [_standing(row) for row in database.ask(lambda one: one.execute(asked).mappings().all())]
+
+
 def _standing(row: RowMapping) -> Standing:
     now, until = row["now"], row["lease_until"]
     is_held = until > now
     free_ms = 0 if is_held else now - (until or row["updated_at"])
     return Standing(
+        cluster=row["cluster"],
         topic=row["topic"],
         partition=row["partition"],
         owner=row["owner"],

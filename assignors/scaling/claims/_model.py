@@ -91,6 +91,7 @@ class Standing:
     """How one partition stands, on the database's clock.
 
     Attributes:
+        cluster: whose topic.
         topic: name.
         partition: number.
         owner: who holds it or held it last; None after it was disowned.
@@ -104,6 +105,7 @@ class Standing:
         volume: records per second, smoothed.
     """
 
+    cluster: str
     topic: str
     partition: int
     owner: str | None

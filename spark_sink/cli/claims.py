@@ -1,0 +1,116 @@
+"""`azimuth claims run|status`: jobs that claim partitions in a database, and who holds what."""
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spark_sink.cli._pairs import pairs
+
+if TYPE_CHECKING:
+    from assignors.scaling.claims import Standing
+
+group = typer.Typer(help="Jobs without a consumer group: partitions are claimed in a database.", no_args_is_help=True)
+
+_DATABASE = typer.Option(help="Of the claims: sqlite:///claims.db, postgresql://user@host/db, mariadb://user@host/db.")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command group."""
+    app.add_typer(group, name="claims")
+
+
+@group.callback()
+def claims() -> None:
+    """Jobs without a consumer group: partitions are claimed in a database."""
+
+
+@group.command()
+def run(  # noqa: PLR0913, PLR0917 -- each is a flag
+    name: Annotated[str, typer.Option(help="What the table keeps positions under; the same for all jobs of a set.")],
+    table: Annotated[str, typer.Option(help="Delta table; {topic} in it stands for the topic.")],
+    database: Annotated[str, _DATABASE],
+    bootstrap_servers: Annotated[str, typer.Option(help="Kafka brokers, host:port by commas.")],
+    topic: Annotated[list[str] | None, typer.Option(help="Topic, as often as needed.")] = None,
+    pattern: Annotated[str | None, typer.Option(help="Regular expression of whole topic names.")] = None,
+    owner: Annotated[str | None, typer.Option(help="How others see this job; its host and process by default.")] = None,
+    claims_table: Annotated[str, typer.Option(help="Table of the claims.")] = "partition_claims",
+    partitions: Annotated[int, typer.Option(help="Claimed at a time.")] = 16,
+    records: Annotated[int, typer.Option(help="Read between two commits, at most.")] = 200_000,
+    lease_s: Annotated[float, typer.Option(help="A job that is silent for so long loses its partitions.")] = 30.0,
+    worth_records: Annotated[float, typer.Option(help="Visit a partition when so many are expected.")] = 1_000.0,
+    longest_s: Annotated[float, typer.Option(help="Visit a quiet partition at least so often.")] = 5.0,
+    optimistic: Annotated[bool, typer.Option("--optimistic", help="Claim without locks.")] = False,
+    kafka: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Kafka client property.")] = None,
+    storage: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Option of the object store.")] = None,
+) -> None:
+    """Ingest until told to stop (SIGTERM): start as many as there is work for, on any machines."""
+    from assignors.scaling.claims import Form, Lease, Picking  # noqa: PLC0415 -- an extra
+    from spark_sink.claimed import ClaimedSettings  # noqa: PLC0415 -- clients load slowly
+    from spark_sink.claimed import run as run_job  # noqa: PLC0415 -- as above
+
+    run_job(
+        ClaimedSettings(
+            name=name,
+            table=table,
+            database=database,
+            kafka={"bootstrap.servers": bootstrap_servers, **pairs(kafka, "--kafka")},
+            topics=tuple(topic or ()),
+            pattern=pattern,
+            claims_table=claims_table,
+            owner=owner,
+            partitions=partitions,
+            records=records,
+            lease=Lease(lease_s=lease_s),
+            picking=Picking(worth_records=worth_records, longest_s=longest_s),
+            form=Form.OPTIMISTIC if optimistic else Form.LOCKING,
+            storage=pairs(storage, "--storage"),
+        )
+    )
+
+
+@group.command()
+def status(
+    database: Annotated[str, _DATABASE],
+    claims_table: Annotated[str, typer.Option(help="Table of the claims.")] = "partition_claims",
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON value.")] = False,
+) -> None:
+    """Say who holds which partition, since when and until when, on the database's clock."""
+    from assignors.scaling.claims import standings  # noqa: PLC0415 -- an extra
+
+    found = standings(database, claims_table)
+    if as_json:
+        typer.echo(json.dumps([asdict(one) for one in found]))
+    else:
+        _print(found)
+
+
+def _print(found: "list[Standing]") -> None:
+    from rich.console import Console  # noqa: PLC0415 -- only here
+    from rich.table import Table  # noqa: PLC0415 -- only here
+
+    console, table = Console(), Table(box=None)
+    for column in ("cluster", "topic", "partition", "owner", "lease", "picked", "due", "epoch", "offset", "records/s"):
+        table.add_column(column)
+    for one in found:
+        table.add_row(
+            one.cluster,
+            one.topic,
+            str(one.partition),
+            one.owner or "-",
+            f"{one.lease_s:.1f} s" if one.held else f"free for {one.free_s:.1f} s",
+            "never" if one.picked_s is None else f"{one.picked_s:.1f} s ago",
+            "-" if one.held else "now" if one.due_s <= 0 else f"in {one.due_s:.1f} s",
+            str(one.epoch),
+            "-" if one.committed_offset is None else str(one.committed_offset),
+            f"{one.volume:.1f}",
+        )
+    console.print(table)
+    owners = {one.owner for one in found if one.held}
+    waits = [one.free_s for one in found if not one.held and one.due_s <= 0]
+    console.print(
+        f"{len(found)} partitions, {sum(one.held for one in found)} held by {len(owners)} jobs, "
+        f"{len(waits)} free and due" + (f", the longest for {max(waits):.1f} s" if waits else ""),
+        soft_wrap=True,
+    )

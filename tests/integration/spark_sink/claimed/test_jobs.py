@@ -1,0 +1,102 @@
+"""Two jobs on real brokers share partitions by claims; one is killed, one is stopped: no record twice, none missing."""
+
+import os
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from assignors.scaling.claims import standings
+from spark_sink._verify import verify
+from spark_sink.demo.cluster import Cluster
+from tests.integration.spark_sink.fleet.fleet_process import delete_topics, make_topics, wait_until
+
+pytestmark = pytest.mark.integration
+
+TOPICS, PARTITIONS, RECORDS = 6, 4, 2_000
+LEASE_S = 3.0
+
+
+class Jobs:
+    """Processes of one set."""
+
+    def __init__(self, name: str, root: Path, cluster: Cluster) -> None:
+        self.database = f"sqlite:///{root}/claims.db"
+        self.table = str(root / "table")
+        self._root = root
+        self._command = [sys.executable, "-m", "spark_sink", "claims", "run", "--name", name, "--table", self.table]
+        self._command += ["--database", self.database, "--bootstrap-servers", cluster.bootstrap_servers]
+        self._command += ["--pattern", f"{name}[.].*", "--lease-s", str(LEASE_S), "--partitions", "8"]
+        self._command += ["--records", "2000", "--longest-s", "0.5"]
+        self.running: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(self, owner: str) -> None:
+        """Start a job."""
+        with (self._root / f"{owner}.log").open("ab") as log:
+            self.running[owner] = subprocess.Popen([*self._command, "--owner", owner], stdout=log, stderr=log)
+
+    def logs(self) -> str:
+        """What they said."""
+        return "\n".join(log.read_text()[-2000:] for log in self._root.glob("*.log"))
+
+    def rows(self, name: str) -> int:
+        """In the table."""
+        return verify(self.table, name).rows if (Path(self.table) / "_delta_log").exists() else 0
+
+
+@pytest.fixture
+def name(cluster: Cluster) -> Iterator[str]:
+    """Of a set of jobs with topics of its own."""
+    found = f"claimed-{uuid.uuid4().hex[:6]}"
+    topics = [f"{found}.{n}" for n in range(TOPICS)]
+    make_topics(cluster.bootstrap_servers, topics, PARTITIONS)
+    yield found
+    delete_topics(cluster.bootstrap_servers, topics)
+
+
+def produce(cluster: Cluster, name: str) -> int:
+    """Put records into each partition; how many in all."""
+    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "linger.ms": 50, "log_level": 0})
+    for n in range(RECORDS):
+        for topic in range(TOPICS):
+            producer.produce(f"{name}.{topic}", str(n).encode(), partition=n % PARTITIONS)
+        producer.poll(0)
+    assert producer.flush(60) == 0
+    return RECORDS * TOPICS
+
+
+def test_a_killed_and_a_stopped_job_double_nothing_and_lose_nothing(
+    name: str, cluster: Cluster, tmp_path: Path
+) -> None:
+    """Of three jobs one gets SIGKILL and one SIGSTOP in the middle; the last brings in the rest, the zombie no row."""
+    sent = produce(cluster, name)
+    jobs = Jobs(name, tmp_path, cluster)
+    try:
+        for owner in ("killed", "stopped", "lasting"):
+            jobs.start(owner)
+        wait_until(lambda: jobs.rows(name) > 0, 60, "the first rows")
+        jobs.running["stopped"].send_signal(signal.SIGSTOP)
+        os.kill(jobs.running["killed"].pid, signal.SIGKILL)
+        sent += produce(cluster, name)
+        wait_until(lambda: jobs.rows(name) >= sent, 90, "all rows in the table")
+        jobs.running["stopped"].send_signal(signal.SIGCONT)
+        sent += produce(cluster, name)
+        wait_until(lambda: jobs.rows(name) >= sent, 90, "all rows in the table, again")
+        for owner in ("stopped", "lasting"):
+            jobs.running[owner].terminate()
+        assert [jobs.running[owner].wait(60) for owner in ("stopped", "lasting")] == [0, 0], jobs.logs()
+    finally:
+        for job in jobs.running.values():
+            job.kill()
+            job.wait()
+    report = verify(jobs.table, name)
+    assert (report.rows, report.duplicates, report.missing) == (sent, 0, 0), jobs.logs()
+    found = standings(jobs.database)
+    assert len(found) == TOPICS * PARTITIONS
+    assert sum(one.committed_offset or 0 for one in found) == sent
+    assert not [one for one in found if one.owner and "lasting" in one.owner]
