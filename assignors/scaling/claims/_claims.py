@@ -6,7 +6,20 @@ import uuid
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Self
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Table, and_, delete, select, true, update
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    RowMapping,
+    Table,
+    Update,
+    and_,
+    bindparam,
+    delete,
+    select,
+    true,
+    update,
+)
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 
 from assignors._errors import ClaimLostError, ClaimsError
@@ -64,6 +77,15 @@ class PartitionClaims:
         self._table = claims_table(table)
         self._database = Database(address, self.lease.lease_s)
         self._claiming: Claiming | None = None
+        # Made once: putting a statement together takes longer than running it.
+        freed = {"owner": None, "lease_until": 0, "updated_at": DatabaseNow()}
+        until = Lesser(DatabaseNow() + self.lease.lease_ms, self._table.c.hold_until)
+        renewed = {"lease_until": until, "updated_at": DatabaseNow()}
+        due_at = self._table.c.last_picked_at + bindparam("pause_ms", type_=BigInteger)
+        self._freed = self._update(freed)
+        self._returned = self._update(freed | {"volume": bindparam("new_volume"), "due_at": due_at})
+        self._renewed = self._update(renewed)
+        self._committed = self._update(renewed | {"committed_offset": bindparam("offset")})
 
     def __enter__(self) -> Self:
         return self
@@ -136,7 +158,7 @@ class PartitionClaims:
             ClaimsAwayError: the database does not answer.
             ClaimsError: it refuses.
         """
-        self._refuse(self._guarded({one: self._renewal() | {"committed_offset": at} for one, at in offsets.items()}))
+        self._refuse(self._guarded(self._committed, {one: {"offset": at} for one, at in offsets.items()}))
 
     def renew(self, claims: Iterable[Claim]) -> list[Claim]:
         """Renew leases, up to the longest hold.
@@ -149,7 +171,7 @@ class PartitionClaims:
             ClaimsError: it refuses.
         """
         wanted = sorted(claims)
-        lost = self._guarded(dict.fromkeys(wanted, self._renewal()))
+        lost = self._guarded(self._renewed, {one: {} for one in wanted})
         return [one for one in wanted if one not in lost]
 
     def disown(self, visits: Mapping[Claim, Visit] | Collection[Claim]) -> list[Claim]:
@@ -162,8 +184,9 @@ class PartitionClaims:
             ClaimsAwayError: the database does not answer: they are free when their leases end.
             ClaimsError: it refuses.
         """
-        found = visits if isinstance(visits, Mapping) else dict.fromkeys(visits)
-        return self._guarded({one: self._return(one, visit) for one, visit in found.items()})
+        if isinstance(visits, Mapping):
+            return self._guarded(self._returned, {one: self._due(one, visit) for one, visit in visits.items()})
+        return self._guarded(self._freed, {one: {} for one in visits})
 
     def standings(self) -> list[Standing]:
         """How each partition of this cluster stands.
@@ -183,41 +206,40 @@ class PartitionClaims:
         mine = and_(self._table.c.cluster == self._cluster, self._table.c.owner == self.owner)
         try:
             if self._claiming is not None:
-                self._database.ask(lambda one: one.execute(update(self._table).where(mine).values(self._freed())))
+                freed = update(self._table).where(mine).values(owner=None, lease_until=0, updated_at=DatabaseNow())
+                self._database.ask(lambda one: one.execute(freed))
         finally:
             self._database.close()
 
-    def _guarded(self, changes: Mapping[Claim, Mapping[str, Any]]) -> list[Claim]:
+    def _guarded(self, statement: Update, values: Mapping[Claim, Mapping[str, Any]]) -> list[Claim]:
         """Write under each claim's epoch; those that are lost are returned.
 
         A statement each: none waits for another's lock while it holds one, and no lock outlives a round trip.
         """
+        # MySQL's own count leaves out rows that were so already; SQLAlchemy asks it for those found.
         return self._database.ask(
-            lambda connection: [one for one in sorted(changes) if not self._write(connection, one, changes[one])]
+            lambda connection: [
+                one
+                for one in sorted(values)
+                if connection.execute(statement, {**_names(one), **values[one]}).rowcount != 1
+            ]
         )
 
-    def _write(self, connection: Connection, claim: Claim, values: Mapping[str, Any]) -> bool:
+    def _update(self, values: Mapping[str, Any]) -> Update:
+        """Write for a claim that is held; its names are parameters."""
+        columns = self._table.c
         mine = and_(
-            self._row(claim.topic, claim.partition),
-            self._table.c.epoch == claim.epoch,
+            columns.cluster == self._cluster,
+            columns.topic == bindparam("of_topic"),
+            columns.partition == bindparam("of_partition"),
+            columns.epoch == bindparam("of_epoch"),
             held(self._table, self.owner),
         )
-        # MySQL's own count leaves out rows that were so already; SQLAlchemy asks it for those found.
-        return connection.execute(update(self._table).where(mine).values(values)).rowcount == 1
+        return update(self._table).where(mine).values(values)
 
-    def _renewal(self) -> dict[str, Any]:
-        until = Lesser(DatabaseNow() + self.lease.lease_ms, self._table.c.hold_until)
-        return {"lease_until": until, "updated_at": DatabaseNow()}
-
-    def _freed(self) -> dict[str, Any]:
-        return {"owner": None, "lease_until": 0, "updated_at": DatabaseNow()}
-
-    def _return(self, claim: Claim, visit: Visit | None) -> dict[str, Any]:
-        if visit is None:
-            return self._freed()
+    def _due(self, claim: Claim, visit: Visit) -> dict[str, Any]:
         volume = self.picking.volume(claim.volume, visit, claim.waited_s)
-        pause_ms = self.picking.pause_ms(volume, visit)
-        return self._freed() | {"volume": volume, "due_at": self._table.c.last_picked_at + pause_ms}
+        return {"new_volume": volume, "pause_ms": self.picking.pause_ms(volume, visit)}
 
     def _row(self, topic: str, partition: int) -> ColumnElement[bool]:
         columns = self._table.c
@@ -244,6 +266,10 @@ class PartitionClaims:
         # Epochs begin with the time: a partition that is forgotten and registered again repeats none.
         full = [row | {"epoch": now, "updated_at": now, "lease_until": 0, "hold_until": 0} for row in rows]
         connection.execute(_quiet_insert(connection, self._table), full)
+
+
+def _names(claim: Claim) -> dict[str, Any]:
+    return {"of_topic": claim.topic, "of_partition": claim.partition, "of_epoch": claim.epoch}
 
 
 def _quiet_insert(connection: Connection, table: Any) -> Any:  # noqa: ANN401 -- SQLAlchemy's own

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, DBAPIError, DisconnectionError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.pool import QueuePool
 
@@ -23,6 +23,8 @@ Answer = TypeVar("Answer")
 _TIMEOUT_S = 10
 _ATTEMPTS = 10
 _PAUSE_S = 0.02
+_REST_S = 1.0
+_LAST = "azimuth_last"
 _DRIVERS = {"postgresql": "postgresql+psycopg", "mysql": "mysql+pymysql", "mariadb": "mariadb+pymysql"}
 _MYSQL = frozenset({"mysql", "mariadb"})
 _PASSING_STATES = frozenset({"40P01", "40001", "55P03"})
@@ -50,18 +52,17 @@ class Database:
             url = make_url(address)
             url = url.set(drivername=_DRIVERS.get(url.drivername, url.drivername))
             self._name = url.render_as_string(hide_password=True)
-            self._engine = _engine(url)
+            self._engine = _engine(url, "AUTOCOMMIT")
+            # An engine of its own: to change a connection's isolation for one call takes two more round trips.
+            self._transactions = _engine(url, "READ COMMITTED")
         except (ArgumentError, NoSuchModuleError) as error:
             raise ClaimsError(
                 f"{address!r} is no address of a database, such as sqlite:///claims.db: {error}"
             ) from error
         except ImportError as error:
             raise ClaimsError(f"{error}: the driver is missing, pip install 'kafka-azimuth[sql]'") from error
-        if self._engine.dialect.name == "sqlite":
-            event.listen(self._engine, "connect", _set_up_sqlite)
-            event.listen(self._engine, "begin", _begin_immediately)
-        elif self._engine.dialect.name in _MYSQL:
-            event.listen(self._engine, "connect", self._set_up_mysql)
+        for engine in (self._engine, self._transactions):
+            self._prepare(engine)
 
     @property
     def dialect(self) -> str:
@@ -90,11 +91,12 @@ class Database:
         """
         if self._engine.dialect.name == "sqlite":
             return self.ask(question)
-        return self._repeated(self._engine.execution_options(isolation_level="READ COMMITTED"), question)
+        return self._repeated(self._transactions, question)
 
     def close(self) -> None:
         """Close the connections."""
         self._engine.dispose()
+        self._transactions.dispose()
 
     def _repeated(self, engine: Engine, question: Callable[[Connection], Answer]) -> Answer:
         for attempt in range(_ATTEMPTS):
@@ -116,6 +118,25 @@ class Database:
             return ClaimsAwayError(f"{self._name}: the database of claims does not answer: {text}")
         return ClaimsError(f"{self._name}: {text}")
 
+    def _prepare(self, engine: Engine) -> None:
+        if engine.dialect.name == "sqlite":
+            event.listen(engine, "connect", _set_up_sqlite)
+            event.listen(engine, "begin", _begin_immediately)
+            return
+        event.listen(engine, "checkin", _note_time)
+        event.listen(engine, "checkout", self._ping_after_rest)
+        if engine.dialect.name in _MYSQL:
+            event.listen(engine, "connect", self._set_up_mysql)
+
+    def _ping_after_rest(self, connection: Any, record: Any, _proxy: object) -> None:  # noqa: ANN401 -- the pool's own
+        """Look whether a connection still stands; not before each call, which would double the round trips."""
+        if time.monotonic() - record.info.get(_LAST, time.monotonic()) < _REST_S:
+            return
+        try:
+            self._engine.dialect.do_ping(connection)
+        except self._engine.dialect.loaded_dbapi.Error as error:
+            raise DisconnectionError(str(error)) from error
+
     def _set_up_mysql(self, connection: Any, _record: object) -> None:  # noqa: ANN401 -- the driver's own
         with connection.cursor() as cursor:
             # A process stopped within a transaction loses its connection, and with it its locks, when its lease ends.
@@ -123,13 +144,13 @@ class Database:
             cursor.execute(f"SET SESSION innodb_lock_wait_timeout = {_TIMEOUT_S}")
 
 
-def _engine(url: URL) -> Engine:
+def _engine(url: URL, isolation: str) -> Engine:
     name = url.get_backend_name()
     if name == "sqlite":
         if url.database in {None, "", ":memory:"}:
             raise ClaimsError("a database in memory belongs to one process alone: name a file, sqlite:///claims.db")
         return create_engine(url, poolclass=QueuePool, connect_args={"timeout": _TIMEOUT_S, "isolation_level": None})
-    settings: dict[str, Any] = {"pool_pre_ping": True, "isolation_level": "AUTOCOMMIT"}
+    settings: dict[str, Any] = {"isolation_level": isolation}
     if name == "postgresql":
         settings["connect_args"] = {"connect_timeout": _TIMEOUT_S, "application_name": "azimuth-claims"}
     elif name in _MYSQL:
@@ -137,6 +158,10 @@ def _engine(url: URL) -> Engine:
     else:
         raise ClaimsError(f"{name!r}: claims are kept in SQLite, PostgreSQL, MariaDB or MySQL")
     return create_engine(url, **settings)
+
+
+def _note_time(_connection: object, record: Any) -> None:  # noqa: ANN401 -- the pool's own
+    record.info[_LAST] = time.monotonic()
 
 
 def _set_up_sqlite(connection: Any, _record: object) -> None:  # noqa: ANN401 -- the driver's own
