@@ -1,5 +1,6 @@
 """How many partitions each member may hold: the fair share, and how far from it."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,10 +22,14 @@ def check_epsilon(epsilon: float) -> None:
     """Check the allowed imbalance.
 
     Raises:
-        BoundError: negative or not a number.
+        BoundError: negative or not a finite number.
     """
-    if not epsilon >= 0:  # also catches nan
-        raise BoundError(f"epsilon={epsilon!r}, need 0 or more")
+    try:
+        fits = epsilon >= 0 and math.isfinite(epsilon)
+    except TypeError:  # text, None
+        fits = False
+    if not fits:
+        raise BoundError(f"epsilon={epsilon!r}, need a finite number, 0 or more")
 
 
 def fair_band(partitions: int, weights: F64, epsilon: float) -> Band:
@@ -40,7 +45,8 @@ def fair_band(partitions: int, weights: F64, epsilon: float) -> Band:
     """
     share = partitions * weights / weights.sum()
     # Rounded first: 1.1 * 10 is 11.000000000000002, and 0.9 * 10 must not become 9.000000000000002.
-    high = np.floor(np.round((1 + epsilon) * share, 9)).astype(np.int64)
+    # Nobody can hold more than all, and the sum of what a huge epsilon allows does not fit an integer.
+    high = np.floor(np.round(np.minimum((1 + epsilon) * share, partitions), 9)).astype(np.int64)
     low = np.ceil(np.round(np.maximum(0.0, (1 - epsilon) * share), 9)).astype(np.int64)
     if epsilon > 0 and (low <= high).all() and low.sum() <= partitions <= high.sum():
         return Band(low, high)

@@ -6,6 +6,7 @@ Identity is `group_instance_id`, else `agent=`, else the member id. A broker mak
 the first two bring a restarted consumer's topics back to it.
 """
 
+import hashlib
 import logging
 import threading
 from typing import Any, ClassVar
@@ -15,8 +16,9 @@ from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, Consume
 
 from assignors._bound import check_epsilon
 from assignors._cluster import read_topics
+from assignors._errors import MembershipError, StrategyError, WorkersError
 from assignors._model import Member, Topic, TopicPartition
-from assignors._nodes import Node
+from assignors._nodes import Node, node_numbers
 from assignors._plan import plan
 from assignors._racks import RackBy
 from assignors._result import Plan
@@ -41,6 +43,8 @@ class _Assignor(AbstractPartitionAssignor):
 
     def __init__(self, *, rack: str | None, agent: str | None, weight: float, cooperative: bool) -> None:
         Member(id=agent or "", topics=frozenset(), weight=weight)  # raises WeightError
+        _check_name("agent", agent)
+        _check_name("rack", rack)
         self.last_plan: Plan | None = None
         self._name = f"{self.strategy}-cooperative" if cooperative else self.strategy
         self._rack = rack
@@ -65,7 +69,7 @@ class _Assignor(AbstractPartitionAssignor):
     def metadata(self, topics: set[str]) -> ConsumerProtocolSubscription:
         """Say what this member wants, owns and is."""
         owned = [(t, p) for t, p in self._owned if t in topics]
-        data = UserData(agent=self._agent, weight=self._weight, plan=self._configuration())
+        data = UserData(agent=self._agent, weight=self._weight, plan=_shortened(self._configuration()))
         return encode_subscription(topics, owned, self._generation, self._rack, data.encode())
 
     def on_assignment(self, assignment: ConsumerProtocolAssignment, generation: int) -> None:
@@ -88,7 +92,7 @@ class _Assignor(AbstractPartitionAssignor):
     def assign(self, cluster: Any, members: list[Any]) -> dict[str, ConsumerProtocolAssignment]:  # noqa: ANN401
         """Plan for the group. Called on the leader inside the event loop: no I/O, and it never raises."""
         people = [self._read_member(m) for m in members]
-        topics = read_topics(cluster, {t for m in people for t in m.topics})
+        topics = self._read_topics(cluster, {t for m in people for t in m.topics})
         self._follow_up = None
         self._withheld = set()
         try:
@@ -109,12 +113,17 @@ class _Assignor(AbstractPartitionAssignor):
         return {member: [pair for pair in mine if pair not in wait] for member, mine in made.partitions.items()}
 
     def _read_member(self, member: Any) -> Member:  # noqa: ANN401
-        read, data = decode_member(member)
+        try:
+            read, data = decode_member(member)
+        except Exception as error:  # noqa: BLE001 - a foreign client's fields: it is a subscriber all the same
+            self._warn("fields", f"member {member.member_id!r} sent fields that make no sense, ignored: {error!r}")
+            wanted = frozenset(getattr(member.metadata, "topics", None) or ())
+            return Member(id=member.member_id, topics=frozenset(t for t in wanted if isinstance(t, str)))
         if data is None:
             self._warn(
                 "foreign", f"member {read.id!r} sent user data that is not ours: ignored, its weight counts as 1"
             )
-        elif data.plan != self._configuration():
+        elif data.plan != _shortened(self._configuration()):
             self._warn(
                 "configuration",
                 f"member {read.id!r} is configured {data.plan or 'with the defaults'}, the leader "
@@ -127,6 +136,14 @@ class _Assignor(AbstractPartitionAssignor):
                 "set group_instance_id or agent=",
             )
         return read
+
+    def _read_topics(self, cluster: Any, names: set[str]) -> list[Topic]:  # noqa: ANN401
+        try:
+            return read_topics(cluster, names)
+        except Exception as error:  # noqa: BLE001 - a topic deleted or made while it is read; racks are only a wish
+            self._warn("metadata", f"the metadata cannot be read with racks: planning without them ({error!r})")
+            counts = {name: len(cluster.partitions_for_topic(name) or ()) for name in sorted(names)}
+            return [Topic(name, count) for name, count in counts.items() if count]
 
     def _warn(self, subject: str, message: str) -> None:
         """Warn once of each subject: a rebalance a minute must not fill the log."""
@@ -186,9 +203,12 @@ class HRWAssignor(_Assignor):
             watch_interval_s: seconds between two looks at a function or file.
 
         Raises:
-            BoundError: epsilon is negative or not a number.
+            BoundError: epsilon is negative or not a finite number.
+            MembershipError: agent or rack is no text, or too long.
+            NodesError: node is no regular expression.
+            StrategyError: no such rack_by, or a seed that is no whole number.
             WeightError: the weight is not a finite number above 0.
-            WorkersError: workers below 1, no pattern, or a file that cannot be read.
+            WorkersError: workers below 1, no pattern, a file that cannot be read, or watch_interval_s not above 0.
         """
         super().__init__(rack=rack, agent=agent, weight=weight, cooperative=cooperative)
         check_epsilon(epsilon)
@@ -198,10 +218,15 @@ class HRWAssignor(_Assignor):
         self._seed = seed
         self._rack_by: RackBy = rack_by
         self._node = node
+        if not watch_interval_s > 0:  # also catches nan
+            raise WorkersError(f"watch_interval_s={watch_interval_s!r}, need a number above 0")
         self._interval_s = watch_interval_s
         self._watch: WorkersWatch | None = None
         self._led = False
+        _check_seed(seed)
         plan((), (), rack_by=rack_by)  # raises StrategyError
+        if not callable(node):
+            node_numbers([Member(id="", topics=frozenset())], node)  # raises NodesError
 
     def metadata(self, topics: set[str]) -> ConsumerProtocolSubscription:
         """Say what this member wants, owns and is; before a join the workers are read anew."""
@@ -281,6 +306,7 @@ class ShuffledRoundRobinAssignor(_Assignor):
             keep: whether owned partitions stay where they may.
         """
         super().__init__(rack=rack, agent=agent, weight=1.0, cooperative=cooperative)
+        _check_seed(seed)
         self._seed = seed
         self._keep = keep
 
@@ -294,6 +320,26 @@ class ShuffledRoundRobinAssignor(_Assignor):
 
 
 _EPSILON = 0.05
+_NAME_BYTES = 1000
+_TEXT = 500
+
+
+def _check_name(setting: str, name: object) -> None:
+    # A longer one would not fit into what members may send, and its owner would be a stranger to the leader.
+    if name is not None and not (isinstance(name, str) and len(name.encode(errors="replace")) <= _NAME_BYTES):
+        raise MembershipError(f"{setting}={name!r}: need text of at most {_NAME_BYTES} bytes")
+
+
+def _check_seed(seed: object) -> None:
+    if not isinstance(seed, int):
+        raise StrategyError(f"seed={seed!r}, need a whole number")
+
+
+def _shortened(configuration: str) -> str:
+    """Keep what is told of a configuration small: a hundred patterns would push out the weight and the agent."""
+    if len(configuration) <= _TEXT:
+        return configuration
+    return f"{configuration[:_TEXT]}... (sha256 {hashlib.sha256(configuration.encode()).hexdigest()[:16]})"
 
 
 def assignment_of(pairs: list[TopicPartition]) -> ConsumerProtocolAssignment:

@@ -67,7 +67,11 @@ class Member:
     instance: str | None = None
 
     def __post_init__(self) -> None:
-        if not (self.weight > 0 and math.isfinite(self.weight)):
+        try:
+            fits = self.weight > 0 and math.isfinite(self.weight)
+        except TypeError:  # text, None
+            fits = False
+        if not fits:
             raise WeightError(f"member {self.id!r}: weight={self.weight!r}, need a finite number above 0")
 
     @property

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from assignors._errors import NodesError
 from assignors._model import Member
 from assignors._problem import I32
 
@@ -31,5 +32,8 @@ def _find(node: Node, identity: str) -> str:
         return node_of(identity)
     if callable(node):
         return node(identity)
-    found = re.search(node, identity)
+    try:
+        found = re.search(node, identity)
+    except (re.error, TypeError) as error:
+        raise NodesError(f"node={node!r}: no function, and no regular expression ({error})") from error
     return identity if found is None else found[1 if found.re.groups else 0] or ""

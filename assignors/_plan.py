@@ -25,6 +25,7 @@ from assignors._scores import STRATEGIES, Strategy, member_scores
 from assignors._workers import Workers, worker_caps
 
 _AGAIN: Final = 4
+_LOOSEST: Final = 1e9  # allows everything, and a share times it still fits an integer
 EXACT_CELLS: Final = 4_000_000
 """Members x kinds of partitions up to which different subscriptions and caps are planned exactly: about 300 MB."""
 
@@ -71,6 +72,7 @@ def plan(  # noqa: PLR0913
     if rack_by not in RACK_BY:
         raise StrategyError(f"rack_by={rack_by!r}, need one of {', '.join(RACK_BY)}")
     check_epsilon(epsilon)
+    epsilon = min(epsilon, _LOOSEST)
     problem = read_problem(topics, members, seed, keep=keep)
     caps = worker_caps(workers, [t.name for t in problem.topics])
     racks = read_racks(problem, rack_by)

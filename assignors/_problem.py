@@ -16,6 +16,7 @@ I64 = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 NOBODY = -1
+_HEAVIEST = 1e9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +32,7 @@ class Problem:
         group_of: subscription group of each member, shape (M,): equal subscriptions are one group.
         subscribed: which group reads which topic, shape (G, T).
         hashes: of the members' identities, shape (M,).
-        weights: of the members, shape (M,).
+        weights: of the members, shape (M,); scaled to at most 1 where they are out of all proportion.
         unread: topics that nobody subscribed to, sorted by name; not in `topics`.
     """
 
@@ -98,9 +99,17 @@ def read_problem(topics: Iterable[Topic], members: Iterable[Member], seed: int, 
         group_of=group_of,
         subscribed=subscribed,
         hashes=_identity_hashes(people, seed),
-        weights=np.array([m.weight for m in people], dtype=np.float64),
+        weights=_weights(people),
         unread=tuple(t for t, some in zip(given, read, strict=True) if not some),
     )
+
+
+def _weights(members: Sequence[Member]) -> NDArray[np.float64]:
+    weights = np.array([m.weight for m in members], dtype=np.float64)
+    if weights.size and (weights.max() > _HEAVIEST or weights.min() < 1 / _HEAVIEST):
+        # Their sum would be infinite, or a quotient by them: nobody can tell such members apart by what they hold.
+        return np.maximum(weights / weights.max(), 1 / _HEAVIEST)
+    return weights
 
 
 def equal_rows(table: Bools) -> tuple[I64, I64]:

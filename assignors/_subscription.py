@@ -55,6 +55,7 @@ def decode_user_data(raw: bytes | None) -> UserData | None:
         content = json.loads(bytes(raw))
         agent, weight, plan = content["agent"], float(content["weight"]), content["plan"]
         Member(id="", topics=frozenset(), weight=weight)
+        f"{agent}{plan}".encode()  # JSON may hold half a character, which cannot be hashed
     except Exception:  # noqa: BLE001 - foreign bytes: whatever they break, they are only not ours
         return None
     if content.get("azimuth") != 1 or not isinstance(agent, str | None) or not isinstance(plan, str):

@@ -41,15 +41,19 @@ def worker_caps(workers: Workers, topics: Sequence[str]) -> NDArray[np.int32]:
     """
     check_workers(workers)
     if not isinstance(workers, Mapping):
-        return np.full(len(topics), workers or NO_CAP, dtype=np.int32)
+        return np.full(len(topics), _cap(workers), dtype=np.int32)
     patterns = [(p, number) for key, number in workers.items() if (p := _pattern(key)) is not None]
     caps = np.full(len(topics), NO_CAP, dtype=np.int32)
     for i, topic in enumerate(topics):
         if topic in workers:
-            caps[i] = workers[topic] or NO_CAP
+            caps[i] = _cap(workers[topic])
         else:
-            caps[i] = next((number for p, number in patterns if p.fullmatch(topic)), None) or NO_CAP
+            caps[i] = _cap(next((number for p, number in patterns if p.fullmatch(topic)), None))
     return caps
+
+
+def _cap(number: int | None) -> int:
+    return NO_CAP if number is None else min(number, NO_CAP)
 
 
 def _check_number(number: object, where: str) -> None:

@@ -28,7 +28,8 @@ class WorkersSource:
         """Read for the first time.
 
         Raises:
-            WorkersError: below 1, no whole number, no regular expression, or a file that cannot be read.
+            WorkersError: below 1, no whole number, no regular expression, a file that cannot be read, or a function
+                that fails.
         """
         self._source = Path(source) if isinstance(source, str) else source
         self._stamp: tuple[int, int] | None = None
@@ -62,9 +63,16 @@ class WorkersSource:
         if isinstance(self._source, Path):
             self._read_file(self._source)
             return
-        value = self._source() if callable(self._source) else self._source
+        value = self._ask(self._source) if callable(self._source) else self._source
         check_workers(value)
         self.value = dict(value) if isinstance(value, Mapping) else value
+
+    @staticmethod
+    def _ask(function: Callable[[], Workers]) -> Workers:
+        try:
+            return function()
+        except Exception as error:
+            raise WorkersError(f"workers: the function {function!r} failed: {error!r}") from error
 
     def _read_file(self, path: Path) -> None:
         try:

@@ -16,7 +16,16 @@ from kafka.coordinator.consumer import ConsumerCoordinator
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from kafka.util import WeakMethod
 
-from assignors import BoundError, HRWAssignor, ShuffledRoundRobinAssignor, StrategyError, WeightError, WorkersError
+from assignors import (
+    BoundError,
+    HRWAssignor,
+    MembershipError,
+    NodesError,
+    ShuffledRoundRobinAssignor,
+    StrategyError,
+    WeightError,
+    WorkersError,
+)
 from assignors import _kafka_python as module
 from assignors._subscription import UserData, decode_user_data, encode_subscription
 
@@ -328,3 +337,68 @@ def test_a_wrong_configuration_is_found_where_it_is_made(configuration: dict[str
     """Not on the leader, in the middle of a rebalance."""
     with pytest.raises(error):
         HRWAssignor(**configuration)
+
+
+@pytest.mark.parametrize(
+    ("given_settings", "error"),
+    [
+        ({"epsilon": "0.1"}, BoundError),
+        ({"weight": "2"}, WeightError),
+        ({"weight": None}, WeightError),
+        ({"workers": lambda: 1 // 0}, WorkersError),
+        ({"watch_interval_s": 0}, WorkersError),
+        ({"node": "("}, NodesError),
+        ({"node": 5}, NodesError),
+        ({"seed": "a"}, StrategyError),
+        ({"agent": 5}, MembershipError),
+        ({"agent": "x" * 1001}, MembershipError),
+        ({"rack": b"az-a"}, MembershipError),
+    ],
+    ids=repr,
+)
+def test_a_wrong_setting_is_found_before_the_group_needs_it(
+    given_settings: dict[str, Any], error: type[Exception]
+) -> None:
+    """Found in the leader's plan, it would cost every rebalance its plan, with nobody there to read why."""
+    with pytest.raises(error):
+        HRWAssignor(**given_settings)
+
+
+def test_many_patterns_do_not_push_out_weight_and_agent() -> None:
+    """User data is limited in size: the text of a long configuration is shortened, and still tells two apart."""
+    long = {f"topic-{i:03d}": 2 for i in range(400)}
+    cluster = Cluster({"t": 9})
+    lead, heavy = HRWAssignor(workers=long, agent="a"), HRWAssignor(workers=long, agent="b", weight=2)
+    given = read(lead.assign(cluster, [joined(lead, "1", {"t"}), joined(heavy, "2", {"t"})]))
+    assert {m: len(mine) for m, mine in given.items()} == {"1": 3, "2": 6}
+    other = joined(HRWAssignor(workers=long | {"topic-399": 3}, agent="c"), "3", {"t"})
+    same, differs = (decode_user_data(m.metadata.user_data) for m in (joined(lead, "1", {"t"}), other))
+    assert same is not None
+    assert differs is not None
+    assert same.plan != differs.plan
+
+
+def test_an_agent_of_half_a_character_is_foreign() -> None:
+    """JSON may hold what no hash can: the member is planned for without it, not by the plan of last resort."""
+    raw = json.dumps({"azimuth": 1, "agent": "\ud800", "weight": 1, "plan": ""}).encode()
+    assert decode_user_data(raw) is None
+
+
+def test_fields_and_metadata_that_make_no_sense_lose_no_partition(caplog: pytest.LogCaptureFixture) -> None:
+    """A leader that raises stops its group: it plans with what it can read, and says once what it could not."""
+
+    class Torn(Cluster):
+        """Metadata that changes while it is read."""
+
+        def brokers(self) -> list[SimpleNamespace]:
+            raise RuntimeError("dictionary changed size during iteration")
+
+    lead = HRWAssignor(agent="a")
+    claim = SimpleNamespace(topic="t", partitions=None)
+    strange = SimpleNamespace(topics=["t"], user_data=None, owned_partitions=[claim], generation_id=1, rack_id=None)
+    members = [joined(lead, "1", {"t"}), SimpleNamespace(member_id="2", group_instance_id=None, metadata=strange)]
+    for _ in range(2):
+        given = read(lead.assign(Torn({"t": 4}), members))
+        assert {m: len(mine) for m, mine in given.items()} == {"1": 2, "2": 2}
+    assert len([m for m in caplog.messages if "'2' sent fields" in m]) == 1
+    assert len([m for m in caplog.messages if "planning without" in m]) == 1

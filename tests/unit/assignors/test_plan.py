@@ -1,12 +1,13 @@
 """The planner: exactly optimal on small problems, and its promises on any."""
 
 import random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assignors import BoundError, Member, Plan, StrategyError, Topic, TopicError, WorkersError, plan
+from assignors import BoundError, Member, NodesError, Plan, StrategyError, Topic, TopicError, WorkersError, plan
 from assignors.testing import random_scenario
 
 FLAGS = ["equal", "weights", "racks", "capped"]
@@ -138,6 +139,10 @@ def test_two_members_of_one_identity_are_told_apart() -> None:
     [
         ({"epsilon": -0.1}, BoundError),
         ({"epsilon": float("nan")}, BoundError),
+        ({"epsilon": float("inf")}, BoundError),
+        ({"epsilon": "0.1"}, BoundError),
+        ({"epsilon": None}, BoundError),
+        ({"node": "("}, NodesError),
         ({"workers": 0}, WorkersError),
         ({"workers": {"t": -1}}, WorkersError),
         ({"workers": {"(": 1}}, WorkersError),
@@ -148,8 +153,8 @@ def test_two_members_of_one_identity_are_told_apart() -> None:
 )
 def test_bad_settings_are_named(settings_given: dict[str, object], error: type[Exception]) -> None:
     """A wrong setting is an error that names the value."""
-    with pytest.raises(error, match=r"epsilon=|workers|strategy=|rack_by="):
-        plan([], [], **settings_given)  # type: ignore[arg-type] # wrong on purpose
+    with pytest.raises(error, match=r"epsilon=|workers|strategy=|rack_by=|node="):
+        plan([Topic("t", 1)], [Member("m", frozenset("t"))], **settings_given)  # type: ignore[arg-type] # wrong on purpose
 
 
 def test_a_topic_given_twice_is_an_error() -> None:
@@ -197,3 +202,28 @@ def test_groups_too_large_for_exact_counts_are_still_valid_and_even(
         assert all(sum(any(t == n for t, _ in mine) for mine in made.partitions.values()) <= workers for n in names)
     again = plan(topics, owning(made, members), workers=workers)
     assert again.moved <= 3
+
+
+@pytest.mark.parametrize("weights", [(1e308, 1e308, 1.0), (5e-324, 1.0, 1.0), (5e-324, 5e-324, 1e308)])
+@pytest.mark.parametrize("racks", [None, [frozenset("a")] * 9])
+@pytest.mark.parametrize("subscriptions", ["ttt", "tut"])
+def test_weights_out_of_all_proportion_lose_no_partition(
+    weights: tuple[float, ...], racks: list[frozenset[str]] | None, subscriptions: str
+) -> None:
+    """A weight comes from another process: sums and quotients of the largest and smallest numbers must stay numbers."""
+    members = [
+        Member(f"m{i}", frozenset({name, "t"} if name == "t" else {"t", "u"}), rack="ab"[i % 2], weight=weight)
+        for i, (name, weight) in enumerate(zip(subscriptions, weights, strict=True))
+    ]
+    made = plan([Topic("t", 9, racks=racks), Topic("u", 2)], members)
+    assert sum(made.loads.values()) == (11 if "u" in subscriptions else 9)
+
+
+@pytest.mark.parametrize("strategy", ["hrw", "shuffled"])
+@pytest.mark.parametrize("weight", [1.0, 3.0])
+def test_huge_settings_mean_no_limit(strategy: Any, weight: float) -> None:  # noqa: ANN401 - a literal
+    """An epsilon or number of workers that fits no integer is no limit, not an overflow."""
+    members = [Member("a", frozenset("t"), weight=weight), Member("b", frozenset("t"))]
+    for workers in (2**70, {"t": 2**70}, {"*": 2**70}):
+        made = plan([Topic("t", 9)], members, strategy=strategy, epsilon=1e300, workers=workers)
+        assert sum(made.loads.values()) == 9
