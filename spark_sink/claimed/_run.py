@@ -43,15 +43,17 @@ def build(settings: ClaimedSettings) -> ClaimedIngest:
         form=settings.form,
         table=settings.claims_table,
     )
+    # No group is joined, but librdkafka has no consumer's queue without a group's name.
+    named = {**settings.kafka, "group.id": settings.name}
     reading = FetchSettings(
-        kafka=settings.kafka, fail_on_data_loss=settings.fail_on_data_loss, poll_timeout_s=settings.poll_timeout_s
+        kafka=named, fail_on_data_loss=settings.fail_on_data_loss, poll_timeout_s=settings.poll_timeout_s
     )
     return ClaimedIngest(
         settings,
         Parts(
             claims=claims,
             writer=TableWriter(settings.table, settings.name, claims.owner, settings.storage),
-            logs=Logs(SourceOptions(kafka=settings.kafka, group=settings.name)),
+            logs=Logs(SourceOptions(kafka=named, group=settings.name)),
             topics=lambda: _topics(admin, source, cluster),
             fetch=lambda ranges: fetch(ranges, reading),
         ),

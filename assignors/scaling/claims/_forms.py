@@ -87,25 +87,28 @@ def claiming(form: Form, database: Database, scope: Scope) -> Claiming:
         return Optimistic(database, scope)
     dialect = database.dialect
     if dialect == "postgresql" and form is Form.LOCKING:
-        return OneStatement(database, _postgresql(scope))
+        return OneStatement(database.ask, _postgresql(scope))
     if dialect == "mariadb" and form is Form.LOCKING:
-        return OneStatement(database, _mariadb(scope))
+        return OneStatement(database.ask, _mariadb(scope))
     if dialect == "sqlite":
-        return OneStatement(database, _sqlite(scope))
+        return OneStatement(database.transaction, _sqlite(scope))
     return TwoSteps(database, scope)
 
 
 class OneStatement:
     """Claim by a statement made for a number of partitions."""
 
-    def __init__(self, database: Database, statement: Callable[[int], Any]) -> None:
-        self._database = database
+    def __init__(
+        self, ask: Callable[[Callable[[Connection], list[Claim]]], list[Claim]], statement: Callable[[int], Any]
+    ) -> None:
+        self._ask = ask
         self._statement = functools.lru_cache(_KEPT)(statement)  # putting it together takes longer than running it
 
     def __call__(self, most: int) -> list[Claim]:
         """Claim up to so many."""
-        rows = self._database.ask(lambda connection: connection.execute(self._statement(most)).all())
-        return sorted(_claim(row) for row in rows)
+        return self._ask(
+            lambda connection: sorted(_claim(row) for row in connection.execute(self._statement(most)).all())
+        )
 
 
 class TwoSteps:

@@ -40,9 +40,9 @@ class Job:
     def step(self) -> None:
         """Claim, commit, try what must be refused, disown some."""
         if len(self._held) < self._most:
-            before = time.monotonic()
             new = self._claims.claim(self._most - len(self._held))
-            self._held |= dict.fromkeys(new, before)
+            # The lease began before its answer: it is over at the latest so long after this.
+            self._held |= dict.fromkeys(new, time.monotonic())
             for one in new:
                 self._say("claim", one, seen=one.committed_offset, waited_s=one.waited_s)
         self._commit(list(self._held))
@@ -73,7 +73,6 @@ class Job:
             if one in lost:
                 self._held.pop(one, None)
             elif not ghost:
-                # Sent before, written after: a lease is never longer than from its answer on.
                 self._held[one] = time.monotonic()
 
     def _say(self, what: str, claim: Claim, **more: Any) -> None:  # noqa: ANN401 -- what JSON takes

@@ -97,8 +97,14 @@ class Server:
     def start(self) -> None:
         """Start it, and wait until it answers."""
         with (self.folder / "server.log").open("ab") as log:
+            # Tied to this process: who kills the tests kills the server.
             self._process = subprocess.Popen(
-                self.command(), stdout=log, stderr=log, cwd=self.folder, start_new_session=True, **self._as_user()
+                ["setpriv", "--pdeathsig", "KILL", *self.command()],  # noqa: S607 -- as found in PATH
+                stdout=log,
+                stderr=log,
+                cwd=self.folder,
+                start_new_session=True,
+                **self._as_user(),
             )
         deadline = time.monotonic() + 60
         while not self.answers():

@@ -15,6 +15,7 @@ from assignors.scaling.claims import ClaimsAwayError, Form, PartitionClaims, Sta
 
 PROGRAM = Path(__file__).with_name("claims_process.py")
 LOOK_S = 0.1
+MOST_OUT = 2
 
 Key = tuple[str, int]
 
@@ -126,12 +127,14 @@ def run(scene: Scene, seconds: float, seed: int, fault_s: float = 1.5) -> dict[s
             for number in [n for n, until in stopped.items() if now > until]:
                 jobs[number].send_signal(signal.SIGCONT)
                 del stopped[number]
-            if now > next_fault:
-                next_fault += fault_s
-                number = chance.choice(sorted(set(jobs) - set(stopped)))
+            starting = {n for n in jobs if not _works(scene, n)}
+            # What a dead one leaves can be held by those that are up: at least six of eight, with half as much again.
+            if now > next_fault and len(starting | set(stopped)) < MOST_OUT:
+                next_fault = now + fault_s
+                number = chance.choice(sorted(set(jobs) - set(stopped) - starting))
                 if chance.random() < 0.5:
                     _kill(jobs.pop(number))
-                    jobs[max(jobs) + scene.processes + kills] = scene.start(max(jobs) + scene.processes + kills)
+                    jobs[scene.processes + kills] = scene.start(scene.processes + kills)
                     kills += 1
                 else:
                     jobs[number].send_signal(signal.SIGSTOP)
@@ -217,6 +220,11 @@ def _wait_for_all(scene: Scene, watcher: PartitionClaims, jobs: Mapping[int, sub
         assert all(job.poll() is None for job in jobs.values()), scene.complaints()
         assert time.monotonic() < deadline, "not all partitions were claimed"
         time.sleep(LOOK_S)
+
+
+def _works(scene: Scene, number: int) -> bool:
+    log = scene.folder / f"job-{number}.log"
+    return log.exists() and log.stat().st_size > 0
 
 
 def _end(jobs: Mapping[int, subprocess.Popen[bytes]]) -> list[int]:
