@@ -259,7 +259,8 @@ class Cluster:
                 )
             )
             command = [java, "-XX:TieredStopAtLevel=1", "-cp", f"{jars}/*", "kafka.tools.StorageTool", "format"]
-            command += ["--config", str(properties), "--cluster-id", self.cluster_id]
+            # Joined by "=": one id in 64 begins with a dash, and would be taken for a flag.
+            command += ["--config", str(properties), f"--cluster-id={self.cluster_id}"]
             for user, password in self.access.scram.items():
                 command += ["--add-scram", f"SCRAM-SHA-256=[name={user},password={password}]"]
             formats.append(
