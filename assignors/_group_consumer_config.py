@@ -31,6 +31,7 @@ class Configuration:
     Attributes:
         member: settings of kafka-python's KafkaConsumer.
         fetching: properties of librdkafka's consumer.
+        auto_store: whether what is delivered counts as done; else what `store_offsets` says.
         auto_commit_s: seconds between two commits of what was delivered, None for none.
         max_poll_s: a program that asks for nothing for so long is taken for dead.
         on_commit: called with (error or None, partitions) after each asynchronous commit.
@@ -38,6 +39,7 @@ class Configuration:
 
     member: Mapping[str, Any]
     fetching: Mapping[str, Any]
+    auto_store: bool
     auto_commit_s: float | None
     max_poll_s: float
     on_commit: Callable[[Exception | None, list[Any]], object] | None
@@ -59,13 +61,14 @@ def read(config: Mapping[str, Any], member: Mapping[str, Any]) -> Configuration:
     for name in ("partition.assignment.strategy", "group.protocol", "group.remote.assignor"):
         if name in config:
             raise MembershipError(f"{name}={config[name]!r}: who reads what is chosen by assignors=[...] here")
-    max_poll_ms = int(config.get("max.poll.interval.ms", _MAX_POLL_MS))
-    auto_commit_ms = int(config.get("auto.commit.interval.ms", _AUTO_COMMIT_MS))
-    auto = str(config.get("enable.auto.commit", True)).lower() == "true" and auto_commit_ms > 0
+    max_poll_ms = _number("max.poll.interval.ms", config.get("max.poll.interval.ms", _MAX_POLL_MS))
+    auto_commit_ms = _number("auto.commit.interval.ms", config.get("auto.commit.interval.ms", _AUTO_COMMIT_MS))
+    auto = _truth(config, "enable.auto.commit") and auto_commit_ms > 0
     fetching = {name: value for name, value in config.items() if name not in {*_MEMBER, *_OURS}}
     return Configuration(
         member={**_translated(config), "max_poll_interval_ms": max_poll_ms, **member},
         fetching={**FETCHING, **fetching, "enable.auto.commit": False, "enable.auto.offset.store": False},
+        auto_store=_truth(config, "enable.auto.offset.store"),
         auto_commit_s=auto_commit_ms / 1000 if auto else None,
         max_poll_s=max_poll_ms / 1000,
         on_commit=config.get("on_commit"),
@@ -73,8 +76,33 @@ def read(config: Mapping[str, Any], member: Mapping[str, Any]) -> Configuration:
 
 
 def pattern_of(topics: Iterable[str]) -> str:
-    """Join names and patterns (they begin with ^, and match beginnings, as librdkafka has it) to one of whole names."""
-    return "|".join(f"(?:{one}).*" if one.startswith("^") else re.escape(one) for one in sorted(topics))
+    """Join names and patterns (they begin with ^, and match beginnings, as librdkafka has it) to one of whole names.
+
+    Raises:
+        MembershipError: no list of names, an empty one, or a pattern that is no regular expression.
+    """
+    # A text is a list of letters too, and "^flights" would be a pattern for every topic there is.
+    wanted = topics if isinstance(topics, str) else list(topics)
+    if not wanted or isinstance(wanted, str) or not all(isinstance(one, str) and one for one in wanted):
+        raise MembershipError(f"subscribe({wanted!r}): need a list of topic names, or of patterns that begin with ^")
+    for one in wanted:
+        try:
+            re.compile(one if one.startswith("^") else "")
+        except re.error as error:
+            raise MembershipError(f"subscribe(): {one!r} is no regular expression ({error})") from error
+    return "|".join(f"(?:{one}).*" if one.startswith("^") else re.escape(one) for one in sorted(wanted))
+
+
+def _number(name: str, value: object) -> int:
+    try:
+        return int(str(value))
+    except ValueError as error:
+        raise MembershipError(f"{name}={value!r}, need a whole number of milliseconds") from error
+
+
+def _truth(config: Mapping[str, Any], name: str) -> bool:
+    """Read what librdkafka takes for true."""
+    return str(config.get(name, True)).lower() in {"true", "t", "1"}
 
 
 def _translated(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -84,9 +112,9 @@ def _translated(config: Mapping[str, Any]) -> dict[str, Any]:
     }
     for name, value in config.items():
         if name in _BOTH or name in _MEMBER:
-            known[name.replace(".", "_")] = int(value) if name.endswith(".ms") else value
+            known[name.replace(".", "_")] = _number(name, value) if name.endswith(".ms") else value
         elif (renamed := KAFKA_PYTHON_NAMES.get(name)) is not None:
-            known[renamed] = int(value) if name.endswith(".ms") else value
+            known[renamed] = _number(name, value) if name.endswith(".ms") else value
     if "security_protocol" in known:
         known["security_protocol"] = str(known["security_protocol"]).upper()
     return known

@@ -1,7 +1,8 @@
 """Fetching by librdkafka: which partitions, from where, and no record of any other."""
 
+import itertools
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final
 
 from confluent_kafka import OFFSET_STORED, Consumer, KafkaError, KafkaException, Message
@@ -41,6 +42,11 @@ class Fetching:
         self._paused: set[TopicPartition] = set()
 
     @property
+    def client(self) -> Consumer:
+        """Librdkafka's consumer, to ask what has nothing to do with fetching."""
+        return self._consumer
+
+    @property
     def partitions(self) -> frozenset[TopicPartition]:
         """What is read."""
         return frozenset(self._begun)
@@ -64,13 +70,30 @@ class Fetching:
 
     def take(self, most: int, wait_s: float, ownership: Callable[[], Ownership]) -> list[Message]:
         """Up to so many records; returns when it has them, or after the wait."""
+        found: list[Message] = []
         try:
-            found = self._consumer.consume(most, wait_s)
+            # A signal that comes during the call raises after it, before its value could be assigned: Ctrl-C would
+            # lose the records. All in one call of C, they are in the list by then.
+            found.extend(itertools.chain.from_iterable(map(self._consumer.consume, (most,), (wait_s,))))
+            return self._deliverable(found, ownership) if found else found
         except KafkaException as error:
             self._begin_anew(error.args[0])
             return []
-        if not found:
-            return found
+        except BaseException:
+            self.put_back(found)
+            raise
+
+    def put_back(self, messages: Iterable[Message]) -> None:
+        """Deliver these again, which their program has not seen, and do not count them as delivered."""
+        first: dict[TopicPartition, int] = {}
+        for one in messages:
+            if one.error() is None:
+                first.setdefault(_key(one), int(one.offset() or 0))
+        for key, at in first.items():
+            if key in self._begun:
+                self.seek(key, at)
+
+    def _deliverable(self, found: list[Message], ownership: Callable[[], Ownership]) -> list[Message]:
         # Looked at after the wait: what was given up meanwhile is not delivered.
         owned = ownership()
         if owned is not self._checked:

@@ -3,6 +3,7 @@
 
 import contextlib
 import logging
+import re
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import TracebackType
@@ -73,7 +74,8 @@ class GroupMember:
             max_poll_interval_ms it leaves the group until it is awake again.
 
     Raises:
-        MembershipError: no group id, neither or both of topics and pattern, or a setting unknown to kafka-python.
+        MembershipError: no group id, no assignor, neither or both of topics and pattern, a pattern that is no regular
+            expression, or a setting unknown to kafka-python.
     """
 
     def __init__(  # noqa: PLR0913 - each is named at the call
@@ -111,8 +113,10 @@ class GroupMember:
         """Connect, and join in the background. A second call does nothing.
 
         Raises:
-            MembershipError: no broker answered (within bootstrap_timeout_ms), or a setting is wrong.
+            MembershipError: no broker answered (within bootstrap_timeout_ms), a setting is wrong, or it is closed.
         """
+        if self._ended.is_set():
+            raise MembershipError("this member is closed: make a new one")
         if self._thread is not None:
             return self
         consumer = self._connect()
@@ -330,8 +334,16 @@ class GroupMember:
 def _check(config: Mapping[str, Any], topics: Collection[str], pattern: str | None) -> None:
     if not config.get("group_id"):
         raise MembershipError("a member of a group needs its name: give group_id")
+    if isinstance(topics, str):
+        raise MembershipError(f"topics={topics!r}: need a list of names, as [{topics!r}]")
     if bool(topics) == (pattern is not None):
         raise MembershipError(f"topics={topics!r} and pattern={pattern!r}: give the one or the other")
+    try:
+        re.compile(pattern or "")
+    except re.error as error:
+        raise MembershipError(f"pattern={pattern!r} is no regular expression ({error})") from error
+    if not config["partition_assignment_strategy"]:
+        raise MembershipError("assignors=[]: a member offers one at least, as HRWAssignor()")
     unknown = config.keys() - KafkaConsumer.DEFAULT_CONFIG.keys()
     if unknown:
         raise MembershipError(f"kafka-python knows no {', '.join(sorted(unknown))}: names are as in KafkaConsumer")

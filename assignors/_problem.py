@@ -105,10 +105,10 @@ def read_problem(topics: Iterable[Topic], members: Iterable[Member], seed: int, 
 
 
 def _weights(members: Sequence[Member]) -> NDArray[np.float64]:
-    weights = np.array([m.weight for m in members], dtype=np.float64)
+    weights: NDArray[np.float64] = np.array([m.weight for m in members], dtype=np.float64)
     if weights.size and (weights.max() > _HEAVIEST or weights.min() < 1 / _HEAVIEST):
         # Their sum would be infinite, or a quotient by them: nobody can tell such members apart by what they hold.
-        return np.maximum(weights / weights.max(), 1 / _HEAVIEST)
+        weights = np.maximum(weights / weights.max(), 1 / _HEAVIEST)
     return weights
 
 

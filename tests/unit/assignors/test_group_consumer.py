@@ -1,5 +1,8 @@
 """The consumer against a cluster inside this process: its interface, and what it never delivers."""
 
+import os
+import signal
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -175,3 +178,157 @@ def test_without_a_subscription_there_is_nothing_to_poll(mock: MockCluster) -> N
     """An error instead of an endless wait."""
     with consumer(mock) as one, pytest.raises(MembershipError, match="subscribe"):
         one.poll(0)
+
+
+@pytest.mark.parametrize("topics", ["^flights", "t", [], [""], [5], ["^("]], ids=repr)
+def test_what_is_no_list_of_topics_is_refused(mock: MockCluster, topics: Any) -> None:  # noqa: ANN401 - wrong on purpose
+    """A text is a list of letters, and the letter ^ alone a pattern for every topic of the cluster."""
+    with consumer(mock) as one, pytest.raises(MembershipError, match="subscribe"):
+        one.subscribe(topics)
+
+
+def test_callbacks_that_raise_lose_neither_partitions_nor_the_end(mock: MockCluster) -> None:
+    """What a callback raises comes out of poll and close; what was gained is read, and all is closed."""
+
+    def broken(_: GroupConsumer, partitions: list[TopicPartition]) -> None:
+        raise LookupError(len(partitions))
+
+    one = consumer(mock)
+    one.subscribe(["t"], on_assign=broken, on_revoke=broken)
+    with pytest.raises(LookupError, match="3"):
+        read(one, 1)
+    assert offsets(read(one, 3 * RECORDS)) == {n: list(range(RECORDS)) for n in range(3)}
+    with pytest.raises(LookupError, match="3"):
+        one.close()
+    with pytest.raises(MembershipError, match="closed"):
+        one.poll(0)
+    with pytest.raises(RuntimeError, match="closed"):
+        one._fetching.client.list_topics(timeout=1)
+    one.close()
+
+
+def test_an_interrupt_with_records_in_hand_loses_none(mock: MockCluster) -> None:
+    """Ctrl-C comes while more is waited for: what was taken so far is not committed, and comes again."""
+    with consumer(mock, **{"enable.auto.commit": True}) as one:
+        one.subscribe(["t"])
+        first = read(one, 30)
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+        timer = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            one.consume(10_000, 30)
+        timer.join()
+        signal.signal(signal.SIGINT, before)
+        next_ones = {p.partition: p.offset for p in one.position(one.assignment()) if p.offset >= 0}
+        assert sum(next_ones.values()) == 30
+        assert offsets([*first, *read(one, 3 * RECORDS - 30)]) == {n: list(range(RECORDS)) for n in range(3)}
+
+
+def test_an_interrupt_during_the_fetch_itself_loses_none(mock: MockCluster) -> None:
+    """The signal comes inside the call that brings the records, and raises before the call's value has a name."""
+    with consumer(mock) as one:
+        one.subscribe(["t"])
+        read(one, 30)
+        client = one._fetching._consumer
+        taken: list[int] = []
+
+        class Signalled:
+            """A client during whose call a signal comes."""
+
+            def consume(self, *arguments: Any) -> Any:  # noqa: ANN401 - the client's
+                return Answer(client.consume(*arguments))
+
+            def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - all else is the client's
+                return getattr(client, name)
+
+        class Answer(list[Message]):
+            """Records whose last one is followed by the signal."""
+
+            def __iter__(self) -> Iterator[Message]:
+                yield from super().__iter__()
+                if len(self) > 0:
+                    taken.append(len(self))
+                    raise KeyboardInterrupt
+
+        one._fetching._consumer = Signalled()  # type: ignore[assignment]  # stands in for the client
+        with pytest.raises(KeyboardInterrupt):
+            one.consume(20, 20)
+        one._fetching._consumer = client
+        assert taken
+        assert sum(p.offset for p in one.position(one.assignment()) if p.offset >= 0) == 30
+        assert len(read(one, 3 * RECORDS - 30)) == 120
+
+
+def test_only_what_was_stored_is_committed_where_the_program_stores(mock: MockCluster) -> None:
+    """enable.auto.offset.store=False: delivered is not done, and a commit on revocation must not say so."""
+    with consumer(mock, **{"enable.auto.commit": True, "enable.auto.offset.store": False}) as one:
+        one.subscribe(["t"])
+        found = [m for m in read(one, 3 * RECORDS) if m.partition() == 1]
+        with pytest.raises(NotOwnedError, match="'u' partition 0"):
+            one.store_offsets(offsets=[TopicPartition("u", 0, 1)])
+        with pytest.raises(MembershipError, match="give"):
+            one.store_offsets()
+        one.store_offsets(found[9])
+        one.store_offsets(offsets=[TopicPartition("t", 2, 7)])
+    with consumer(mock) as one:
+        one.subscribe(["t"])
+        keys = [TopicPartition("t", n) for n in range(3)]
+        assert [p.offset for p in one.committed(keys)] == [OFFSET_INVALID, 10, 7]
+        with pytest.raises(MembershipError, match=r"enable\.auto\.offset\.store=False"):
+            one.store_offsets(found[0])
+
+
+def test_questions_are_answered_as_by_confluents_consumer(mock: MockCluster) -> None:
+    """Without a subscription, by librdkafka alone."""
+    with consumer(mock) as one:
+        assert len(one.list_topics("t", 20).topics["t"].partitions) == 3
+        assert "t" in one.list_topics(timeout=20).topics
+        assert one.get_watermark_offsets(TopicPartition("t", 1), timeout=20) == (0, RECORDS)
+        assert [p.partition for p in one.offsets_for_times([TopicPartition("t", 2, 0)], timeout=20)] == [2]
+
+
+def test_unassign_belongs_into_a_revocation(mock: MockCluster) -> None:
+    """Programs written for confluent-kafka call it there; elsewhere it would part the client from its group."""
+
+    def revoked(one: GroupConsumer, partitions: list[TopicPartition]) -> None:
+        one.incremental_unassign(partitions)
+        one.unassign()
+        told.append(len(partitions))
+
+    told: list[int] = []
+    with consumer(mock) as one:
+        one.subscribe(["t"], on_revoke=revoked)
+        read(one, 1)
+        with pytest.raises(MembershipError, match="pause"):
+            one.unassign()
+        with pytest.raises(MembershipError, match="pause"):
+            one.incremental_unassign(one.assignment())
+    assert told == [3]
+
+
+def test_a_second_thread_is_refused_and_an_error_is_not_committed(mock: MockCluster) -> None:
+    """Closing under a poll would take the client from under it; an error's offset is no record's."""
+
+    class Failed:
+        """A message that is an error."""
+
+        def error(self) -> KafkaError:
+            return KafkaError(KafkaError._PARTITION_EOF)
+
+    with consumer(mock) as one:
+        one.subscribe(["t"])
+        refused: list[str] = []
+
+        def close() -> None:
+            try:
+                one.close()
+            except MembershipError as error:
+                refused.append(str(error))
+
+        with one._alone("poll()"):
+            other = threading.Thread(target=close)
+            other.start()
+            other.join()
+        assert refused == ["close() while another thread uses this consumer: let one thread do both"]
+        with pytest.raises(MembershipError, match="is an error"):
+            one.commit(Failed())  # type: ignore[arg-type]  # its kind cannot be made in Python

@@ -48,7 +48,12 @@ def test_each_client_gets_what_it_knows() -> None:
 
 @pytest.mark.parametrize(
     ("given", "seconds"),
-    [({}, 5.0), ({"enable.auto.commit": "false"}, None), ({"auto.commit.interval.ms": 100}, 0.1)],
+    [
+        ({}, 5.0),
+        ({"enable.auto.commit": "false"}, None),
+        ({"auto.commit.interval.ms": 100}, 0.1),
+        ({"enable.auto.commit": "1"}, 5.0),
+    ],
 )
 def test_automatic_commits_are_on_unless_switched_off(given: dict[str, Any], seconds: float | None) -> None:
     """As in librdkafka; but it is this consumer that commits, with its generation."""
@@ -62,6 +67,8 @@ def test_automatic_commits_are_on_unless_switched_off(given: dict[str, Any], sec
         pytest.param({"bootstrap.servers": "a"}, "group.id is missing", id="group"),
         pytest.param({**LEAST, "partition.assignment.strategy": "range"}, "assignors=[...]", id="strategy"),
         pytest.param({**LEAST, "group.protocol": "consumer"}, "assignors=[...]", id="protocol"),
+        pytest.param({**LEAST, "max.poll.interval.ms": "5m"}, "max.poll.interval.ms='5m'", id="no number"),
+        pytest.param({**LEAST, "session.timeout.ms": "6s"}, "session.timeout.ms='6s'", id="no number for the member"),
     ],
 )
 def test_what_has_another_place_is_refused(config: dict[str, Any], said: str) -> None:

@@ -19,6 +19,8 @@ ALONE = {"group_id": "g", "bootstrap_servers": ["127.0.0.1:1"], "bootstrap_timeo
         pytest.param({"group_id": "g"}, {}, "give the one or the other", id="nothing subscribed"),
         pytest.param({"group_id": "g"}, {"topics": ["t"], "pattern": "t"}, "the one or the other", id="both"),
         pytest.param({"group_id": "g", "group.id": "g"}, {"topics": ["t"]}, "knows no group.id", id="unknown setting"),
+        pytest.param({"group_id": "g"}, {"topics": "flights"}, "need a list of names", id="a text for topics"),
+        pytest.param({"group_id": "g"}, {"pattern": "("}, "no regular expression", id="no pattern"),
     ],
 )
 def test_a_wrong_setting_is_named(config: dict[str, Any], subscription: dict[str, Any], said: str) -> None:
@@ -57,3 +59,17 @@ def test_callbacks_run_in_order_and_an_error_stops_none() -> None:
     thread.end()
     assert seen == [1, 2, 3]
     assert not thread.here()
+
+
+def test_a_member_without_assignors_is_refused() -> None:
+    """It could agree with no group."""
+    with pytest.raises(MembershipError, match="one at least"):
+        GroupMember(ALONE, topics=["t"], assignors=[])
+
+
+def test_a_closed_member_is_not_started_again() -> None:
+    """A start that did nothing would look like a member that waits for its partitions."""
+    member = GroupMember(ALONE, topics=["t"], assignors=[HRWAssignor()])
+    member.close()
+    with pytest.raises(MembershipError, match="closed"):
+        member.start()
