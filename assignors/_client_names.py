@@ -1,7 +1,7 @@
 """One configuration for both clients: what kafka-python calls librdkafka's properties."""
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 KAFKA_PYTHON_NAMES: Final[Mapping[str, str]] = {
     "sasl.mechanisms": "sasl_mechanism",
@@ -16,3 +16,23 @@ KAFKA_PYTHON_NAMES: Final[Mapping[str, str]] = {
     "topic.metadata.refresh.interval.ms": "metadata_max_age_ms",
 }
 """Names that are not librdkafka's own with underscores for dots."""
+_NUMBERS: Final = (".ms", ".bytes", ".records", ".connection")
+
+
+def kafka_python_settings(kafka: Mapping[str, Any]) -> dict[str, Any]:
+    """Name properties of librdkafka or of Kafka as kafka-python's consumer does; what it does not know is left out.
+
+    Args:
+        kafka: `bootstrap.servers` at least.
+    """
+    from kafka import KafkaConsumer  # noqa: PLC0415 -- the names are wanted by tasks that have no such client
+
+    config: dict[str, Any] = {}
+    for name, value in kafka.items():
+        known = KAFKA_PYTHON_NAMES.get(name, name.replace(".", "_"))
+        if known in KafkaConsumer.DEFAULT_CONFIG:
+            config[known] = int(value) if name.endswith(_NUMBERS) else value
+    if "security_protocol" in config:
+        config["security_protocol"] = str(config["security_protocol"]).upper()
+    config["bootstrap_servers"] = str(kafka["bootstrap.servers"]).split(",")
+    return config

@@ -231,7 +231,8 @@ class GroupMember:
         self, times_ms: Mapping[TopicPartition, int], timeout_s: float = 10.0
     ) -> dict[TopicPartition, int]:
         """First offset at or after a time; left out where no record is so late. One request a broker."""
-        return self._asked().at_times(times_ms, timeout_s)
+        found = self._asked().at_times(times_ms, timeout_s)
+        return {key: at for key, at in found.items() if at is not None}
 
     def rejoin(self) -> None:
         """Ask for a rebalance."""

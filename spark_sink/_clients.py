@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from assignors._client_names import KAFKA_PYTHON_NAMES
+from assignors._client_names import kafka_python_settings
 
 # Java's names where librdkafka has another one.
 _RENAMED = {
@@ -33,23 +33,11 @@ def librdkafka_config(kafka: Mapping[str, str]) -> dict[str, Any]:
 
 
 _ASK_S = 5.0
-_PYTHON_NUMBERS = (".ms", ".bytes", ".records", ".connection")
 
 
 def kafka_python_config(kafka: Mapping[str, str]) -> dict[str, Any]:
     """The properties for a consumer of kafka-python; what it does not know (the tasks' matters) is left out."""
-    from kafka import KafkaConsumer  # noqa: PLC0415 -- no task needs it
-
-    config: dict[str, Any] = {}
-    for name, value in kafka.items():
-        known = KAFKA_PYTHON_NAMES.get(name, name.replace(".", "_"))
-        if known in KafkaConsumer.DEFAULT_CONFIG:
-            config[known] = int(value) if name.endswith(_PYTHON_NUMBERS) else value
-    if "security_protocol" in config:
-        config["security_protocol"] = config["security_protocol"].upper()
-    config["bootstrap_servers"] = kafka["bootstrap.servers"].split(",")
-    config["enable_auto_commit"] = False
-    return config
+    return {**kafka_python_settings(kafka), "enable_auto_commit": False}
 
 
 def why_unreachable(kafka: Mapping[str, str]) -> str:

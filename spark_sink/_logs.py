@@ -2,24 +2,27 @@
 
 import contextlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 import structlog
-from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, KafkaError, KafkaException
-from confluent_kafka import TopicPartition as KafkaPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # its stub has no __all__
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
 
-from spark_sink._clients import librdkafka_config
+from assignors import MembershipError
+from spark_sink._clients import kafka_python_config, librdkafka_config
 from spark_sink._errors import FetchError, JoinError
 from spark_sink._offsets import TopicPartition
 from spark_sink._options import SourceOptions
+
+if TYPE_CHECKING:
+    from assignors._log_offsets import LogOffsets
 
 _log = structlog.get_logger("azimuth.source")
 _TIMEOUT_S = 10.0
 # Asked for at every trigger: one partition without a leader must not hold back all the others for long.
 _ENDS_TIMEOUT_S = 2.0
-_LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # half typed
-_EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]  # half typed
+Offset = TypeVar("Offset", int, int | None)
 
 
 class Logs:
@@ -33,27 +36,25 @@ class Logs:
 
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
-        config = librdkafka_config(options.kafka)
-        self._isolation = (
-            IsolationLevel.READ_UNCOMMITTED
-            if config.pop("isolation.level", "") == "read_uncommitted"
-            else IsolationLevel.READ_COMMITTED
-        )
-        self._librdkafka = {key: value for key, value in config.items() if key != "group.id"}
+        self._librdkafka = {
+            key: value
+            for key, value in librdkafka_config(options.kafka).items()
+            if key not in {"group.id", "isolation.level"}
+        }
         self._admin = AdminClient(self._librdkafka)
+        self._logs: LogOffsets | None = None
 
     def ends(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The exclusive end of each log that may be read."""
-        return {key: at for key, at in self._offsets(dict.fromkeys(keys, _LATEST), _ENDS_TIMEOUT_S).items() if at >= 0}
+        return self._answered(list(keys), lambda logs, asked: logs.ends(asked, _ENDS_TIMEOUT_S))
 
     def beginnings(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The first offset of each log."""
-        return {key: at for key, at in self._offsets(dict.fromkeys(keys, _EARLIEST)).items() if at >= 0}
+        return self._answered(list(keys), lambda logs, asked: logs.beginnings(asked, _TIMEOUT_S))
 
     def at_times(self, times_ms: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
         """The first offset at or after a time; None where no record is so late."""
-        found = self._offsets({key: OffsetSpec.for_timestamp(time) for key, time in times_ms.items()})
-        return {key: at if at >= 0 else None for key, at in found.items()}
+        return self._answered(list(times_ms), lambda logs, _: logs.at_times(dict(times_ms.items()), _TIMEOUT_S))
 
     def committed(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Offsets of the group; partitions without one are left out.
@@ -61,16 +62,11 @@ class Logs:
         Raises:
             FetchError: the group's coordinator did not answer.
         """
-        group = self._options.group
-        asked = ConsumerGroupTopicPartitions(group, [KafkaPartition(*key) for key in keys])
-        if not asked.topic_partitions:
-            return {}
         try:
-            (future,) = self._admin.list_consumer_group_offsets([asked], request_timeout=3 * _TIMEOUT_S).values()
-            answer = future.result().topic_partitions
-        except KafkaException as error:
-            raise FetchError(f"the offsets of group {group!r} could not be read: {error}") from error
-        return {TopicPartition(one.topic, one.partition): one.offset for one in answer if one.offset >= 0}
+            found = self._asked().committed(keys, 3 * _TIMEOUT_S)
+        except MembershipError as error:
+            raise FetchError(f"the offsets of group {self._options.group!r} could not be read: {error}") from error
+        return {TopicPartition(*key): offset for key, offset in found.items()}
 
     def subscribed(self) -> set[TopicPartition]:
         """Every partition of the topics subscribed to.
@@ -98,23 +94,30 @@ class Logs:
                 if error is not None and error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
                     raise JoinError(f"topic {topic!r} is refused to this user: allow it DESCRIBE and READ there")
 
-    def _offsets(
-        self, specs: Mapping[TopicPartition, OffsetSpec], timeout_s: float = _TIMEOUT_S
-    ) -> dict[TopicPartition, int]:
-        if not specs:
+    def _asked(self) -> "LogOffsets":
+        from assignors._log_offsets import LogOffsets  # noqa: PLC0415 -- kafka-python, which no task needs
+
+        if self._logs is None:
+            settings = kafka_python_config(self._options.kafka)
+            self._logs = LogOffsets.connect(
+                {"isolation_level": "read_committed", **settings, "group_id": self._options.group}
+            )
+        return self._logs
+
+    def _answered(
+        self,
+        keys: Sequence[TopicPartition],
+        ask: "Callable[[LogOffsets, Sequence[TopicPartition]], Mapping[tuple[str, int], Offset]]",
+    ) -> dict[TopicPartition, Offset]:
+        if not keys:
             return {}
-        asked = {KafkaPartition(*key): spec for key, spec in specs.items()}
-        futures = self._admin.list_offsets(asked, isolation_level=self._isolation, request_timeout=timeout_s)
-        found: dict[TopicPartition, int] = {}
-        unknown: dict[str, str] = {}
-        for partition, future in futures.items():
-            try:
-                found[TopicPartition(partition.topic, partition.partition)] = future.result().offset
-            except KafkaException as error:
-                unknown[f"{partition.topic}/{partition.partition}"] = str(error)
-        if unknown:
-            name, reason = next(iter(unknown.items()))
-            _log.warning("offsets are unknown for now", partitions=len(unknown), first=name, reason=reason)
-            # librdkafka asks with the leader epoch that it knows, and after a failover would be fenced for ever.
-            self._admin = AdminClient(self._librdkafka)
-        return found
+        try:
+            found = ask(self._asked(), keys)
+        except MembershipError as error:
+            _log.warning("offsets are unknown for now", partitions=len(keys), reason=str(error))
+            return {}
+        missing = [key for key in keys if key not in found]
+        if missing:
+            first = f"{missing[0].topic}/{missing[0].partition}"
+            _log.warning("offsets are unknown for now", partitions=len(missing), first=first)
+        return {TopicPartition(*key): offset for key, offset in found.items()}

@@ -8,22 +8,20 @@ from typing import Any, Protocol
 
 import numpy as np
 import structlog
-from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, KafkaException
-from confluent_kafka import TopicPartition as KafkaPartition
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its stub has no __all__
     AdminClient,
     ConfigResource,
-    OffsetSpec,
     ResourceType,
 )
 
-from assignors._errors import LagError
+from assignors._client_names import kafka_python_settings
+from assignors._errors import LagError, MembershipError
+from assignors._log_offsets import LogOffsets
 from assignors.scaling._observation import NEVER, UNKNOWN, Observation
 
 _log = structlog.get_logger("azimuth.scaling")
 _TIMEOUT_S = 10.0
-_LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # half typed
-_EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]  # half typed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +59,7 @@ class LagSource(Protocol):
 
 
 class KafkaLag:
-    """`LagSource` by an admin client: ends, beginnings and the group's offsets are one request a broker each."""
+    """`LagSource` by clients: ends, beginnings and the group's offsets are one request a broker each."""
 
     def __init__(self, kafka: Mapping[str, Any]) -> None:
         """Prepare; connects at the first question.
@@ -71,6 +69,7 @@ class KafkaLag:
         """
         self._config = {"log_level": 2, **kafka}
         self._admin = AdminClient(self._config)
+        self._logs: dict[str, LogOffsets] = {}
 
     def cluster_id(self) -> str:
         """As in `LagSource`.
@@ -107,15 +106,20 @@ class KafkaLag:
         keys = [(name, n) for name, facts in topics.items() for n in range(facts.partitions)]
         if not keys:
             return {}
-        # The group's offsets first: an end that is asked for later is never below what was read of it.
-        committed = self._committed(group, keys)
-        ends = self._offsets(keys, _LATEST)
-        starts = self._offsets(keys, _EARLIEST)
+        committed: dict[tuple[str, int], int] = {}
+        ends: dict[tuple[str, int], int] = {}
+        starts: dict[tuple[str, int], int] = {}
+        try:
+            logs = self._asked(group)
+            # The group's offsets first: an end that is asked for later is never below what was read of it.
+            committed = {**dict.fromkeys(keys, NEVER), **logs.committed(keys, _TIMEOUT_S)}
+            ends = logs.ends(keys, _TIMEOUT_S)
+            starts = logs.beginnings(keys, _TIMEOUT_S)
+        except MembershipError as error:
+            _log.warning("offsets are unknown for now", group=group, reason=str(error))
         now_s = time.time()
-        if len(ends) < len(keys) or len(starts) < len(keys):
-            _log.warning("offsets are unknown for now", partitions=len(keys) - min(len(ends), len(starts)))
-            # librdkafka asks with the leader epoch that it knows, and after a failover would be fenced for ever.
-            self._admin = AdminClient(self._config)
+        if (least := min(len(ends), len(starts))) < len(keys):
+            _log.warning("offsets are unknown for now", partitions=len(keys) - least)
         return {
             name: Observation(
                 time_s=now_s,
@@ -126,30 +130,11 @@ class KafkaLag:
             for name, facts in topics.items()
         }
 
-    def _offsets(self, keys: Iterable[tuple[str, int]], spec: OffsetSpec) -> dict[tuple[str, int], int]:
-        asked = {KafkaPartition(*key): spec for key in keys}
-        futures = self._admin.list_offsets(
-            asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=_TIMEOUT_S
-        )
-        found = {}
-        for one, future in futures.items():
-            try:
-                offset = future.result(_TIMEOUT_S + 5).offset
-            except (KafkaException, TimeoutError):
-                continue
-            if offset >= 0:
-                found[one.topic, one.partition] = offset
-        return found
-
-    def _committed(self, group: str, keys: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
-        asked = ConsumerGroupTopicPartitions(group, [KafkaPartition(*key) for key in keys])
-        try:
-            (future,) = self._admin.list_consumer_group_offsets([asked], request_timeout=_TIMEOUT_S).values()
-            answer = future.result(_TIMEOUT_S + 5).topic_partitions
-        except (KafkaException, TimeoutError) as error:
-            _log.warning("committed offsets are unknown for now", group=group, reason=str(error))
-            return {}
-        return {(one.topic, one.partition): one.offset if one.offset >= 0 else NEVER for one in answer if not one.error}
+    def _asked(self, group: str) -> LogOffsets:
+        if group not in self._logs:
+            settings = {**kafka_python_settings(self._config), "isolation_level": "read_committed", "group_id": group}
+            self._logs[group] = LogOffsets.connect(settings)
+        return self._logs[group]
 
     def _retentions(self, names: Iterable[str]) -> dict[str, float]:
         resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
