@@ -50,11 +50,14 @@ def read_group(bootstrap_servers: str, group: str, config: Mapping[str, Any] | N
         config: further settings of kafka-python's admin client (security).
 
     Raises:
-        GroupError: no broker answers, there is no such group, it has no members, or it is of another protocol.
+        GroupError: no broker answers, there is no such group, it has no members, they subscribe to
+            nothing, or it is of another protocol.
     """
     servers = [one.strip() for one in bootstrap_servers.split(",")]
     try:
-        admin = KafkaAdminClient(**{**(config or {}), "bootstrap_servers": servers})
+        admin = KafkaAdminClient(
+            **{"bootstrap_timeout_ms": int(_TIMEOUT_S * 1000), **(config or {}), "bootstrap_servers": servers}
+        )
     except (KafkaError, ValueError) as error:
         raise GroupError(f"no broker answers at {bootstrap_servers}: {error}; check --bootstrap-servers") from error
     deadline = time.monotonic() + _TIMEOUT_S
@@ -84,6 +87,11 @@ def _read(admin: Any, group: str) -> LiveGroup:  # noqa: ANN401 - kafka-python i
         raise GroupError(f"group {group!r} is {state} and has no members: start its consumers, then ask again")
     members = tuple(sorted((_member(one) for one in said["members"]), key=lambda one: one.id))
     names = sorted({topic for member in members for topic in member.topics})
+    if not names:
+        raise GroupError(
+            f"no member of group {group!r} subscribes to a topic: they are no consumers (Kafka Connect), or their "
+            "patterns match nothing yet"
+        )
     cluster = admin.describe_cluster()
     racks = {one["broker_id"]: one["rack"] for one in cluster["brokers"] if one["rack"]}
     found = [one for one in admin.describe_topics(names) if not one["error_code"]] if names else []
@@ -102,11 +110,11 @@ def _member(said: Mapping[str, Any]) -> Member:
     subscription = _fields(said["member_metadata"])
     assignment = _fields(said["member_assignment"])
     raw = subscription.get("user_data")
-    data = decode_user_data(raw.encode() if isinstance(raw, str) else raw)
-    owned = _pairs(assignment.get("assigned_partitions", ()))
+    data = decode_user_data(raw.encode(errors="replace") if isinstance(raw, str) else raw)
+    owned = _pairs(assignment.get("assigned_partitions") or ())
     return Member(
         id=said["member_id"],
-        topics=frozenset(subscription.get("topics", ())) | {topic for topic, _ in owned},
+        topics=frozenset(subscription.get("topics") or ()) | {topic for topic, _ in owned},
         rack=subscription.get("rack_id"),
         weight=1.0 if data is None else data.weight,
         owned=frozenset(owned),

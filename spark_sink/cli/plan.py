@@ -48,11 +48,12 @@ def plan(  # noqa: PLR0913, PLR0917 -- each is a flag
     from assignors import comparison  # noqa: PLC0415 -- clients load slowly
 
     _check(strategy, comparison.STRATEGIES)
+    settings = comparison.Settings(workers=_workers(workers), epsilon=epsilon)
+    _check_settings(settings)  # before half a minute of asking for brokers
     found = comparison.read_group(
         bootstrap_servers, str(group), _client_settings(bootstrap_servers, pairs(kafka, "--kafka"))
     )
     _check_leaving(leaving, found.members)
-    settings = comparison.Settings(workers=_workers(workers), epsilon=epsilon)
     if explain is not None:
         _explain(found, settings, explain, as_json=as_json)
         return
@@ -134,6 +135,12 @@ def _check(asked: Sequence[str] | None, known: Sequence[str]) -> None:
             raise typer.BadParameter(f"{one!r}, need one of {', '.join(known)}", param_hint="--strategy")
 
 
+def _check_settings(settings: "Settings") -> None:
+    from assignors import plan as make_plan  # noqa: PLC0415 -- as above
+
+    make_plan((), (), workers=settings.workers, epsilon=settings.epsilon)
+
+
 def _check_leaving(leaving: str | None, members: Sequence[object]) -> None:
     ids = [str(getattr(member, "id", "")) for member in members]
     if leaving is not None and leaving not in ids:
@@ -143,7 +150,7 @@ def _check_leaving(leaving: str | None, members: Sequence[object]) -> None:
 def _workers(texts: list[str] | None) -> dict[str, int | None] | None:
     found: dict[str, int | None] = {}
     for name, text in pairs(texts, "--workers").items():
-        if not text.isdigit():
+        if not text.isdecimal():  # isdigit() takes a superscript, int() does not
             raise typer.BadParameter(f"{name}={text!r}, need a whole number", param_hint="--workers")
         found[name] = int(text)
     return found or None
