@@ -9,7 +9,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from spark_sink._errors import QueryError
@@ -30,7 +30,8 @@ def run(settings: AgentSettings) -> None:
     """Ingest until SIGTERM or SIGINT, or until caught up where the trigger is `available-now`.
 
     Raises:
-        QueryError: the query failed, or its JVM was lost; the message is the last sentence of the cause.
+        QueryError: an option has no meaning, the query failed, or its JVM was lost; the message is the last sentence
+            of the cause.
     """
     stop = _Stop()
     try:
@@ -46,7 +47,7 @@ def run(settings: AgentSettings) -> None:
                 if ended:
                     ended.set()
             query.stop()
-    except StreamingQueryException as error:
+    except PySparkException as error:  # of the query, or of an option before there is one
         raise QueryError(cause(str(error))) from error
     except (Py4JError, ConnectionError) as error:
         raise QueryError("the JVM of this agent was lost; the log above may say more") from error

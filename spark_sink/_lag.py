@@ -53,8 +53,15 @@ def by_topic(positions: Mapping[TopicPartition, int], ends: Mapping[TopicPartiti
 
 
 def admin(kafka: Mapping[str, Any]) -> AdminClient:
-    """A client for the questions below; quiet where brokers are down, because the answers say so."""
-    return AdminClient({"log_level": 2, **kafka})
+    """A client for the questions below; quiet where brokers are down, because the answers say so.
+
+    Raises:
+        LagError: a property is unknown or has no meaning.
+    """
+    try:
+        return AdminClient({"log_level": 2, **kafka})
+    except KafkaException as error:
+        raise LagError(f"Kafka client properties: {error.args[0].str()}; check --kafka") from error
 
 
 def ends(client: AdminClient, keys: Iterable[TopicPartition]) -> dict[TopicPartition, int]:

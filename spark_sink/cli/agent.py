@@ -8,7 +8,7 @@ import typer
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("agent")(agent)
+    app.command("agent", rich_help_panel="Ingest into Delta")(agent)
 
 
 def agent(

@@ -1,5 +1,6 @@
 """`azimuth autoscale`: workers per topic from lag; a dry run unless told to apply."""
 
+import json
 import signal
 import threading
 from pathlib import Path
@@ -19,7 +20,7 @@ Config = Annotated[Path, typer.Option("--config", help="TOML file with all pipel
 
 def register(app: typer.Typer) -> None:
     """Add the command group."""
-    app.add_typer(group, name="autoscale")
+    app.add_typer(group, name="autoscale", rich_help_panel="Workers per topic")
 
 
 @group.callback(invoke_without_command=True)
@@ -65,12 +66,16 @@ def explain(
     topic: Annotated[str, typer.Argument(help="Topic whose decisions are explained.")],
     journal: Annotated[Path, typer.Option(help="File with the decisions.")] = Path("scaling.jsonl"),
     last: Annotated[int, typer.Option(help="How many.", min=1)] = 5,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Say why a topic has the workers it has; exit code 1 when nothing was decided on it."""
     from assignors.scaling._journal import entries  # noqa: PLC0415 -- as above
     from assignors.scaling._journal import explain as sentence  # noqa: PLC0415 -- as above
 
     found = list(entries(journal, topic))[-last:]
+    if as_json:
+        typer.echo(json.dumps(found))
+        raise typer.Exit(0 if found else 1)
     if not found:
         typer.echo(f"{journal}: no decision on topic {topic!r}")
         raise typer.Exit(1)

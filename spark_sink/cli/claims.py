@@ -18,7 +18,7 @@ _DATABASE = typer.Option(help="Of the claims: sqlite:///claims.db, postgresql://
 
 def register(app: typer.Typer) -> None:
     """Add the command group."""
-    app.add_typer(group, name="claims")
+    app.add_typer(group, name="claims", rich_help_panel="Ingest into Delta")
 
 
 @group.callback()

@@ -22,7 +22,7 @@ BrokerId = Annotated[int, typer.Argument(help="The broker's id, from 1.", min=1)
 
 def register(app: typer.Typer) -> None:
     """Add the command group."""
-    app.add_typer(group, name="cluster")
+    app.add_typer(group, name="cluster", rich_help_panel="Try on this machine")
 
 
 @group.command()

@@ -12,7 +12,7 @@ from spark_sink.demo.agents import Part
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command()(demo)
+    app.command("demo", rich_help_panel="Try on this machine")(demo)
 
 
 def demo(

@@ -16,7 +16,7 @@ _NAMED = 3
 
 def register(app: typer.Typer) -> None:
     """Add the command group."""
-    app.add_typer(group, name="fleet")
+    app.add_typer(group, name="fleet", rich_help_panel="Ingest into Delta")
 
 
 @group.callback()

@@ -9,7 +9,7 @@ from rich.progress import Progress
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("load")(load)
+    app.command("load", rich_help_panel="Try on this machine")(load)
 
 
 def load(

@@ -11,7 +11,7 @@ from spark_sink.cli._pairs import pairs
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("owner")(owner)
+    app.command("owner", rich_help_panel="Look and check (changes nothing)")(owner)
 
 
 def owner(  # noqa: PLR0913, PLR0917 -- each is a flag

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("plan")(plan)
+    app.command("plan", rich_help_panel="Look and check (changes nothing)")(plan)
 
 
 def plan(  # noqa: PLR0913, PLR0917 -- each is a flag

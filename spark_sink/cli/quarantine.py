@@ -29,7 +29,7 @@ def register(app: typer.Typer) -> None:
     commands.command("list")(list_)
     commands.command("show")(show)
     commands.command("replay")(replay)
-    app.add_typer(commands, name="quarantine")
+    app.add_typer(commands, name="quarantine", rich_help_panel="Ingest into Delta")
 
 
 def list_(table: _Table, group: _Group = None, storage: _Storage = None, as_json: _Json = False) -> None:

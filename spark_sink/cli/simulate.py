@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("simulate")(simulate)
+    app.command("simulate", rich_help_panel="Workers per topic")(simulate)
 
 
 def simulate(  # noqa: PLR0913, PLR0917 -- each is a flag
@@ -32,6 +32,9 @@ def simulate(  # noqa: PLR0913, PLR0917 -- each is a flag
     html: Annotated[Path | None, typer.Option(help="Write a report with plots here.")] = None,
 ) -> None:
     """Say what each policy costs and misses on a load, beside the least that was possible."""
+    for flag, value in (("--slo", slo), ("--worker-rate", worker_rate), ("--retention-s", retention_s)):
+        if not value > 0:
+            raise typer.BadParameter(f"{value:g}, need a number above 0", param_hint=flag)
     from assignors.scaling._comparison import compare  # noqa: PLC0415 -- numpy loads slowly
     from assignors.scaling._pipelines import POLICIES, Pipeline  # noqa: PLC0415 -- as above
     from assignors.scaling._traces import STANDARD, from_csv, generate  # noqa: PLC0415 -- as above

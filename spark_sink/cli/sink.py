@@ -7,12 +7,12 @@ import typer
 
 from spark_sink.cli._pairs import pairs
 
-_Pairs = Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE")]
+_Pairs = list[str] | None
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("sink")(sink)
+    app.command("sink", rich_help_panel="Ingest into Delta")(sink)
 
 
 def sink(  # noqa: PLR0913, PLR0917 -- every setting is a flag
@@ -34,11 +34,11 @@ def sink(  # noqa: PLR0913, PLR0917 -- every setting is a flag
     driver_memory: Annotated[str | None, typer.Option(help="Heap of Spark's driver.  [default: 768m]")] = None,
     landing: Annotated[str | None, typer.Option(help="direct: reading tasks write the files; or rows.")] = None,
     metrics_port: Annotated[int | None, typer.Option(help="Port of the Prometheus endpoint.")] = None,
-    kafka: _Pairs = None,
-    source: _Pairs = None,
-    sink: _Pairs = None,
-    storage: _Pairs = None,
-    spark: _Pairs = None,
+    kafka: Annotated[_Pairs, typer.Option(metavar="NAME=VALUE", help="Kafka client property.")] = None,
+    source: Annotated[_Pairs, typer.Option(metavar="NAME=VALUE", help="More options of kafka-group.")] = None,
+    sink: Annotated[_Pairs, typer.Option(metavar="NAME=VALUE", help="More options of delta-exactly-once.")] = None,
+    storage: Annotated[_Pairs, typer.Option(metavar="NAME=VALUE", help="Option of the object store.")] = None,
+    spark: Annotated[_Pairs, typer.Option(metavar="NAME=VALUE", help="Spark configuration.")] = None,
 ) -> None:
     """Ingest topics into a Delta table, every record once. Flags win over AZIMUTH_* variables, those over the file."""
     flags = {name: value for name, value in locals().items() if name != "config"}

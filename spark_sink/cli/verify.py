@@ -17,7 +17,7 @@ _NAMED = 10
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("verify")(verify)
+    app.command("verify", rich_help_panel="Look and check (changes nothing)")(verify)
 
 
 def verify(

@@ -115,9 +115,14 @@ class Cluster:
             ClusterError: a live cluster is there, no Java, no jars, no space, a port taken, or a broker that
                 does not come up (with the end of its log).
         """
+        if not racks:
+            raise ClusterError("zones=[]: need at least one")
         java = find_java()
         directory = directory.absolute()
-        _take_over(directory)
+        try:
+            _take_over(directory)
+        except OSError as error:
+            raise ClusterError(f"{directory}: cannot be made ({error.strerror}): choose another with --dir") from error
         _check_space(directory)
         jars = resolve_jars(java)
         count = len(racks)
