@@ -1,0 +1,76 @@
+"""Tasks fetch from the replica in their own zone (KIP-392), seen in the bytes that each broker's sockets have brought."""
+
+import contextlib
+import os
+import socket
+import struct
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+
+from spark_sink import _fetch
+from spark_sink._fetch import fetch
+from spark_sink._offsets import Range
+from spark_sink._options import SourceOptions
+from spark_sink.demo.cluster import Cluster
+
+pytestmark = pytest.mark.integration
+MakeTopic = Callable[..., str]
+
+RECORDS, RECORD_BYTES = 2_000, 2_000
+# tcpi_bytes_received of the kernel's struct tcp_info.
+_RECEIVED = struct.Struct("=Q"), 128
+
+
+@pytest.fixture(autouse=True)
+def no_consumer_is_left() -> Iterator[None]:
+    """Consumers outlive tasks by design; not tests."""
+    yield
+    _close()
+
+
+def _close() -> None:
+    while _fetch._idle:
+        _fetch._idle.popitem()[1].close()
+
+
+def received(cluster: Cluster) -> Counter[str]:
+    """Bytes that this process has received on its open connections, by the zone of the broker."""
+    zones = {broker.port: broker.rack for broker in cluster.brokers}
+    found: Counter[str] = Counter()
+    for number in os.listdir("/proc/self/fd"):
+        # What is no socket, was closed meanwhile, or is no connection tells nothing.
+        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(int(number))) as one:
+            port = one.getpeername()[1] if one.family in {socket.AF_INET, socket.AF_INET6} else None
+            if port in zones:
+                form, offset = _RECEIVED
+                (count,) = form.unpack_from(one.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256), offset)
+                found[zones[port]] += count
+    return found
+
+
+def test_bytes_come_from_the_zone_that_the_option_names(
+    cluster: Cluster, admin: AdminClient, topic: MakeTopic, producer: Producer
+) -> None:
+    """Reading across zones is billed. Wherever the leader is, a task in a zone reads from that zone's replica."""
+    name = topic("zones", replication=3)
+    for _ in range(RECORDS):
+        producer.produce(name, value=os.urandom(RECORD_BYTES))
+    producer.flush()
+    leader = admin.list_topics(name, timeout=10).topics[name].partitions[0].leader
+    zones = {broker.id: broker.rack for broker in cluster.brokers}
+    for rack in [*zones.values(), None]:
+        options = {"kafka.bootstrap.servers": cluster.bootstrap_servers, "kafka.group.id": name, "subscribe": name}
+        settings = SourceOptions.parse(options | ({"rack": rack} if rack else {})).fetch
+        before = received(cluster)
+        assert sum(batch.num_rows for batch in fetch([Range(name, 0, 0, RECORDS)], settings)) == RECORDS
+        by_zone = received(cluster) - before
+        wanted = rack or zones[leader]
+        share = by_zone[wanted] / by_zone.total()
+        print(f"rack={rack}, leader in {zones[leader]}: {dict(by_zone)} bytes, {share:.1%} from {wanted}")  # noqa: T201 -- shown with -s
+        assert by_zone[wanted] > RECORDS * RECORD_BYTES
+        assert share > 0.9
+        _close()
