@@ -9,9 +9,9 @@ from spark_sink._fetch import fetch
 from spark_sink._logs import Logs
 from spark_sink._offsets import Range
 from spark_sink._options import SourceOptions
-from spark_sink.formats import AvroDecoder, Decoder, JsonDecoder, ProtobufDecoder, Registry, infer_columns
-from spark_sink.formats._json import given_columns
-from spark_sink.formats._registered import given_avro, latest_of
+from spark_sink.formats import Decoder
+
+VARIANT_SCHEMA = "variant"  # in place of a schema: one column of Spark's variant type
 
 
 def make_decoder(options: SourceOptions, known: pa.Schema | None = None) -> Decoder | None:
@@ -25,14 +25,28 @@ def make_decoder(options: SourceOptions, known: pa.Schema | None = None) -> Deco
         None for the raw format.
 
     Raises:
-        OptionError: no columns can be found by these options.
+        OptionError: no columns can be found by these options, or a library for the format is not installed.
         FetchError: the registry or the brokers do not answer.
     """
-    value = options.value
-    if value.name == "raw":
+    if options.value.name == "raw":
         return None
+    try:
+        return _decoder(options, known)
+    except ImportError as error:
+        raise OptionError(
+            f"valueFormat={options.value.name} needs a library that is not installed ({error}): "
+            "pip install 'kafka-azimuth[formats]'"
+        ) from error
+
+
+def _decoder(options: SourceOptions, known: pa.Schema | None) -> Decoder:
+    # Imported here: each format has libraries of its own, and the raw format needs none of them.
+    value = options.value
     if value.name == "json":
-        return JsonDecoder(_json_columns(options, known))
+        return _json_decoder(options, known)
+    from spark_sink.formats import AvroDecoder, ProtobufDecoder, Registry  # noqa: PLC0415 -- as said above
+    from spark_sink.formats._registered import given_avro, latest_of  # noqa: PLC0415 -- as said above
+
     registry = Registry(value.registry, serialized=value.name == "protobuf")
     assert value.subject is not None  # noqa: S101 -- the options have been checked
     if value.name == "avro":
@@ -40,7 +54,18 @@ def make_decoder(options: SourceOptions, known: pa.Schema | None = None) -> Deco
     return ProtobufDecoder(registry, latest_of(registry, value.subject), value.message)
 
 
+def _json_decoder(options: SourceOptions, known: pa.Schema | None) -> Decoder:
+    from spark_sink.formats import JsonDecoder, VariantDecoder  # noqa: PLC0415 -- as said above
+
+    if (options.value.schema or "").strip().lower() == VARIANT_SCHEMA:
+        return VariantDecoder()
+    return JsonDecoder(_json_columns(options, known))
+
+
 def _json_columns(options: SourceOptions, known: pa.Schema | None) -> pa.Schema:
+    from spark_sink.formats import infer_columns  # noqa: PLC0415 -- as said above
+    from spark_sink.formats._json import given_columns  # noqa: PLC0415 -- as said above
+
     if options.value.schema:
         return given_columns(options.value.schema)
     if known is not None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import structlog
-from deltalake import CommitProperties, DeltaTable, Field, Schema, Transaction, WriterProperties
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction, WriterProperties
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction
 
@@ -23,6 +23,7 @@ from spark_sink._offsets import TopicPartition
 from spark_sink._positions import application, beginning, identity, parse_identities, parse_positions, replays
 from spark_sink._storage import Storage, filesystem, table_uri
 from spark_sink._table import Change, DataFile, Snapshot
+from spark_sink._variant import arrow_columns, delta_field
 
 # Opening a table reads a checkpoint and all commits after it; writing one costs as much as the table has files.
 PROPERTIES = {"delta.checkpointInterval": "50", "delta.logRetentionDuration": "interval 2 days"}
@@ -117,7 +118,7 @@ class DeltaLakeTable:
         try:
             DeltaTable.create(
                 self._uri,
-                schema=Schema.from_arrow(schema),
+                schema=Schema([delta_field(one) for one in schema]),
                 partition_by=list(self._settings.layout.partition_columns) or None,
                 configuration={**PROPERTIES, **self._settings.properties},
                 storage_options=self._storage or None,
@@ -279,7 +280,7 @@ class DeltaLakeTable:
             )
         try:
             handle.alter.add_columns(
-                [Field.from_arrow(one) for one in new], commit_properties=CommitProperties(max_commit_retries=0)
+                [delta_field(one) for one in new], commit_properties=CommitProperties(max_commit_retries=0)
             )
         except (DeltaError, OSError) as error:
             raise ConflictError(f"{self._uri}: columns were not added: {error}") from error
@@ -318,8 +319,7 @@ def fit_schema(name: str, have: pa.Schema, want: pa.Schema) -> list[pa.Field]:
 
 
 def _arrow_schema(handle: DeltaTable) -> pa.Schema:
-    schema = pa.schema(handle.schema().to_arrow())
-    return normal_schema(schema)
+    return normal_schema(arrow_columns(handle.schema()))
 
 
 def _refuse_unenforced(uri: str, properties: Mapping[str, str]) -> None:

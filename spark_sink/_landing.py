@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from spark_sink._errors import SchemaError, TableError
 from spark_sink._offsets import TopicPartition
 from spark_sink._table import DataFile, Span
+from spark_sink._variant import VARIANT, is_variant, with_variants
 
 KEYS = {"topic": pa.string(), "partition": pa.int32(), "offset": pa.int64()}
 
@@ -67,6 +68,8 @@ def _normal_type(kind: pa.DataType) -> pa.DataType:
         return pa.binary()
     if pa.types.is_dictionary(kind):
         return _normal_type(kind.value_type)
+    if is_variant(kind):
+        return VARIANT
     return kind
 
 
@@ -100,7 +103,7 @@ class Landing:
             return
         if batch.schema.names != self._schema.names:
             raise SchemaError(f"columns {batch.schema.names} came after {self._schema.names} in one task")
-        table = pa.Table.from_batches([batch]).cast(self._schema)
+        table = with_variants(pa.Table.from_batches([batch]), self._schema).cast(self._schema)
         for values, rows in _split(table, self._layout.partition_columns):
             file = self._open.get(values)
             if file is None:

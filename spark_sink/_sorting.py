@@ -10,6 +10,7 @@ from spark_sink._quarantine import good_schema, quarantine_of, split
 from spark_sink._sink_options import SinkOptions
 from spark_sink._storage import filesystem
 from spark_sink._table import DataFile
+from spark_sink._variant import with_variants
 
 
 class Sorting:
@@ -37,7 +38,7 @@ class Sorting:
         """
         if not batch.num_rows:
             return
-        rows = pa.Table.from_batches([batch]).cast(self._schema)
+        rows = with_variants(pa.Table.from_batches([batch]), self._schema).cast(self._schema)
         topics = pc.unique(rows.column("topic")).to_pylist()
         if None in topics:
             raise TableError("a row has no topic: it could not be told from a record written twice")

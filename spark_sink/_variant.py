@@ -1,0 +1,55 @@
+"""Spark's variant type (values of any shape in one column) in Arrow, as Spark, Parquet and Delta tables have it.
+
+Spark tells a variant from a struct by a mark on the field `metadata`; Delta has a type of its own for it, which comes
+back from its schema as a struct without the mark. The order of the two fields is Spark's everywhere here.
+"""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import Field, Schema
+from deltalake.schema import VariantType
+
+_MARK = {b"variant": b"true"}
+
+VARIANT = pa.struct(
+    [
+        pa.field("value", pa.binary(), nullable=False),
+        pa.field("metadata", pa.binary(), nullable=False, metadata=_MARK),
+    ]
+)
+
+
+def is_variant(kind: pa.DataType) -> bool:
+    """Whether an Arrow type stands for a variant."""
+    if not pa.types.is_struct(kind) or sorted(one.name for one in kind) != ["metadata", "value"]:
+        return False
+    return (kind.field("metadata").metadata or {}).get(b"variant") == b"true"
+
+
+def with_variants(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Make the variants among the columns those of the schema.
+
+    Spark leaves the fields of a null variant null, though they cannot be, and Arrow refuses to cast that.
+    """
+    for number, field in enumerate(rows.schema):
+        if field.name in schema.names and schema.field(field.name).type == VARIANT and is_variant(field.type):
+            chunks = [_filled(chunk) for chunk in rows.column(number).chunks]
+            rows = rows.set_column(number, pa.field(field.name, VARIANT), pa.chunked_array(chunks, VARIANT))
+    return rows
+
+
+def _filled(variants: pa.StructArray) -> pa.StructArray:
+    fields = [pc.fill_null(variants.field(one.name), b"") for one in VARIANT]
+    return pa.StructArray.from_arrays(fields, fields=list(VARIANT), mask=variants.is_null())
+
+
+def delta_field(field: pa.Field) -> Field:
+    """A column of a Delta table for a column of Arrow."""
+    return Field(field.name, VariantType()) if is_variant(field.type) else Field.from_arrow(field)
+
+
+def arrow_columns(schema: Schema) -> pa.Schema:
+    """The columns of a Delta table as Arrow, variants marked."""
+    plain = pa.schema(schema.to_arrow())
+    variants = {one.name for one in schema.fields if isinstance(one.type, VariantType)}
+    return pa.schema([pa.field(one.name, VARIANT) if one.name in variants else one for one in plain])
