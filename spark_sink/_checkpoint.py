@@ -49,7 +49,8 @@ def parse_offset_log(text: str, place: str) -> Offset:
     found = [Offset.parse(value) for value in _values(lines[1:])]
     if not found:
         raise OffsetError(f"{place}: no source of this query is kafka-group, so nobody says which offsets a batch has")
-    return Offset.of(one for offset in found for one in offset)
+    identities = {topic: one for offset in found for topic, one in offset.identities.items()}
+    return Offset.of((one for offset in found for one in offset), identities)
 
 
 def _values(lines: list[str]) -> Iterator[dict[str, Any]]:

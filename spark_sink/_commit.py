@@ -22,6 +22,7 @@ from enum import Enum
 
 import pyarrow as pa
 
+from assignors._hash import hash64
 from spark_sink._errors import ConflictError, HoleError, SchemaError, TableError
 from spark_sink._offsets import Offset, Range, TopicPartition
 from spark_sink._table import Change, DataFile, Snapshot, Span, Table
@@ -70,6 +71,7 @@ class Decision:
         verdicts: by partition.
         positions: the next offset to set, by partition.
         beginnings: where the group begins, for partitions without a position.
+        identities: which topic each name means, for names of which the table does not know it.
         keep: files that go in as they are.
         trim: files to copy without the rows below the floor of their partition, with these floors.
     """
@@ -77,6 +79,7 @@ class Decision:
     verdicts: Mapping[TopicPartition, Verdict] = field(default_factory=dict)
     positions: Mapping[TopicPartition, int] = field(default_factory=dict)
     beginnings: Mapping[TopicPartition, int] = field(default_factory=dict)
+    identities: Mapping[str, int] = field(default_factory=dict)
     keep: Sequence[DataFile] = ()
     trim: Sequence[tuple[DataFile, Mapping[TopicPartition, int]]] = ()
 
@@ -121,7 +124,12 @@ def judge(cur: int | None, begin: int, end: int) -> Verdict:
 
 
 def decide(
-    positions: Mapping[TopicPartition, int], offset: Offset, files: Iterable[DataFile], *, gaps: bool = False
+    positions: Mapping[TopicPartition, int],
+    offset: Offset,
+    files: Iterable[DataFile],
+    *,
+    gaps: bool = False,
+    identities: Mapping[str, int] | None = None,
 ) -> Decision:
     """Decide what of a batch is still to be committed.
 
@@ -130,11 +138,13 @@ def decide(
         offset: the ranges of the batch.
         files: the batch's rows.
         gaps: a position behind the range is no hole.
+        identities: which topic each name means to the table, as `identity_number` makes it, where it knows.
 
     Raises:
         HoleError: the table stands before the begin of a range.
-        TableError: a file holds rows that are not of this batch.
+        TableError: a file holds rows that are not of this batch, or the batch is of another topic of the same name.
     """
+    named = _refuse_others(offset, identities or {})
     verdicts = {one.key: judge(positions.get(one.key), one.begin, one.end) for one in offset}
     holes = [one for one in offset if verdicts[one.key] is Verdict.HOLE]
     if gaps:
@@ -155,6 +165,7 @@ def decide(
         verdicts=verdicts,
         positions={one.key: one.end for one in offset if verdicts[one.key] in moving},
         beginnings={one.key: one.begin for one in offset if verdicts[one.key] is Verdict.BEGIN},
+        identities=named,
         keep=[file for file in keep if file.rows],
         trim=trim,
     )
@@ -177,7 +188,9 @@ def commit(table: Table, batch: Batch, *, sleep: Callable[[float], None] = time.
     failures = 0
     for attempt in range(ATTEMPTS):
         snapshot = _look(table, batch)
-        decision = decide(snapshot.positions, batch.offset, batch.files, gaps=batch.gaps)
+        decision = decide(
+            snapshot.positions, batch.offset, batch.files, gaps=batch.gaps, identities=snapshot.identities
+        )
         files = [*decision.keep, *_trim(table, decision, trimmed)]
         rows = sum(file.rows for file in files)
         if not decision.empty:
@@ -240,13 +253,35 @@ def _change(decision: Decision, files: Sequence[DataFile], batch: Batch, conflic
         beginnings=decision.beginnings,
         schema=batch.schema,
         note=note,
+        identities=decision.identities,
     )
+
+
+def identity_number(identity: str) -> int:
+    """`<cluster id>/<topic id>` as a number that a table's log can keep."""
+    return hash64(identity) >> 1
 
 
 def newest_timestamp(stats: str) -> datetime | None:
     """The timestamp of the newest record of a file, from its statistics; None where they have none."""
     found = json.loads(stats).get("maxValues", {}).get("timestamp")
     return None if found is None else datetime.fromisoformat(found)
+
+
+def _refuse_others(offset: Offset, known: Mapping[str, int]) -> dict[str, int]:
+    """Refuse records of a topic that was made anew; returns the identities that the table does not know yet.
+
+    Its offsets begin at 0 again, so below the table's position its records look like a replay, and above it like
+    the next ones.
+    """
+    named = {topic: identity_number(one) for topic, one in offset.identities.items()}
+    for topic, number in named.items():
+        if known.get(topic, number) != number:
+            raise TableError(
+                f"{topic}: the table has records of an earlier topic of this name, which was deleted and made anew as "
+                f"{offset.identities[topic]}; nothing of it was written. Use a new group and table for it"
+            )
+    return {topic: number for topic, number in named.items() if topic not in known}
 
 
 def _refuse_holes(holes: Sequence[Range], positions: Mapping[TopicPartition, int]) -> None:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 
 import structlog
 
@@ -17,6 +18,7 @@ Positions = Callable[[], Mapping[TopicPartition, int]]
 _log = structlog.get_logger("azimuth.source")
 _IDLE_S = 0.1
 _REWIND_S = 10.0
+_IDENTITY_S = 5.0
 
 
 class Feed:
@@ -52,6 +54,8 @@ class Feed:
         self._first = True
         self._idle_since: float | None = None
         self._rewound: dict[TopicPartition, float] = {}
+        self._identities: dict[str, str] = {}
+        self._identified = 0.0
 
     @property
     def ends(self) -> Mapping[TopicPartition, int]:
@@ -72,12 +76,18 @@ class Feed:
         gained = self._cursors.hold(self._group.holding(self._options.join_timeout_s))
         self._commit(self._cursors.positions)
         if gained:
+            self._identify({key.topic for key in gained}, previous)
             self._cursors.place(self._place(gained, previous))
             self._commit(self._cursors.positions)
         self._ends = self._bounded(self._group.ends(self._cursors.positions))
         self._refuse_rewinds()
         self._tell()
+        if self._clock() - self._identified >= _IDENTITY_S and any(self._cursors.backlog(self._ends).values()):
+            # After the ends were asked for: they are of the topics that are named now.
+            self._identify({key.topic for key in self._cursors.positions}, previous)
         offset = self._cursors.next_offset(self._ends, limit)
+        if offset is not None:
+            offset = replace(offset, identities=self._named(offset))
         self._idle_since = self._clock() if offset is None else None
         issued = previous if offset is None else offset
         self._issued = issued.json()
@@ -124,6 +134,28 @@ class Feed:
         known |= starting_positions(self._group, self._options.starting, fresh, begins=begins)
         _log.info("partitions gained", gained=len(gained), without_position=len(fresh))
         return known
+
+    def _identify(self, topics: set[str], previous: Offset) -> None:
+        """See that the topics are those that were read before, and not others of the same names.
+
+        A topic that is made anew while a batch is read is found here after that batch; what it may have read of the
+        new one is in the table then, and the message is what tells.
+        """
+        now = self._group.identities(topics)
+        if topics >= {key.topic for key in self._cursors.positions}:
+            self._identified = self._clock()
+        for topic, identity in sorted(now.items()):
+            known = self._identities.get(topic) or previous.identities.get(topic)
+            if known not in {None, identity}:
+                raise DataLossError(
+                    f"{topic}: the topic was deleted and made anew (id {known} became {identity}), so its offsets mean "
+                    "other records now. Use a new group and table for it"
+                )
+        self._identities |= now
+
+    def _named(self, offset: Offset) -> dict[str, str]:
+        topics = sorted({key.topic for key in offset.ranges})
+        return {topic: self._identities[topic] for topic in topics if topic in self._identities}
 
     def _refuse_rewinds(self) -> None:
         """A log that ends before our position is not the log that was read: the topic was deleted and made anew.

@@ -45,6 +45,10 @@ class Membership(Protocol):
         """Every partition of the topics subscribed to, whoever holds it."""
         ...
 
+    def identities(self, topics: Iterable[str]) -> dict[str, str]:
+        """`<cluster id>/<topic id>` of topics; those that the brokers do not tell are left out."""
+        ...
+
     def leave(self) -> None:
         """Leave the group, so that others take over at once."""
         ...

@@ -1,6 +1,8 @@
 """The offset of a batch: one JSON value that wholly describes which ranges the batch reads.
 
-`{"v": 1, "partitions": {"<topic>": {"<partition>": [begin, end, generation]}}}`, ranges are `[begin, end)`.
+`{"v": 1, "partitions": {"<topic>": {"<partition>": [begin, end, generation]}}, "topics": {"<topic>": "<id>"}}`, ranges
+are `[begin, end)`. The ids, `<cluster id>/<topic id>` (KIP-516), tell a topic from one of the same name that was made
+anew, whose offsets mean other records; where they are not known they are left out.
 
 Spark writes it into `<checkpointLocation>/offsets/<batchId>` before the batch runs, so source and sink agree on
 the ranges without a word between them, also after a crash. An empty range (begin == end) says that the partition
@@ -8,7 +10,7 @@ is held and nothing of it is read; a partition that was lost is not listed at al
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
@@ -52,13 +54,15 @@ class Offset:
 
     Attributes:
         ranges: by partition, sorted.
+        identities: `<cluster id>/<topic id>` by topic, where it is known.
     """
 
     ranges: Mapping[TopicPartition, Range] = field(default_factory=dict)
+    identities: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, ranges: Iterable[Range]) -> Self:
-        """Make the offset of these ranges.
+    def of(cls, ranges: Iterable[Range], identities: Mapping[str, str] | None = None) -> Self:
+        """Make the offset of these ranges; identities of topics that have no range are left out.
 
         Raises:
             OffsetError: a partition is listed twice, or a range is negative or runs backwards.
@@ -70,7 +74,8 @@ class Offset:
             if not 0 <= one.begin <= one.end:
                 raise OffsetError(f"{one.topic}/{one.partition}: range [{one.begin}, {one.end}) is none")
             found[one.key] = one
-        return cls(found)
+        known = identities or {}
+        return cls(found, {topic: known[topic] for topic in sorted({key.topic for key in found}) if topic in known})
 
     @classmethod
     def parse(cls, value: str | Mapping[str, Any]) -> Self:
@@ -85,11 +90,12 @@ class Offset:
                 raise OffsetError(
                     f"offset version {raw['v']!r}, only {VERSION} is known: was it written by a newer one?"
                 )
-            return cls.of(
+            ranges = [
                 Range(topic, int(partition), int(begin), int(end), int(generation))
                 for topic, partitions in raw["partitions"].items()
                 for partition, (begin, end, generation) in partitions.items()
-            )
+            ]
+            return cls.of(ranges, {topic: str(one) for topic, one in raw.get("topics", {}).items()})
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise OffsetError(f"{str(value)[:200]!r} is no offset of kafka-group: need {SHAPE}") from error
 
@@ -104,12 +110,17 @@ class Offset:
         """The exclusive end by partition: where the next batch begins."""
         return {key: one.end for key, one in self.ranges.items()}
 
+    def only(self, keys: Container[TopicPartition]) -> Self:
+        """The part of the offset that is about these partitions."""
+        return self.of((one for one in self if one.key in keys), self.identities)
+
     def value(self) -> dict[str, Any]:
         """The JSON value, as Spark wants it from a reader."""
         partitions: dict[str, dict[str, list[int]]] = {}
         for one in self:
             partitions.setdefault(one.topic, {})[str(one.partition)] = [one.begin, one.end, one.generation]
-        return {"v": VERSION, "partitions": partitions}
+        value: dict[str, Any] = {"v": VERSION, "partitions": partitions}
+        return {**value, "topics": dict(self.identities)} if self.identities else value
 
     def json(self) -> str:
         """The JSON text."""

@@ -51,7 +51,7 @@ class Tables:
         parts = [
             (table, replace(batch, offset=part, files=files.get(table, ())), files.get(quarantine_of(table), ()))
             for table, topics in self._options.routes.by_table({one.topic for one in offset}).items()
-            if self._needed(table, part := Offset.of(one for one in offset if one.topic in topics))
+            if self._needed(table, part := offset.only({one.key for one in offset if one.topic in topics}))
         ]
         if len(parts) <= 1:
             return [self._commit(*part) for part in parts]
@@ -62,7 +62,7 @@ class Tables:
         if bad:
             quarantine = quarantine_of(table)
             held = {key for file in bad for key in file.spans}
-            ranges = Offset.of(one for one in batch.offset if one.key in held)
+            ranges = batch.offset.only(held)
             settings = TableSettings(properties=self._options.table.properties)
             wanted = replace(batch, offset=ranges, files=bad, schema=QUARANTINE_SCHEMA, gaps=True)
             commit(self._handle(quarantine, settings), wanted)

@@ -1,4 +1,4 @@
-"""Tasks fetch from the replica in their own zone (KIP-392), seen in the bytes that each broker's sockets have brought."""
+"""Tasks fetch from the replica in their own zone (KIP-392), seen in the bytes that came from each broker."""
 
 import contextlib
 import os
@@ -6,6 +6,7 @@ import socket
 import struct
 from collections import Counter
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
@@ -41,9 +42,9 @@ def received(cluster: Cluster) -> Counter[str]:
     """Bytes that this process has received on its open connections, by the zone of the broker."""
     zones = {broker.port: broker.rack for broker in cluster.brokers}
     found: Counter[str] = Counter()
-    for number in os.listdir("/proc/self/fd"):
+    for entry in Path("/proc/self/fd").iterdir():
         # What is no socket, was closed meanwhile, or is no connection tells nothing.
-        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(int(number))) as one:
+        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(int(entry.name))) as one:
             port = one.getpeername()[1] if one.family in {socket.AF_INET, socket.AF_INET6} else None
             if port in zones:
                 form, offset = _RECEIVED

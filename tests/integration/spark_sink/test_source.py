@@ -12,10 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, Producer
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewPartitions
+from confluent_kafka.cimpl import NewPartitions, NewTopic
 from deltalake import DeltaTable
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.types import VariantVal
 
 from spark_sink import DeltaExactlyOnceSink, KafkaGroupSource
 from spark_sink._quarantine import quarantine_of
@@ -252,3 +254,49 @@ def test_json_becomes_columns_and_poison_goes_into_quarantine(
     ]
     found = verify(table)
     assert (found.duplicates, found.missing) == (0, 0)
+
+
+def test_json_of_any_shape_becomes_a_variant(
+    pipeline: Pipeline, topic: MakeTopic, producer: Producer, spark: SparkSession
+) -> None:
+    """Through Spark as its own type, with SQL on it on the way, and into a Delta table that Spark's own type has."""
+    name = topic("variant")
+    for value in (b'{"id": 1, "tags": ["a"]}', b"poison", b"[2]", None, b'{"id": "three"}'):
+        producer.produce(name, value=value)
+    producer.flush()
+    options = {**pipeline.base, "subscribe": name, "valueFormat": "json", "valueSchema": "variant"}
+    frame = spark.readStream.format("kafka-group").options(**options).load()
+    assert frame.schema["value"].dataType.simpleString() == "variant"
+    path = str(pipeline.root / "variants")
+    frame = frame.withColumn("id", frame.value.cast("string"))
+    writer = frame.writeStream.format("delta-exactly-once").option("path", path)
+    writer = writer.option("kafka.group.id", pipeline.group).option("checkpointLocation", str(pipeline.root / "c"))
+    query = writer.trigger(availableNow=True).start()
+    pipeline.queries.append(query)
+    assert query.awaitTermination(120)
+    rows = DeltaTable(path).to_pyarrow_table().sort_by("offset").to_pylist()
+    found = {row["offset"]: VariantVal(row["value"]["value"], row["value"]["metadata"]).toPython() for row in rows}
+    assert found == {0: {"id": 1, "tags": ["a"]}, 2: [2], 4: {"id": "three"}}
+    assert [row["id"] for row in rows] == ['{"id":1,"tags":["a"]}', "[2]", '{"id":"three"}']
+    assert DeltaTable(quarantine_of(path)).to_pyarrow_table().num_rows == 2
+    assert verify(path).ok
+
+
+def test_a_topic_made_anew_is_refused_though_it_has_grown_past_the_position(
+    pipeline: Pipeline, topic: MakeTopic, producer: Producer, admin: AdminClient
+) -> None:
+    """Its records at the old offsets would never be read, and nothing about the offsets shows it."""
+    name = topic("anew")
+    fill(producer, name, 1, 5)
+    pipeline.start("a", "delta-exactly-once", now=True, subscribe=name)
+    admin.delete_topics([name])[name].result(30)
+    until(lambda: name not in admin.list_topics(timeout=10).topics, what="deleting")
+    admin.create_topics([NewTopic(name, 1, 1)])[name].result(30)
+    fill(Producer({"bootstrap.servers": pipeline.base["kafka.bootstrap.servers"]}), name, 1, 20)
+    with pytest.raises(StreamingQueryException, match=f"{name}: the topic was deleted and made anew"):
+        pipeline.start("a", "delta-exactly-once", now=True, subscribe=name)
+    # With another checkpoint the source knows nothing of it, and the table does.
+    with pytest.raises(StreamingQueryException, match=f"{name}: the table has records of an earlier topic"):
+        pipeline.start("b", "delta-exactly-once", now=True, subscribe=name)
+    found = verify(str(pipeline.root / "delta-exactly-once"))
+    assert (found.rows, found.duplicates, found.missing) == (5, 0, 0)

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from spark_sink._commit import ATTEMPTS, Batch, Verdict, commit, decide, judge
+from spark_sink._commit import ATTEMPTS, Batch, Verdict, commit, decide, identity_number, judge
 from spark_sink._errors import ConflictError, HoleError, TableError
 from spark_sink._offsets import Offset, Range, TopicPartition
 from spark_sink._table import Change, DataFile, Snapshot, Span
@@ -76,6 +76,26 @@ def test_one_hole_refuses_the_whole_batch() -> None:
     with pytest.raises(HoleError, match="a/1"):
         commit(MemoryTable(store), batch)
     assert store.positions == {KEYS[0]: 0, KEYS[1]: 0}
+
+
+def test_a_topic_made_anew_is_refused_wherever_its_offsets_lie() -> None:
+    """Below the table's position it would look like a replay, above it like the next records."""
+    store = MemoryStore()
+
+    def bring(begin: int, end: int, identity: str | None) -> None:
+        offset = Offset.of([Range("a", 0, begin, end)], {"a": identity} if identity else None)
+        files = [store.write((KEYS[0], one) for one in range(begin, end))]
+        commit(MemoryTable(store), Batch(offset=offset, files=files, schema=SCHEMA))
+
+    bring(0, 5, None)  # written before there were identities
+    bring(5, 8, "cluster/one")
+    assert store.identities == {"a": identity_number("cluster/one")}
+    bring(8, 9, None)  # an agent of an older version
+    for begin, end in ((0, 9), (0, 12), (9, 12)):
+        with pytest.raises(TableError, match=r"a: the table has records of an earlier topic .* cluster/two"):
+            bring(begin, end, "cluster/two")
+    bring(9, 12, "cluster/one")
+    assert [offset for _, offset in sorted(store.rows())] == list(range(12))
 
 
 @pytest.mark.parametrize("span", [Span(4, 6, 3), Span(8, 9, 2)], ids=["before the range", "after the range"])

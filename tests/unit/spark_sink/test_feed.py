@@ -24,6 +24,7 @@ class Group:
     first: dict[TopicPartition, int] = field(default_factory=dict)
     last: dict[TopicPartition, int] = field(default_factory=dict)
     times: dict[TopicPartition, int | None] = field(default_factory=dict)
+    ids: dict[str, str] = field(default_factory=dict)
     member: bool = True
     rebalancing: bool = False
 
@@ -63,6 +64,10 @@ class Group:
     def subscribed(self) -> set[TopicPartition]:
         """Answer every partition that has a log."""
         return set(self.last)
+
+    def identities(self, topics: Iterable[str]) -> dict[str, str]:
+        """Answer for the topics that have an id."""
+        return {topic: self.ids[topic] for topic in topics if topic in self.ids}
 
     def leave(self) -> None:
         """Leave."""
@@ -262,3 +267,42 @@ def test_idle_triggers_do_not_spin(group: Group) -> None:
     for _ in range(10):
         offset = reader.next_offset(offset, None)
     assert reader._clock() - before > 0.85
+
+
+def test_a_topic_made_anew_stops_the_query_though_its_log_has_passed_the_position(group: Group) -> None:
+    """By its id, whatever its offsets say: at the latest five seconds after it was made."""
+    group.ids = {"a": "cluster/one"}
+    reader = feed(group)
+    first = reader.next_offset(Offset(), None)
+    assert first.identities == {"a": "cluster/one"}
+    group.ids = {"a": "cluster/two"}
+
+    def go_on(offset: Offset) -> None:
+        for end in range(11, 400):
+            group.last = {A0: end, A1: end}
+            offset = reader.next_offset(offset, None)
+            offset = reader.next_offset(offset, None)  # idle: the clock moves on
+
+    with pytest.raises(DataLossError, match=r"^a: .* made anew \(id cluster/one became cluster/two\)"):
+        go_on(first)
+
+
+def test_a_topic_made_anew_while_the_query_was_down_is_found_by_the_checkpoint(group: Group) -> None:
+    """Where no table keeps the identity, the offset of the last batch does; one without ids is taken as it is."""
+    group.ids = {"a": "cluster/two"}
+    before = Offset.of([Range(*A0, 0, 5)], {"a": "cluster/one"})
+    with pytest.raises(DataLossError, match="made anew"):
+        feed(group).next_offset(before, None)
+    assert feed(group).next_offset(Offset.of([Range(*A0, 0, 5)]), None).identities == group.ids
+
+
+def test_without_topic_ids_everything_is_read_as_before(group: Group) -> None:
+    """Old brokers have none, and a leader that is away tells nothing; the text of the offset is then the old one."""
+    group.ids = {"a": "cluster/one"}
+    reader = feed(group)
+    first = reader.next_offset(Offset(), None)
+    group.ids = {}
+    group.last = {A0: 11, A1: 11}
+    assert reader.next_offset(first, None).identities == {"a": "cluster/one"}
+    group.last = {A0: 12, A1: 12}
+    assert '"topics"' not in feed(group).next_offset(Offset(), None).json()
