@@ -4,12 +4,14 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+VENV43 := .venv43
+READY43 := $(VENV43)/.ready
 SEEDS ?= 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20
 SECONDS_EACH ?= 60
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test unit integration docker-test chaos lint type bench format lock build image clean
+.PHONY: help venv demo test unit integration test-spark43 docker-test chaos lint type bench format lock build image clean
 
 help: ## say what each target does
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -17,11 +19,13 @@ help: ## say what each target does
 venv: $(READY) ## make the environment in .venv (remade when the lock changes)
 
 $(READY): requirements/dev.txt
+$(READY43): requirements/spark43.txt
+$(READY) $(READY43):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; set PYTHON=/path/to/python3.11" >&2; exit 2; }
-	@echo "making $(VENV) from requirements/dev.txt"
-	@rm -rf $(VENV) && $(PYTHON) -m venv $(VENV)
-	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt || { rm -rf $(VENV); echo "the packages could not be installed: is a package index reachable? run make again when it is" >&2; exit 2; }
-	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@echo "making $(@D) from $<"
+	@rm -rf $(@D) && $(PYTHON) -m venv $(@D)
+	@$(@D)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $< || { rm -rf $(@D); echo "the packages could not be installed: is a package index reachable? run make again when it is" >&2; exit 2; }
+	@$(@D)/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
 demo: $(READY) ## run the whole pipeline on a three-zone Kafka, with a report in build/demo
@@ -34,6 +38,13 @@ unit: $(READY) ## run the unit tests (seconds, no broker)
 
 integration: $(READY) ## run the integration and acceptance tests on real brokers
 	@$(BIN)/python -m pytest -q -m "integration or acceptance or docker"
+
+SPARK_TESTS = $(addprefix tests/integration/spark_sink/test_,agent.py landing.py sink.py source.py source_orphan.py spark_cluster.py)
+
+test-spark43: $(READY43) ## run the tests that need Spark on pyspark 4.3, in an environment of its own (.venv43)
+	@$(VENV43)/bin/python -c 'import pyspark; assert pyspark.__version__.startswith("4.3."), pyspark.__version__'
+	@$(VENV43)/bin/python -m pytest -q tests/unit/spark_sink
+	@$(VENV43)/bin/python -m pytest -q -m integration $(SPARK_TESTS)
 
 docker-test: $(READY) ## three brokers in containers: bytes between zones, and brokers that freeze, vanish and die
 	@AZIMUTH_DOCKER_TEST=1 TESTCONTAINERS_RYUK_DISABLED=true $(BIN)/python -m pytest -q -rP -m docker tests/docker
@@ -57,6 +68,7 @@ LOCK = $(BIN)/uv pip compile -q --universal --generate-hashes --no-header --no-e
 
 lock: $(READY) ## resolve the requirements files anew from pyproject.toml
 	@$(call LOCK,dev,dev)
+	@cp requirements/dev.txt requirements/spark43.txt && $(subst constraints.txt,constraints43.txt,$(call LOCK,spark43,dev))
 	@$(call LOCK,image,demo)
 
 build: $(READY) ## build the wheel and the source archive into dist/
@@ -66,4 +78,4 @@ image: build ## build the agents' container image (needs a Docker engine)
 	@docker build --quiet --file docker/Dockerfile --tag kafka-azimuth $${PIP_INDEX_URL:+--build-arg PIP_INDEX_URL} .
 
 clean: ## remove the environment and everything that was built
-	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) $(VENV43) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
