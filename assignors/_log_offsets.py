@@ -6,12 +6,14 @@ Not through librdkafka's admin client: when a broker dies while it is asked for 
 """
 
 import time
+from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 from kafka import KafkaConsumer
 from kafka import TopicPartition as KafkaPartition
 from kafka.errors import KafkaError
+from kafka.protocol.metadata import MetadataRequest
 
 from assignors._errors import MembershipError
 from assignors._model import TopicPartition
@@ -79,6 +81,28 @@ class LogOffsets:
     def at_times(self, times_ms: Mapping[TopicPartition, int], timeout_s: float) -> dict[TopicPartition, int | None]:
         """The first offset at or after a time; None where no record is so late."""
         return self._at(times_ms, timeout_s)
+
+    def topic_ids(self, topics: Iterable[str], timeout_s: float) -> dict[str, str]:
+        """`<cluster id>/<topic id>` of topics (KIP-516), as librdkafka writes ids; those without one are left out.
+
+        Raises:
+            MembershipError: no broker answered in time.
+        """
+        try:
+            return dict(self._net.run(self._topic_ids_async, list(topics), timeout_s))
+        except KafkaError as error:
+            raise MembershipError(f"the ids of topics could not be read: {error!r}") from error
+
+    async def _topic_ids_async(self, topics: list[str], timeout_s: float) -> dict[str, str]:
+        wanted = [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
+        request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
+        answer = await self._manager.wait_for(self._manager.send(request), timeout_s * 1000)
+        ids = {one.name: one.topic_id for one in answer.topics if not one.error_code and one.topic_id}
+        return {
+            name: f"{answer.cluster_id}/{b64encode(found.bytes).decode().rstrip('=')}"
+            for name, found in ids.items()
+            if found.int
+        }
 
     def _at(self, times: Mapping[TopicPartition, int], timeout_s: float) -> dict[TopicPartition, int | None]:
         asked = {KafkaPartition(*key): at for key, at in times.items()}

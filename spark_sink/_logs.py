@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import structlog
-from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from assignors import MembershipError
@@ -43,7 +43,6 @@ class Logs:
         }
         self._admin = AdminClient(self._librdkafka)
         self._logs: LogOffsets | None = None
-        self._cluster: str | None = None
 
     def ends(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The exclusive end of each log that may be read."""
@@ -85,19 +84,11 @@ class Logs:
 
     def identities(self, topics: Iterable[str]) -> dict[str, str]:
         """`<cluster id>/<topic id>` of topics (KIP-516); what is not told now is left out."""
-        names = sorted(set(topics))
-        found: dict[str, str] = {}
         try:
-            if self._cluster is None:
-                self._cluster = self._admin.list_topics(names[0] if names else None, timeout=_TIMEOUT_S).cluster_id
-            described = self._admin.describe_topics(TopicCollection(names), request_timeout=_TIMEOUT_S) if names else {}
-        except KafkaException as error:
+            return self._asked().topic_ids(sorted(set(topics)), _TIMEOUT_S)
+        except MembershipError as error:
             _log.warning("topic ids are unknown for now", reason=str(error))
             return {}
-        for name, future in described.items():
-            with contextlib.suppress(KafkaException):  # deleted, refused, or its leader is being elected
-                found[name] = f"{self._cluster}/{future.result().topic_id}"
-        return found
 
     def check_rights(self, topics: Iterable[str]) -> None:
         """See that each topic may be described: one that may not looks like one that is not there yet.
