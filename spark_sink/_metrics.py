@@ -13,9 +13,12 @@ import pyarrow.fs as pa_fs
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_server
 
+from assignors import AssignorError
+from assignors._client_names import kafka_python_settings
+from assignors._log_offsets import LogOffsets
 from spark_sink._errors import SparkSinkError
-from spark_sink._lag import admin, by_topic, ends
-from spark_sink._offsets import Offset
+from spark_sink._lag import by_topic
+from spark_sink._offsets import Offset, TopicPartition
 from spark_sink._positions import existing, positions
 from spark_sink._quarantine import quarantine_of
 from spark_sink._settings import AgentSettings
@@ -128,14 +131,16 @@ def serve(query: "StreamingQuery", settings: AgentSettings) -> threading.Event:
 
     def run() -> None:
         histories: dict[str, History] = {}
-        client = admin(settings.admin_options())
+        logs: LogOffsets | None = None
         while not ended.wait(_INTERVAL_S):
             try:
                 _read(settings, histories, metrics)
                 _progress(query, metrics)
                 known = positions(settings.table, settings.group, settings.storage)
-                metrics.lagging({one.topic: one.lag_records for one in by_topic(known, ends(client, known))})
-            except (SparkSinkError, OSError, ValueError) as error:
+                logs = logs or LogOffsets.connect(kafka_python_settings(settings.admin_options()))
+                ends = {TopicPartition(*key): at for key, at in logs.ends(known, _INTERVAL_S).items()}
+                metrics.lagging({one.topic: one.lag_records for one in by_topic(known, ends)})
+            except (AssignorError, SparkSinkError, OSError, ValueError) as error:
                 _log.warning("metrics are not up to date", error=str(error))
         server.shutdown()
 
