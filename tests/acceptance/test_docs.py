@@ -5,6 +5,8 @@ import re
 import shlex
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,7 @@ from typer.main import get_command
 
 from spark_sink.cli import _app
 from spark_sink.demo.cluster import Cluster
-from spark_sink.demo.topics import create_topics
+from spark_sink.demo.topics import create_topics, delete_topics
 
 pytestmark = pytest.mark.acceptance
 
@@ -32,12 +34,17 @@ WITH_PYTHON = [page for page in PAGES if blocks(page, "python")]
 
 
 @pytest.fixture(scope="module")
-def documented(cluster: Cluster) -> Cluster:
-    """The cluster, with the topics that pages name."""
+def documented(cluster: Cluster) -> Iterator[Cluster]:
+    """The cluster, with the topics that pages name while they are tested."""
     names = {"flights.JFK-LAX", "flights.EWR-SEA"}
-    known = set(AdminClient({"bootstrap.servers": cluster.bootstrap_servers}).list_topics(timeout=20).topics)
-    create_topics(cluster.bootstrap_servers, names - known, partitions=6, replicas=1, config={})
-    return cluster
+    create_topics(cluster.bootstrap_servers, names, partitions=6, replicas=1, config={})
+    yield cluster
+    delete_topics(cluster.bootstrap_servers, names)
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+    deadline = time.monotonic() + 60
+    while names & set(admin.list_topics(timeout=20).topics):
+        assert time.monotonic() < deadline, "the topics were not deleted"
+        time.sleep(0.2)
 
 
 @pytest.mark.parametrize("page", WITH_PYTHON, ids=lambda page: page.stem)
