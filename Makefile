@@ -8,6 +8,7 @@ VENV43 := .venv43
 READY43 := $(VENV43)/.ready
 SEEDS ?= 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20
 SECONDS_EACH ?= 60
+DOCKER_TESTS ?= tests/docker
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
@@ -47,7 +48,7 @@ test-spark43: $(READY43) ## run the tests that need Spark on pyspark 4.3, in an 
 	@$(VENV43)/bin/python -m pytest -q -m integration $(SPARK_TESTS)
 
 docker-test: $(READY) ## three brokers in containers: bytes between zones, and brokers that freeze, vanish and die
-	@AZIMUTH_DOCKER_TEST=1 TESTCONTAINERS_RYUK_DISABLED=true $(BIN)/python -m pytest -q -rP -m docker tests/docker
+	@AZIMUTH_DOCKER_TEST=1 TESTCONTAINERS_RYUK_DISABLED=true $(BIN)/python -m pytest -q -rP -m docker $(DOCKER_TESTS)
 
 chaos: $(READY) ## kill, stop and restart agents and brokers for 20 seeds of 60 s; SEEDS=1,2 SECONDS_EACH=600 for others
 	@AZIMUTH_CHAOS_SEEDS=$(SEEDS) AZIMUTH_CHAOS_SECONDS=$(SECONDS_EACH) $(BIN)/python -m pytest -q -s -m integration tests/integration/spark_sink/test_chaos.py tests/integration/spark_sink/test_fence.py
