@@ -13,23 +13,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
 from pyspark.sql import SparkSession
 
 from spark_sink import KafkaGroupSource
 from spark_sink.demo.cluster import Cluster
-from spark_sink.demo.flights import load_flights
 from tests.benchmarks.spark_report import peer_jars, save
+from tests.benchmarks.spark_topics import Records, delete, flights, make, one_large_topic
 
 pytestmark = [
     pytest.mark.benchmark,
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
 ]
-Records = list[tuple[str, bytes | None, bytes]]
-RUNS = 3
+RUNS = int(os.environ.get("AZIMUTH_BENCH_RUNS", "3"))
+TIMES = int(os.environ.get("AZIMUTH_BENCH_TIMES", "10"))
 SIZES = (10, 100, 300, 1_000)
 
 
@@ -103,23 +100,13 @@ def bench(spark: SparkSession, cluster: Cluster, tmp_path_factory: pytest.TempPa
 @pytest.fixture(scope="module")
 def records() -> Records:
     """The flights: topic, key, value."""
-    return [(row["topic"], row["key"], row["value"]) for row in load_flights().to_pylist()]
-
-
-def _make(cluster: Cluster, topics: dict[str, int]) -> Producer:
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
-    for done in admin.create_topics([NewTopic(name, count, 1) for name, count in topics.items()]).values():
-        done.result(120)
-    limits = {"queue.buffering.max.messages": 1_000_000, "queue.buffering.max.kbytes": 1_000_000}
-    return Producer(
-        {"bootstrap.servers": cluster.bootstrap_servers, "linger.ms": 50, "batch.size": 1_000_000, **limits}
-    )
+    return flights()
 
 
 def test_hundreds_of_small_topics(bench: Bench, cluster: Cluster, records: Records) -> None:
     """224 topics of three partitions, every flight of a year."""
     prefix = f"small-{uuid.uuid4().hex[:6]}"
-    producer = _make(cluster, {f"{prefix}.{route}": 3 for route in {route for route, _, _ in records}})
+    producer = make(cluster, {f"{prefix}.{route}": 3 for route in {route for route, _, _ in records}})
     for route, key, value in records:
         producer.produce(f"{prefix}.{route}", value, key)
     producer.flush()
@@ -127,19 +114,10 @@ def test_hundreds_of_small_topics(bench: Bench, cluster: Cluster, records: Recor
 
 
 def test_one_large_topic(bench: Bench, cluster: Cluster, records: Records) -> None:
-    """Six partitions, 3.4 million records."""
-    name = f"large-{uuid.uuid4().hex[:6]}"
-    producer = _make(cluster, {name: 6})
-    for _ in range(10):
-        for number, (_, key, value) in enumerate(records):
-            while True:
-                try:
-                    producer.produce(name, value, key, partition=number % 6)
-                    break
-                except BufferError:
-                    producer.poll(0.1)
-    producer.flush()
-    save("1 topic, 6 partitions", bench.beside(("subscribe", name), 10 * len(records)))
+    """Six partitions, 3.4 million records; AZIMUTH_BENCH_TIMES=1 for a tenth of them."""
+    name = one_large_topic(cluster, records, TIMES)
+    save(f"1 topic, 6 partitions, {TIMES} x flights", bench.beside(("subscribe", name), TIMES * len(records)))
+    delete(cluster, [name])
 
 
 @pytest.mark.parametrize("partitions", SIZES)
@@ -148,7 +126,7 @@ def test_what_a_batch_costs_as_partitions_grow(bench: Bench, cluster: Cluster, p
     prefix = f"many{partitions}-{uuid.uuid4().hex[:6]}"
     each = max(1, partitions // 300)
     topics = {f"{prefix}.{number}": each for number in range(partitions // each)}
-    producer = _make(cluster, topics)
+    producer = make(cluster, topics)
     total = 0
     for _ in range(10):
         for name, count in topics.items():

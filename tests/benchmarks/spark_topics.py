@@ -1,0 +1,58 @@
+"""Topics for the benchmarks of the Spark source and sink: the flights of a year, once or ten times over."""
+
+import uuid
+from collections.abc import Iterable, Mapping
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from spark_sink.demo.cluster import Cluster
+from spark_sink.demo.flights import load_flights
+
+Records = list[tuple[str, bytes | None, bytes]]
+
+
+def flights() -> Records:
+    """Topic, key, value."""
+    return [(row["topic"], row["key"], row["value"]) for row in load_flights().to_pylist()]
+
+
+def make(cluster: Cluster, topics: Mapping[str, int]) -> Producer:
+    """Make topics with so many partitions; returns a producer for them."""
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+    for done in admin.create_topics([NewTopic(name, count, 1) for name, count in topics.items()]).values():
+        done.result(120)
+    limits = {"queue.buffering.max.messages": 1_000_000, "queue.buffering.max.kbytes": 1_000_000}
+    return Producer(
+        {"bootstrap.servers": cluster.bootstrap_servers, "linger.ms": 50, "batch.size": 1_000_000, **limits}
+    )
+
+
+def one_large_topic(cluster: Cluster, records: Records, times: int, partitions: int = 6) -> str:
+    """A topic with the flights so many times, dealt out over partitions; returns its name."""
+    name = f"large-{uuid.uuid4().hex[:6]}"
+    producer = make(cluster, {name: partitions})
+    for _ in range(times):
+        for number, (_, key, value) in enumerate(records):
+            send(producer, name, value, key, number % partitions)
+    producer.flush()
+    return name
+
+
+def send(producer: Producer, topic: str, value: bytes, key: bytes | None, partition: int) -> None:
+    """Produce one record, waiting where the queue is full."""
+    while True:
+        try:
+            producer.produce(topic, value, key, partition=partition)
+        except BufferError:
+            producer.poll(0.1)
+        else:
+            return
+
+
+def delete(cluster: Cluster, topics: Iterable[str]) -> None:
+    """Give the disk back."""
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+    for done in admin.delete_topics(list(topics)).values():
+        done.result(60)
