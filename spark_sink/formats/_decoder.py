@@ -14,6 +14,7 @@ from spark_sink._quarantine import COLUMN, REASON
 
 COORDINATES = ("topic", "partition", "offset", "timestamp", "key")
 _KEPT = (*COORDINATES, "headers")
+_SLICE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,19 @@ def decoded_schema(raw: pa.Schema, columns: pa.Schema) -> pa.Schema:
 
 
 def decode_batch(raw: pa.RecordBatch, decoder: Decoder) -> pa.RecordBatch:
-    """Decode one raw batch; the result has as many rows."""
+    """Decode one raw batch; the result has as many rows.
+
+    Slice by slice: the Python objects of a whole batch leave the processor's caches, and decoding JSON then takes two
+    and a half times as long.
+    """
+    parts = [_decode(raw.slice(begin, _SLICE), decoder) for begin in range(0, max(raw.num_rows, 1), _SLICE)]
+    if len(parts) == 1:
+        return parts[0]
+    columns = zip(*(part.columns for part in parts), strict=True)
+    return pa.RecordBatch.from_arrays([pa.concat_arrays(one) for one in columns], schema=parts[0].schema)
+
+
+def _decode(raw: pa.RecordBatch, decoder: Decoder) -> pa.RecordBatch:
     values = raw.column("value").to_pylist()
     found = decoder.decode(values)
     schema = decoded_schema(raw.schema, decoder.columns)

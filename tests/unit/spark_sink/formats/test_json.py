@@ -139,3 +139,16 @@ def test_a_column_may_not_have_the_name_of_a_coordinate() -> None:
     """It would not be known which offset is meant."""
     with pytest.raises(OptionError, match="'offset'"):
         decoded_schema(arrow_schema(headers=False), pa.schema([("offset", pa.int64())]))
+
+
+def test_a_batch_that_is_decoded_in_slices_is_one_batch() -> None:
+    """Rows keep their places, and a bad one says why at its own."""
+    values: list[bytes | None] = [b'{"id": %d}' % number for number in range(2_500)]
+    poison = (0, 999, 1_000, 2_499)
+    for number in poison:
+        values[number] = b"{%d" % number
+    batch = decode_batch(raw(values), JsonDecoder(COLUMNS))
+    reasons = batch.column(COLUMN).to_pylist()
+    assert {number: one["value"] for number, one in enumerate(reasons) if one} == {n: b"{%d" % n for n in poison}
+    ids = batch.column("id").to_pylist()
+    assert ids == [None if number in poison else number for number in range(2_500)]
