@@ -80,16 +80,17 @@ def test_one_large_topic_into_a_table(spark: SparkSession, cluster: Cluster, tmp
     for run in range(RUNS + 1):
         for name, (begin, landing, source) in WAYS.items():
             root = tmp_path / uuid.uuid4().hex
-            settings = AgentSettings(
-                bootstrap_servers=cluster.bootstrap_servers,
-                group=root.name,
-                table=str(root / "table"),
-                checkpoint=str(root / "checkpoint"),
-                subscribe=topic,
-                trigger=AVAILABLE_NOW,
-                landing="direct" if landing == "direct" else "rows",
-                source=source,
-            )
+            flags = {
+                "bootstrap_servers": cluster.bootstrap_servers,
+                "group": root.name,
+                "table": str(root / "table"),
+                "checkpoint": str(root / "checkpoint"),
+                "subscribe": topic,
+                "trigger": AVAILABLE_NOW,
+                "landing": landing,
+                "source": source,
+            }
+            settings = AgentSettings.load(None, flags)
             begun = time.perf_counter()
             query = begin(spark, settings)
             query.awaitTermination()
