@@ -1,7 +1,6 @@
 """`azimuth sink` as a process: it ends when it is told to."""
 
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from confluent_kafka import ConsumerGroupState
 from confluent_kafka.admin import AdminClient
 
 from spark_sink.demo.cluster import Cluster
+from tests.integration.spark_sink.tied import launch
 
 pytestmark = pytest.mark.integration
 
@@ -34,8 +34,7 @@ def test_an_agent_that_is_told_to_end_leaves_the_group_and_exits_with_0(
     # A session so long that it cannot be the reason why the group is empty.
     command += ["--subscribe", topic("end", 3), "--master", "local[1]", "--kafka", "session.timeout.ms=120000"]
     log = tmp_path / "log"
-    with log.open("wb") as output:
-        agent = subprocess.Popen(command, stdout=output, stderr=output, start_new_session=True)
+    agent = launch(command, log)
     try:
         _wait((tmp_path / "table").exists, 120)
         agent.send_signal(told)

@@ -25,6 +25,7 @@ from spark_sink import positions
 from spark_sink._offsets import TopicPartition as Key
 from spark_sink._verify import verify
 from spark_sink.demo.cluster import Cluster
+from tests.integration.spark_sink.tied import launch
 
 pytestmark = pytest.mark.integration
 
@@ -49,13 +50,8 @@ class Agent:
 
     def start(self) -> None:
         """Start it, for the first time or again; what is left of the last time goes on living."""
-        with self.log.open("ab") as output:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "spark_sink", "sink", "--agent", self.name, *self.arguments],
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+        command = [sys.executable, "-m", "spark_sink", "sink", "--agent", self.name, *self.arguments]
+        self.process = launch(command, self.log)
 
     @property
     def alive(self) -> bool:

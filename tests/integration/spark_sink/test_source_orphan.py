@@ -16,6 +16,7 @@ from confluent_kafka.admin import AdminClient, MemberDescription  # type: ignore
 
 from spark_sink import positions
 from spark_sink.demo.cluster import Cluster
+from tests.integration.spark_sink.tied import tied
 
 pytestmark = pytest.mark.integration
 MakeTopic = Callable[..., str]
@@ -100,7 +101,7 @@ def start(
         )
         with (tmp_path / "agent.log").open("w") as log:
             process = psutil.Popen(
-                [sys.executable, "-m", "spark_sink", "sink", "--config", str(settings)],
+                tied([sys.executable, "-m", "spark_sink", "sink", "--config", str(settings)]),
                 env={**os.environ, "PYSPARK_PYTHON": sys.executable},
                 stdout=subprocess.DEVNULL,
                 stderr=log,

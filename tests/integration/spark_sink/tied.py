@@ -9,16 +9,20 @@ from pathlib import Path
 import psutil
 
 
-def launch(command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
-    """Start a process in a session of its own; the kernel kills it when this one ends. Call it in the main thread.
+def tied(command: Sequence[str]) -> list[str]:
+    """The command so that the kernel kills it when this process ends; start it in the main thread.
 
     What is below it has to notice by itself: a JVM that pyspark started does, and so does the source's reader.
     """
     setpriv = shutil.which("setpriv")
     # Without util-linux only an orderly end of the tests ends it.
-    tie = [setpriv, "--pdeathsig", "KILL", "--"] if setpriv else []
+    return [*([setpriv, "--pdeathsig", "KILL", "--"] if setpriv else []), *command]
+
+
+def launch(command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+    """Start a tied process in a session of its own."""
     with log.open("ab") as output:
-        return subprocess.Popen([*tie, *command], stdout=output, stderr=output, env=environment, start_new_session=True)
+        return subprocess.Popen(tied(command), stdout=output, stderr=output, env=environment, start_new_session=True)
 
 
 def tree(pid: int) -> list[psutil.Process]:
