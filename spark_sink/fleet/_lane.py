@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,7 @@ _GONE = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, 
 _RESET = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})  # noqa: SLF001
 _AWAY = frozenset({KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._RESOLVE})  # noqa: SLF001
 _WATERMARKS_S = 5.0
+_LAG_S = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +42,7 @@ class LaneParts:
 
 
 class LaneConsumer:
-    """A consumer of one lane; used by one thread.
+    """A consumer of one lane; used by one thread, but for `lag`.
 
     Args:
         lane: which.
@@ -71,22 +73,33 @@ class LaneConsumer:
         self._read: dict[TopicPartition, tuple[int, int, int]] = {}
         self._stale = False
         self._failure: Exception | None = None
+        self._lag: Mapping[str, int] = {}
+        self._lag_at = -_LAG_S
         self.problems: dict[str, str] = {}
         self.rebalances = 0
 
-    def lag(self) -> dict[str, int]:
-        """Records behind the table, by topic's name, by what brokers last said; unheard of partitions are left out."""
+    def lag(self) -> Mapping[str, int]:
+        """Records behind the table, by topic's name, as of a second ago; unheard of partitions are left out.
+
+        Any thread may ask. The client itself may not be asked from another thread: its calls wait for each other, and
+        one beside a thread that reads without a pause may wait for ever.
+        """
+        return self._lag
+
+    def _look_at_lag(self) -> None:
+        if time.monotonic() - self._lag_at < _LAG_S:
+            return
         names = {label: name for name, label in self._labels.items()}
         found: dict[str, int] = {}
-        for key, at in list(self._stands.items()):
+        for key, at in self._stands.items():
             if at is None or key.topic not in names:
                 continue
             name = names[key.topic]
-            with contextlib.suppress(KafkaException, RuntimeError):  # closed meanwhile, or not held any more
+            with contextlib.suppress(KafkaException):  # not held any more
                 _, high = self._consumer.get_watermark_offsets(KafkaPartition(name, key.partition), cached=True)
                 if high >= 0:
                     found[name] = found.get(name, 0) + max(0, high - at)
-        return found
+        self._lag, self._lag_at = found, time.monotonic()
 
     def subscribe(self, labels: Mapping[FleetTopic, str]) -> None:
         """Read these topics from now on; the others of the group keep what they have while it is sorted out."""
@@ -131,6 +144,7 @@ class LaneConsumer:
             self._read[key] = begin, offset + 1, records + 1
         if count:
             self.problems.pop("", None)
+        self._look_at_lag()
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
