@@ -21,10 +21,10 @@ class Process:
         self.name = name
         self.path = folder / f"{name}.jsonl"
         self.killed_at: float | None = None
-        self._errors = (folder / f"{name}.err").open("a")
-        with self.path.open("a") as out:
+        self._errors = folder / f"{name}.err"
+        with self.path.open("a") as out, self._errors.open("a") as errors:
             self._process = subprocess.Popen(
-                [sys.executable, str(script), json.dumps(settings)], stdout=out, stderr=self._errors
+                [sys.executable, str(script), json.dumps(settings)], stdout=out, stderr=errors
             )
 
     def lines(self) -> list[dict[str, Any]]:
@@ -46,7 +46,6 @@ class Process:
         self._process.kill()
         self._process.wait(20)
         self.killed_at = time.monotonic()
-        self._errors.close()
 
     def stop(self) -> None:
         """SIGTERM: it gives its partitions up and ends."""
@@ -59,8 +58,6 @@ class Process:
                 self._process.kill()
                 self._process.wait(20)
                 raise
-            finally:
-                self._errors.close()
 
     def pause(self) -> None:
         """SIGSTOP."""
@@ -72,7 +69,7 @@ class Process:
 
     def errors(self) -> str:
         """What it wrote to standard error."""
-        return Path(self._errors.name).read_text()
+        return self._errors.read_text()
 
 
 def settled(processes: list[Process], partitions: set[tuple[str, int]]) -> bool:
@@ -97,7 +94,11 @@ def owned_twice(processes: list[Process]) -> list[tuple[int, str, int, list[str]
 
 
 def overlaps(processes: list[Process]) -> list[tuple[str, int, str, str]]:
-    """Partitions that two processes held at the same time: from `assigned` to the end of `revoked`, or to SIGKILL."""
+    """Partitions that two processes held at the same time: from `assigned` to the end of `revoked`, or to SIGKILL.
+
+    What a process told as `lost` does not count: the broker had given it away before the process could know, as on a
+    machine too busy for a heartbeat, and refuses its commits.
+    """
     spans: dict[tuple[str, int], list[tuple[float, float, str]]] = defaultdict(list)
     for process in processes:
         since: dict[tuple[str, int], float] = {}
@@ -108,7 +109,9 @@ def overlaps(processes: list[Process]) -> list[tuple[str, int, str, str]]:
                 if line["event"] == "assigned":
                     since[key] = line["at"]
                 elif key in since:
-                    spans[key].append((since.pop(key), line["at"], process.name))
+                    began = since.pop(key)
+                    if line["event"] == "revoked":
+                        spans[key].append((began, line["at"], process.name))
         end = process.killed_at or float("inf")
         for key, begin in since.items():
             spans[key].append((begin, end, process.name))
