@@ -73,6 +73,11 @@ class Client:
             return []
         return step(self)
 
+    def get_watermark_offsets(self, _partition: KafkaPartition, *, cached: bool) -> tuple[int, int]:
+        """Unheard of."""
+        assert cached
+        return -1001, -1001
+
     def incremental_assign(self, partitions: list[KafkaPartition]) -> None:
         """Keep."""
         self.held |= {one.topic: one.offset for one in partitions}
