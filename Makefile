@@ -9,10 +9,12 @@ READY43 := $(VENV43)/.ready
 SEEDS ?= 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20
 SECONDS_EACH ?= 60
 DOCKER_TESTS ?= tests/docker
+# Processes that share the quick tests, each with a cluster of its own; most tests wait more than they compute.
+AT_ONCE ?= 2
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test unit integration test-spark43 docker-test chaos lint type bench format lock build image clean
+.PHONY: help venv demo test test-all test-slow unit integration test-spark43 docker-test chaos lint type bench format lock build image clean
 
 help: ## say what each target does
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -34,11 +36,16 @@ demo: $(READY) ## run the whole pipeline on a three-zone Kafka, with a report in
 
 test: unit integration ## run the unit tests, then the integration tests on the embedded cluster
 
+test-all: test test-slow ## run every test there is, but for those in containers
+
 unit: $(READY) ## run the unit tests (seconds, no broker)
-	@$(BIN)/python -m pytest -q
+	@$(BIN)/python -m pytest -q -n $(AT_ONCE)
 
 integration: $(READY) ## run the integration and acceptance tests on real brokers
-	@$(BIN)/python -m pytest -q -m "integration or acceptance or docker"
+	@$(BIN)/python -m pytest -q -n $(AT_ONCE) --dist loadfile -m "(integration or acceptance or docker) and not slow"
+
+test-slow: $(READY) ## run the tests that take long: many rounds, several databases, a cluster of their own
+	@$(BIN)/python -m pytest -q -m slow
 
 SPARK_TESTS = $(addprefix tests/integration/spark_sink/test_,agent.py landing.py sink.py source.py source_orphan.py spark_cluster.py)
 

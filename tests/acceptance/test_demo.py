@@ -30,6 +30,7 @@ def _wait(reached: Callable[[], bool], timeout_s: float) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", ["reader"])
 def test_every_flight_is_in_the_table_once_though_a_part_of_an_agent_is_killed(tmp_path: Path, part: str) -> None:
     """A tenth of the data, the whole story: the death of a part ends as the death of the whole."""
@@ -46,6 +47,7 @@ def test_every_flight_is_in_the_table_once_though_a_part_of_an_agent_is_killed(t
     assert _processes_of(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_no_process_and_a_directory_that_works_again(tmp_path: Path) -> None:
     """In the middle of starting agents is the worst moment: brokers, drivers and JVMs are about."""
     # A shell that runs the tests in the background has them ignore SIGINT, and their children with them.

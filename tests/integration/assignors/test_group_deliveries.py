@@ -87,7 +87,7 @@ def all_read(flow: Flow, processes: list[Process]) -> Callable[[], bool]:
     return lambda: flow.written <= deliveries(processes).keys()
 
 
-@pytest.mark.parametrize("name", ["hrw", "hrw-cooperative"])
+@pytest.mark.parametrize("name", [pytest.param("hrw", marks=pytest.mark.slow), "hrw-cooperative"])
 def test_killed_consumers_lose_no_record(flow: Flow, start: Start, name: str) -> None:
     """SIGKILL of each in turn: what it had not committed is delivered again by others, nothing is left out."""
     running = [start(f"agent-{n}", name) for n in range(3)]
@@ -105,7 +105,7 @@ def test_killed_consumers_lose_no_record(flow: Flow, start: Start, name: str) ->
     assert not any(one.errors().count("Traceback") for one in everyone)
 
 
-@pytest.mark.parametrize("name", ["hrw", "hrw-cooperative"])
+@pytest.mark.parametrize("name", [pytest.param("hrw", marks=pytest.mark.slow), "hrw-cooperative"])
 def test_a_rolling_restart_delivers_each_record_once(flow: Flow, start: Start, name: str) -> None:
     """Offsets are committed on revocation: the next owner begins exactly where the last one ended."""
     running = [start(f"agent-{n}", name) for n in range(3)]

@@ -138,7 +138,9 @@ def test_transactions_commit_and_abort_as_with_the_base_class(cluster: Cluster, 
     consumer.assign([TopicPartition(topic, number, 0) for number in range(3)])
     values: list[bytes] = []
     while len(values) < 50:
-        values += [message.value() or b"" for message in consumer.consume(100, 30) if message.error() is None]
+        values += [
+            message.value() or b"" for message in consumer.consume(50 - len(values), 5) if message.error() is None
+        ]
     consumer.close()
     assert sorted(values) == sorted(f"kept-{n}".encode() for n in range(50))
 

@@ -15,7 +15,7 @@ from producer import AZAwareProducer, Reason
 from spark_sink.demo.cluster import Cluster
 from tests.integration.producer.conftest import MakeTopic, leaders, wait_until
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 PARTITIONS = 6
 HOME_AGAIN_S = 30.0
 

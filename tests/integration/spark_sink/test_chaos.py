@@ -30,7 +30,7 @@ from tests.integration.spark_sink.tied import launch
 pytestmark = pytest.mark.integration
 
 SEEDS = [int(one) for one in os.environ.get("AZIMUTH_CHAOS_SEEDS", "1").split(",")]
-SECONDS = float(os.environ.get("AZIMUTH_CHAOS_SECONDS", "12"))
+SECONDS = float(os.environ.get("AZIMUTH_CHAOS_SECONDS", "60"))
 PATIENCE_S = float(os.environ.get("AZIMUTH_CHAOS_PATIENCE", "180"))
 SESSION_S = 6.0
 TOPICS, PARTITIONS = 3, 3

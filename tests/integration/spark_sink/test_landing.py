@@ -15,7 +15,7 @@ from spark_sink._replay import waiting
 from spark_sink._verify import verify
 from spark_sink.demo.cluster import Cluster
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 MakeTopic = Callable[..., str]
 

@@ -22,7 +22,7 @@ from spark_sink._clients import kafka_python_config
 from spark_sink._verify import verify
 from spark_sink.demo.cluster import Access, Cluster
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 CANARY = f"canary-{secrets.token_hex(12)}"
 ADMIN = f"admin-{secrets.token_hex(12)}"

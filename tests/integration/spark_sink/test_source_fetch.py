@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 import pytest
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient
 
@@ -195,8 +195,17 @@ def expired(admin: AdminClient, topic: MakeTopic, producer: Producer) -> str:
     """A topic with offsets 0-99 of which the first 40 are gone."""
     name = topic("expired")
     fill(producer, name, 0, 100)
-    admin.delete_records([KafkaPartition(name, 0, 40)])[KafkaPartition(name, 0)].result(30)
-    return name
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            admin.delete_records([KafkaPartition(name, 0, 40)])[KafkaPartition(name, 0)].result(30)
+        except KafkaException as error:
+            # The broker that is asked for leaders may be the last to hear of a new topic.
+            if error.args[0].code() != KafkaError._NOENT or time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
+        else:
+            return name
 
 
 def test_records_that_are_gone_stop_the_task(expired: str, settings: FetchSettings) -> None:

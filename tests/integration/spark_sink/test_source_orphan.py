@@ -18,7 +18,7 @@ from spark_sink import positions
 from spark_sink.demo.cluster import Cluster
 from tests.integration.spark_sink.tied import tied
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 MakeTopic = Callable[..., str]
 StartAgent = Callable[[int], "Agent"]
 

@@ -19,7 +19,7 @@ from spark_sink._verify import verify
 from spark_sink.demo.cluster import Cluster
 from tests.integration.spark_sink.tied import kill, launch, tree
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 MakeTopic = Callable[..., str]
 
 PARTITIONS, RECORDS = 4, 10_000

@@ -354,7 +354,11 @@ def test_a_wrong_configuration_is_found_where_it_is_made(configuration: dict[str
         ({"agent": "x" * 1001}, MembershipError),
         ({"rack": b"az-a"}, MembershipError),
     ],
-    ids=repr,
+    ids=lambda one: (
+        one.__name__
+        if isinstance(one, type)
+        else ",".join(f"{k}={v!r}" for k, v in one.items() if not callable(v)) or "a callable"
+    ),
 )
 def test_a_wrong_setting_is_found_before_the_group_needs_it(
     given_settings: dict[str, Any], error: type[Exception]

@@ -112,6 +112,7 @@ class Reader:
         self._thread.join(30)
 
 
+@pytest.mark.slow
 def test_workers_follow_the_load(cluster: Cluster, topic: str, tmp_path: Path) -> None:
     """Doubled: more workers, and the lag is under the objective again. Halved: fewer, once. Moves are counted."""
     kafka = {"bootstrap.servers": cluster.bootstrap_servers}

@@ -13,7 +13,11 @@ pytestmark = pytest.mark.integration
 SECONDS = float(os.environ.get("AZIMUTH_CLAIMS_SECONDS", "10"))
 
 
-@pytest.mark.parametrize("way", ["sqlite", "postgresql", "mariadb", "mariadb-two-steps"], indirect=True)
+@pytest.mark.parametrize(
+    "way",
+    ["sqlite", *(pytest.param(one, marks=pytest.mark.slow) for one in ("postgresql", "mariadb", "mariadb-two-steps"))],
+    indirect=True,
+)
 def test_no_epoch_has_two_holders_and_no_zombie_commits(way: Way, tmp_path: Path) -> None:
     """8 processes, 200 partitions, SIGKILL and SIGSTOP longer than a lease; every late commit is refused."""
     scene = Scene(address=way.server.address, form=way.form, table=way.table, folder=tmp_path)
