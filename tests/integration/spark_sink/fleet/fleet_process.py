@@ -102,13 +102,14 @@ class FleetProcesses:
             process.kill()
             process.wait()
 
-    def start(self, *agents: str, config: Path | None = None) -> None:
-        """Start agents."""
+    def start(self, *agents: str, config: Path | None = None, more: Mapping[str, str] | None = None) -> None:
+        """Start agents; `more` is their environment's."""
         for agent in agents:
             environment = {
                 **os.environ,
                 "AZIMUTH_FLEET_AGENT": agent,
                 "AZIMUTH_FLEET_STATUS_FILE": str(self.root / f"{agent}.json"),
+                **(more or {}),
             }
             command = [sys.executable, "-m", "spark_sink", "agent", "--config", str(config or self._config)]
             with (self.root / f"{agent}.log").open("ab") as log:
