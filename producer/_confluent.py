@@ -116,10 +116,12 @@ class AZAwareProducer(Producer):
             if tally.bytes >= tally.switch_at:
                 self._router.advance(route, tally)
             return
-        if key.__class__ is not bytes:
-            key = _key_bytes(key)
         lane = route.lane
-        chosen = lane.table[murmur2(key, lane.slots)]
+        try:
+            chosen = lane.table[murmur2(key, lane.slots)]  # type: ignore[arg-type]  # text is told by murmur2
+        except TypeError:  # asking first would cost every record
+            key = _key_bytes(key)
+            chosen = lane.table[murmur2(key, lane.slots)]
         if timestamp == 0 and headers is None:
             _produce(self, topic, value, key, chosen, callback or on_delivery)
         else:
