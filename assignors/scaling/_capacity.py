@@ -32,8 +32,8 @@ class Capacity:
 
     A change is made when it is needed, and not at each boundary that noise crosses: more workers when the oldest
     unread record, at the pace at which it ages, would use up a part of T within `ahead_s`; fewer when the equation,
-    over a longer time and for what the trend promises for as long again, says that they would do, and the change is
-    worth its price.
+    over a longer time, says that they would do, and go on to do until the change has paid: a small one needs longer
+    than a large one, so a dip in a load that rises takes nobody away, and the end of a burst soon does.
 
     Attributes:
         slo_s: age that an unread record may reach.
@@ -44,19 +44,20 @@ class Capacity:
         shortfall: fewer workers may be short by this part of what comes: at 0.01 it takes hours to use up the patience,
             and one more worker for a while then costs less than one more all the time.
         price_s: a change to fewer must save its price: the part of the workers that it saves, times how long the
-            number had stood, must reach so many seconds.
+            number had stood, must reach so many seconds; and going on as the trend does, fewer must be enough for
+            as long as pays twice, for the change and for the one that takes it back.
         up_rate_s: over how long the rate is measured for going up.
         down_rate_s: over how long the rate is measured for going down.
-        trend_s: twice so long is looked back for the trend, and so far ahead.
+        trend_s: twice so long is looked back for the trend, and four times so long ahead at most.
     """
 
     slo_s: float = 300.0
     rebalance_s: float = 10.0
     retention_part: float = 0.5
-    patience: float = 0.4
+    patience: float = 0.55
     ahead_s: float = 150.0
     shortfall: float = 0.01
-    price_s: float = 1200.0
+    price_s: float = 700.0
     up_rate_s: float = 60.0
     down_rate_s: float = 600.0
     trend_s: float = 1800.0
@@ -101,15 +102,9 @@ class Capacity:
                 more = _next_useful(state.workers, view.usable)
             more = max(more, state.workers)
             return Proposal(workers=more, reason=self._reason(view, needed, deadline_s, more))
-        # Over the longer time: the lower of two rates would follow each dip.
-        calm = np.maximum(view.arriving, per_second(seen.end, seen.times_s, self.down_rate_s)) * self._rise(view)
-        # A pause is no reason to keep workers: what piles up in it is far younger than the objective.
-        needed = self.demand(view, calm, deadline_s, pause_s=0.0) * (1 - self.shortfall)
-        fewer = workers_for(needed, rate)
-        stood_s = np.inf if state.changed_s is None else abs(seen.now_s - state.changed_s)
-        if fewer >= state.workers or (1 - fewer / state.workers) * stood_s < self.price_s:
-            return Proposal(workers=state.workers, reason=self._reason(view, needed, deadline_s, state.workers))
-        return Proposal(workers=fewer, reason=self._reason(view, needed, deadline_s, fewer))
+        fewer, needed, ahead_s = self._fewer(view, state, deadline_s, rate)
+        promised = f"; for what the trend brings in {ahead_s / 60:.0f} min, when it would have paid" if ahead_s else ""
+        return Proposal(workers=fewer, reason=self._reason(view, needed, deadline_s, fewer) + promised)
 
     def projected_age_s(self, view: View, arriving: F64, rate: float) -> float:
         """How old the oldest unread record will be in `ahead_s` if nothing is changed, in seconds.
@@ -145,16 +140,51 @@ class Capacity:
         before, _ = lag_seconds(seen.until(then))
         return (age - float(before[use].max(initial=0.0))) / (seen.now_s - float(seen.times_s[then]))
 
-    def _rise(self, view: View) -> float:
-        """By how much arrivals will have grown after `trend_s`, going on as before; 1 where they fall."""
+    def _fewer(self, view: View, state: State, deadline_s: float, rate: float) -> tuple[int, F64, float]:
+        """The smallest number that is enough until it has paid; the present one where there is none below it.
+
+        Returns:
+            Workers; the records per second to be read from each partition that they were counted from; and how many
+            seconds ahead the trend was followed for these.
+        """
         seen = view.window
-        at = int(np.searchsorted(seen.times_s, seen.now_s - self.trend_s - 1e-6))
-        if at < 2:  # noqa: PLR2004 -- nothing was seen before
-            return 1.0
-        last = float(per_second(seen.end, seen.times_s, self.trend_s).sum())
-        earlier = seen.until(at)
-        before = float(per_second(earlier.end, earlier.times_s, self.trend_s).sum())
-        return min(max(2 - before / last, 1.0), 2.0) if last > 0 else 1.0
+        # Over the longer time: the lower of two rates would follow each dip.
+        calm = np.maximum(view.arriving, per_second(seen.end, seen.times_s, self.down_rate_s))
+        stood_s = np.inf if state.changed_s is None else abs(seen.now_s - state.changed_s)
+        level, slope = self._trend(view)
+        fewer, ahead_s = 0, 0.0
+        while True:
+            grown = min(max(level + slope * ahead_s, 1.0), 2.0)
+            # A pause is no reason to keep workers: what piles up in it is far younger than the objective.
+            needed = self.demand(view, calm * grown, deadline_s, pause_s=0.0) * (1 - self.shortfall)
+            enough = workers_for(needed, rate)
+            if enough <= fewer:
+                return fewer, needed, ahead_s
+            saved = 1 - enough / state.workers
+            if saved <= 0 or saved * stood_s < self.price_s:
+                return state.workers, needed, ahead_s
+            # The fewer are saved, the longer it takes to pay, and the more may have come by then.
+            fewer, ahead_s = enough, min(2 * self.price_s / saved, 4 * self.trend_s)
+
+    def _trend(self, view: View) -> tuple[float, float]:
+        """The level that arrivals have now, and by how much it rises a second, as parts of their calm rate.
+
+        It is the line of Theil (1950) and Sen (1968) through the rates of equal parts of the last `2 trend_s`: neither
+        a dip nor a burst that fills less than a quarter of that time bends it. A falling line is not followed.
+        """
+        seen = view.window
+        known = (seen.end >= 0).all(axis=0)
+        part_s = self.trend_s / 6
+        parts = min(int((seen.now_s - float(seen.times_s[0]) + 1e-6) // part_s), 12) if part_s else 0
+        calm = float(per_second(seen.end[:, known], seen.times_s, self.down_rate_s).sum())
+        if parts < 4 or calm <= 0:  # noqa: PLR2004 -- two points are always on a line
+            return 1.0, 0.0
+        total = seen.end[:, known].sum(axis=1)
+        rates = np.diff(np.interp(seen.now_s - part_s * np.arange(parts, -1, -1), seen.times_s, total)) / part_s
+        at = part_s * (np.arange(parts) - parts + 0.5)
+        one, other = np.triu_indices(parts, 1)
+        slope = float(np.median((rates[other] - rates[one]) / (at[other] - at[one])))
+        return float(np.median(rates - slope * at)) / calm, max(slope, 0.0) / calm
 
     def _without_rate(self, view: View, state: State) -> Proposal:
         worst = float(view.lag_s[view.flowing].max(initial=0.0))
@@ -176,8 +206,9 @@ def workers_for(work: F64, rate: float) -> int:
     """The smallest number of workers at which the one with most partitions can read its part.
 
     Partitions are dealt out by count, so the heaviest part is about the mean of its partitions plus what unlike
-    partitions add by chance: the expected largest of the sums of m out of P, one for each worker that has m, with the
-    normal order statistic of Blom (1958). It is no more than the m largest partitions, and no less than the largest.
+    partitions add by chance: the expected largest of the sums of m out of P, one for each worker that has m, or of
+    m - 1, one for each that has so many, with the normal order statistic of Blom (1958). It is no more than the m
+    largest partitions, and no less than the largest.
 
     Args:
         work: records per second to be read from each partition, shape (P,).
@@ -198,8 +229,13 @@ def workers_for(work: F64, rate: float) -> int:
     finite = np.sqrt(np.maximum(count - most, 0) / max(count - 1, 1))
     with_most = (count - numbers * (most - 1)).astype(np.int64)
     chance = spread * np.sqrt(most) * finite * _largest_of(count)[with_most - 1]
+    # Those with one fewer are often many more, and then one of them is likely to have the heaviest part.
+    rest = np.maximum(numbers - with_most, 1)
+    finite = np.sqrt((count - most + 1) / max(count - 1, 1))
+    others = (most - 1) * mean + spread * np.sqrt(most - 1) * finite * _largest_of(count)[rest - 1]
     largest = np.sort(busy)[::-1].cumsum()
-    heaviest = np.maximum(np.minimum(most * mean + chance, largest[most.astype(np.int64) - 1]), largest[0])
+    likely = np.maximum(most * mean + chance, others)
+    heaviest = np.maximum(np.minimum(likely, largest[most.astype(np.int64) - 1]), largest[0])
     enough = np.flatnonzero(heaviest <= rate)
     return int(numbers[enough[0]]) if len(enough) else count
 

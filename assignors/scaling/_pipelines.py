@@ -119,7 +119,7 @@ def _capacity(pipeline: Pipeline, _: float | None) -> Policy:
         slo_s=pipeline.slo_s,
         rebalance_s=pipeline.rebalance_s,
         ahead_s=150.0 * pace,
-        price_s=1200.0 * pace,
+        price_s=700.0 * pace,
         up_rate_s=60.0 * pace,
         down_rate_s=600.0 * pace,
         trend_s=1800.0 * pace,

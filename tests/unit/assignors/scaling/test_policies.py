@@ -25,6 +25,7 @@ from assignors.scaling import (
     decide,
 )
 from assignors.scaling._capacity import workers_for
+from assignors.scaling._observation import F64
 from tests.unit.assignors.scaling.conftest import MakeWindow
 
 ALL: list[Policy] = [Capacity(), Thresholds(), Keda(), DS2(), Numaflow(), Static(workers=4)]
@@ -82,6 +83,52 @@ def test_capacity_counts_lag_pause_and_rate(steady: MakeWindow) -> None:
     equation = 32 * 18_750 / (1000 * 300) + 4000 * 10 / (1000 * 300) + 4000 / 1000
     assert equation == pytest.approx(6.13, abs=0.01)
     assert made.workers == 7  # 5 partitions each; 6 workers would have 6 each, and one of them too much to read
+
+
+def over_an_hour(rates: F64) -> Window:
+    """What comes to 32 partitions, by parts of 30 s, all of it read."""
+    end = np.cumsum(np.concatenate([[0.0], rates * 30.0 / 32]))[:, None].repeat(32, axis=1).astype(np.int64)
+    times = (1e6 + 30.0 * np.arange(len(end))).astype(np.float64)
+    return Window(times_s=times, start=np.zeros_like(end), end=end, committed=end)
+
+
+def test_a_dip_in_a_rising_load_takes_nobody_away() -> None:
+    """6,500 a second are less than 8 workers of 4 partitions need; but it was more, and will be."""
+    scaler = Scaler(policy=Capacity(), worker_rate=1000.0)
+    rising = np.linspace(5500.0, 7500.0, 120)
+    dip = np.where(np.arange(120) >= 100, 6200.0, rising)
+    flat = np.full(120, 6200.0)
+    assert decide(scaler, over_an_hour(flat), State(workers=8)).workers == 7
+    assert decide(scaler, over_an_hour(dip), State(workers=8)).workers == 8
+
+
+def test_the_end_of_a_burst_takes_its_workers_away() -> None:
+    """A quarter of an hour of three times as much does not keep them: it is not what the hour promises."""
+    bursts = np.full(120, 3000.0)
+    bursts[65:95] = 9000.0
+    seen = over_an_hour(bursts)
+    made = decide(Scaler(policy=Capacity(), worker_rate=1000.0), seen, State(workers=16, changed_s=seen.now_s - 1800))
+    assert made.workers <= 4
+
+
+def test_a_change_to_fewer_must_pay() -> None:
+    """Half of the workers pay after half an hour, one of eight only after two hours."""
+    policy = Capacity(price_s=900.0)
+    half, eighth = (over_an_hour(np.full(120, rate)) for rate in (3800.0, 6200.0))
+
+    def after(seen: Window, stood_s: float) -> int:
+        state = State(workers=8, changed_s=seen.now_s - stood_s)
+        return decide(Scaler(policy=policy, worker_rate=1000.0), seen, state).workers
+
+    assert [after(half, 1700.0), after(half, 1900.0)] == [8, 4]
+    assert [after(eighth, 7000.0), after(eighth, 7300.0)] == [8, 7]
+
+
+def test_the_workers_with_one_partition_fewer_count_too() -> None:
+    """16 partitions over 5: one worker has 4, four have 3, and unlike partitions make one of these the heaviest."""
+    unlike = np.array([500.0, 20.0] * 8)
+    assert workers_for(np.full(16, unlike.mean()), 1050.0) == 4
+    assert workers_for(unlike, 1050.0) > 5
 
 
 def test_retention_is_a_deadline(steady: MakeWindow) -> None:
