@@ -16,7 +16,7 @@ from assignors.scaling._traces import STANDARD, generate
 from tests.benchmarks.scaling_report import FOLDER, save
 
 pytestmark = pytest.mark.benchmark
-DAYS = float(os.environ.get("AZIMUTH_SCALING_DAYS", "3"))
+DAYS = float(os.environ.get("AZIMUTH_SCALING_DAYS", "7"))
 POLICIES = ("capacity", "capacity:measured", "thresholds", "keda", "ds2", "numaflow")
 PIPELINE = Pipeline()
 
