@@ -37,6 +37,7 @@ _RECORD_BYTES = 1_000  # a guess, for the size of a fetch only
 _CHUNK = 50_000
 _WAIT_S = 0.05
 _DOUBT_S = 5.0
+_STALE_LEADER_S, _BACKOFF_S = 30.0, 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,20 +234,31 @@ class _Task:
         lost = next((one for one in self._progress.left if one.key == key), None)
         if lost is None:
             return
-        first, last = self._log(key)
+        first, last = self._log(key, lost.begin)
+        if first <= lost.begin <= last:
+            self._resume(lost, lost.begin)
+            return
         if self._settings.fail_on_data_loss:
             raise DataLossError(
                 f"{key.topic}/{key.partition}: offset {lost.begin} is to be read, but the log holds [{first}, {last}): "
                 "set failOnDataLoss=false to go on without what is gone"
             )
         if not self._progress.advance(key, first if lost.begin < first else lost.end):
-            # Not seek: librdkafka has stopped a partition that it found out of range.
-            self._consumer.remove([lost])
-            self._consumer.add([lost._replace(begin=first)])
+            self._resume(lost, first)
 
-    def _log(self, key: TopicPartition) -> tuple[int, int]:
-        """Ask from where to where a log goes; its leader may be on its way to another broker."""
+    def _resume(self, one: Range, begin: int) -> None:
+        # Not seek: librdkafka has stopped a partition that it found out of range.
+        self._consumer.remove([one])
+        self._consumer.add([one._replace(begin=begin)])
+
+    def _log(self, key: TopicPartition, reach: int) -> tuple[int, int]:
+        """Ask from where to where a log goes; its leader may be on its way to another broker.
+
+        A broker that was cut off and has not heard of its successor answers as a leader, with an end that lies behind
+        what was read from the successor. An end before `reach` is believed only when it stays so.
+        """
         deadline = time.monotonic() + self._settings.poll_timeout_s
+        believed = time.monotonic() + min(_STALE_LEADER_S, self._settings.poll_timeout_s)
         with self._questions() as asked:
             while True:
                 try:
@@ -256,7 +268,9 @@ class _Task:
                         place = f"{key.topic}/{key.partition}"
                         raise FetchError(f"{place}: its offsets cannot be asked for: {error}") from error
                 else:
-                    return first, last
+                    if last >= reach or time.monotonic() > believed:
+                        return first, last
+                    time.sleep(_BACKOFF_S)
 
     @contextlib.contextmanager
     def _questions(self) -> Iterator[Consumer]:

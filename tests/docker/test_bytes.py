@@ -51,7 +51,8 @@ def topic(zones: Zones) -> str:
     name = f"bytes.{time.time_ns()}"
     brokers = [[number % 3 + 1] for number in range(12)]
     wanted = NewTopic(name, num_partitions=len(brokers), replica_assignment=brokers)
-    AdminClient({"bootstrap.servers": zones.bootstrap_servers}).create_topics([wanted])[name].result(60)
+    admin = AdminClient({"bootstrap.servers": zones.bootstrap_servers})
+    admin.create_topics([wanted])[name].result(60)
     _await_leaders(zones.bootstrap_servers.split(","), {name})
     return name
 
