@@ -259,8 +259,9 @@ class _Task:
         """
         deadline = time.monotonic() + self._settings.poll_timeout_s
         believed = time.monotonic() + min(_STALE_LEADER_S, self._settings.poll_timeout_s)
-        with self._questions() as asked:
-            while True:
+        while True:
+            # A client of its own each time: one that has once heard of no leader may go on saying so.
+            with self._questions() as asked:
                 try:
                     first, last = asked.get_watermark_offsets(KafkaPartition(*key), timeout=_QUESTION_S)
                 except KafkaException as error:
@@ -270,7 +271,7 @@ class _Task:
                 else:
                     if last >= reach or time.monotonic() > believed:
                         return first, last
-                    time.sleep(_BACKOFF_S)
+            time.sleep(_BACKOFF_S)
 
     @contextlib.contextmanager
     def _questions(self) -> Iterator[Consumer]:
