@@ -58,7 +58,8 @@ class Flow:
         """Send no more; what was sent is acknowledged when this returns."""
         self._ended.set()
         self._thread.join()
-        for producer in self.producers:
+        while self.producers:
+            producer = self.producers.pop()
             assert producer.flush(PATIENCE_S) == 0
             producer.close()
 
