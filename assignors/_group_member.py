@@ -5,6 +5,7 @@ import contextlib
 import logging
 import re
 import threading
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Self
@@ -26,6 +27,7 @@ log = logging.getLogger(__name__)
 
 _POLL_MS: Final = 200
 _PAUSE_S: Final = 0.05
+_SETTLE_S: Final = 5.0
 _BACKOFF_S: Final = 0.5
 _CLOSE_MS: Final = 3_000
 # What no waiting mends. All other errors of the protocol are tried again: brokers die and come back.
@@ -103,6 +105,7 @@ class GroupMember:
         self._awake = awake
         self._told_generation = -1
         self._ended = threading.Event()
+        self._settled_by = float("inf")
         self._closing = threading.Lock()
         self._consumer: Any = None
         self._listener: RebalanceListener | None = None
@@ -264,8 +267,15 @@ class GroupMember:
             kind = FencedError if isinstance(error, FencedInstanceIdError) else MembershipError
             raise kind(f"the membership of group {self._config['group_id']!r} ended: {error!r}") from error
 
+    def _goes_on(self) -> bool:
+        if self._cell.failed is not None or not self._ended.is_set():
+            return self._cell.failed is None
+        # A rebalance that is under way is finished first: within one, what is given up at the end cannot be committed.
+        self._settled_by = min(self._settled_by, time.monotonic() + _SETTLE_S)
+        return self._consumer._coordinator.rebalance_in_progress() and time.monotonic() < self._settled_by
+
     def _run(self) -> None:
-        while not self._ended.is_set() and self._cell.failed is None:
+        while self._goes_on():
             pause_s = _PAUSE_S
             try:
                 if self._awake():
@@ -279,6 +289,8 @@ class GroupMember:
             except Exception as error:
                 log.exception("group %r: the membership ended", self._config["group_id"])
                 self._fail(error)
+            if self._ended.is_set():
+                time.sleep(_PAUSE_S)
             self._ended.wait(pause_s)
 
     def _look(self) -> None:
