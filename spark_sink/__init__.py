@@ -1,7 +1,8 @@
 """Kafka to Delta on Spark, every record exactly once, as a member of the consumer group."""
 
-import importlib
 import typing
+
+from spark_sink._lazy import attribute
 
 if typing.TYPE_CHECKING:
     from spark_sink._errors import SparkSinkError
@@ -21,6 +22,4 @@ __all__ = ["DeltaExactlyOnceSink", "KafkaGroupSource", "SparkSinkError", "positi
 
 
 def __getattr__(name: str) -> typing.Any:  # noqa: ANN401 -- whatever the name stands for
-    if name not in _HOMES:
-        raise AttributeError(f"module 'spark_sink' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"spark_sink.{_HOMES[name]}"), name)
+    return attribute(__name__, _HOMES, name)

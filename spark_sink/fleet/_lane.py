@@ -89,7 +89,7 @@ class LaneConsumer:
     def _look_at_lag(self) -> None:
         if time.monotonic() - self._lag_at < _LAG_S:
             return
-        names = {label: name for name, label in self._labels.items()}
+        names = self._names()
         found: dict[str, int] = {}
         for key, at in self._stands.items():
             if at is None or key.topic not in names:
@@ -100,6 +100,10 @@ class LaneConsumer:
                 if high >= 0:
                     found[name] = found.get(name, 0) + max(0, high - at)
         self._lag, self._lag_at = found, time.monotonic()
+
+    def _names(self) -> dict[str, str]:
+        """Topics by the labels that the table has for them."""
+        return {label: name for name, label in self._labels.items()}
 
     def subscribe(self, labels: Mapping[FleetTopic, str]) -> None:
         """Read these topics from now on; the others of the group keep what they have while it is sorted out."""
@@ -163,7 +167,7 @@ class LaneConsumer:
         """What was read is in the table; where the table is further than that, go on from there."""
         done = {key: ahead.get(key, end) for key, (_, end, _) in self._read.items()}
         self._read = {}
-        names = {label: name for name, label in self._labels.items()}
+        names = self._names()
         held = {key: at for key, at in done.items() if key in self._stands}
         self._stands |= held
         offsets = [

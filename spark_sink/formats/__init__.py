@@ -1,7 +1,8 @@
 """What is in a value: JSON, Avro or Protobuf, decoded by the Arrow batch, with bad records kept beside the good."""
 
-import importlib
 import typing
+
+from spark_sink._lazy import attribute
 
 if typing.TYPE_CHECKING:
     from spark_sink.formats._decoder import Bad, Decoded, Decoder, decode_batch, decoded_schema
@@ -43,6 +44,4 @@ __all__ = [
 
 
 def __getattr__(name: str) -> typing.Any:  # noqa: ANN401 -- whatever the name stands for
-    if name not in _HOMES:
-        raise AttributeError(f"module 'spark_sink.formats' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"spark_sink.formats.{_HOMES[name]}"), name)
+    return attribute(__name__, _HOMES, name)
