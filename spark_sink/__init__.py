@@ -2,7 +2,7 @@
 
 import typing
 
-from spark_sink._lazy import attribute
+from spark_sink import _lazy
 
 if typing.TYPE_CHECKING:
     from spark_sink._errors import SparkSinkError
@@ -22,4 +22,4 @@ __all__ = ["DeltaExactlyOnceSink", "KafkaGroupSource", "SparkSinkError", "positi
 
 
 def __getattr__(name: str) -> typing.Any:  # noqa: ANN401 -- whatever the name stands for
-    return attribute(__name__, _HOMES, name)
+    return _lazy.attribute(__name__, _HOMES, name)

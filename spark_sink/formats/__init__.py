@@ -2,7 +2,7 @@
 
 import typing
 
-from spark_sink._lazy import attribute
+from spark_sink import _lazy
 
 if typing.TYPE_CHECKING:
     from spark_sink.formats._decoder import Bad, Decoded, Decoder, decode_batch, decoded_schema
@@ -44,4 +44,4 @@ __all__ = [
 
 
 def __getattr__(name: str) -> typing.Any:  # noqa: ANN401 -- whatever the name stands for
-    return attribute(__name__, _HOMES, name)
+    return _lazy.attribute(__name__, _HOMES, name)
