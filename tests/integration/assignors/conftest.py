@@ -13,6 +13,8 @@ from confluent_kafka.cimpl import NewTopic
 
 from spark_sink.demo.cluster import Cluster
 
+METADATA_S = 1.0  # so often members look at what topics there are
+
 
 class Topics:
     """Topics of one test, under a prefix of their own; removed at its end."""
@@ -71,7 +73,7 @@ class Topics:
             "group_id": self.group,
             "session_timeout_ms": 6000,
             "heartbeat_interval_ms": 300,
-            "metadata_max_age_ms": 1000,
+            "metadata_max_age_ms": int(1000 * METADATA_S),
             "max_poll_interval_ms": 60_000,
             **more,
         }

@@ -1,6 +1,7 @@
 """A member of a real group: joins, keeps, gives up, and what the group does to it."""
 
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,7 @@ from kafka.coordinator.assignors.range import RangePartitionAssignor
 
 from assignors import FencedError, GroupMember, HRWAssignor, MembershipError, NotOwnedError, Ownership
 from spark_sink.demo.cluster import Cluster
-from tests.integration.assignors.conftest import Topics, wait_until
+from tests.integration.assignors.conftest import METADATA_S, Topics, wait_until
 
 pytestmark = pytest.mark.integration
 
@@ -24,6 +25,23 @@ def member(topics: Topics, pattern: str | None = None, **more: Any) -> GroupMemb
 def holding(count: int) -> Callable[[Ownership], bool]:
     """Joined, with so many partitions."""
     return lambda now: now.joined and len(now.partitions) == count
+
+
+def settled(member: GroupMember) -> Ownership:
+    """What is held once the leader has looked at the topics twice more and asked for nothing.
+
+    Right after topics are made, brokers may tell different things of them, and each change is a new generation.
+    """
+    seen, since = member.ownership(), time.monotonic()
+
+    def still() -> bool:
+        nonlocal seen, since
+        if (now := member.ownership()) != seen:
+            seen, since = now, time.monotonic()
+        return seen.joined and time.monotonic() - since > 2 * METADATA_S
+
+    wait_until(still)
+    return seen
 
 
 def test_partitions_are_given_up_before_they_go_on(topics: Topics) -> None:
@@ -121,11 +139,14 @@ def test_a_second_instance_of_a_static_id_fences_the_first(topics: Topics) -> No
 def test_a_static_member_comes_back_to_its_partitions(topics: Topics) -> None:
     """Within the session time-out nobody else moves, and the generation stays (KIP-345)."""
     topics.make("a", partitions=4)
-    with member(topics, config={"group_instance_id": "agent-1"}) as stays:
-        back = member(topics, config={"group_instance_id": "agent-2"}).start()
-        before = back.wait_for(holding(2), 40)
+    # Long enough that a busy machine does not end the session between close and start.
+    first, second = ({"group_instance_id": one, "session_timeout_ms": 30_000} for one in ("agent-1", "agent-2"))
+    with member(topics, config=first) as stays:
+        back = member(topics, config=second).start()
+        back.wait_for(holding(2), 40)
+        before = settled(back)
         back.close()
-        with member(topics, config={"group_instance_id": "agent-2"}) as again:
+        with member(topics, config=second) as again:
             after = again.wait_for(holding(2), 40)
             assert (after.partitions, after.generation) == (before.partitions, before.generation)
             assert stays.ownership().generation == before.generation
