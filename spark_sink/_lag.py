@@ -1,14 +1,16 @@
 """How far a group is behind: ends of the partitions in Kafka against positions in a table, or in the group."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
-from confluent_kafka import TopicPartition as KafkaPartition
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin._listoffsets import OffsetSpec
 
+from assignors import MembershipError
+from assignors._log_offsets import LogOffsets
+from spark_sink._clients import kafka_python_config
 from spark_sink._errors import LagError
 from spark_sink._offsets import TopicPartition
 
@@ -64,23 +66,45 @@ def admin(kafka: Mapping[str, Any]) -> AdminClient:
         raise LagError(f"Kafka client properties: {error.args[0].str()}; check --kafka") from error
 
 
-def ends(client: AdminClient, keys: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-    """The offset after the last record, by partition; partitions that are gone are left out.
+def behind(
+    client: AdminClient,
+    kafka: Mapping[str, Any],
+    positions: Mapping[TopicPartition, int],
+    timeout_s: float = _TIMEOUT_S,
+) -> list[TopicLag]:
+    """Ask where the logs end, and sum up the lag; partitions that are gone are left out.
+
+    Args:
+        client: to ask which partitions there are.
+        kafka: librdkafka's properties, `bootstrap.servers` at least.
+        positions: the next offset to read, by partition.
+        timeout_s: how long brokers may take for each of the two questions.
 
     Raises:
-        LagError: the brokers do not answer.
+        LagError: the brokers do not answer, or a partition that is there has no leader who does.
     """
-    asked = {KafkaPartition(*key): OffsetSpec.latest() for key in keys}  # type: ignore[no-untyped-call]  # of confluent-kafka
-    found = {}
-    for key, answer in (client.list_offsets(asked, request_timeout=_TIMEOUT_S) if asked else {}).items():
-        try:
-            found[TopicPartition(key.topic, key.partition)] = answer.result(_TIMEOUT_S + 5).offset
-        except KafkaException as error:
-            if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                raise LagError(f"{key.topic}/{key.partition}: the end cannot be asked for: {error.args[0]}") from error
-        except TimeoutError as error:
-            raise LagError(f"{key.topic}/{key.partition}: no broker has answered in {_TIMEOUT_S:g} s") from error
-    return found
+    there = sorted(_existing(client, timeout_s) & positions.keys())
+    if not there:
+        return []
+    try:
+        with closing(LogOffsets.connect(kafka_python_config(kafka))) as logs:
+            ends = {TopicPartition(*key): at for key, at in logs.ends(there, timeout_s).items()}
+    except MembershipError as error:
+        raise LagError(f"the ends of {len(there)} partitions cannot be asked for: {error}") from error
+    # A sum without them would say that less is to be read than there is.
+    if missing := [key for key in there if key not in ends]:
+        first = f"{missing[0].topic}/{missing[0].partition}"
+        more = f", nor for {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise LagError(f"{first}: no leader has answered for its end in {timeout_s:g} s{more}; ask again when one does")
+    return by_topic(positions, ends)
+
+
+def _existing(client: AdminClient, timeout_s: float) -> set[TopicPartition]:
+    try:
+        topics = client.list_topics(timeout=timeout_s).topics
+    except KafkaException as error:
+        raise LagError(f"the topics cannot be asked for: {error.args[0].str()}; check --bootstrap-servers") from error
+    return {TopicPartition(name, number) for name, topic in topics.items() for number in topic.partitions}
 
 
 def committed(client: AdminClient, group: str) -> dict[TopicPartition, int]:
@@ -94,6 +118,8 @@ def committed(client: AdminClient, group: str) -> dict[TopicPartition, int]:
     ).values()
     try:
         known = answer.result(_TIMEOUT_S + 5).topic_partitions
-    except (KafkaException, TimeoutError) as error:
-        raise LagError(f"group {group!r}: its offsets cannot be asked for: {error}") from error
+    except KafkaException as error:
+        raise LagError(f"group {group!r}: its offsets cannot be asked for: {error.args[0].str()}") from error
+    except TimeoutError as error:
+        raise LagError(f"group {group!r}: its coordinator has not answered in {_TIMEOUT_S:g} s") from error
     return {TopicPartition(one.topic, one.partition): one.offset for one in known if one.offset >= 0}

@@ -26,14 +26,15 @@ def lag(  # noqa: PLR0913, PLR0917 -- each is a flag
 ) -> None:
     """Say how far a group is behind, by topic."""
     from spark_sink._errors import TableError  # noqa: PLC0415 -- with the rest
-    from spark_sink._lag import admin, by_topic, committed, ends  # noqa: PLC0415 -- clients load slowly
+    from spark_sink._lag import admin, behind, committed  # noqa: PLC0415 -- clients load slowly
     from spark_sink._positions import positions  # noqa: PLC0415 -- as above
 
-    client = admin({"bootstrap.servers": bootstrap_servers, **pairs(kafka, "--kafka")})
+    properties = {"bootstrap.servers": bootstrap_servers, **pairs(kafka, "--kafka")}
+    client = admin(properties)
     known = positions(table, group, pairs(storage, "--storage")) if table else committed(client, group)
     if table and not known:
         raise TableError(f"{table}: it holds no position of group {group!r}; check --table and --group")
-    found = by_topic(known, ends(client, known))
+    found = behind(client, properties, known)
     if as_json:
         typer.echo(json.dumps([asdict(one) for one in found]))
         return

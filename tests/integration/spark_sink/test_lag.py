@@ -1,0 +1,98 @@
+"""`azimuth lag` on real logs: what it says is what is left to read, and what it cannot know it does not leave out."""
+
+import json
+import time
+import uuid
+from collections.abc import Callable
+
+import pytest
+from confluent_kafka import Consumer, Producer
+from confluent_kafka import TopicPartition as KafkaPartition
+from confluent_kafka.admin import AdminClient
+
+from spark_sink._errors import LagError
+from spark_sink._lag import admin as lag_client
+from spark_sink._lag import behind
+from spark_sink._offsets import TopicPartition
+from spark_sink.cli import main
+from spark_sink.demo.cluster import Cluster
+
+pytestmark = pytest.mark.integration
+MakeTopic = Callable[..., str]
+
+
+def commit(cluster: Cluster, group: str, positions: dict[tuple[str, int], int]) -> None:
+    """Commit as a consumer of the group would."""
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": group})
+    consumer.commit(offsets=[KafkaPartition(*key, at) for key, at in positions.items()], asynchronous=False)
+    consumer.close()
+
+
+def fill(producer: Producer, topic: str, partition: int, count: int) -> None:
+    """Write so many records."""
+    for number in range(count):
+        producer.produce(topic, value=str(number), partition=partition)
+    producer.flush()
+
+
+def main_returns(*arguments: str) -> None:
+    """Run the command line to a good end."""
+    with pytest.raises(SystemExit) as ended:
+        main(list(arguments))
+    assert not ended.value.code
+
+
+def test_lag_is_what_is_left_to_read(
+    cluster: Cluster, topic: MakeTopic, producer: Producer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Over partitions and topics; a partition without a position counts for nothing."""
+    group, one, two = uuid.uuid4().hex, topic("one", partitions=3), topic("two")
+    fill(producer, one, 0, 10)
+    fill(producer, one, 1, 30)
+    fill(producer, one, 2, 99)
+    fill(producer, two, 0, 5)
+    commit(cluster, group, {(one, 0): 4, (one, 1): 10, (two, 0): 5})
+    main_returns("lag", "--bootstrap-servers", cluster.bootstrap_servers, "--group", group, "--json")
+    assert json.loads(capsys.readouterr().out) == [
+        {"topic": one, "partitions": 2, "lag_records": 26, "worst": [1, 20]},
+        {"topic": two, "partitions": 1, "lag_records": 0, "worst": [0, 0]},
+    ]
+
+
+def test_a_topic_that_is_gone_is_left_out_at_once(
+    cluster: Cluster, topic: MakeTopic, producer: Producer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Groups keep offsets of deleted topics for a week: nobody waits for a leader that never comes."""
+    group, there = uuid.uuid4().hex, topic("there")
+    fill(producer, there, 0, 3)
+    commit(cluster, group, {(there, 0): 1})
+    client = lag_client({"bootstrap.servers": cluster.bootstrap_servers})
+    begun = time.monotonic()
+    found = behind(
+        client,
+        {"bootstrap.servers": cluster.bootstrap_servers},
+        {TopicPartition(there, 0): 1, TopicPartition(f"{there}-gone", 0): 1, TopicPartition(there, 7): 1},
+        timeout_s=60.0,
+    )
+    assert [(one.topic, one.partitions, one.lag_records) for one in found] == [(there, 1, 2)]
+    assert time.monotonic() - begun < 30
+    main_returns("lag", "--bootstrap-servers", cluster.bootstrap_servers, "--group", group)
+    assert f"{group}: 2 records behind in 1 topics" in capsys.readouterr().out
+
+
+def test_a_partition_without_a_leader_is_an_error_and_no_smaller_sum(
+    cluster: Cluster, topic: MakeTopic, producer: Producer, admin: AdminClient
+) -> None:
+    """Its broker is dead and has the only replica: how far behind the group is cannot be said."""
+    alone = topic("alone", partitions=1, replication=1)
+    fill(producer, alone, 0, 3)
+    leader = admin.list_topics(alone).topics[alone].partitions[0].leader
+    kafka = {"bootstrap.servers": cluster.bootstrap_servers}
+    client = lag_client(kafka)
+    cluster.kill(leader)
+    try:
+        with pytest.raises(LagError, match=rf"{alone}/0: no leader has answered for its end in 5 s; ask again"):
+            behind(client, kafka, {TopicPartition(alone, 0): 0}, timeout_s=5.0)
+    finally:
+        cluster.start(leader)
+    assert [one.lag_records for one in behind(client, kafka, {TopicPartition(alone, 0): 0})] == [3]
