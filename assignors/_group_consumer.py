@@ -5,21 +5,22 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
-from confluent_kafka import OFFSET_INVALID, Message
+from confluent_kafka import Message
 from confluent_kafka import TopicPartition as KafkaPartition
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 
 from assignors import _group_consumer_config as configuration
-from assignors._errors import MembershipError, NotOwnedError
+from assignors._errors import MembershipError
 from assignors._group_consumer_commits import Commits, Offsets
-from assignors._group_consumer_events import Kind, Rebalance, Rebalances
+from assignors._group_consumer_events import Kind
 from assignors._group_consumer_fetching import Fetching
+from assignors._group_consumer_membership import COMMIT_S, Membership
+from assignors._group_consumer_offsets import Progress, kafka_partitions, key_of
 from assignors._group_consumer_questions import Questions
-from assignors._group_member import GroupMember
-from assignors._group_member_ownership import Ownership
 from assignors._kafka_python import HRWAssignor
 from assignors._model import TopicPartition
 
@@ -28,10 +29,7 @@ log = logging.getLogger(__name__)
 OnChange = Callable[["GroupConsumer", list[KafkaPartition]], object]
 # So long at most a rebalance waits for a program that polls.
 _STEP_S = 0.05
-_CLOSING_S = 0.005
 _FOREVER_S = 1e9
-_COMMIT_S = 20.0
-_AWAKE_PART = 10
 
 
 class GroupConsumer(Questions):
@@ -78,21 +76,21 @@ class GroupConsumer(Questions):
     ) -> None:
         self._config = configuration.read(config, member or {})
         rack = self._config.member.get("client_rack")
-        self._assignors = list(assignors or [HRWAssignor(rack=rack, cooperative=True)])
         self._callbacks: dict[Kind, OnChange | None] = {}
-        self._pattern = ""
-        self._member: GroupMember | None = None
-        self._rebalances = Rebalances(self._config.max_poll_s)
         self._fetching = Fetching(self._config.fetching)
+        self._progress = Progress(self._fetching, auto_store=self._config.auto_store)
         self._commits = Commits(None if self._config.on_commit is None else self._tell)
-        self._begins: dict[TopicPartition, int] | None = None
-        self._asked_at = time.monotonic()
-        self._committed_at = self._asked_at
-        self._stored: dict[TopicPartition, int] = {}
+        self._membership = Membership(
+            self._config,
+            assignors=list(assignors or [HRWAssignor(rack=rack, cooperative=True)]),
+            fetching=self._fetching,
+            progress=self._progress,
+            commits=self._commits,
+            tell=self._call,
+        )
+        self._committed_at = time.monotonic()
         self._using = threading.RLock()
         self._calling = False
-        self._giving_up = False
-        self._closed = False
 
     def subscribe(
         self,
@@ -106,38 +104,17 @@ class GroupConsumer(Questions):
         Raises:
             MembershipError: no broker answered, the consumer is closed, or these are no names and patterns.
         """
-        self._check_open()
+        self._membership.check_open()
         pattern = configuration.pattern_of(topics)
         with self._alone("subscribe()"):
-            self._leave()
+            self._membership.leave()
             self._callbacks = {Kind.ASSIGNED: on_assign, Kind.REVOKED: on_revoke, Kind.LOST: on_lost or on_revoke}
-            self._pattern = pattern
-            self._join()
+            self._membership.join(pattern)
 
     def unsubscribe(self) -> None:
         """Give everything up (`on_revoke` is called) and leave the group."""
         with self._alone("unsubscribe()"):
-            self._leave()
-
-    def _leave(self) -> None:
-        member, self._member = self._member, None
-        if member is None:
-            return
-        # Its end waits for on_revoke, which is called here.
-        closing = threading.Thread(target=member.close, name="group-consumer-close", daemon=True)
-        closing.start()
-        # Another revocation may follow one whose callback raised, and would wait for it in vain.
-        raised: list[BaseException] = []
-        alive = True
-        while alive:
-            alive = closing.is_alive()
-            try:
-                self._rebalance(member)
-                closing.join(_CLOSING_S)
-            except BaseException as error:  # noqa: BLE001 - Ctrl-C too: raised below, when all is given up
-                raised.append(error)
-        if raised:
-            raise raised[0]
+            self._membership.leave()
 
     def poll(self, timeout: float = -1) -> Message | None:
         """One record, or an error of a partition as a message; None when there is none in time (-1: no limit)."""
@@ -165,14 +142,14 @@ class GroupConsumer(Questions):
             MembershipError: the coordinator did not answer in time, there is no subscription, or the message is an
                 error.
         """
-        member = self._joined()
-        wanted = self._wanted(message, offsets)
+        how = partial(self._membership.joined().commit, timeout_s=COMMIT_S)
+        wanted = self._progress.named(message, offsets)
         if not asynchronous:
             if wanted:
-                self._commits.commit(lambda these: member.commit(these, _COMMIT_S), wanted)
-            return _kafka_partitions(wanted)
+                self._commits.commit(how, wanted)
+            return kafka_partitions(wanted)
         if wanted:
-            self._commits.start(lambda these: member.commit(these, _COMMIT_S), wanted)
+            self._commits.start(how, wanted)
         return None
 
     def store_offsets(self, message: Message | None = None, offsets: Iterable[KafkaPartition] | None = None) -> None:
@@ -182,34 +159,7 @@ class GroupConsumer(Questions):
             NotOwnedError: a partition is not assigned; nothing was stored.
             MembershipError: enable.auto.offset.store is not False, or neither or both arguments are given.
         """
-        if self._config.auto_store:
-            raise MembershipError("store_offsets() needs enable.auto.offset.store=False: what is delivered is stored")
-        if message is None and offsets is None:
-            raise MembershipError("store_offsets(): give a message or offsets")
-        wanted = self._wanted(message, offsets)
-        for topic, partition in wanted.keys() - self._fetching.partitions:
-            raise NotOwnedError(f"{topic!r} partition {partition} is not assigned: nothing was stored")
-        self._stored |= wanted
-
-    def committed(self, partitions: Iterable[KafkaPartition], timeout: float = -1) -> list[KafkaPartition]:
-        """What the group has committed; OFFSET_INVALID where nothing.
-
-        Raises:
-            MembershipError: the coordinator did not answer in time (-1: 20 s), or there is no subscription.
-        """
-        keys = [_key(one) for one in partitions]
-        found = self._joined().committed(keys, _COMMIT_S if timeout < 0 else timeout)
-        return _kafka_partitions({key: found.get(key, OFFSET_INVALID) for key in keys})
-
-    def position(self, partitions: Iterable[KafkaPartition]) -> list[KafkaPartition]:
-        """The offset after the last record delivered; OFFSET_INVALID where none was."""
-        keys = [_key(one) for one in partitions]
-        found = self._fetching.positions()
-        return _kafka_partitions({key: found.get(key, OFFSET_INVALID) for key in keys})
-
-    def assignment(self) -> list[KafkaPartition]:
-        """The partitions that records are delivered of."""
-        return [KafkaPartition(*key) for key in sorted(self._fetching.partitions)]
+        self._progress.store(message, offsets)
 
     def assign(self, partitions: Iterable[KafkaPartition]) -> None:
         """In `on_assign`: begin there. Elsewhere the group decides who reads what, and this is an error.
@@ -218,12 +168,11 @@ class GroupConsumer(Questions):
             MembershipError: called outside of on_assign.
         """
         for one in partitions:
-            if self._begins is None or _key(one) not in self._begins:
+            if not self._membership.begin_at(key_of(one), one.offset):
                 raise MembershipError(
                     f"{one.topic!r} partition {one.partition}: the group assigns; in on_assign give the offsets to "
                     "begin at, and elsewhere use seek()"
                 )
-            self._begins[_key(one)] = one.offset
 
     incremental_assign = assign
 
@@ -233,7 +182,7 @@ class GroupConsumer(Questions):
         Raises:
             MembershipError: called elsewhere, where the group decides.
         """
-        if not self._giving_up:
+        if not self._membership.giving_up:
             raise MembershipError("the group assigns: unassign() belongs in on_revoke, and elsewhere use pause()")
 
     def incremental_unassign(self, partitions: Iterable[KafkaPartition]) -> None:  # noqa: ARG002 - as confluent-kafka
@@ -246,37 +195,26 @@ class GroupConsumer(Questions):
         Raises:
             MembershipError: the partition is not assigned.
         """
-        if self._begins is not None and _key(partition) in self._begins:
-            self._begins[_key(partition)] = partition.offset
-        else:
-            self._fetching.seek(_key(partition), partition.offset)
+        if not self._membership.begin_at(key_of(partition), partition.offset):
+            self._fetching.seek(key_of(partition), partition.offset)
 
     def pause(self, partitions: Iterable[KafkaPartition]) -> None:
         """Deliver nothing of these until `resume`, or until they are given up."""
-        self._fetching.pause([_key(one) for one in partitions])
+        self._fetching.pause([key_of(one) for one in partitions])
 
     def resume(self, partitions: Iterable[KafkaPartition]) -> None:
         """Deliver them again."""
-        self._fetching.resume([_key(one) for one in partitions])
-
-    def ownership(self) -> Ownership:
-        """Partitions and generation as the group has them now."""
-        return Ownership() if self._member is None else self._member.ownership()
-
-    def memberid(self) -> str:
-        """The id that the broker gave; empty outside of a group."""
-        return self.ownership().member_id
+        self._fetching.resume([key_of(one) for one in partitions])
 
     def close(self) -> None:
         """Give everything up (`on_revoke` is called), leave the group, end. A second call does nothing."""
-        if self._closed:
+        if self._membership.closed:
             return
         with self._alone("close()"), contextlib.ExitStack() as rest:
             rest.callback(self._fetching.close)
             rest.callback(self._report)
             rest.callback(self._commits.close)
-            rest.callback(setattr, self, "_closed", True)  # noqa: FBT003
-            self._leave()
+            self._membership.close()
 
     def __enter__(self) -> Self:
         return self
@@ -299,70 +237,24 @@ class GroupConsumer(Questions):
 
     def _fill(self, found: list[Message], most: int, until: float) -> None:
         while True:
-            member = self._joined()
-            self._asked_at = now = time.monotonic()
+            member = self._membership.joined()
+            self._membership.polled()
+            now = time.monotonic()
             if not found:
-                self._serve(member, now)
-            step_s = 0.0 if self._rebalances else max(0.0, min(_STEP_S, until - now))
+                self._serve(now)
+            step_s = 0.0 if self._membership.changes else max(0.0, min(_STEP_S, until - now))
             found += self._fetching.take(most - len(found), step_s, member.ownership)
             # Changes are looked at only with empty hands: a record taken here is delivered before its revocation.
-            if len(found) >= most or (found and self._rebalances) or time.monotonic() >= until:
+            if len(found) >= most or (found and self._membership.changes) or time.monotonic() >= until:
                 return
 
-    def _serve(self, member: GroupMember, now: float) -> None:
+    def _serve(self, now: float) -> None:
         if self._config.auto_commit_s is not None and now - self._committed_at >= self._config.auto_commit_s:
             self._committed_at = now
             self.commit()
-        self._rebalance(member)
+        self._membership.rebalance()
         self._report()
-        if member.failed is not None:
-            self._mend(member)
-
-    def _rebalance(self, member: GroupMember) -> None:
-        while (change := self._rebalances.take()) is not None:
-            in_time = change.begin()
-            try:
-                if change.kind is Kind.ASSIGNED:
-                    self._gain(change)
-                else:
-                    self._give_up(member, change, Kind.LOST if not in_time else change.kind)
-            finally:
-                change.end()
-            self._asked_at = time.monotonic()
-
-    def _gain(self, change: Rebalance) -> None:
-        self._begins = begins = dict.fromkeys(change.partitions, Fetching.GROUPS)
-        try:
-            self._call(Kind.ASSIGNED, change.partitions)
-        finally:
-            # Also when it raised: the group counts them as read by this member, and nobody else would.
-            self._begins = None
-            self._fetching.add(begins)
-
-    def _give_up(self, member: GroupMember, change: Rebalance, kind: Kind) -> None:
-        try:
-            if kind is Kind.REVOKED and self._config.auto_commit_s is not None:
-                self._commit_last(member, change.partitions)
-            # unsubscribe() has let go of the member, but in on_revoke the program may still commit with it.
-            self._member, kept = member, self._member
-            self._giving_up = True
-            try:
-                self._call(kind, change.partitions)
-            finally:
-                self._member, self._giving_up = kept, False
-                self._commits.settle()
-        finally:
-            for key in change.partitions:
-                self._stored.pop(key, None)
-            self._fetching.remove(change.partitions)
-
-    def _commit_last(self, member: GroupMember, partitions: frozenset[TopicPartition]) -> None:
-        last = {key: at for key, at in self._done().items() if key in partitions}
-        try:
-            if last:
-                self._commits.commit(lambda these: member.commit(these, _COMMIT_S), last)
-        except MembershipError as error:
-            log.warning("the last offsets of %d partitions were not committed: %s", len(last), error)
+        self._membership.mend()
 
     def _call(self, kind: Kind, partitions: frozenset[TopicPartition]) -> None:
         callback = self._callbacks.get(kind)
@@ -373,54 +265,6 @@ class GroupConsumer(Questions):
             callback(self, [KafkaPartition(*key) for key in sorted(partitions)])
         finally:
             self._calling = False
-
-    def _wanted(self, message: Message | None, offsets: Iterable[KafkaPartition] | None) -> dict[TopicPartition, int]:
-        if message is not None and offsets is not None:
-            raise MembershipError("commit(message=..., offsets=...): give the one or the other")
-        if message is not None and message.error() is not None:
-            raise MembershipError(f"a message that is an error has no offset to commit: {message.error()}")
-        if message is not None:
-            return {(str(message.topic()), int(message.partition() or 0)): int(message.offset() or 0) + 1}
-        if offsets is not None:
-            return {_key(one): one.offset for one in offsets if one.offset >= 0}
-        return self._done()
-
-    def _done(self) -> dict[TopicPartition, int]:
-        return self._fetching.positions() if self._config.auto_store else dict(self._stored)
-
-    def _join(self) -> None:
-        self._asked_at = time.monotonic()
-        self._member = GroupMember(
-            self._config.member,
-            pattern=self._pattern,
-            assignors=self._assignors,
-            on_assigned=self._rebalances.assigned,
-            on_revoked=self._rebalances.revoked,
-            on_lost=self._rebalances.lost,
-            callback_timeout_s=self._config.max_poll_s,
-            awake=self._awake,
-        ).start()
-
-    def _awake(self) -> bool:
-        return time.monotonic() - self._asked_at < self._config.max_poll_s / _AWAKE_PART
-
-    def _mend(self, member: GroupMember) -> None:
-        """Join anew where that can help."""
-        self._rebalances.abandon()
-        self._rebalances = Rebalances(self._config.max_poll_s)
-        if self._fetching.partitions:
-            self._give_up(member, Rebalance(Kind.LOST, self._fetching.partitions), Kind.LOST)
-        member.close()
-        if member.fatal:
-            member.wait_joined(0)  # raises
-        log.warning("the membership ended with %r: joining anew", member.failed)
-        self._join()
-
-    def _joined(self) -> GroupMember:
-        self._check_open()
-        if self._member is None:
-            raise MembershipError("there is no subscription: call subscribe() first")
-        return self._member
 
     @contextlib.contextmanager
     def _alone(self, call: str) -> Iterator[None]:
@@ -433,22 +277,10 @@ class GroupConsumer(Questions):
         finally:
             self._using.release()
 
-    def _check_open(self) -> None:
-        if self._closed:
-            raise MembershipError("this consumer is closed")
-
     def _tell(self, error: Exception | None, offsets: Offsets) -> None:
         assert self._config.on_commit is not None  # noqa: S101 - else nobody is told
-        self._config.on_commit(error, _kafka_partitions(offsets))
+        self._config.on_commit(error, kafka_partitions(offsets))
 
     def _report(self) -> None:
         for error, offsets in self._commits.tell():
             log.warning("%d offsets were not committed: %s", len(offsets), error)
-
-
-def _key(partition: KafkaPartition) -> TopicPartition:
-    return partition.topic, partition.partition
-
-
-def _kafka_partitions(offsets: Offsets) -> list[KafkaPartition]:
-    return [KafkaPartition(*key, at) for key, at in offsets.items()]

@@ -1,17 +1,13 @@
 # ruff: noqa: SLF001 - kafka-python's coordinator is inside its consumer
 """Membership of a consumer group alone: an own thread keeps it, and no byte is fetched."""
 
-import contextlib
-import logging
 import re
 import threading
-import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Self
 
 from kafka import KafkaConsumer
-from kafka import errors as kafka_errors
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 from kafka.errors import FencedInstanceIdError, KafkaError
 from kafka.net.compat import KafkaNetClient
@@ -20,28 +16,9 @@ from assignors._errors import FencedError, MembershipError
 from assignors._group_member_callbacks import Callback, RebalanceListener
 from assignors._group_member_offsets import Offsets
 from assignors._group_member_ownership import Ownership, OwnershipCell
-from assignors._kafka_python import assignment_of
+from assignors._group_member_thread import FATAL, MemberThread
 from assignors._model import TopicPartition
 
-log = logging.getLogger(__name__)
-
-_POLL_MS: Final = 200
-_PAUSE_S: Final = 0.05
-_SETTLE_S: Final = 5.0
-_BACKOFF_S: Final = 0.5
-_CLOSE_MS: Final = 3_000
-# What no waiting mends. All other errors of the protocol are tried again: brokers die and come back.
-_FATAL: Final = (
-    kafka_errors.SaslAuthenticationFailedError,
-    kafka_errors.FencedInstanceIdError,
-    kafka_errors.GroupAuthorizationFailedError,
-    kafka_errors.GroupMaxSizeReachedError,
-    kafka_errors.InconsistentGroupProtocolError,
-    kafka_errors.InvalidGroupIdError,
-    kafka_errors.InvalidSessionTimeoutError,
-    kafka_errors.KafkaConfigurationError,
-    kafka_errors.UnsupportedVersionError,
-)
 _DEFAULTS: Final[Mapping[str, object]] = {
     "allow_auto_create_topics": False,  # asking for a topic must not make it
     "metrics_enabled": False,
@@ -103,14 +80,12 @@ class GroupMember:
         self._callbacks = (on_assigned, on_revoked, on_lost)
         self._callback_timeout_s = callback_timeout_s
         self._awake = awake
-        self._told_generation = -1
-        self._ended = threading.Event()
-        self._settled_by = float("inf")
+        self._closed = False
         self._closing = threading.Lock()
         self._consumer: Any = None
         self._listener: RebalanceListener | None = None
         self._offsets: Offsets | None = None
-        self._thread: threading.Thread | None = None
+        self._thread: MemberThread | None = None
 
     def start(self) -> Self:
         """Connect, and join in the background. A second call does nothing.
@@ -118,14 +93,14 @@ class GroupMember:
         Raises:
             MembershipError: no broker answered (within bootstrap_timeout_ms), a setting is wrong, or it is closed.
         """
-        if self._ended.is_set():
+        if self._closed:
             raise MembershipError("this member is closed: make a new one")
         if self._thread is not None:
             return self
         consumer = self._connect()
         on_assigned, on_revoked, on_lost = self._callbacks
         self._consumer = consumer
-        self._listener = RebalanceListener(
+        self._listener = listener = RebalanceListener(
             self._cell,
             on_assigned=on_assigned,
             on_revoked=on_revoked,
@@ -133,10 +108,10 @@ class GroupMember:
             timeout_s=self._callback_timeout_s,
             name=f"group-callbacks-{self._config['group_id']}",
         )
-        self._listener.attach(consumer._manager, consumer._coordinator)
-        self._offsets = Offsets(consumer, self._cell, self._fail)
-        consumer.subscribe(topics=self._topics, pattern=self._pattern, listener=self._listener)
-        self._thread = threading.Thread(target=self._run, name=f"group-member-{self._config['group_id']}", daemon=True)
+        listener.attach(consumer._manager, consumer._coordinator)
+        self._offsets = Offsets(consumer, self._cell, listener.fail)
+        consumer.subscribe(topics=self._topics, pattern=self._pattern, listener=listener)
+        self._thread = MemberThread(consumer, listener, self._cell, self._awake)
         self._thread.start()
         return self
 
@@ -153,12 +128,9 @@ class GroupMember:
         if self._listener is not None and self._listener.thread.here():
             raise MembershipError("close() was called in a callback, whose return it waits for: call it elsewhere")
         with self._closing:
-            if self._thread is None or self._ended.is_set():
-                self._ended.set()
-                return
-            self._ended.set()
-        self._thread.join()
-        self._finish(leave=leave)
+            first, self._closed = not self._closed, True
+        if first and self._thread is not None:
+            self._thread.end(leave=leave)
 
     def __enter__(self) -> Self:
         return self.start()
@@ -171,7 +143,7 @@ class GroupMember:
     @property
     def fatal(self) -> bool:
         """Whether a new member would end for the same reason: rights, settings, a newer member of the same id."""
-        return isinstance(self._cell.failed, _FATAL)
+        return isinstance(self._cell.failed, FATAL)
 
     @property
     def failed(self) -> BaseException | None:
@@ -266,82 +238,6 @@ class GroupMember:
         if (error := self._cell.failed) is not None:
             kind = FencedError if isinstance(error, FencedInstanceIdError) else MembershipError
             raise kind(f"the membership of group {self._config['group_id']!r} ended: {error!r}") from error
-
-    def _goes_on(self) -> bool:
-        if self._cell.failed is not None or not self._ended.is_set():
-            return self._cell.failed is None
-        # A rebalance that is under way is finished first: within one, what is given up at the end cannot be committed.
-        self._settled_by = min(self._settled_by, time.monotonic() + _SETTLE_S)
-        return self._consumer._coordinator.rebalance_in_progress() and time.monotonic() < self._settled_by
-
-    def _run(self) -> None:
-        while self._goes_on():
-            pause_s = _PAUSE_S
-            try:
-                if self._awake():
-                    self._consumer._coordinator.poll(timeout_ms=_POLL_MS)
-                self._look()
-            except _FATAL as error:
-                self._fail(error)
-            except KafkaError as error:
-                log.warning("group %r: %r, trying again", self._config["group_id"], error)
-                pause_s = _BACKOFF_S
-            except Exception as error:
-                log.exception("group %r: the membership ended", self._config["group_id"])
-                self._fail(error)
-            if self._ended.is_set():
-                time.sleep(_PAUSE_S)
-            self._ended.wait(pause_s)
-
-    def _look(self) -> None:
-        """Note the standing in the group, which changes without a listener's call where no partition moves."""
-        coordinator = self._consumer._coordinator
-        generation = coordinator.generation_if_stable()
-        if coordinator._generation.is_lost():
-            self._cell.change(Ownership.outside)
-            return
-        if generation is None:
-            self._cell.change(lambda now: now.standing(generation=-1, member_id=now.member_id, joined=False))
-            return
-        if not coordinator._heartbeat_enabled and not coordinator.rejoining and coordinator.stable():
-            # A fenced instance's heartbeats stop, and nothing else tells of it.
-            raise FencedInstanceIdError(coordinator.group_instance_id)
-        self._tell_assignors(coordinator, generation)
-        joined = not coordinator.need_rejoin()
-        self._cell.change(
-            lambda now: now.standing(generation=generation.generation_id, member_id=generation.member_id, joined=joined)
-        )
-
-    def _tell_assignors(self, coordinator: Any, generation: Any) -> None:  # noqa: ANN401 - untyped
-        """Let the assignors that were not chosen know too what is owned.
-
-        kafka-python tells only the chosen one. When the group changes to another one, its claims would be empty, and a
-        cooperative leader would give partitions away that their owners still read.
-        """
-        if generation.generation_id == self._told_generation:
-            return
-        self._told_generation = generation.generation_id
-        owned = [(one.topic, one.partition) for one in coordinator._subscription.assigned_partitions()]
-        for name, assignor in coordinator._assignors.items():
-            if name != generation.protocol:
-                assignor.on_assignment(assignment_of(sorted(owned)), generation.generation_id)
-
-    def _fail(self, error: Exception) -> None:
-        if self._listener is not None:
-            self._listener.lose()
-        self._cell.fail(error)
-
-    def _finish(self, *, leave: bool) -> None:
-        coordinator = self._consumer._coordinator
-        with contextlib.suppress(KafkaError, RuntimeError):  # RuntimeError: the event loop has ended
-            self._consumer._net.run(coordinator._on_close_prepare_async)
-            if not leave:
-                coordinator.reset_generation()  # who has no member id leaves no group
-        with contextlib.suppress(KafkaError, RuntimeError):
-            self._consumer.close(autocommit=False, timeout_ms=_CLOSE_MS)
-        self._cell.change(lambda now: now.outside())
-        if self._listener is not None:
-            self._listener.thread.end()
 
 
 def _check(config: Mapping[str, Any], topics: Collection[str], pattern: str | None) -> None:

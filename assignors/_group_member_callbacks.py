@@ -109,11 +109,12 @@ class RebalanceListener(AsyncConsumerRebalanceListener):
         self._cell.change(lambda now: now.outside())
         await self._call(self._on_lost, keys, "on_lost")
 
-    def lose(self) -> None:
-        """Tell the caller that everything is lost, from outside the event loop and without waiting."""
+    def fail(self, error: BaseException) -> None:
+        """The membership has ended: tell the caller that everything is lost, from any thread and without waiting."""
         keys = self._take(self._told)
         if self._on_lost is not None and keys:
             self.thread.put(self._on_lost, keys, lambda: None)
+        self._cell.fail(error)
 
     def _take(self, partitions: frozenset[TopicPartition]) -> frozenset[TopicPartition]:
         known = partitions & self._told

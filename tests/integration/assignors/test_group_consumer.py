@@ -70,8 +70,10 @@ def test_kafka_python_may_end_and_is_begun_again(topics: Topics, name: str, capl
     with consumer(topics) as one:
         one.subscribe([name], on_lost=lambda _, partitions: lost.append(len(partitions)))
         read(one, 30)
-        assert one._member is not None
-        one._member._fail(RuntimeError("inside the client"))
+        member = one._membership.member
+        assert member is not None
+        assert member._listener is not None
+        member._listener.fail(RuntimeError("inside the client"))
         again = read(one, 3 * RECORDS, timeout_s=30)
     assert lost == [3]
     assert offsets(again) == {n: list(range(RECORDS)) for n in range(3)}
@@ -84,8 +86,8 @@ def test_a_program_that_asks_for_nothing_leaves(topics: Topics, name: str) -> No
     with consumer(topics, **{"max.poll.interval.ms": 6000}) as one:
         one.subscribe([name], on_lost=lambda _, partitions: lost.append(len(partitions)))
         read(one, 3)
-        assert one._member is not None
-        one._member.wait_for(lambda now: not now.partitions, 20)
+        assert one._membership.member is not None
+        one._membership.member.wait_for(lambda now: not now.partitions, 20)
         assert lost == []
         read(one, 3, timeout_s=30)
         assert lost == [3]

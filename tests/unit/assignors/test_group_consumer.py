@@ -8,58 +8,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException, Message, TopicPartition
 
-from assignors import GroupConsumer, HRWAssignor, MembershipError, NotOwnedError, Ownership
+from assignors import MembershipError, NotOwnedError, Ownership
 from producer.testing import MockCluster
-
-RECORDS = 50
-
-
-@pytest.fixture
-def mock() -> Iterator[MockCluster]:
-    """Three brokers, and a topic of three partitions with records that are numbered."""
-    with MockCluster() as made:
-        made.create("t", [1, 2, 3])
-        producer = Producer({"bootstrap.servers": made.bootstrap_servers, "log_level": 0})
-        for number in range(RECORDS * 3):
-            producer.produce("t", str(number // 3).encode(), partition=number % 3)
-        assert producer.flush(20) == 0
-        yield made
-
-
-def consumer(mock: MockCluster, **more: Any) -> GroupConsumer:  # noqa: ANN401 - settings
-    """A consumer of that topic's group, which commits nothing by itself."""
-    config = {
-        "bootstrap.servers": mock.bootstrap_servers,
-        "group.id": "g",
-        "auto.offset.reset": "earliest",
-        "enable.auto.commit": False,
-        "heartbeat.interval.ms": 100,
-        "session.timeout.ms": 6000,
-        "log_level": 0,
-        **more,
-    }
-    return GroupConsumer(config, assignors=[HRWAssignor(agent="a")], member={"api_version": (2, 0)})
-
-
-def read(one: GroupConsumer, count: int, timeout_s: float = 20.0) -> list[Message]:
-    """So many records."""
-    found: list[Message] = []
-    until = time.monotonic() + timeout_s
-    while len(found) < count:
-        assert time.monotonic() < until, f"{len(found)} of {count} records"
-        found += one.consume(count - len(found), 0.2)
-    assert not [m.error() for m in found if m.error() is not None]
-    return found
-
-
-def offsets(messages: list[Message]) -> dict[int, list[int]]:
-    """Offsets of each partition in the order of delivery."""
-    found: dict[int, list[int]] = {}
-    for one in messages:
-        found.setdefault(one.partition() or 0, []).append(one.offset() or 0)
-    return found
+from tests.unit.assignors.conftest import RECORDS, consumer, offsets, read
 
 
 def test_the_whole_interface_on_one_way(mock: MockCluster) -> None:
@@ -102,34 +55,12 @@ def test_the_whole_interface_on_one_way(mock: MockCluster) -> None:
         one.poll(0)
 
 
-def test_a_callback_says_where_to_begin_and_polls_nothing(mock: MockCluster) -> None:
-    """Offsets kept elsewhere are given in on_assign; a poll in there would wait for itself."""
-    refused: list[Exception] = []
-
-    def begin(one: GroupConsumer, partitions: list[TopicPartition]) -> None:
-        for partition in partitions:
-            partition.offset = 45
-        one.assign(partitions[:2])
-        one.seek(partitions[2])
-        try:
-            one.poll(0)
-        except MembershipError as error:
-            refused.append(error)
-
-    with consumer(mock) as one:
-        one.subscribe(["^t"], on_assign=begin)
-        assert offsets(read(one, 15)) == {n: list(range(45, 50)) for n in range(3)}
-        assert len(refused) == 1
-        with pytest.raises(MembershipError, match="the group assigns"):
-            one.assign([TopicPartition("t", 0, 1)])
-
-
 def test_nothing_is_delivered_that_is_not_owned(mock: MockCluster) -> None:
     """A program that was too slow for its group: fetched records of partitions that are another's stay here."""
     with consumer(mock) as one:
         one.subscribe(["t"])
         read(one, 3)
-        member = one._member
+        member = one._membership.member
         assert member is not None
         member._cell.change(Ownership.outside)
         assert one._fetching.take(1000, 1.0, member.ownership) == []
@@ -187,26 +118,6 @@ def test_what_is_no_list_of_topics_is_refused(mock: MockCluster, topics: Any) ->
         one.subscribe(topics)
 
 
-def test_callbacks_that_raise_lose_neither_partitions_nor_the_end(mock: MockCluster) -> None:
-    """What a callback raises comes out of poll and close; what was gained is read, and all is closed."""
-
-    def broken(_: GroupConsumer, partitions: list[TopicPartition]) -> None:
-        raise LookupError(len(partitions))
-
-    one = consumer(mock)
-    one.subscribe(["t"], on_assign=broken, on_revoke=broken)
-    with pytest.raises(LookupError, match="3"):
-        read(one, 1)
-    assert offsets(read(one, 3 * RECORDS)) == {n: list(range(RECORDS)) for n in range(3)}
-    with pytest.raises(LookupError, match="3"):
-        one.close()
-    with pytest.raises(MembershipError, match="closed"):
-        one.poll(0)
-    with pytest.raises(RuntimeError, match="closed"):
-        one._fetching.client.list_topics(timeout=1)
-    one.close()
-
-
 def test_an_interrupt_with_records_in_hand_loses_none(mock: MockCluster) -> None:
     """Ctrl-C comes while more is waited for: what was taken so far is not committed, and comes again."""
     with consumer(mock, **{"enable.auto.commit": True}) as one:
@@ -259,25 +170,6 @@ def test_an_interrupt_during_the_fetch_itself_loses_none(mock: MockCluster) -> N
         assert len(read(one, 3 * RECORDS - 30)) == 120
 
 
-def test_only_what_was_stored_is_committed_where_the_program_stores(mock: MockCluster) -> None:
-    """enable.auto.offset.store=False: delivered is not done, and a commit on revocation must not say so."""
-    with consumer(mock, **{"enable.auto.commit": True, "enable.auto.offset.store": False}) as one:
-        one.subscribe(["t"])
-        found = [m for m in read(one, 3 * RECORDS) if m.partition() == 1]
-        with pytest.raises(NotOwnedError, match="'u' partition 0"):
-            one.store_offsets(offsets=[TopicPartition("u", 0, 1)])
-        with pytest.raises(MembershipError, match="give"):
-            one.store_offsets()
-        one.store_offsets(found[9])
-        one.store_offsets(offsets=[TopicPartition("t", 2, 7)])
-    with consumer(mock) as one:
-        one.subscribe(["t"])
-        keys = [TopicPartition("t", n) for n in range(3)]
-        assert [p.offset for p in one.committed(keys)] == [OFFSET_INVALID, 10, 7]
-        with pytest.raises(MembershipError, match=r"enable\.auto\.offset\.store=False"):
-            one.store_offsets(found[0])
-
-
 def test_questions_are_answered_as_by_confluents_consumer(mock: MockCluster) -> None:
     """Without a subscription, by librdkafka alone."""
     with consumer(mock) as one:
@@ -285,25 +177,6 @@ def test_questions_are_answered_as_by_confluents_consumer(mock: MockCluster) -> 
         assert "t" in one.list_topics(timeout=20).topics
         assert one.get_watermark_offsets(TopicPartition("t", 1), timeout=20) == (0, RECORDS)
         assert [p.partition for p in one.offsets_for_times([TopicPartition("t", 2, 0)], timeout=20)] == [2]
-
-
-def test_unassign_belongs_into_a_revocation(mock: MockCluster) -> None:
-    """Programs written for confluent-kafka call it there; elsewhere it would part the client from its group."""
-
-    def revoked(one: GroupConsumer, partitions: list[TopicPartition]) -> None:
-        one.incremental_unassign(partitions)
-        one.unassign()
-        told.append(len(partitions))
-
-    told: list[int] = []
-    with consumer(mock) as one:
-        one.subscribe(["t"], on_revoke=revoked)
-        read(one, 1)
-        with pytest.raises(MembershipError, match="pause"):
-            one.unassign()
-        with pytest.raises(MembershipError, match="pause"):
-            one.incremental_unassign(one.assignment())
-    assert told == [3]
 
 
 def test_a_second_thread_is_refused_and_an_error_is_not_committed(mock: MockCluster) -> None:

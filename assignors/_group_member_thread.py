@@ -1,0 +1,150 @@
+# ruff: noqa: SLF001 - kafka-python's coordinator is inside its consumer
+"""The thread that keeps a membership: joins, stays, joins again, and ends."""
+
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from kafka import errors as kafka_errors
+from kafka.errors import FencedInstanceIdError, KafkaError
+
+from assignors._group_member_callbacks import RebalanceListener
+from assignors._group_member_ownership import Ownership, OwnershipCell
+from assignors._kafka_python import assignment_of
+
+log = logging.getLogger(__name__)
+
+_POLL_MS: Final = 200
+_PAUSE_S: Final = 0.05
+_SETTLE_S: Final = 5.0
+_BACKOFF_S: Final = 0.5
+_CLOSE_MS: Final = 3_000
+# What no waiting mends. All other errors of the protocol are tried again: brokers die and come back.
+FATAL: Final = (
+    kafka_errors.SaslAuthenticationFailedError,
+    kafka_errors.FencedInstanceIdError,
+    kafka_errors.GroupAuthorizationFailedError,
+    kafka_errors.GroupMaxSizeReachedError,
+    kafka_errors.InconsistentGroupProtocolError,
+    kafka_errors.InvalidGroupIdError,
+    kafka_errors.InvalidSessionTimeoutError,
+    kafka_errors.KafkaConfigurationError,
+    kafka_errors.UnsupportedVersionError,
+)
+
+
+class MemberThread:
+    """Drives kafka-python's coordinator, and notes in the cell where the member stands.
+
+    Contract:
+    * Errors that waiting can mend end nothing; with another one the listener is told, and the thread ends.
+    * While `awake` says no, no step is taken.
+
+    Args:
+        consumer: kafka-python's, subscribed with the listener.
+        listener: told of a failure, and ended with the thread.
+        cell: written to after each step.
+        awake: asked before each step.
+    """
+
+    def __init__(
+        self,
+        consumer: Any,  # noqa: ANN401 - kafka-python is untyped
+        listener: RebalanceListener,
+        cell: OwnershipCell,
+        awake: Callable[[], bool],
+    ) -> None:
+        self._consumer = consumer
+        self._coordinator = consumer._coordinator
+        self._listener = listener
+        self._cell = cell
+        self._awake = awake
+        self._ended = threading.Event()
+        self._settled_by = float("inf")
+        self._told_generation = -1
+        self._thread = threading.Thread(
+            target=self._run, name=f"group-member-{self._coordinator.group_id}", daemon=True
+        )
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def end(self, *, leave: bool) -> None:
+        """Stop, give everything up, close the consumer; waits for all of it.
+
+        Args:
+            leave: tell the group.
+        """
+        self._ended.set()
+        self._thread.join()
+        with contextlib.suppress(KafkaError, RuntimeError):  # RuntimeError: the event loop has ended
+            self._consumer._net.run(self._coordinator._on_close_prepare_async)
+            if not leave:
+                self._coordinator.reset_generation()  # who has no member id leaves no group
+        with contextlib.suppress(KafkaError, RuntimeError):
+            self._consumer.close(autocommit=False, timeout_ms=_CLOSE_MS)
+        self._cell.change(lambda now: now.outside())
+        self._listener.thread.end()
+
+    def _goes_on(self) -> bool:
+        if self._cell.failed is not None or not self._ended.is_set():
+            return self._cell.failed is None
+        # A rebalance that is under way is finished first: within one, what is given up at the end cannot be committed.
+        self._settled_by = min(self._settled_by, time.monotonic() + _SETTLE_S)
+        return self._coordinator.rebalance_in_progress() and time.monotonic() < self._settled_by
+
+    def _run(self) -> None:
+        while self._goes_on():
+            pause_s = _PAUSE_S
+            try:
+                if self._awake():
+                    self._coordinator.poll(timeout_ms=_POLL_MS)
+                self._look()
+            except FATAL as error:
+                self._listener.fail(error)
+            except KafkaError as error:
+                log.warning("group %r: %r, trying again", self._coordinator.group_id, error)
+                pause_s = _BACKOFF_S
+            except Exception as error:
+                log.exception("group %r: the membership ended", self._coordinator.group_id)
+                self._listener.fail(error)
+            if self._ended.is_set():
+                time.sleep(_PAUSE_S)
+            self._ended.wait(pause_s)
+
+    def _look(self) -> None:
+        """Note the standing in the group, which changes without a listener's call where no partition moves."""
+        coordinator = self._coordinator
+        generation = coordinator.generation_if_stable()
+        if coordinator._generation.is_lost():
+            self._cell.change(Ownership.outside)
+            return
+        if generation is None:
+            self._cell.change(lambda now: now.standing(generation=-1, member_id=now.member_id, joined=False))
+            return
+        if not coordinator._heartbeat_enabled and not coordinator.rejoining and coordinator.stable():
+            # A fenced instance's heartbeats stop, and nothing else tells of it.
+            raise FencedInstanceIdError(coordinator.group_instance_id)
+        self._tell_assignors(coordinator, generation)
+        joined = not coordinator.need_rejoin()
+        self._cell.change(
+            lambda now: now.standing(generation=generation.generation_id, member_id=generation.member_id, joined=joined)
+        )
+
+    def _tell_assignors(self, coordinator: Any, generation: Any) -> None:  # noqa: ANN401 - untyped
+        """Let the assignors that were not chosen know too what is owned.
+
+        kafka-python tells only the chosen one. When the group changes to another one, its claims would be empty, and a
+        cooperative leader would give partitions away that their owners still read.
+        """
+        if generation.generation_id == self._told_generation:
+            return
+        self._told_generation = generation.generation_id
+        owned = [(one.topic, one.partition) for one in coordinator._subscription.assigned_partitions()]
+        for name, assignor in coordinator._assignors.items():
+            if name != generation.protocol:
+                assignor.on_assignment(assignment_of(sorted(owned)), generation.generation_id)

@@ -1,0 +1,69 @@
+"""What rebalances do to a consumer: its callbacks, where it begins, what it gives up."""
+
+import pytest
+from confluent_kafka import TopicPartition
+
+from assignors import GroupConsumer, MembershipError
+from producer.testing import MockCluster
+from tests.unit.assignors.conftest import RECORDS, consumer, offsets, read
+
+
+def test_a_callback_says_where_to_begin_and_polls_nothing(mock: MockCluster) -> None:
+    """Offsets kept elsewhere are given in on_assign; a poll in there would wait for itself."""
+    refused: list[Exception] = []
+
+    def begin(one: GroupConsumer, partitions: list[TopicPartition]) -> None:
+        for partition in partitions:
+            partition.offset = 45
+        one.assign(partitions[:2])
+        one.seek(partitions[2])
+        try:
+            one.poll(0)
+        except MembershipError as error:
+            refused.append(error)
+
+    with consumer(mock) as one:
+        one.subscribe(["^t"], on_assign=begin)
+        assert offsets(read(one, 15)) == {n: list(range(45, 50)) for n in range(3)}
+        assert len(refused) == 1
+        with pytest.raises(MembershipError, match="the group assigns"):
+            one.assign([TopicPartition("t", 0, 1)])
+
+
+def test_callbacks_that_raise_lose_neither_partitions_nor_the_end(mock: MockCluster) -> None:
+    """What a callback raises comes out of poll and close; what was gained is read, and all is closed."""
+
+    def broken(_: GroupConsumer, partitions: list[TopicPartition]) -> None:
+        raise LookupError(len(partitions))
+
+    one = consumer(mock)
+    one.subscribe(["t"], on_assign=broken, on_revoke=broken)
+    with pytest.raises(LookupError, match="3"):
+        read(one, 1)
+    assert offsets(read(one, 3 * RECORDS)) == {n: list(range(RECORDS)) for n in range(3)}
+    with pytest.raises(LookupError, match="3"):
+        one.close()
+    with pytest.raises(MembershipError, match="closed"):
+        one.poll(0)
+    with pytest.raises(RuntimeError, match="closed"):
+        one._fetching.client.list_topics(timeout=1)
+    one.close()
+
+
+def test_unassign_belongs_into_a_revocation(mock: MockCluster) -> None:
+    """Programs written for confluent-kafka call it there; elsewhere it would part the client from its group."""
+
+    def revoked(one: GroupConsumer, partitions: list[TopicPartition]) -> None:
+        one.incremental_unassign(partitions)
+        one.unassign()
+        told.append(len(partitions))
+
+    told: list[int] = []
+    with consumer(mock) as one:
+        one.subscribe(["t"], on_revoke=revoked)
+        read(one, 1)
+        with pytest.raises(MembershipError, match="pause"):
+            one.unassign()
+        with pytest.raises(MembershipError, match="pause"):
+            one.incremental_unassign(one.assignment())
+    assert told == [3]
