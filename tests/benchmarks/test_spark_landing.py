@@ -8,45 +8,28 @@ written (10, 3.4 million records), AZIMUTH_BENCH_RUNS how often is measured afte
 import os
 import shutil
 import statistics
-import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spark_sink import DeltaExactlyOnceSink, KafkaGroupSource, positions
+from spark_sink import positions
 from spark_sink._agent import start
 from spark_sink._settings import AVAILABLE_NOW, AgentSettings
 from spark_sink._verify import verify
 from spark_sink.demo.cluster import Cluster
 from tests.benchmarks.spark_report import save
+from tests.benchmarks.spark_session import MARKS
 from tests.benchmarks.spark_topics import delete, flights, one_large_topic
 
-pytestmark = [
-    pytest.mark.benchmark,
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-]
+pytestmark = MARKS
 TIMES = int(os.environ.get("AZIMUTH_BENCH_TIMES", "10"))
 RUNS = int(os.environ.get("AZIMUTH_BENCH_RUNS", "3"))
 
 Start = Callable[[SparkSession, AgentSettings], StreamingQuery]
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    """A session as an agent has it."""
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    session = builder.config("spark.sql.session.timeZone", "UTC").config("spark.driver.memory", "768m").getOrCreate()
-    session.dataSource.register(KafkaGroupSource)
-    session.dataSource.register(DeltaExactlyOnceSink)
-    yield session
-    session.stop()
 
 
 def _with_sql(spark: SparkSession, settings: AgentSettings) -> StreamingQuery:

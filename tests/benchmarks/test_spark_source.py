@@ -6,42 +6,22 @@ the start of the reader's process. AZIMUTH_BENCH_SPARK=defaults measures the pee
 
 import os
 import statistics
-import sys
 import time
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_sink import KafkaGroupSource
 from spark_sink.demo.cluster import Cluster
 from tests.benchmarks.spark_report import peer_jars, save
+from tests.benchmarks.spark_session import MARKS
 from tests.benchmarks.spark_topics import Records, delete, flights, make, one_large_topic
 
-pytestmark = [
-    pytest.mark.benchmark,
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-]
+pytestmark = MARKS
 RUNS = int(os.environ.get("AZIMUTH_BENCH_RUNS", "3"))
 TIMES = int(os.environ.get("AZIMUTH_BENCH_TIMES", "10"))
 SIZES = (10, 100, 300, 1_000)
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    """A session with the peer's jars where they can be had."""
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.jars", ",".join(map(str, peer_jars()))).config(
-        "spark.ui.showConsoleProgress", "false"
-    )
-    session = builder.getOrCreate()
-    session.dataSource.register(KafkaGroupSource)
-    yield session
-    session.stop()
 
 
 class Bench:

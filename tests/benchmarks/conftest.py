@@ -1,0 +1,15 @@
+"""Fixtures of the benchmarks."""
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.benchmarks.spark_session import session
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """One session for all benchmarks: a JVM keeps the heap it was started with."""
+    with session() as spark:
+        yield spark

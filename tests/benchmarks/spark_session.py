@@ -1,0 +1,39 @@
+"""The Spark session that the benchmarks of source and sink share, and the marks of their tests."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_sink import DeltaExactlyOnceSink, KafkaGroupSource
+from tests.benchmarks.spark_report import peer_jars
+
+# pyspark leaves sockets open and uses what Python has deprecated.
+MARKS = [
+    pytest.mark.benchmark,
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+]
+
+
+@contextmanager
+def session() -> Iterator[SparkSession]:
+    """A session with an agent's heap, our source and sink, and the peer's jars where they can be had."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    config = {
+        "spark.driver.memory": "768m",
+        "spark.jars": ",".join(map(str, peer_jars())),
+        "spark.sql.session.timeZone": "UTC",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    spark = SparkSession.builder.master("local[2]").config(map=config).getOrCreate()
+    spark.dataSource.register(KafkaGroupSource)
+    spark.dataSource.register(DeltaExactlyOnceSink)
+    try:
+        yield spark
+    finally:
+        spark.stop()
