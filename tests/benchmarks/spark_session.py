@@ -23,7 +23,7 @@ MARKS = [
 def session() -> Iterator[SparkSession]:
     """A session with an agent's heap, our source and sink, and the peer's jars where they can be had."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    config = {
+    config: dict[str, bool | float | int | str | None] = {
         "spark.driver.memory": "768m",
         "spark.jars": ",".join(map(str, peer_jars())),
         "spark.sql.session.timeZone": "UTC",
