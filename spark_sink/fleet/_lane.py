@@ -58,6 +58,9 @@ class LaneConsumer:
                 "log_level": 2,
                 "session.timeout.ms": 6000,
                 "heartbeat.interval.ms": 500,
+                # In a rebalance librdkafka holds all partitions, also those that stay, until its callback has returned
+                # and the answers under way have come: with the default of 500 ms others pause for so much longer.
+                "fetch.wait.max.ms": 200,
                 # A topic that was deleted and made anew is found by this alone; the default is five minutes.
                 "topic.metadata.refresh.interval.ms": 3000,
                 **config,
