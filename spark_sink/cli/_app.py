@@ -1,9 +1,11 @@
 """The entry point: builds the command tree and turns expected errors into one sentence and exit code 2."""
 
 import importlib
+import importlib.metadata
 import pkgutil
 import sys
 from pathlib import Path
+from typing import Annotated
 
 import typer
 from rich.markup import escape
@@ -33,6 +35,22 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def _say_version(wanted: bool) -> None:  # noqa: FBT001 -- typer calls it with the flag's value
+    if wanted:
+        typer.echo(f"azimuth {importlib.metadata.version('kafka-azimuth')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Say the version and exit.")
+    ] = False,
+) -> None:
+    """Options of all commands."""
 
 
 def _expected_errors() -> tuple[type[Exception], ...]:
