@@ -37,7 +37,7 @@ app = typer.Typer(
 )
 
 
-def _say_version(wanted: bool) -> None:  # noqa: FBT001 -- typer calls it with the flag's value
+def _say_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"azimuth {importlib.metadata.version('kafka-azimuth')}")
         raise typer.Exit
