@@ -11,6 +11,7 @@ import pytest
 from confluent_kafka import Producer
 from kafka.cluster import ClusterMetadata
 from kafka.partitioner import DefaultPartitioner, Partitioner
+from kafka.protocol.metadata import MetadataResponse
 
 from producer import AZAwarePartitioner, AZAwareProducer
 from producer._keys import global_partition, hrw_table
@@ -31,8 +32,13 @@ def metadata(partitions: int) -> ClusterMetadata:
     """Three zones, leaders in turn."""
     cluster = ClusterMetadata()
     cluster._brokers = {n: SimpleNamespace(node_id=n, rack=f"az-{'abc'[n - 1]}") for n in (1, 2, 3)}
+    # The client's own objects: what stands in for them would be found and read at another price.
+    made = MetadataResponse.MetadataResponseTopic.MetadataResponsePartition
     cluster._partitions = {
-        "t": {number: SimpleNamespace(leader_id=number % 3 + 1, leader_epoch=1) for number in range(partitions)}
+        "t": {
+            number: made(partition_index=number, leader_id=number % 3 + 1, leader_epoch=1)
+            for number in range(partitions)
+        }
     }
     return cluster
 
