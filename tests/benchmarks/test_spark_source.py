@@ -1,7 +1,9 @@
 """The source beside Spark's own connector, in one session, interleaved: batch seconds of warm queries, no-op sink.
 
 A query's batch seconds are the sum of its triggers' `triggerExecution`; beside them stands the wall time, which holds
-the start of the reader's process. AZIMUTH_BENCH_SPARK=defaults measures the peer at its defaults too (minutes).
+the start of the reader's process. AZIMUTH_BENCH_SPARK=defaults measures the peer at its defaults too (minutes);
+AZIMUTH_BENCH_RUNS sets how often, AZIMUTH_BENCH_TIMES how large the one topic is, AZIMUTH_BENCH_PARTITIONS how many
+partitions.
 """
 
 import os
@@ -12,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from spark_sink.demo.cluster import Cluster
 from tests.benchmarks.spark_report import peer_jars, save
@@ -21,7 +24,14 @@ from tests.benchmarks.spark_topics import Records, delete, flights, make, one_la
 pytestmark = MARKS
 RUNS = int(os.environ.get("AZIMUTH_BENCH_RUNS", "3"))
 TIMES = int(os.environ.get("AZIMUTH_BENCH_TIMES", "10"))
-SIZES = (10, 100, 300, 1_000)
+SIZES = [int(one) for one in os.environ.get("AZIMUTH_BENCH_PARTITIONS", "10,100,300,1000").split(",")]
+IDLE_TRIGGERS, IDLE_PATIENCE_S = 20, 120.0
+
+
+def readers() -> dict[str, tuple[str, dict[str, str]]]:
+    """Format and options of each reader by its name; the peer only where it can be had."""
+    peer = {"jvm, fetch.max.wait.ms=10": ("kafka", {"kafka.fetch.max.wait.ms": "10"})} if peer_jars() else {}
+    return {"kafka-group": ("kafka-group", {}), **peer}
 
 
 class Bench:
@@ -32,6 +42,34 @@ class Bench:
 
     def seconds(self, reader: str, subscribe: tuple[str, str], rows: int, **more: str) -> dict[str, float]:
         """Read everything with one reader; checks that it was everything."""
+        begun = time.perf_counter()
+        query = self._writer(reader, subscribe, **more).trigger(availableNow=True).start()
+        query.awaitTermination()
+        wall = time.perf_counter() - begun
+        batches = [one for one in query.recentProgress if one["numInputRows"]]
+        assert sum(one["numInputRows"] for one in batches) == rows
+        return {"batch": sum(one["durationMs"]["triggerExecution"] for one in batches) / 1000, "wall": wall}
+
+    def idle(self, reader: str, subscribe: tuple[str, str], **more: str) -> float:
+        """Median seconds of a trigger that finds nothing, as Spark tells them."""
+        every = "spark.sql.streaming.noDataProgressEventInterval"
+        self._spark.conf.set(every, "0")  # usually told of once in ten seconds
+        writer = self._writer(reader, subscribe, **{"startingOffsets": "latest", **more})
+        # Further apart than the source's own pause, which would be counted otherwise.
+        query = writer.trigger(processingTime="300 milliseconds").start()
+        found: list[float] = []
+        deadline = time.monotonic() + IDLE_PATIENCE_S
+        # The first triggers join the group and load classes.
+        while len(found) < 2 * IDLE_TRIGGERS:
+            assert time.monotonic() < deadline, f"{len(found)} idle triggers: {query.status}"
+            time.sleep(0.2)
+            found = [one["durationMs"]["triggerExecution"] / 1000 for one in query.recentProgress]
+        assert not any(one["numInputRows"] for one in query.recentProgress)
+        query.stop()
+        self._spark.conf.unset(every)
+        return statistics.median(found[-IDLE_TRIGGERS:])
+
+    def _writer(self, reader: str, subscribe: tuple[str, str], **more: str) -> DataStreamWriter:
         name = uuid.uuid4().hex
         options = {
             "kafka.bootstrap.servers": self._servers,
@@ -40,23 +78,14 @@ class Bench:
             **({"kafka.group.id": name} if reader == "kafka-group" else {}),
             **more,
         }
-        begun = time.perf_counter()
         writer = self._spark.readStream.format(reader).options(**options).load().writeStream.format("noop")
-        query = writer.option("checkpointLocation", str(self._root / name)).trigger(availableNow=True).start()
-        query.awaitTermination()
-        wall = time.perf_counter() - begun
-        batches = [one for one in query.recentProgress if one["numInputRows"]]
-        assert sum(one["numInputRows"] for one in batches) == rows
-        return {"batch": sum(one["durationMs"]["triggerExecution"] for one in batches) / 1000, "wall": wall}
+        return writer.option("checkpointLocation", str(self._root / name))
 
     def beside(self, subscribe: tuple[str, str], rows: int) -> dict[str, object]:
         """Medians of interleaved runs of both readers, after one of each to warm up."""
-        readers: dict[str, tuple[str, dict[str, str]]] = {"kafka-group": ("kafka-group", {})}
-        if peer_jars():
-            readers["jvm, fetch.max.wait.ms=10"] = ("kafka", {"kafka.fetch.max.wait.ms": "10"})
-        found: dict[str, list[dict[str, float]]] = {name: [] for name in readers}
+        found: dict[str, list[dict[str, float]]] = {name: [] for name in readers()}
         for run in range(RUNS + 1):
-            for name, (reader, more) in readers.items():
+            for name, (reader, more) in readers().items():
                 one = self.seconds(reader, subscribe, rows, **more)
                 if run:
                     found[name].append(one)
@@ -91,6 +120,7 @@ def test_hundreds_of_small_topics(bench: Bench, cluster: Cluster, records: Recor
         producer.produce(f"{prefix}.{route}", value, key)
     producer.flush()
     save("224 topics x 3 partitions", bench.beside(("subscribePattern", rf"{prefix}\..*"), len(records)))
+    delete(cluster, {f"{prefix}.{route}" for route, _, _ in records})
 
 
 def test_one_large_topic(bench: Bench, cluster: Cluster, records: Records) -> None:
@@ -104,41 +134,16 @@ def test_one_large_topic(bench: Bench, cluster: Cluster, records: Records) -> No
 def test_what_a_batch_costs_as_partitions_grow(bench: Bench, cluster: Cluster, partitions: int) -> None:
     """An idle trigger, and a batch of ten records a partition, one partition a topic up to 300."""
     prefix = f"many{partitions}-{uuid.uuid4().hex[:6]}"
-    each = max(1, partitions // 300)
-    topics = {f"{prefix}.{number}": each for number in range(partitions // each)}
+    count = min(partitions, 300)
+    topics = {f"{prefix}.{number}": len(range(number, partitions, count)) for number in range(count)}
     producer = make(cluster, topics)
-    total = 0
     for _ in range(10):
-        for name, count in topics.items():
-            for partition in range(count):
+        for name, each in topics.items():
+            for partition in range(each):
                 producer.produce(name, b"v" * 100, partition=partition)
-                total += 1
     producer.flush()
     pattern = ("subscribePattern", rf"{prefix}\..*")
-    ten = [bench.seconds("kafka-group", pattern, total)["batch"] for _ in range(RUNS)]
-    idle = _idle_trigger(bench, pattern)
-    save(f"{partitions} partitions", {"batch_of_10_each_s": statistics.median(ten), "idle_trigger_s": idle})
-
-
-def _idle_trigger(bench: Bench, pattern: tuple[str, str]) -> float:
-    """Seconds of a trigger that finds nothing, the wait that keeps it from spinning taken out."""
-    from spark_sink._feed import Feed  # noqa: PLC0415 -- only for this measurement
-    from spark_sink._group import KafkaMembership  # noqa: PLC0415 -- as above
-    from spark_sink._offsets import Offset  # noqa: PLC0415 -- as above
-    from spark_sink._options import SourceOptions  # noqa: PLC0415 -- as above
-
-    servers = {
-        "kafka.bootstrap.servers": bench._servers,
-        "kafka.group.id": uuid.uuid4().hex,
-        "startingOffsets": "latest",
-    }
-    group = KafkaMembership(SourceOptions.parse({**servers, pattern[0]: pattern[1]}))
-    feed = Feed(SourceOptions.parse({**servers, pattern[0]: pattern[1]}), group, sleep=lambda _: None)
-    offset = feed.next_offset(Offset(), None)
-    times = []
-    for _ in range(20):
-        begun = time.perf_counter()
-        offset = feed.next_offset(offset, None)
-        times.append(time.perf_counter() - begun)
-    feed.leave()
-    return statistics.median(times)
+    ten = bench.beside(pattern, 10 * partitions)
+    idle = {name: bench.idle(reader, pattern, **more) for name, (reader, more) in readers().items()}
+    save(f"{partitions} partitions", {"batch_of_10_each": ten, "idle_trigger_s": idle})
+    delete(cluster, topics)
