@@ -42,6 +42,7 @@ class MemberThread:
     Contract:
     * Errors that waiting can mend end nothing; with another one the listener is told, and the thread ends.
     * While `awake` says no, no step is taken.
+    * Told to end within a rebalance, it first finishes that one, for 5 s at most.
 
     Args:
         consumer: kafka-python's, subscribed with the listener.
@@ -63,7 +64,6 @@ class MemberThread:
         self._cell = cell
         self._awake = awake
         self._ended = threading.Event()
-        self._settled_by = float("inf")
         self._told_generation = -1
         self._thread = threading.Thread(
             target=self._run, name=f"group-member-{self._coordinator.group_id}", daemon=True
@@ -90,31 +90,40 @@ class MemberThread:
         self._cell.change(lambda now: now.outside())
         self._listener.thread.end()
 
-    def _goes_on(self) -> bool:
-        if self._cell.failed is not None or not self._ended.is_set():
-            return self._cell.failed is None
-        # A rebalance that is under way is finished first: within one, what is given up at the end cannot be committed.
-        self._settled_by = min(self._settled_by, time.monotonic() + _SETTLE_S)
-        return self._coordinator.rebalance_in_progress() and time.monotonic() < self._settled_by
-
     def _run(self) -> None:
-        while self._goes_on():
-            pause_s = _PAUSE_S
-            try:
-                if self._awake():
-                    self._coordinator.poll(timeout_ms=_POLL_MS)
-                self._look()
-            except FATAL as error:
-                self._listener.fail(error)
-            except KafkaError as error:
-                log.warning("group %r: %r, trying again", self._coordinator.group_id, error)
-                pause_s = _BACKOFF_S
-            except Exception as error:
-                log.exception("group %r: the membership ended", self._coordinator.group_id)
-                self._listener.fail(error)
-            if self._ended.is_set():
-                time.sleep(_PAUSE_S)
-            self._ended.wait(pause_s)
+        while self._cell.failed is None and not self._ended.is_set():
+            self._ended.wait(self._step())
+        self._settle()
+
+    def _settle(self) -> None:
+        """Finish a rebalance that is under way: within one, what is given up at the end cannot be committed.
+
+        kafka-python commits nothing between a join and its answer, and sees the answer only where it is polled.
+        """
+        until = time.monotonic() + _SETTLE_S
+        if self._under_way():
+            log.info("group %r: told to end within a rebalance, which is finished first", self._coordinator.group_id)
+        while self._under_way() and time.monotonic() < until:
+            time.sleep(self._step())
+
+    def _under_way(self) -> bool:
+        return self._cell.failed is None and bool(self._coordinator.rebalance_in_progress())
+
+    def _step(self) -> float:
+        """Let kafka-python do what is due; returns the seconds to pause after it."""
+        try:
+            if self._awake():
+                self._coordinator.poll(timeout_ms=_POLL_MS)
+            self._look()
+        except FATAL as error:
+            self._listener.fail(error)
+        except KafkaError as error:
+            log.warning("group %r: %r, trying again", self._coordinator.group_id, error)
+            return _BACKOFF_S
+        except Exception as error:
+            log.exception("group %r: the membership ended", self._coordinator.group_id)
+            self._listener.fail(error)
+        return _PAUSE_S
 
     def _look(self) -> None:
         """Note the standing in the group, which changes without a listener's call where no partition moves."""

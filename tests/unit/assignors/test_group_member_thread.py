@@ -1,0 +1,98 @@
+"""How a membership ends, driven against a coordinator that is not kafka-python's."""
+
+import threading
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from kafka.errors import KafkaConnectionError
+
+from assignors import _group_member_thread as subject
+from assignors._group_member_callbacks import RebalanceListener
+from assignors._group_member_ownership import OwnershipCell
+
+
+class Coordinator:
+    """One that waits for the answer to its join: `polls` polls long, or for ever."""
+
+    group_id = "g"
+    _generation = SimpleNamespace(is_lost=lambda: False)
+
+    def __init__(self, polls: int | None) -> None:
+        self._left = polls
+        self.joining = threading.Event()
+        self.hold = threading.Event()
+        self.standing_at_the_end: bool | None = None
+        self.broken = False
+
+    def poll(self, timeout_ms: int) -> bool:
+        """One step; steps count when the member is told to end."""
+        assert timeout_ms > 0
+        self.joining.set()
+        if self.hold.is_set() and self._left:
+            self._left -= 1
+        if self.broken:
+            raise KafkaConnectionError
+        return not self.rebalance_in_progress()
+
+    def rebalance_in_progress(self) -> bool:
+        """Whether the answer is still to come."""
+        return self._left is None or self._left > 0
+
+    def generation_if_stable(self) -> None:
+        """In none: nothing to note."""
+
+    async def _on_close_prepare_async(self) -> None:
+        """Not run here."""
+
+
+def thread_of(coordinator: Coordinator) -> tuple[subject.MemberThread, OwnershipCell]:
+    """A member's thread on it, whose end notes whether the rebalance was over when partitions were given up."""
+
+    def give_up(_: object) -> None:
+        coordinator.standing_at_the_end = coordinator.rebalance_in_progress()
+
+    consumer: Any = SimpleNamespace(_coordinator=coordinator, _net=SimpleNamespace(run=give_up), close=lambda **_: None)
+    cell = OwnershipCell()
+    listener = RebalanceListener(cell, on_assigned=None, on_revoked=None, on_lost=None, timeout_s=1, name="callbacks")
+    return subject.MemberThread(consumer, listener, cell, lambda: True), cell
+
+
+@pytest.mark.parametrize("broken", [False, True], ids=["quiet", "while the coordinator is away"])
+def test_a_rebalance_under_way_is_finished_before_partitions_are_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+    broken: bool,  # noqa: FBT001 - a parameter
+) -> None:
+    """Between a join and its answer kafka-python commits nothing: who gave up then would leave its work undone."""
+    monkeypatch.setattr(subject, "_BACKOFF_S", 0.01)
+    coordinator = Coordinator(polls=3)
+    coordinator.broken = broken
+    thread, _ = thread_of(coordinator)
+    thread.start()
+    assert coordinator.joining.wait(10)
+    coordinator.hold.set()
+    thread.end(leave=True)
+    assert coordinator.standing_at_the_end is False
+
+
+def test_a_rebalance_that_does_not_end_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The slowest member of the group would decide when this one may end."""
+    monkeypatch.setattr(subject, "_SETTLE_S", 0.2)
+    coordinator = Coordinator(polls=None)
+    thread, _ = thread_of(coordinator)
+    thread.start()
+    assert coordinator.joining.wait(10)
+    thread.end(leave=True)
+    assert coordinator.standing_at_the_end is True
+
+
+def test_a_membership_that_failed_waits_for_no_rebalance(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its join is answered to nobody."""
+    monkeypatch.setattr(subject, "_SETTLE_S", 1e9)
+    coordinator = Coordinator(polls=None)
+    thread, cell = thread_of(coordinator)
+    thread.start()
+    assert coordinator.joining.wait(10)
+    cell.fail(RuntimeError("inside the client"))
+    thread.end(leave=True)
+    assert coordinator.standing_at_the_end is True
