@@ -41,8 +41,8 @@ class MemberThread:
 
     Contract:
     * Errors that waiting can mend end nothing; with another one the listener is told, and the thread ends.
-    * While `awake` says no, no step is taken.
-    * Told to end within a rebalance, it first finishes that one, for 5 s at most.
+    * While `awake` says no, the member takes part in no rebalance.
+    * Told to end within a rebalance, it first finishes that one, for 5 s at most, awake or not.
 
     Args:
         consumer: kafka-python's, subscribed with the listener.
@@ -92,27 +92,28 @@ class MemberThread:
 
     def _run(self) -> None:
         while self._cell.failed is None and not self._ended.is_set():
-            self._ended.wait(self._step())
+            self._ended.wait(self._step(take_part=self._awake()))
         self._settle()
 
     def _settle(self) -> None:
         """Finish a rebalance that is under way: within one, what is given up at the end cannot be committed.
 
-        kafka-python commits nothing between a join and its answer, and sees the answer only where it is polled.
+        kafka-python commits nothing between a join and its answer, and sees the answer only where it is polled. Also
+        of a member that was not awake: its program asks for the end, and is there for what is given up.
         """
         until = time.monotonic() + _SETTLE_S
         if self._under_way():
             log.info("group %r: told to end within a rebalance, which is finished first", self._coordinator.group_id)
         while self._under_way() and time.monotonic() < until:
-            time.sleep(self._step())
+            time.sleep(self._step(take_part=True))
 
     def _under_way(self) -> bool:
         return self._cell.failed is None and bool(self._coordinator.rebalance_in_progress())
 
-    def _step(self) -> float:
+    def _step(self, *, take_part: bool) -> float:
         """Let kafka-python do what is due; returns the seconds to pause after it."""
         try:
-            if self._awake():
+            if take_part:
                 self._coordinator.poll(timeout_ms=_POLL_MS)
             self._look()
         except FATAL as error:

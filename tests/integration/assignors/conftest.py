@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka import Consumer, ConsumerGroupState, KafkaException, Producer
 from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
@@ -65,6 +65,11 @@ class Topics:
         """The assignor that the group has agreed on; empty while it has none."""
         found = self.admin.describe_consumer_groups([self.group])[self.group].result(20)
         return str(found.partition_assignor)
+
+    def state(self) -> ConsumerGroupState:
+        """What the group is doing."""
+        found: ConsumerGroupState = self.admin.describe_consumer_groups([self.group])[self.group].result(20).state
+        return found
 
     def config(self, **more: object) -> dict[str, Any]:
         """Settings of a member, quick to notice what happens."""

@@ -1,9 +1,11 @@
 """One GroupConsumer as a process: writes what was delivered as lines of JSON, until SIGTERM, then ends.
 
-Offsets are committed on revocation and every second, after the line with their records was written.
+Offsets are committed on revocation and every `commit_s` seconds, after the line with their records was written. What
+the package logs goes to standard error.
 """
 
 import json
+import logging
 import signal
 import sys
 import threading
@@ -16,8 +18,6 @@ from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssi
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 
 from assignors import GroupConsumer, HRWAssignor, MembershipError, NotOwnedError
-
-_COMMIT_S = 1.0
 
 
 def assignor(name: str, agent: str) -> AbstractPartitionAssignor:
@@ -45,6 +45,8 @@ def spans(messages: list[Message]) -> list[tuple[str, int, list[int]]]:
 
 def main(settings: dict[str, Any]) -> None:
     """Run one consumer."""
+    logging.basicConfig(format="%(name)s: %(message)s")
+    logging.getLogger("assignors").setLevel(logging.INFO)
     ended = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: ended.set())
 
@@ -75,7 +77,10 @@ def main(settings: dict[str, Any]) -> None:
             if now.joined and now.version != seen:
                 seen = now.version
                 say("owns", sorted(now.partitions), generation=now.generation)
-            if time.monotonic() - committed_at > _COMMIT_S:
+            elif now.partitions and now.generation < 0 and now.version != seen:
+                seen = now.version
+                say("joins", [])  # and has no answer yet
+            if time.monotonic() - committed_at > settings["commit_s"]:
                 committed_at = time.monotonic()
                 try:
                     consumer.commit(asynchronous=False)

@@ -41,11 +41,23 @@ class Process:
         said = [one for one in self.lines() if one["event"] == "owns"]
         return int(said[-1]["generation"]) if said else -1
 
+    def last(self, *events: str) -> str:
+        """Which of these it wrote last; empty when none."""
+        return next((str(one["event"]) for one in reversed(self.lines()) if one["event"] in events), "")
+
     def kill(self) -> None:
         """SIGKILL."""
         self._process.kill()
         self._process.wait(20)
         self.killed_at = time.monotonic()
+
+    def terminate(self) -> None:
+        """SIGTERM, and no waiting."""
+        self._process.terminate()
+
+    def exit_code(self, timeout_s: float) -> int:
+        """How it ended, when it has."""
+        return self._process.wait(timeout_s)
 
     def stop(self) -> None:
         """SIGTERM: it gives its partitions up and ends."""

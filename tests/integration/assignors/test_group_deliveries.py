@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import ConsumerGroupState, Producer
 
 from tests.integration.assignors.conftest import Topics, wait_until
-from tests.integration.assignors.members import CONSUMER, Process, deliveries, overlaps, owned_twice
+from tests.integration.assignors.members import CONSUMER, Process, deliveries, overlaps, owned_twice, settled
 
 pytestmark = pytest.mark.integration
 
@@ -60,9 +60,10 @@ def start(topics: Topics, tmp_path: Path) -> Iterator[Start]:
     """Start consumers by name; all are ended with the test."""
     started: list[Process] = []
 
-    def begin(name: str, *assignors: str, run: int = 0) -> Process:
+    def begin(name: str, *assignors: str, run: int = 0, commit_s: float = 1.0, **config: object) -> Process:
         settings = {
-            "config": topics.consumer_config(),
+            "config": topics.consumer_config(**config),
+            "commit_s": commit_s,
             "pattern": f"^{topics.pattern}",
             "assignors": assignors,
             "agent": name,
@@ -123,6 +124,44 @@ def test_a_rolling_restart_delivers_each_record_once(flow: Flow, start: Start, n
     assert delivered.keys() == flow.written
     assert owned_twice(everyone) == []
     assert overlaps(everyone) == []
+
+
+@pytest.mark.parametrize(
+    "commit_s",
+    [
+        pytest.param(3600.0, id="at once"),
+        pytest.param(1.0, id="when a commit has waited in vain", marks=pytest.mark.slow),
+    ],
+)
+def test_a_consumer_told_to_end_within_a_rebalance_commits_and_each_record_comes_once(
+    topics: Topics, flow: Flow, start: Start, commit_s: float
+) -> None:
+    """Between a join and its answer nothing can be committed: it waits for the answer, then gives up.
+
+    One member stands still, so that the rebalance that a third one asks for stays open, and goes on only when the
+    second, which has joined again, was told to end. Records keep coming.
+    """
+    patient = {"session.timeout.ms": 60_000}  # who stands still stays a member
+    still, ending = (start(f"agent-{n}", "hrw-cooperative", commit_s=commit_s, **patient) for n in range(2))
+    everything = {(name, n) for name in flow.names for n in range(PARTITIONS)}
+    wait_until(lambda: settled([still, ending], everything), PATIENCE_S)
+    wait_until(reading([still, ending]), PATIENCE_S)
+    still.pause()
+    third = start("agent-2", "hrw-cooperative")
+    wait_until(lambda: ending.last("owns", "joins") == "joins", PATIENCE_S)
+    assert topics.state() is ConsumerGroupState.PREPARING_REBALANCING
+    ending.terminate()
+    wait_until(lambda: "within a rebalance" in ending.errors(), PATIENCE_S)
+    still.resume()
+    assert ending.exit_code(PATIENCE_S) == 0
+    assert "Traceback" not in ending.errors()
+    assert ending.last("revoked", "closed") == "closed"
+    wait_until(reading([still, third]), PATIENCE_S)
+    flow.end()
+    wait_until(all_read(flow, [still, ending, third]), PATIENCE_S)
+    delivered = deliveries([still, ending, third])
+    assert [(record, times) for record, times in delivered.items() if times > 1] == []
+    assert delivered.keys() == flow.written
 
 
 @pytest.mark.parametrize(("old", "new"), [("range", "hrw"), ("cooperative-sticky", "hrw-cooperative")])

@@ -1,6 +1,7 @@
 """How a membership ends, driven against a coordinator that is not kafka-python's."""
 
 import threading
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -46,7 +47,9 @@ class Coordinator:
         """Not run here."""
 
 
-def thread_of(coordinator: Coordinator) -> tuple[subject.MemberThread, OwnershipCell]:
+def thread_of(
+    coordinator: Coordinator, awake: Callable[[], bool] = lambda: True
+) -> tuple[subject.MemberThread, OwnershipCell]:
     """A member's thread on it, whose end notes whether the rebalance was over when partitions were given up."""
 
     def give_up(_: object) -> None:
@@ -55,19 +58,27 @@ def thread_of(coordinator: Coordinator) -> tuple[subject.MemberThread, Ownership
     consumer: Any = SimpleNamespace(_coordinator=coordinator, _net=SimpleNamespace(run=give_up), close=lambda **_: None)
     cell = OwnershipCell()
     listener = RebalanceListener(cell, on_assigned=None, on_revoked=None, on_lost=None, timeout_s=1, name="callbacks")
-    return subject.MemberThread(consumer, listener, cell, lambda: True), cell
+    return subject.MemberThread(consumer, listener, cell, awake), cell
 
 
-@pytest.mark.parametrize("broken", [False, True], ids=["quiet", "while the coordinator is away"])
+@pytest.mark.parametrize(
+    ("broken", "asleep"),
+    [
+        pytest.param(False, False, id="quiet"),
+        pytest.param(True, False, id="while the coordinator is away"),
+        pytest.param(False, True, id="when its program had not asked for long"),
+    ],
+)
 def test_a_rebalance_under_way_is_finished_before_partitions_are_given_up(
     monkeypatch: pytest.MonkeyPatch,
     broken: bool,  # noqa: FBT001 - a parameter
+    asleep: bool,  # noqa: FBT001 - a parameter
 ) -> None:
     """Between a join and its answer kafka-python commits nothing: who gave up then would leave its work undone."""
     monkeypatch.setattr(subject, "_BACKOFF_S", 0.01)
     coordinator = Coordinator(polls=3)
     coordinator.broken = broken
-    thread, _ = thread_of(coordinator)
+    thread, _ = thread_of(coordinator, awake=lambda: not (asleep and coordinator.joining.is_set()))
     thread.start()
     assert coordinator.joining.wait(10)
     coordinator.hold.set()
