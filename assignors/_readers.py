@@ -2,6 +2,11 @@
 
 Choosing readers so that loads come out even is bin packing, so this is a heuristic: largest pieces first, then
 hand-overs of whole pieces while they help. Small groups are planned exactly by `_exact` instead.
+
+How far from the optimum: 1,500 groups of 3 to 7 members and 3 to 7 topics, all with caps that bind, were planned both
+ways. 81 % had the same loads and moves. In 6 % the loads were less even. In 13 % more moved; over all plans within the
+bounds 1.11 times the optimum (1.09 when a member joins). `_flow` moves the fewest for the readers chosen here: what is
+missing to the optimum is another choice of readers.
 """
 
 from dataclasses import dataclass
