@@ -2,7 +2,7 @@
 
 All three start from Kafka's murmur2 (seed 0x9747b28c), so a key needs one hash, and both clients agree.
 
-Rendezvous hashing (`local-hrw`) normally scores every partition for a key. Here each of 2^14 or more slots of the hash
+Rendezvous hashing (`local-hrw`) normally scores every partition for a key. Here each of 2^12 or more slots of the hash
 ranks all partitions of the topic by a pseudo-random sequence that is drawn only as far as needed: the first drawn
 partition that is in the set wins. A partition that leaves the set gives up only the slots it had; one that enters takes
 slots only for itself. The winner of every slot is kept in a table, so a record costs one hash and one look-up at any
@@ -20,8 +20,9 @@ U64 = NDArray[np.uint64]
 Table = tuple[int, ...] | bytes
 """Partition per slot."""
 
-SLOTS_AT_LEAST: Final = 1 << 14
-SLOTS_PER_PARTITION: Final = 64
+SLOTS_AT_LEAST: Final = 1 << 12
+SLOTS_PER_PARTITION: Final = 256  # where a slot is a byte
+SLOTS_PER_PARTITION_MANY: Final = 64
 _DRAWS: Final = 64  # of the sequence; slots that met no partition of the set by then score all of them
 _BYTE: Final = 256  # partitions that one byte tells apart
 _CHUNK: Final = 1 << 18  # scores held at once
@@ -45,7 +46,8 @@ def global_partition(key: bytes, partitions: int) -> int:
 
 def slots_for(partitions: int) -> int:
     """Count the slots of a topic: a power of two that depends on the partitions only, never on who leads them."""
-    return max(SLOTS_AT_LEAST, 1 << (SLOTS_PER_PARTITION * partitions - 1).bit_length())
+    each = SLOTS_PER_PARTITION if partitions <= _BYTE else SLOTS_PER_PARTITION_MANY
+    return max(SLOTS_AT_LEAST, 1 << (each * partitions - 1).bit_length())
 
 
 @lru_cache(maxsize=256)
@@ -77,7 +79,7 @@ def hrw_table(partitions: int, members: tuple[int, ...]) -> Table:
             break
     _score_the_rest(winner, waiting, np.array(members, dtype=np.uint64))
     if partitions <= _BYTE:
-        # 16 kB instead of 128: beside librdkafka's own work it stays in the caches, and `produce` is 3 to 5 % faster.
+        # An eighth of a tuple's size: a few kB stay in the caches beside librdkafka's work, and `produce` is faster.
         return winner.astype(np.uint8).tobytes()
     numbers = np.arange(partitions, dtype=object)  # one object for each partition, not one for each slot
     return tuple(numbers[winner].tolist())

@@ -163,8 +163,15 @@ def test_produce_keeps_most_of_the_bare_clients_rate() -> None:
     best, median = ({name: pick(all_) for name, all_ in us.items()} for pick in (min, statistics.median))
     peer = {"null": "bare partition", "key": "bare key partition"}
     ratios = {
-        kind: {f"{mode} {k}": of[peer[k]] / of[f"{mode} {k}"] for mode in MODES for k in peer}
-        for kind, of in (("fastest", best), ("median", median))
+        "fastest": {f"{mode} {k}": best[peer[k]] / best[f"{mode} {k}"] for mode in MODES for k in peer},
+        # Of neighbours in time: what else the machine does slows both.
+        "median of rounds": {
+            f"{mode} {k}": statistics.median(
+                bare / ours for bare, ours in zip(us[peer[k]], us[f"{mode} {k}"], strict=True)
+            )
+            for mode in MODES
+            for k in peer
+        },
     }
     save("produce", {"us_fastest": best, "us_median": median, "rate_ratio": ratios, "bars": {"rate_ratio": 0.7}})
 
