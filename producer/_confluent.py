@@ -102,7 +102,7 @@ class AZAwareProducer(Producer):
         if partition >= 0:
             self._produce_aside(topic, value, key, partition, callback or on_delivery, timestamp, headers)
             return
-        if value.__class__ is not bytes:
+        if type(value) is not bytes:
             value = value.encode() if isinstance(value, str) else value
         # One callback only: the base class does not see `on_delivery` behind a `callback` of None.
         if key is None:

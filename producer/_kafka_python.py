@@ -111,7 +111,7 @@ class AZAwarePartitioner(Partitioner):
             if tally.bytes >= tally.switch_at:
                 self._advance(glance.route, tally)
             return tally.partition
-        if serialized_key.__class__ is not bytes:
+        if type(serialized_key) is not bytes:
             serialized_key = bytes(serialized_key)
         lane = glance.route.lane
         number = lane.table[murmur2(serialized_key, lane.slots)]
