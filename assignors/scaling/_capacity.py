@@ -15,6 +15,9 @@ from assignors.scaling._policy import Proposal, State
 
 # A worker's rate shows after so long without a change; until then another one would only blur it.
 _MEASURE_S = 420.0
+# Parts of the time that the trend looks back: five minutes each, so that no one part's noise bends the line.
+_PARTS = 24
+_TIMES = ("slo_s", "rebalance_s", "drain_s", "ahead_s", "shortfall", "price_s", "up_rate_s", "down_rate_s", "trend_s")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +31,8 @@ class Capacity:
 
     workers: for what waits, for what piles up during the rebalance that a change costs (R seconds), and for what
     comes. Partitions are dealt out whole, so the number is rounded up to one at which the worker with most partitions
-    can read its part.
+    can read its part. What waits and is younger than the objective gets no older while as much is read as comes: it
+    may take `drain_s`, because workers for the time in which it is read would be too many soon afterwards.
 
     A change is made when it is needed, and not at each boundary that noise crosses: more workers when the oldest
     unread record, at the pace at which it ages, would use up a part of T within `ahead_s`; fewer when the equation,
@@ -40,6 +44,7 @@ class Capacity:
         rebalance_s: seconds without reading that a change costs.
         retention_part: of the time until retention deletes the oldest unread record, how much may be used.
         patience: that part of T.
+        drain_s: in which what waits should be read while none of it is older than T; at most what retention allows.
         ahead_s: how far the age is projected.
         shortfall: fewer workers may be short by this part of what comes: at 0.01 it takes hours to use up the patience,
             and one more worker for a while then costs less than one more all the time.
@@ -48,22 +53,23 @@ class Capacity:
             as long as pays twice, for the change and for the one that takes it back.
         up_rate_s: over how long the rate is measured for going up.
         down_rate_s: over how long the rate is measured for going down.
-        trend_s: twice so long is looked back for the trend, and four times so long ahead at most.
+        trend_s: twice so long is looked back for the trend, and as long ahead at most.
     """
 
     slo_s: float = 300.0
     rebalance_s: float = 10.0
     retention_part: float = 0.5
     patience: float = 0.55
+    drain_s: float = 600.0
     ahead_s: float = 150.0
     shortfall: float = 0.01
     price_s: float = 700.0
     up_rate_s: float = 60.0
     down_rate_s: float = 600.0
-    trend_s: float = 1800.0
+    trend_s: float = 3600.0
 
     def __post_init__(self) -> None:
-        for name in ("slo_s", "rebalance_s", "ahead_s", "shortfall", "price_s", "up_rate_s", "down_rate_s", "trend_s"):
+        for name in _TIMES:
             if not getattr(self, name) >= 0:
                 raise LimitsError(f"capacity: {name}={getattr(self, name)!r}, need 0 or more")
         for name in ("retention_part", "patience"):
@@ -94,14 +100,18 @@ class Capacity:
         soon = np.maximum(view.arriving, per_second(seen.end, seen.times_s, self.up_rate_s))
         worst = self.projected_age_s(view, soon, rate)
         if worst > self.patience * deadline_s:
-            needed = self.demand(view, soon, deadline_s, pause_s=self.rebalance_s)
+            oldest_s = view.lag_s[view.flowing].max(initial=0.0)
+            drain_s = deadline_s
+            if oldest_s < deadline_s:
+                drain_s = max(min(self.drain_s, self.retention_part * view.deadline_s), deadline_s)
+            needed = self.demand(view, soon, drain_s, pause_s=self.rebalance_s)
             more = workers_for(needed, rate)
-            late = view.lag_s[view.flowing].max(initial=0.0) > self.patience * deadline_s
+            late = oldest_s > self.patience * deadline_s
             if more <= state.workers and late and self.ageing(view) > 0:
                 # The numbers say enough and the age says not: some worker has more than its share.
                 more = _next_useful(state.workers, view.usable)
             more = max(more, state.workers)
-            return Proposal(workers=more, reason=self._reason(view, needed, deadline_s, more))
+            return Proposal(workers=more, reason=self._reason(view, needed, drain_s, more))
         fewer, needed, ahead_s = self._fewer(view, state, deadline_s, rate)
         promised = f"; for what the trend brings in {ahead_s / 60:.0f} min, when it would have paid" if ahead_s else ""
         return Proposal(workers=fewer, reason=self._reason(view, needed, deadline_s, fewer) + promised)
@@ -164,7 +174,7 @@ class Capacity:
             if saved <= 0 or saved * stood_s < self.price_s:
                 return state.workers, needed, ahead_s
             # The fewer are saved, the longer it takes to pay, and the more may have come by then.
-            fewer, ahead_s = enough, min(2 * self.price_s / saved, 4 * self.trend_s)
+            fewer, ahead_s = enough, min(2 * self.price_s / saved, 2 * self.trend_s)
 
     def _trend(self, view: View) -> tuple[float, float]:
         """The level that arrivals have now, and by how much it rises a second, as parts of their calm rate.
@@ -174,8 +184,8 @@ class Capacity:
         """
         seen = view.window
         known = (seen.end >= 0).all(axis=0)
-        part_s = self.trend_s / 6
-        parts = min(int((seen.now_s - float(seen.times_s[0]) + 1e-6) // part_s), 12) if part_s else 0
+        part_s = 2 * self.trend_s / _PARTS
+        parts = min(int((seen.now_s - float(seen.times_s[0]) + 1e-6) // part_s), _PARTS) if part_s else 0
         calm = float(per_second(seen.end[:, known], seen.times_s, self.down_rate_s).sum())
         if parts < 4 or calm <= 0:  # noqa: PLR2004 -- two points are always on a line
             return 1.0, 0.0

@@ -20,7 +20,7 @@ class PartitionState(IntEnum):
     * UNKNOWN: its end or its committed offset could not be asked for.
     * UNCOMMITTED: it has records, and the group has never committed: nobody says that somebody reads.
     * REWOUND: the committed offset went back, or lies beyond the end: somebody reset it, or the topic was made anew.
-      It counts again when the window no longer knows of the jump.
+      It counts again an hour after the jump (`rewound_s`), or when the window no longer knows of it.
     * STALLED: its committed offset stands still over records while others of the topic move: a record that cannot be
       read, or a lost owner.
     * STOPPED: as stalled, and no partition of the topic moves: nobody reads at all.
@@ -44,16 +44,19 @@ class GateSettings:
         stalled_s: a committed offset that stands over records for so long has stopped; longer than the group's
             interval of commits and than a rebalance.
         hot_share: part of a worker's rate from which one partition's arrivals are too much for it.
-        hot_s: a partition with more than half of all lag is hot too if one worker cannot read it in so long.
+        hot_s: a partition with more than half of all lag is hot too if one worker cannot read it in so long; well
+            above the objective, else it is one that a worker with too much to read holds up, and more workers help.
         hot_rate_s: how far back a hot partition's rate is measured.
         rate_s: how far back rates are measured.
+        rewound_s: a jump of the committed offset counts for so long, if the window knows of it.
     """
 
     stalled_s: float = 180.0
     hot_share: float = 0.98
-    hot_s: float = 300.0
+    hot_s: float = 900.0
     hot_rate_s: float = 60.0
     rate_s: float = 180.0
+    rewound_s: float = 3600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -178,7 +181,7 @@ def _states(seen: Window, lag: I64, arriving: F64, worker_rate: float | None, se
         alone = lag > 0.5 * np.maximum(lag, 0).sum()
         states[(arriving >= most) | (alone & (arriving + lag / settings.hot_s >= most))] = PartitionState.HOT
     states[still] = PartitionState.STOPPED if stopped else PartitionState.STALLED
-    states[_rewound(seen)] = PartitionState.REWOUND
+    states[_rewound(seen, settings.rewound_s)] = PartitionState.REWOUND
     states[(committed[-1] == NEVER) & (lag > 0)] = PartitionState.UNCOMMITTED
     states[lag == UNKNOWN] = PartitionState.UNKNOWN
     return states
@@ -195,8 +198,9 @@ def _standing_still(seen: Window, stalled_s: float) -> Mask:
     return still
 
 
-def _rewound(seen: Window) -> Mask:
-    committed, end = seen.committed, seen.end[-1]
+def _rewound(seen: Window, rewound_s: float) -> Mask:
+    begin = int(np.searchsorted(seen.times_s, seen.now_s - rewound_s - 1e-6))
+    committed, end = seen.committed[begin:], seen.end[-1]
     went_back = committed[-1] < committed.max(axis=0)
     beyond = (committed[-1] > end) & (end >= 0)
     found: Mask = (committed[-1] >= 0) & (went_back | beyond)

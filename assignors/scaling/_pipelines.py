@@ -33,7 +33,7 @@ class Pipeline(BaseModel):
         default=None, gt=0, description="Records per second that a worker reads; measured if absent."
     )
     rebalance_s: float = Field(default=10.0, ge=0, description="Seconds without reading that a change costs.")
-    window_s: float = Field(default=3600.0, gt=0, description="How far back a decision sees, seconds.")
+    window_s: float = Field(default=7200.0, gt=0, description="How far back a decision sees, seconds.")
     stalled_s: float = Field(
         default=180.0, gt=0, description="A committed offset that stands so long over records has stopped."
     )
@@ -75,7 +75,7 @@ class Pipeline(BaseModel):
             policy=_POLICIES[self.policy](self, retention_s),
             limits=(*_house_limits(self), *self._own_limits()),
             gate=GateSettings(
-                stalled_s=self.stalled_s, hot_s=self.slo_s, rate_s=180.0 * self.pace, hot_rate_s=60.0 * self.pace
+                stalled_s=self.stalled_s, hot_s=3 * self.slo_s, rate_s=180.0 * self.pace, hot_rate_s=60.0 * self.pace
             ),
             worker_rate=self.worker_rate,
             retention_s=retention_s,
@@ -118,11 +118,12 @@ def _capacity(pipeline: Pipeline, _: float | None) -> Policy:
     return Capacity(
         slo_s=pipeline.slo_s,
         rebalance_s=pipeline.rebalance_s,
+        drain_s=600.0 * pace,
         ahead_s=150.0 * pace,
         price_s=700.0 * pace,
         up_rate_s=60.0 * pace,
         down_rate_s=600.0 * pace,
-        trend_s=1800.0 * pace,
+        trend_s=3600.0 * pace,
     )
 
 

@@ -24,7 +24,7 @@ class World:
     """
 
     decide_s: float = 30.0
-    window_s: float = 3600.0
+    window_s: float = 7200.0
     start_s: float = 30.0
     rebalance_s: float = 10.0
     workers: int = 1

@@ -1,5 +1,7 @@
 """Partitions that do not flow are told apart, reported and not scaled."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -49,6 +51,24 @@ def test_a_hot_partition_is_reported_and_not_scaled(steady: MakeWindow) -> None:
     assert states(seen)[0] == "HOT"
     assert made.workers <= 5
     assert "more partitions do" in made.findings["hot"]
+
+
+def test_a_partition_that_its_worker_holds_up_is_not_hot(steady: MakeWindow) -> None:
+    """It has all the lag, and alone at a worker it would catch up: more workers help, so it counts."""
+    seen = steady([560] + [250] * 15, [500] + [250] * 15, [130_000] + [0] * 15)
+    made = decide(SCALER, seen, State(workers=8))
+    assert set(states(seen)) == {"FLOWING"}
+    assert made.workers > 8
+
+
+def test_a_jump_counts_for_an_hour(steady: MakeWindow) -> None:
+    """However long the window is."""
+    seen = steady([50] * 2, [50] * 2, [1000] * 2, steps=240)
+    committed = seen.committed.copy()
+    committed[:100, 0] += 500_000
+    assert states(replace(seen, committed=committed, end=seen.end + 1_000_000)) == ["FLOWING"] * 2
+    committed[100:200, 0] += 500_000
+    assert states(replace(seen, committed=committed, end=seen.end + 1_000_000)) == ["REWOUND", "FLOWING"]
 
 
 def test_a_reset_is_told_apart(steady: MakeWindow) -> None:

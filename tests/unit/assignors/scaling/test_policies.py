@@ -79,10 +79,18 @@ def test_ours_does_not_stick_below_the_cap(steady: MakeWindow, partitions: int, 
 def test_capacity_counts_lag_pause_and_rate(steady: MakeWindow) -> None:
     """The equation: lag / C + rate R / C + rate / u, at numbers at which partitions divide evenly."""
     seen = steady([125.0] * 32, [100.0] * 32, [18_750.0] * 32)
-    made = decide(Scaler(policy=Capacity(), worker_rate=1000.0), seen, State(workers=3))
+    made = decide(Scaler(policy=Capacity(drain_s=300.0), worker_rate=1000.0), seen, State(workers=3))
     equation = 32 * 18_750 / (1000 * 300) + 4000 * 10 / (1000 * 300) + 4000 / 1000
     assert equation == pytest.approx(6.13, abs=0.01)
     assert made.workers == 7  # 5 partitions each; 6 workers would have 6 each, and one of them too much to read
+
+
+def test_a_backlog_younger_than_the_objective_asks_for_less(steady: MakeWindow) -> None:
+    """It gets no older while as much is read as comes; once it is older than the objective, it is urgent."""
+    scaler = Scaler(policy=Capacity(), worker_rate=1000.0)
+    young, old = (steady([140.0] * 32, [100.0] * 32, [140.0 * age_s] * 32) for age_s in (150.0, 320.0))
+    assert decide(scaler, young, State(workers=4)).workers == 7  # 5,675 a second, 5 partitions each at most
+    assert decide(scaler, old, State(workers=4)).workers == 11
 
 
 def over_an_hour(rates: F64) -> Window:
@@ -100,6 +108,17 @@ def test_a_dip_in_a_rising_load_takes_nobody_away() -> None:
     flat = np.full(120, 6200.0)
     assert decide(scaler, over_an_hour(flat), State(workers=8)).workers == 7
     assert decide(scaler, over_an_hour(dip), State(workers=8)).workers == 8
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_noise_does_not_turn_a_daily_rise_around(seed: int) -> None:
+    """Two hours of a rise with 4 percent of noise in five minutes: no worker that it will need goes."""
+    rng = np.random.default_rng(seed)
+    rising = np.linspace(3700.0, 4900.0, 240) * (1 + rng.normal(0.0, 0.04, 24).repeat(10))
+    rising[-20:] = 4900.0  # the last ten minutes, which the present rate is measured over
+    seen = over_an_hour(rising)
+    state = State(workers=8, changed_s=seen.now_s - 3000.0)
+    assert decide(Scaler(policy=Capacity(), worker_rate=1000.0), seen, state).workers >= 7
 
 
 def test_the_end_of_a_burst_takes_its_workers_away() -> None:
