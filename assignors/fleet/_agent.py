@@ -60,6 +60,7 @@ class AgentParts:
         watches: its clusters.
         ingestion: what reads.
         workers: asked at each step; a failure keeps the last answer.
+        configured: the workers before the first answer.
         lanes: how topics are grouped.
         balance: how evenly.
     """
@@ -69,6 +70,7 @@ class AgentParts:
     watches: Sequence[ClusterWatch]
     ingestion: Ingestion
     workers: Callable[[Sequence[ClusterWatch]], FleetWorkers]
+    configured: FleetWorkers = field(default_factory=FleetWorkers)
     lanes: Lanes = field(default_factory=Lanes)
     balance: Balance = field(default_factory=Balance)
 
@@ -87,7 +89,7 @@ class FleetAgent:
         self._basis: tuple[View, tuple[FleetTopic, ...], FleetWorkers] | None = None
         self._decision: Decision | None = None
         self._assigned: Mapping[Lane, frozenset[FleetTopic]] = {}
-        self._workers = FleetWorkers()
+        self._workers = parts.configured
         self._notes: dict[str, str] = {}
         self._look = threading.Event()
         self._turned = time.monotonic()

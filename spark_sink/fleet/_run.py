@@ -94,6 +94,7 @@ def build(settings: FleetSettings) -> FleetAgent:
                 watches=found,
                 ingestion=LightIngestion(readers),
                 workers=WorkersNow(settings.fleet_workers, settings.name, settings.workers.file, feed),
+                configured=settings.fleet_workers,
                 lanes=settings.lane_count,
                 balance=settings.balance,
             )

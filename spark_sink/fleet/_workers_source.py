@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from assignors import WorkersError
+from assignors import AssignorError, WorkersError
 from assignors.fleet import FleetWorkers
 from assignors.fleet._clusters import ClusterWatch
 from assignors.fleet._workers import Override
@@ -34,6 +34,7 @@ class WorkersNow:
         self._file = file
         self._feed = feed
         self._value = configured
+        self._failure: AssignorError | None = None
         self._next = 0.0
 
     def __call__(self, watches: Sequence[ClusterWatch]) -> FleetWorkers:
@@ -43,17 +44,25 @@ class WorkersNow:
             WorkersError: the file has no meaning; the value before stays.
             PublishError: the workers topic cannot be read; the value before stays.
         """
-        if time.monotonic() < self._next:
-            return self._value
-        self._next = time.monotonic() + _INTERVAL_S
+        if time.monotonic() >= self._next:
+            self._next = time.monotonic() + _INTERVAL_S
+            try:
+                self._value, self._failure = self._look(watches), None
+            except AssignorError as error:
+                self._failure = error
+        if self._failure is not None:
+            # Told until a look succeeds, or it would come and go in the status between two looks.
+            raise self._failure.with_traceback(None)
+        return self._value
+
+    def _look(self, watches: Sequence[ClusterWatch]) -> FleetWorkers:
         overrides = {**self._configured.overrides, **(read_overrides(self._file) if self._file else {})}
-        self._value = FleetWorkers(
+        return FleetWorkers(
             default=self._configured.default,
             patterns=self._configured.patterns,
             scaled=self._scaled(watches),
             overrides=overrides,
         )
-        return self._value
 
     def _scaled(self, watches: Sequence[ClusterWatch]) -> dict[str, int]:
         if self._feed is None:
@@ -74,10 +83,19 @@ def read_overrides(file: Path) -> Mapping[str, Override]:
     """
     try:
         found: Any = json.loads(file.read_text())
-        return {str(name): value if isinstance(value, int) else tuple(value) for name, value in found.items()}
+        return {name: _override(name, value) for name, value in found.items()}
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, AttributeError) as error:
         raise WorkersError(
             f"{file}: {error}; need a JSON object of names, each with a number or a list of agents"
         ) from error
+
+
+def _override(name: str, value: Any) -> Override:  # noqa: ANN401 - whatever JSON holds
+    if isinstance(value, int):
+        return value
+    if isinstance(value, list) and all(isinstance(agent, str) for agent in value):
+        return tuple(value)
+    # A text is a sequence too: "ab" would name the agents "a" and "b".
+    raise ValueError(f"{name!r}: {value!r}")
