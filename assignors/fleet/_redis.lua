@@ -62,7 +62,9 @@ local before, changed = {}, #ids ~= #view.members
 for _, one in ipairs(view.members) do before[one.id] = one end
 for _, name in ipairs(ids) do
   local old, new = before[name], living[name]
-  if not old or old.capacity ~= new.capacity or old.zone ~= new.zone then changed = true end
+  -- The view holds 14 digits of a number: compared as it holds them, or 1/3 would be a new capacity at every beat.
+  local same = old and cjson.encode(old.capacity) == cjson.encode(new.capacity) and old.zone == new.zone
+  if not same then changed = true end
 end
 if changed or not known then
   local members, departed = {}, {}

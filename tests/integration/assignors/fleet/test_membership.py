@@ -251,3 +251,12 @@ def test_a_flushed_redis_moves_nothing(redis_server: RedisServer) -> None:
             assert state.view.version >= before.version
     assert [one.state().standing for one in made] == [Standing.MEMBER] * 3
     fleet.close()
+
+
+def test_a_view_stays_while_nothing_changes_whatever_the_capacity(living: Fleet) -> None:
+    """A number with more digits than a server keeps is no new capacity at every beat."""
+    one = living.member("a", capacity=1 / 3).start()
+    first = until(one, has("a"))
+    deadline = time.monotonic() + 1.5 * living.session.session_s
+    while (left := deadline - time.monotonic()) > 0:
+        assert one.wait(first, left).view == first.view
