@@ -108,7 +108,12 @@ class ClusterWatch:
         self._thread = threading.Thread(target=self._run, name=f"fleet-{source.name}", daemon=True)
 
     def start(self) -> None:
-        """Begin to look."""
+        """Begin to look.
+
+        Raises:
+            FleetError: librdkafka does not know one of the source's properties, or its value has no meaning.
+        """
+        self._client()
         self._thread.start()
 
     def seen(self) -> Sighting:
@@ -157,7 +162,10 @@ class ClusterWatch:
 
     def _client(self) -> AdminClient:
         if self._admin is None:
-            self._admin = AdminClient({"log_level": 2, **self.source.kafka})
+            try:
+                self._admin = AdminClient({"log_level": 2, **self.source.kafka})
+            except KafkaException as error:
+                raise FleetError(f"source {self.source.name!r}: kafka: {error.args[0].str()}") from error
         return self._admin
 
 

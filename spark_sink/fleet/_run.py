@@ -14,6 +14,7 @@ from assignors.fleet._agent import AgentParts, FleetAgent
 from assignors.fleet._clusters import ClusterWatch
 from assignors.scaling._workers_feed import WorkersFeed
 from spark_sink._clients import kafka_python_config
+from spark_sink._errors import OptionError
 from spark_sink.fleet._ingestion import LightIngestion, ReaderSettings, SourceReader
 from spark_sink.fleet._settings import FleetSettings, RedisMembership, StaticMembership
 from spark_sink.fleet._workers_source import WorkersNow
@@ -60,7 +61,8 @@ def _ingest(agent: FleetAgent, settings: FleetSettings, stop: threading.Event) -
     agent.run(stop)
     if told is not None and settings.status_file is not None:
         told.join()
-        write_status(settings.status_file, agent.status())
+        with contextlib.suppress(OSError):  # told already
+            write_status(settings.status_file, agent.status())
 
 
 def build(settings: FleetSettings) -> FleetAgent:
@@ -108,6 +110,7 @@ def members(settings: FleetSettings, witness: Witness | None = None) -> Members:
 
     Raises:
         FleetError: redis-py is missing, or a static fleet does not list the agent.
+        OptionError: a property of the home cluster has no meaning.
     """
     given = settings.membership
     if isinstance(given, StaticMembership):
@@ -115,7 +118,10 @@ def members(settings: FleetSettings, witness: Witness | None = None) -> Members:
     if isinstance(given, RedisMembership):
         return RedisMembers(settings.agent_id, given.url, settings.name, settings.session, witness)
     home = settings.sources[settings.home]
-    kafka = kafka_python_config({"bootstrap.servers": home.bootstrap_servers, **home.kafka})
+    try:
+        kafka = kafka_python_config({"bootstrap.servers": home.bootstrap_servers, **home.kafka})
+    except ValueError as error:
+        raise OptionError(f"source {settings.home!r}: kafka: {error}") from error
     kafka.pop("enable_auto_commit", None)
     return KafkaMembers(settings.agent_id, kafka, settings.name, settings.session, witness)
 
@@ -133,8 +139,12 @@ def _writer(settings: FleetSettings, source: str) -> TableWriter:
 
 
 def _tell(agent: FleetAgent, file: Path, stop: threading.Event) -> None:
+    said = ""
     while not stop.wait(_STATUS_S):
         try:
             write_status(file, agent.status())
+            said = ""
         except OSError as error:
-            log.warning("fleet: %s: the status cannot be written: %s", file, error)
+            if said != str(error):
+                log.warning("fleet: %s: the status cannot be written: %s", file, error)
+            said = str(error)

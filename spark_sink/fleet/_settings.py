@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from assignors.fleet import Agent as FleetAgentId
 from assignors.fleet import Balance, FleetWorkers, Lanes, Session
@@ -139,10 +139,12 @@ class FleetSettings(BaseSettings):
             found = cls(**{**given, **tomllib.loads(config.read_text())})
         except OSError as error:
             raise OptionError(f"{config}: cannot be read: {error.strerror}") from error
-        except tomllib.TOMLDecodeError as error:
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise OptionError(f"{config}: is not TOML: {error}") from error
         except ValidationError as error:
             raise OptionError(f"{config}: " + "; ".join(_sentence(one) for one in error.errors())) from error
+        except SettingsError as error:  # pydantic's own words name the field
+            raise OptionError(f"environment: {error}: need JSON in AZIMUTH_FLEET_<FIELD>") from error
         found.check(config)
         return found
 

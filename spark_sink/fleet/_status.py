@@ -9,7 +9,7 @@ from assignors.fleet import Decision, FleetTopic, FleetWorkers, Line, Membership
 from assignors.fleet._clusters import ClusterWatch
 from assignors.scaling._workers_feed import WorkersFeed
 from spark_sink.fleet._run import members
-from spark_sink.fleet._settings import FleetSettings
+from spark_sink.fleet._settings import FleetSettings, StaticMembership
 from spark_sink.fleet._workers_source import WorkersNow
 
 
@@ -67,13 +67,21 @@ def look(settings: FleetSettings, topics: Sequence[str] = ()) -> FleetStatus:
     problems = [problem for one in seen for problem in one.problems]
     found = [topic for one in seen for topic in one.topics]
     workers = _workers(settings, watches, problems)
-    membership = members(settings).observe()
+    membership = _observe(settings)
     if membership.view is None or not membership.view.members:
         raise FleetError(f"fleet {settings.name!r} has no living agent: start one with `azimuth agent`")
     decision = decide(membership.view, found, workers, settings.balance)
     problems += workers.unknown(found, membership.view.ids)
     lines = [explain(decision, _find(found, name).identity, workers, settings.balance) for name in topics]
     return FleetStatus(membership=membership, decision=decision, lines=lines, problems=problems)
+
+
+def _observe(settings: FleetSettings) -> Membership:
+    given = settings.membership
+    if isinstance(given, StaticMembership) and given.agents:
+        # Who looks at a written down fleet need not be listed in it.
+        settings = settings.model_copy(update={"agent": given.agents[0].id})
+    return members(settings).observe()
 
 
 def _workers(settings: FleetSettings, watches: Sequence[ClusterWatch], problems: list[str]) -> FleetWorkers:

@@ -1,13 +1,20 @@
 """What a fleet is told, and what is said where that makes no sense."""
 
+import threading
 from pathlib import Path
+from typing import cast
 
 import pytest
 
-from assignors.fleet import StaticMembers
+from assignors.fleet import FleetAgent, StaticMembers
+from spark_sink._errors import OptionError
 from spark_sink.cli import main
-from spark_sink.fleet._run import members
+from spark_sink.fleet import _run
+from spark_sink.fleet._run import _ingest, members
 from spark_sink.fleet._settings import FleetSettings
+from spark_sink.fleet._status import _observe
+
+_ASKED = 5
 
 GOOD = """
 agent = "a"
@@ -65,6 +72,7 @@ def test_a_file_serves_all_agents_and_the_environment_tells_them_apart(
         ('["a", "b"]', "[]", "override for 't'"),
         ('kind = "static"', 'kind = "zookeeper"', "membership"),
         ("[sources.one]", "[sources.one", "is not TOML"),
+        ("client.id", "no.such.property", 'No such configuration property: "no.such.property"'),
     ],
     ids=[
         "one table",
@@ -80,6 +88,7 @@ def test_a_file_serves_all_agents_and_the_environment_tells_them_apart(
         "override",
         "membership",
         "toml",
+        "property",
     ],
 )
 def test_a_wrong_file_is_one_sentence_and_exit_code_2(
@@ -95,3 +104,68 @@ def test_a_wrong_file_is_one_sentence_and_exit_code_2(
     assert said in error
     assert error.startswith("azimuth: ")
     assert error.count("\n") == 1
+
+
+def test_bytes_that_are_no_text_are_a_wrong_file_too(tmp_path: Path) -> None:
+    """Such as a file that was saved in another encoding."""
+    file = tmp_path / "fleet.toml"
+    file.write_bytes(b"\xff\xfe")
+    with pytest.raises(OptionError, match="is not TOML"):
+        FleetSettings.load(file)
+
+
+@pytest.mark.parametrize("field", ["SOURCES", "WORKERS", "SOURCES__ONE__TOPICS"])
+def test_an_environment_variable_that_is_no_json_is_an_expected_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, field: str
+) -> None:
+    """Where a value has parts, the environment gives it as JSON."""
+    file = tmp_path / "fleet.toml"
+    file.write_text(GOOD)
+    monkeypatch.setenv(f"AZIMUTH_FLEET_{field}", "x")
+    with pytest.raises(OptionError, match="need JSON"):
+        FleetSettings.load(file)
+
+
+def test_a_property_of_the_home_cluster_without_a_meaning_is_an_expected_error(tmp_path: Path) -> None:
+    """Membership speaks by another client than the one that reads; it says so in the same way."""
+    file = tmp_path / "fleet.toml"
+    file.write_text(GOOD[: GOOD.index("[membership]")].replace('"client.id" = "x"', '"metadata.max.age.ms" = "soon"'))
+    with pytest.raises(OptionError, match="source 'one': kafka: "):
+        members(FleetSettings.load(file))
+
+
+def test_who_looks_at_a_static_fleet_need_not_be_listed(tmp_path: Path) -> None:
+    """`azimuth fleet status` is no agent."""
+    file = tmp_path / "fleet.toml"
+    file.write_text(GOOD.replace('agent = "a"', ""))
+    found = _observe(FleetSettings.load(file, agent="status"))
+    assert found.view is not None
+    assert found.view.ids == ("a", "b")
+
+
+def test_a_status_file_that_cannot_be_written_is_said_once_and_ends_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The agent works on, and ends without a traceback."""
+    monkeypatch.setattr(_run, "_STATUS_S", 0.01)
+    asked: list[float] = []
+    stop = threading.Event()
+
+    class Quiet:
+        """An agent that only tells how it stands."""
+
+        def status(self) -> dict[str, float]:
+            """Something."""
+            asked.append(0.0)
+            if len(asked) > _ASKED:
+                stop.set()
+            return {}
+
+        def run(self, ended: threading.Event) -> None:
+            """Wait."""
+            assert ended.wait(30)
+
+    file = tmp_path / "fleet.toml"
+    file.write_text(GOOD.replace('agent = "a"', f'agent = "a"\nstatus_file = "{tmp_path}/none/status.json"'))
+    _ingest(cast("FleetAgent", Quiet()), FleetSettings.load(file), stop)
+    assert caplog.text.count("the status cannot be written") == 1
