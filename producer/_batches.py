@@ -19,30 +19,49 @@ def are_valid(messages: object) -> bool:
         isinstance(message, dict)
         and isinstance(message.get("value"), str | bytes | None)
         and isinstance(message.get("key"), str | bytes | None)
+        and isinstance(message.get("partition"), int | None)
+        and message.get("timestamp") is None
+        and _are_headers(message.get("headers"))
         for message in messages
     )
 
 
-def group(route: Route, messages: Sequence[dict[str, Any]], switch: Switch) -> dict[int, Messages]:
+def _are_headers(headers: object) -> bool:
+    if isinstance(headers, dict):
+        return all(isinstance(value, str | bytes | None) for value in headers.values())
+    if isinstance(headers, list):
+        pair = 2
+        return all(
+            isinstance(one, tuple) and len(one) == pair and isinstance(one[1], str | bytes | None) for one in headers
+        )
+    return headers is None
+
+
+def group(route: Route, messages: Sequence[dict[str, Any]], switch: Switch, groups: dict[int, Messages]) -> None:
     """Choose a partition for each message and count it.
 
     Args:
         route: of the topic.
         messages: as `produce_batch` takes them; a message's own `partition` is kept.
         switch: called when a sticky run is full.
+        groups: takes the messages by partition, in their order; when this raises, those counted so far.
 
-    Returns:
-        Messages by partition, in their order.
+    Raises:
+        UnicodeEncodeError: a text cannot be written as UTF-8.
     """
-    groups: dict[int, Messages] = {}
     for message in messages:
         partition = choose(route, message)
         count(route, message, partition)
+        groups.setdefault(partition, []).append(message)
         tally = route.sticky
         if tally.bytes >= tally.switch_at:
             switch(route, tally)
-        groups.setdefault(partition, []).append(message)
-    return groups
+
+
+def forget_errors(messages: Messages) -> None:
+    """Take away what an earlier call noted: confluent-kafka leaves it on a message that is sent again and queued."""
+    for message in messages:
+        message.pop("_error", None)
 
 
 def choose(route: Route, message: dict[str, Any]) -> int:

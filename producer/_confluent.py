@@ -10,7 +10,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError, Message, Producer, murmur2
 
-from producer._batches import Messages, are_valid, count, group, size_of
+from producer._batches import Messages, are_valid, count, forget_errors, group, size_of
 from producer._locality import Racks
 from producer._policy import ZonePolicy, key_mode
 from producer._route import RECORD
@@ -160,25 +160,29 @@ class AZAwareProducer(Producer):
             How many were queued; the others hold their error in `_error`.
 
         Raises:
-            TypeError: a message is not one; none was sent.
+            TypeError, ValueError, NotImplementedError: a message is not one; none was sent.
             KafkaException: the client refused a whole partition's messages; earlier partitions were sent.
         """
         if topic not in self._routes:
             self._watcher.load(topic)
         route = self._routes.get(topic)
-        if route is None or partition >= 0 or not are_valid(messages):
+        if not are_valid(messages):
+            return super().produce_batch(topic, messages, partition, callback or on_delivery)
+        forget_errors(messages)
+        if route is None or partition >= 0:
             sent = super().produce_batch(topic, messages, partition, callback or on_delivery)
             queued = [message for message in messages if "_error" not in message]
             self._count_aside(topic, partition, queued)
             return sent
         sent = 0
-        groups = group(route, messages, self._router.advance)
-        for chosen, batch in groups.items():
-            refused = batch
-            try:
+        unsent: dict[int, Messages] = {}
+        try:
+            group(route, messages, self._router.advance, unsent)
+            for chosen, batch in unsent.items():
                 sent += super().produce_batch(topic, batch, chosen, callback or on_delivery)
-                refused = [message for message in batch if "_error" in message]
-            finally:
+                unsent[chosen] = [message for message in batch if "_error" in message]
+        finally:
+            for chosen, refused in unsent.items():
                 for message in refused:
                     count(route, message, chosen, -1)
         return sent
