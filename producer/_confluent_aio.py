@@ -63,9 +63,9 @@ class AZAwareAIOProducer(AIOProducer):
     ) -> "asyncio.Future[Any]":
         """Send a record, as `AIOProducer.produce`, to a leader of the own zone; awaits the topic's leaders once."""
         own = kwargs.get("partition", -1)
-        if own >= 0:
-            return await super().produce(topic, value, key, *args, **kwargs)
-        if topic not in self._router.routes:
+        if "headers" in kwargs:
+            return await super().produce(topic, value, key, *args, **kwargs)  # it refuses them: nothing to count
+        if own < 0 and topic not in self._router.routes:
             await asyncio.to_thread(self._watcher.load, topic)
         size = byte_length(value) + byte_length(key)
         route = self._router.routes.get(topic)
@@ -74,9 +74,10 @@ class AZAwareAIOProducer(AIOProducer):
             self._router.count_unrouted(topic, size)
             return future
         tally = route.sticky
-        chosen = choose(route, {"key": key})
+        message = {"value": value, "key": key, "partition": own}
+        chosen = choose(route, message)
         # Counted first: the base class may await a whole batch in there, and other tasks must see this run's bytes.
-        count(route, {"value": value, "key": key}, chosen)
+        count(route, message, chosen)
         if tally.bytes >= tally.switch_at:
             self._router.advance(route, tally)
         return await super().produce(topic, value, key, *args, **{**kwargs, "partition": chosen})

@@ -456,7 +456,23 @@ def test_the_asyncio_client_keeps_records_local_too(mock: MockCluster) -> None:
     partitions, producer = asyncio.run(run())
     assert set(partitions[:-1]) <= {0, 3}
     assert partitions[-1] == 1
-    assert producer.traffic().local.records == 200
+    traffic = producer.traffic()
+    assert (traffic.local.records, traffic.unknown.records) == (200, 0)
+    assert traffic.cross == traffic.reasons[Reason.EXPLICIT] == (1, 10)
+
+
+def test_the_asyncio_client_counts_nothing_that_it_refuses(mock: MockCluster) -> None:
+    """The base class takes no headers and says so at once."""
+    mock.create(TOPIC, [1])
+
+    async def run() -> AZAwareAIOProducer:
+        async with AZAwareAIOProducer(config(mock)) as producer:
+            await producer.produce(TOPIC, b"v")
+            with pytest.raises(NotImplementedError, match="Headers are not supported"):
+                await producer.produce(TOPIC, b"v", headers=[("name", b"v")])
+            return producer
+
+    assert asyncio.run(run()).traffic().local == (1, 1)
 
 
 def test_a_slow_leader_gets_less() -> None:
