@@ -38,7 +38,7 @@ def run_demo(settings: DemoSettings, console: Console) -> dict[str, Any]:
         ClusterError: the brokers could not be started.
     """
     adopt_orphans()
-    with _alone(settings.directory), _ended_by_sigterm():
+    with _alone(settings.directory), _ended_by_signals():
         try:
             return _run(settings, console)
         finally:
@@ -178,17 +178,28 @@ def _alone(directory: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _ended_by_sigterm() -> Iterator[None]:
-    """Let SIGTERM unwind as Ctrl-C does, so that no process is left behind."""
+def _ended_by_signals() -> Iterator[None]:
+    """Let SIGTERM unwind as Ctrl-C does, so that no process is left behind.
 
-    def end(_signal: int, _frame: FrameType | None) -> None:
-        raise SystemExit(128 + signal.SIGTERM)
+    confluent-kafka loses what a handler raises while a producer calls back, and leaves a SystemError: that, too, is
+    the end that was asked for.
+    """
+    asked: list[BaseException] = []
 
-    before = signal.signal(signal.SIGTERM, end)
+    def end(number: int, _frame: FrameType | None) -> None:
+        asked.append(KeyboardInterrupt() if number == signal.SIGINT else SystemExit(128 + number))
+        raise asked[0]
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
+    except SystemError as error:
+        if asked:
+            raise asked[0] from error
+        raise
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager

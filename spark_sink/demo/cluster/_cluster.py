@@ -9,6 +9,7 @@ import time
 import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -19,7 +20,7 @@ from confluent_kafka.admin import AdminClient
 from spark_sink._errors import ClusterError
 from spark_sink.demo.cluster._java import KAFKA_VERSION, cache_directory, find_java, resolve_jars
 from spark_sink.demo.cluster._ports import choose_ports, is_free, ports_from
-from spark_sink.demo.cluster._process import ProcessIdentity, last_lines, launch, wait_until_gone
+from spark_sink.demo.cluster._process import ProcessIdentity, last_lines, launch, uninterrupted, wait_until_gone
 from spark_sink.demo.cluster._settings import LOG4J, server_properties
 
 ZONES = ("az-a", "az-b", "az-c")
@@ -159,6 +160,10 @@ class Cluster:
             )
         except FileNotFoundError as error:
             raise ClusterError(f"no cluster in {directory}: start one with `azimuth cluster up`") from error
+        except OSError as error:
+            raise ClusterError(
+                f"{directory} is no folder of a cluster ({error.strerror}): name another with --dir"
+            ) from error
         except (KeyError, TypeError, ValueError) as error:
             raise ClusterError(f"{directory / 'cluster.json'} cannot be read: remove {directory}") from error
 
@@ -250,7 +255,6 @@ class Cluster:
     def _format(self, java: str, jars: Path) -> None:
         (self.directory / "log4j2.xml").write_text(LOG4J)
         controllers = [(b.id, b.controller_port) for b in self.brokers]
-        formats = []
         for broker in self.brokers:
             properties = self.directory / f"broker-{broker.id}.properties"
             properties.write_text(
@@ -263,24 +267,34 @@ class Cluster:
                     more=self.access.broker,
                 )
             )
-            command = [java, "-XX:TieredStopAtLevel=1", "-cp", f"{jars}/*", "kafka.tools.StorageTool", "format"]
-            # Joined by "=": one id in 64 begins with a dash, and would be taken for a flag.
-            command += ["--config", str(properties), f"--cluster-id={self.cluster_id}"]
-            for user, password in self.access.scram.items():
-                command += ["--add-scram", f"SCRAM-SHA-256=[name={user},password={password}]"]
-            formats.append(
+        with ExitStack() as stack:
+            formats = [self._start_format(broker, java, jars, stack) for broker in self.brokers]
+            for process in formats:
+                printed, _ = process.communicate()
+                if process.returncode:
+                    raise ClusterError(f"the storage of a broker could not be formatted:\n{printed[-1000:]}")
+
+    def _start_format(self, broker: Broker, java: str, jars: Path, stack: ExitStack) -> subprocess.Popen[str]:
+        command = [java, "-XX:TieredStopAtLevel=1", "-cp", f"{jars}/*", "kafka.tools.StorageTool", "format"]
+        # Joined by "=": one id in 64 begins with a dash, and would be taken for a flag.
+        command += ["--config", str(self.directory / f"broker-{broker.id}.properties")]
+        command += [f"--cluster-id={self.cluster_id}"]
+        for user, password in self.access.scram.items():
+            command += ["--add-scram", f"SCRAM-SHA-256=[name={user},password={password}]"]
+        with uninterrupted():
+            process = stack.enter_context(
                 subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)  # noqa: S603
             )
-        for process in formats:
-            printed, _ = process.communicate()
-            if process.returncode:
-                raise ClusterError(f"the storage of a broker could not be formatted:\n{printed[-1000:]}")
+            # What still writes when another fails, or at Ctrl-C, would be in the way of the next run.
+            stack.callback(process.kill)
+        return process
 
     def _launch(self, broker: Broker, java: str, jars: Path) -> None:
         command = [java, *_HEAP.split(), f"-Dlog4j2.configurationFile={self.directory / 'log4j2.xml'}"]
         command += ["-cp", f"{jars}/*", "kafka.Kafka", str(self.directory / f"broker-{broker.id}.properties")]
-        self.processes[broker.id] = launch(command, log=self.log(broker.id), tied=self.tied)
-        self._save()
+        with uninterrupted():
+            self.processes[broker.id] = launch(command, log=self.log(broker.id), tied=self.tied)
+            self._save()
 
     def _save(self) -> None:
         state = {

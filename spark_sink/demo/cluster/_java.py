@@ -46,7 +46,10 @@ def find_java() -> str:
         raise ClusterError(
             f"{where}: install Java {OLDEST_JAVA} or newer (Debian: apt install openjdk-17-jre-headless)"
         )
-    asked = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)  # noqa: S603 - a found java
+    try:
+        asked = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)  # noqa: S603 - a found java
+    except OSError as error:
+        raise ClusterError(f"{java} cannot be run ({error.strerror}): install Java {OLDEST_JAVA} or newer") from error
     major = parse_major(asked.stderr + asked.stdout)
     if major is None:
         raise ClusterError(f"{java} -version says {asked.stderr.strip()[:200]!r}: install Java {OLDEST_JAVA} or newer")
@@ -68,11 +71,21 @@ def resolve_jars(java: str) -> Path:
     """The folder of the broker's jars; downloads them on the first call and never again.
 
     Raises:
-        ClusterError: pyspark is missing, or the jars cannot be downloaded.
+        ClusterError: pyspark is missing, the jars cannot be downloaded, or the cache cannot be written.
     """
     folder = cache_directory() / f"kafka-{KAFKA_VERSION}"
-    if folder.is_dir():
-        return folder
+    try:
+        if not folder.is_dir():
+            _resolve_into(folder, java)
+    except OSError as error:
+        raise ClusterError(
+            f"the jars of Kafka {KAFKA_VERSION} cannot be kept in {folder.parent} ({error.strerror}): "
+            f"name another folder with {CACHE_VARIABLE}"
+        ) from error
+    return folder
+
+
+def _resolve_into(folder: Path, java: str) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     # Resolved beside and renamed at the end: an interrupted download leaves no half folder that the next run trusts.
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix="resolving-") as work:
@@ -82,7 +95,6 @@ def resolve_jars(java: str) -> Path:
         except OSError:
             if not folder.is_dir():  # else another process was first
                 raise
-    return folder
 
 
 def _run_ivy(java: str, work: Path) -> None:

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,6 +77,22 @@ def launch(command: list[str], *, log: Path, tied: bool) -> ProcessIdentity:
     # The identity outlives this object, and psutil reaps; without this, Popen warns when it is collected.
     process.returncode = 0
     return ProcessIdentity(pid=process.pid, created=psutil.Process(process.pid).create_time())
+
+
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Hold Ctrl-C back until the end of the block: a process that starts in it is known before anything unwinds."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals are the main thread's
+        return
+    held: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: held.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if held:
+            signal.raise_signal(signal.SIGINT)
 
 
 def last_lines(log: Path, count: int = 15) -> str:

@@ -46,6 +46,23 @@ def test_an_old_java_is_named_with_its_version(tmp_path: Path, monkeypatch: pyte
         find_java()
 
 
+def test_a_java_that_cannot_be_run_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One for another processor, or cut off while it was copied."""
+    (tmp_path / "java").touch(mode=0o755)
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ClusterError, match=r"java cannot be run \(Exec format error\): install Java 17"):
+        find_java()
+
+
+def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk or a folder of somebody else is no matter of the network."""
+    (tmp_path / "cache").touch()
+    monkeypatch.setenv("AZIMUTH_CACHE", str(tmp_path / "cache"))
+    with pytest.raises(ClusterError, match=r"cannot be kept in .*cache .*AZIMUTH_CACHE"):
+        resolve_jars("java")
+
+
 def test_a_failed_download_leaves_nothing_that_the_next_run_would_trust(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

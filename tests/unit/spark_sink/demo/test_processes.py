@@ -1,0 +1,40 @@
+"""The cluster's processes: none is started that nobody knows of."""
+
+import shutil
+import signal
+from pathlib import Path
+
+import psutil
+import pytest
+
+from spark_sink._errors import ClusterError
+from spark_sink.demo.cluster import Broker, Cluster
+from spark_sink.demo.cluster._process import uninterrupted
+
+
+def test_an_interruption_waits_until_a_new_process_is_known() -> None:
+    """Between the start of a process and the note of its id, Ctrl-C would leave it behind."""
+    steps = []
+
+    def start() -> None:
+        with uninterrupted():
+            signal.raise_signal(signal.SIGINT)
+            steps.append("known")
+
+    with pytest.raises(KeyboardInterrupt):
+        start()
+    assert steps == ["known"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_storage_that_cannot_be_formatted_leaves_no_process(tmp_path: Path) -> None:
+    """The others would write on, into the folder that the next run takes."""
+    sleep = shutil.which("sleep")
+    java = tmp_path / "java"
+    java.write_text(f'#!/bin/sh\ncase "$*" in *broker-1.*) exit 1;; esac\nexec {sleep} 600\n')
+    java.chmod(0o755)
+    brokers = tuple(Broker(id=n, rack="az", port=20_000 + n, controller_port=21_000 + n) for n in (1, 2))
+    before = set(psutil.Process().children())
+    with pytest.raises(ClusterError, match="could not be formatted"):
+        Cluster(directory=tmp_path, brokers=brokers, cluster_id="any")._format(str(java), tmp_path)
+    assert set(psutil.Process().children()) <= before
