@@ -5,11 +5,11 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from confluent_kafka import KafkaException, TopicCollection
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 
 from assignors._errors import FleetError
@@ -131,6 +131,18 @@ class ClusterWatch:
             return True
         return False
 
+    def ids(self, names: Collection[str]) -> dict[str, str]:
+        """Ask for topics' ids as they are now; a topic that is not there has none.
+
+        Raises:
+            FleetError: no broker answers, or the question is refused.
+        """
+        try:
+            asked = self._client().describe_topics(TopicCollection(sorted(names)), request_timeout=_PROBE_S)
+            return {name: str(said.topic_id) for name, answer in asked.items() if (said := _described(answer))}
+        except (KafkaException, TimeoutError) as error:
+            raise FleetError(f"source {self.source.name!r}: its topics' ids cannot be asked for: {error}") from error
+
     def close(self) -> None:
         """End; a look at a cluster that does not answer is not waited for."""
         self._ended = True
@@ -167,6 +179,15 @@ class ClusterWatch:
             except KafkaException as error:
                 raise FleetError(f"source {self.source.name!r}: kafka: {error.args[0].str()}") from error
         return self._admin
+
+
+def _described(answer: Any) -> Any:  # noqa: ANN401 - confluent-kafka has no types
+    try:
+        return answer.result(_PROBE_S + 1)
+    except KafkaException as error:
+        if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+            return None
+        raise
 
 
 def sight(admin: AdminClient, source: Source) -> Sighting:

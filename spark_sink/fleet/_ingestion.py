@@ -3,12 +3,13 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from confluent_kafka import KafkaException
 
+from assignors._errors import AssignorError
 from assignors.fleet import FleetTopic, Lane, lane_change
 from spark_sink._errors import SparkSinkError, TableError
 from spark_sink._offsets import TopicPartition
@@ -19,6 +20,10 @@ log = logging.getLogger(__name__)
 
 Assigned = Mapping[Lane, frozenset[FleetTopic]]
 
+TopicIds = Callable[[Collection[str]], Mapping[str, str]]
+"""The ids of topics as they are now, by name; a topic that is not there has none."""
+
+_EXPECTED = (SparkSinkError, AssignorError, KafkaException, OSError)
 _WAIT_S = 0.05
 _MOST = 5_000
 _ROWS = 200_000
@@ -47,15 +52,22 @@ class SourceReader:
         source: name.
         settings: how.
         writer: of its tables; only this thread uses it.
+        ids: asked before records are brought in.
         look_again: called when a topic seems to have been made anew.
     """
 
     def __init__(
-        self, source: str, settings: ReaderSettings, writer: TableWriter, look_again: Callable[[], None]
+        self,
+        source: str,
+        settings: ReaderSettings,
+        writer: TableWriter,
+        ids: TopicIds,
+        look_again: Callable[[], None],
     ) -> None:
         self._source = source
         self._settings = settings
         self._writer = writer
+        self._ids = ids
         self._look_again = look_again
         self._wanted: Assigned = {}
         self._applied: dict[Lane, frozenset[FleetTopic]] = {}
@@ -107,7 +119,7 @@ class SourceReader:
                 self._fill()
                 self._flush()
                 self._problem = ""
-            except (SparkSinkError, KafkaException, OSError) as error:
+            except _EXPECTED as error:
                 self._fail(error)
         self._end()
 
@@ -149,7 +161,27 @@ class SourceReader:
     def _add(self, label: str, message: Any) -> None:  # noqa: ANN401 - a confluent_kafka.Message
         self._rows.add(label, message)
 
+    def _leave_out_other_topics(self) -> None:
+        """Leave out what may be of a topic that was made anew: it belongs under another name, from its beginning on.
+
+        librdkafka reads by name. Where the new log has grown past the old position it just goes on, without an error.
+        Ids are asked for after reading and only ever change forward: one that is the same now was so when it was read.
+        """
+        read = {label: topic for lane in self._lanes.values() for label, topic in lane.read_of().items()}
+        if not read:
+            return
+        now = self._ids({topic.name for topic in read.values()})
+        other = {label for label, topic in read.items() if now.get(topic.name, topic.id) != topic.id}
+        if not other:
+            return
+        log.warning("fleet: %s: made anew while they were read: %s", self._source, ", ".join(sorted(other)))
+        self._rows = self._rows.without(other)
+        for lane in self._lanes.values():
+            lane.leave_out(other)
+        self._look_again()
+
     def _flush(self) -> None:
+        self._leave_out_other_topics()
         ranges = [one for lane in self._lanes.values() for one in lane.ranges()]
         if not ranges:
             return
@@ -168,7 +200,7 @@ class SourceReader:
         """Before partitions go: where the table refuses, all that was read is read again, by whoever has it then."""
         try:
             self._flush()
-        except (SparkSinkError, OSError) as error:
+        except _EXPECTED as error:
             self._deferred = error
             self._rows = Rows()
             for lane in self._lanes.values():

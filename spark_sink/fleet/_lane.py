@@ -3,7 +3,7 @@
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,6 +72,7 @@ class LaneConsumer:
             }
         )
         self._labels: dict[str, str] = {}
+        self._topics: dict[str, FleetTopic] = {}
         self._stands: dict[TopicPartition, int | None] = {}
         self._read: dict[TopicPartition, tuple[int, int, int]] = {}
         self._stale = False
@@ -111,6 +112,7 @@ class LaneConsumer:
     def subscribe(self, labels: Mapping[FleetTopic, str]) -> None:
         """Read these topics from now on; the others of the group keep what they have while it is sorted out."""
         before, self._labels = self._labels, {topic.name: label for topic, label in labels.items()}
+        self._topics |= {label: topic for topic, label in labels.items()}
         self.problems = {}
         anew = {name for name, label in self._labels.items() if before.get(name, label) != label}
         if set(before) != set(self._labels):
@@ -184,6 +186,15 @@ class LaneConsumer:
                 self._consumer.commit(offsets=offsets, asynchronous=True)  # a hint for others, the table is the truth
             except KafkaException as error:
                 log.debug("fleet: offsets not committed: %s", error)
+
+    def read_of(self) -> dict[str, FleetTopic]:
+        """The topics of what was read and is not yet brought in, by label."""
+        return {key.topic: self._topics[key.topic] for key in self._read}
+
+    def leave_out(self, labels: Collection[str]) -> None:
+        """What was read of these is not brought in, and nothing more is taken of them until they are given again."""
+        self._read = {key: read for key, read in self._read.items() if key.topic not in labels}
+        self._stands = {key: at for key, at in self._stands.items() if key.topic not in labels}
 
     def forget(self) -> None:
         """What was read is not in the table: take nothing more until `rewind`, or a hole would be left."""

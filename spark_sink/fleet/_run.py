@@ -82,7 +82,8 @@ def build(settings: FleetSettings) -> FleetAgent:
         group=settings.name, kafka={name: settings.kafka(name) for name in settings.sources}, flush_s=settings.flush_s
     )
     readers = {
-        name: SourceReader(name, reading, _writer(settings, name), watch.look_now) for name, watch in watches.items()
+        name: SourceReader(name, reading, _writer(settings, name), watch.ids, watch.look_now)
+        for name, watch in watches.items()
     }
     feed = None
     if settings.workers.topic is not None:

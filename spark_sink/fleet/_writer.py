@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import compress
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -41,6 +42,11 @@ class Rows:
         values = (label, message.partition(), message.offset(), stamp_ms * 1000 if kind else None)
         for column, value in zip(self.columns.values(), (*values, message.key(), message.value()), strict=True):
             column.append(value)
+
+    def without(self, labels: set[str]) -> "Rows":
+        """All but those of these labels."""
+        kept = [label not in labels for label in self.columns["topic"]]
+        return Rows({name: list(compress(column, kept)) for name, column in self.columns.items()})
 
     def batch(self, only: set[str] | None = None) -> pa.RecordBatch:
         """As Arrow; only of these labels where some are named."""

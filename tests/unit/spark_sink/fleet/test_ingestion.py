@@ -107,13 +107,18 @@ class Client:
 
 
 def read(
-    monkeypatch: pytest.MonkeyPatch, table: Path, rows: int, *script: Callable[[Client], list[Record]]
+    monkeypatch: pytest.MonkeyPatch,
+    table: Path,
+    rows: int,
+    *script: Callable[[Client], list[Record]],
+    ids: dict[str, str] | None = None,
 ) -> SourceReader:
     """Let a reader go through a script, until so many rows are written."""
     Client.script = iter(script)
     monkeypatch.setattr(_lane, "Consumer", Client)
     settings = ReaderSettings(group="g", kafka={"s": {}}, flush_s=0.05)
-    reader = SourceReader("s", settings, TableWriter(str(table), "g", "a"), lambda: None)
+    known = ids or {"x": "1", "y": "2"}
+    reader = SourceReader("s", settings, TableWriter(str(table), "g", "a"), lambda _: known, lambda: None)
     reader.assign({LANE: frozenset({FleetTopic("c", "1", "x", "s"), FleetTopic("c", "2", "y", "s")})})
     deadline = time.monotonic() + 20
     while reader.rows_written < rows and time.monotonic() < deadline:
@@ -126,6 +131,12 @@ def read(
 def some(topic: str, begin: int, end: int) -> list[Record]:
     """Records of one topic."""
     return [Record(topic, offset) for offset in range(begin, end)]
+
+
+def pause(_client: Client) -> list[Record]:
+    """Nothing comes for longer than a flush's time."""
+    time.sleep(0.1)
+    return []
 
 
 def test_records_that_come_with_a_revocation_are_not_lost(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -173,3 +184,25 @@ def test_records_that_another_agent_has_written_are_left_out(monkeypatch: pytest
     assert later
     report = verify(str(tmp_path / "t"), "g")
     assert (report.rows, report.duplicates, report.missing) == (9, 0, 0)
+
+
+def test_records_of_a_topic_that_was_made_anew_are_not_written_under_the_old_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A client that reads by name goes on in the new log without an error; the rows of other topics are written."""
+    ids = {"x": "1", "y": "2"}
+
+    def join(client: Client) -> list[Record]:
+        client.gain("x", "y")
+        return [*some("x", 0, 5), *some("y", 0, 5)]
+
+    def anew(_client: Client) -> list[Record]:
+        ids["x"] = "3"
+        return [*some("x", 5, 9), *some("y", 5, 7)]
+
+    def more(_client: Client) -> list[Record]:
+        return [*some("x", 9, 12), *some("y", 7, 8)]
+
+    read(monkeypatch, tmp_path / "t", 13, join, pause, anew, pause, more, ids=ids)
+    assert positions(str(tmp_path / "t"), "g") == {("x", 0): 5, ("y", 0): 8}
+    assert verify(str(tmp_path / "t"), "g").rows == 13
