@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 import typer
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
+from deltalake import DeltaTable
 from typer.main import get_command
 
 from spark_sink.cli import _app
@@ -70,10 +72,52 @@ def commands() -> list[tuple[str, list[str]]]:
     """Every `azimuth ...` line of the pages, with the page's name."""
     found = []
     for page in [README, *PAGES]:
-        for block in blocks(page, "bash"):
-            lines = (line.split("#")[0].strip() for line in block.replace("\\\n", " ").splitlines())
-            found += [(page.name, shlex.split(line)[1:]) for line in lines if line.startswith("azimuth ")]
+        for block in blocks(page, "(?:bash|console)"):
+            found += [(page.name, words) for words in words_of(block)]
     return found
+
+
+def words_of(block: str) -> list[list[str]]:
+    """What follows `azimuth` in each of a block's lines, with or without a prompt before it."""
+    lines = (line.split("#")[0].strip().removeprefix("$ ") for line in block.replace("\\\n", " ").splitlines())
+    return [shlex.split(line)[1:] for line in lines if line.startswith("azimuth ")]
+
+
+@pytest.mark.parametrize("page", [README, *PAGES], ids=lambda page: page.stem)
+def test_every_command_of_a_page_is_checked(page: Path) -> None:
+    """A command in a block of another language would be tried by nobody."""
+    fenced = re.findall(r"^ *```(\S*)[^\n]*\n(.*?)^ *```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    assert {language for language, block in fenced if words_of(block)} <= {"bash", "console"}
+
+
+def test_the_jobs_of_the_page_on_claims_ingest(documented: Cluster, tmp_path: Path) -> None:
+    """As a reader would type them, but for the addresses: one brings records in, the other names who holds what."""
+    [block] = blocks(ROOT / "docs" / "claims.md", "console")
+    for there, here in {
+        "s3://lake": str(tmp_path),
+        "postgresql://ingest@db/kafka": f"sqlite:///{tmp_path}/claims.db",
+        "kafka:9092": documented.bootstrap_servers,
+    }.items():
+        assert there in block
+        block = block.replace(there, here)
+    job, status = ([sys.executable, "-m", "spark_sink", *words] for words in words_of(block))
+    table = str(tmp_path / "flights")
+    producer = Producer({"bootstrap.servers": documented.bootstrap_servers})
+    producer.produce("flights.JFK-LAX", "a flight")
+    assert producer.flush(30) == 0
+    with subprocess.Popen(job, stderr=subprocess.PIPE, text=True) as running:
+        try:
+            deadline = time.monotonic() + 120
+            while not (DeltaTable.is_deltatable(table) and DeltaTable(table).count() > 0):
+                assert running.poll() is None, running.communicate()[1]
+                assert time.monotonic() < deadline, "no row came"
+                time.sleep(0.2)
+            said = subprocess.run(status, capture_output=True, text=True, timeout=60, check=True).stdout
+            running.terminate()
+            assert running.wait(60) == 0
+        finally:
+            running.kill()
+    assert "12 partitions" in said
 
 
 @pytest.mark.parametrize(("page", "words"), commands(), ids=lambda one: one if isinstance(one, str) else " ".join(one))
