@@ -73,7 +73,7 @@ class AgentSettings(BaseSettings):
         try:
             return cls(**{**file, **environment, **given})
         except ValidationError as error:
-            raise OptionError("; ".join(_sentence(one) for one in error.errors())) from error
+            raise OptionError("; ".join(_sentences(error.errors()))) from error
 
     @property
     def decodes(self) -> bool:
@@ -141,6 +141,17 @@ def _from_environment(settings: type[AgentSettings], name: str) -> Any:  # noqa:
         return json.loads(text)
     except ValueError as error:
         raise OptionError(f"AZIMUTH_{name.upper()}: {text!r} is not a JSON object of texts") from error
+
+
+def _sentences(errors: list[Any]) -> list[str]:
+    missing = [str(one["loc"][0]) for one in errors if one["type"] == "missing"]
+    said = [_sentence(one) for one in errors if one["type"] != "missing"]
+    if missing:
+        flag, variable = missing[0].replace("_", "-"), missing[0].upper()
+        said.insert(
+            0, f"{', '.join(missing)}: needed, as a flag (--{flag}), a variable (AZIMUTH_{variable}) or in a file"
+        )
+    return said
 
 
 def _sentence(error: Any) -> str:  # noqa: ANN401 -- pydantic's own dictionary

@@ -27,7 +27,9 @@ def register(app: typer.Typer) -> None:
 def autoscale(
     context: typer.Context,
     config: Annotated[Path | None, typer.Option(help="TOML file with all pipelines.")] = None,
-    apply: Annotated[bool, typer.Option("--apply", help="Publish the numbers. Without it nothing is written.")] = False,
+    apply: Annotated[
+        bool, typer.Option("--apply", help="Publish the numbers; else only the journal is written.")
+    ] = False,
     once: Annotated[bool, typer.Option("--once", help="Decide once, and end.")] = False,
 ) -> None:
     """Choose workers per topic from lag, round after round, until SIGTERM or Ctrl-C."""

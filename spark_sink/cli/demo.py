@@ -20,7 +20,9 @@ def demo(
         "build/demo"
     ),
     kill: Annotated[Part, typer.Option(help="What of an agent is killed with SIGKILL.")] = Part.WHOLE,
-    flights: Annotated[int | None, typer.Option(help="Only the first so many.", show_default="all")] = None,
+    flights: Annotated[
+        int | None, typer.Option(help="Only the first so many, 30000 or more.", show_default="all")
+    ] = None,
 ) -> None:
     """Run everything: three zones, 336,776 flights, agents of which one is killed, exactly once.
 

@@ -20,9 +20,17 @@ def register(app: typer.Typer) -> None:
 
 
 def simulate(  # noqa: PLR0913, PLR0917 -- each is a flag
-    trace: Annotated[list[str] | None, typer.Option(help="Trace, or 'all'; may be repeated.")] = None,
+    trace: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="steady, diurnal, bursts, ramp, hot, outage, random-walk, published; or all. May be repeated."
+        ),
+    ] = None,
     csv: Annotated[Path | None, typer.Option(help="Own trace: a file with time_s, topic, partition, records.")] = None,
-    policy: Annotated[list[str] | None, typer.Option(help="Policy, or 'all'; may be repeated.")] = None,
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(help="capacity, thresholds, keda, ds2, numaflow, static, oracle; or all. May be repeated."),
+    ] = None,
     days: Annotated[float, typer.Option(help="Simulated days.")] = 7.0,
     slo: Annotated[float, typer.Option(help="Age that an unread record may reach, seconds.")] = 300.0,
     worker_rate: Annotated[float, typer.Option(help="Records per second of a worker, for --csv.")] = 1000.0,

@@ -27,12 +27,19 @@ def sink(  # noqa: PLR0913, PLR0917 -- every setting is a flag
     rack: Annotated[str | None, typer.Option(help="The agent's zone.")] = None,
     assignor: Annotated[str | None, typer.Option(help="hrw or shuffled.  [default: hrw]")] = None,
     workers: Annotated[str | None, typer.Option(help="Agents per topic: number or JSON {pattern: number}.")] = None,
-    starting_offsets: Annotated[str | None, typer.Option(help="Where unknown partitions begin.")] = None,
+    starting_offsets: Annotated[
+        str | None, typer.Option(help="Where unknown partitions begin.  [default: earliest]")
+    ] = None,
     max_offsets_per_trigger: Annotated[int | None, typer.Option(help="Offsets a batch reads at most.")] = None,
-    trigger: Annotated[str | None, typer.Option(help="'1 second', or 'available-now' to end when caught up.")] = None,
+    trigger: Annotated[
+        str | None,
+        typer.Option(help="Time between batches, or 'available-now' to end when caught up.  [default: 1 second]"),
+    ] = None,
     master: Annotated[str | None, typer.Option(help="Spark's master.  [default: local[*]]")] = None,
     driver_memory: Annotated[str | None, typer.Option(help="Heap of Spark's driver.  [default: 768m]")] = None,
-    landing: Annotated[str | None, typer.Option(help="direct: reading tasks write the files; or rows.")] = None,
+    landing: Annotated[
+        str | None, typer.Option(help="direct: reading tasks write the files; or rows.  [default: direct]")
+    ] = None,
     metrics_port: Annotated[int | None, typer.Option(help="Port of the Prometheus endpoint.")] = None,
     kafka: Annotated[_Pairs, typer.Option(metavar="NAME=VALUE", help="Kafka client property.")] = None,
     source: Annotated[_Pairs, typer.Option(metavar="NAME=VALUE", help="More options of kafka-group.")] = None,

@@ -212,4 +212,6 @@ class FleetSettings(BaseSettings):
 
 def _sentence(error: Any) -> str:  # noqa: ANN401 -- pydantic's own dictionary
     place = ".".join(str(one) for one in error["loc"])
+    if error["loc"] == ("agent",) and error["type"] == "missing":
+        return "agent: needed, as --id or AZIMUTH_FLEET_AGENT, as one file serves all agents"
     return f"{place or 'settings'}: {error['msg'].removeprefix('Value error, ')}"

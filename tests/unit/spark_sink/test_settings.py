@@ -68,7 +68,7 @@ def test_flags_win_over_variables_and_those_over_the_file(config: Path, monkeypa
     ("text", "flags", "says"),
     [
         (FILE, {"subscribe": "a"}, "give one of subscribe"),
-        ('group = "g"', {}, "bootstrap_servers: Field required"),
+        ('group = "g"', {}, "bootstrap_servers, table, checkpoint: needed, as a flag"),
         (FILE + "\n[storag]\n", {}, "unknown setting 'storag'"),
         ("group = ", {}, "is not TOML"),
         (FILE, {"landing": "sideways"}, "landing: Input should be 'direct' or 'rows'"),
