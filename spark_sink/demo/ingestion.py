@@ -87,14 +87,18 @@ class Ingestion:
         return changes[-1].partitions if changes else frozenset()
 
     def _until(self, doing: str, reached: Callable[[], bool]) -> None:
+        began = time.monotonic()
         while True:
             self.log.read()
             self.progress(self.log.rows, doing)
             if reached():
                 return
             self._check_agents()
-            if time.time() - self.began > self.settings.limit_s:
-                raise DemoError(f"waited {self.settings.limit_s:.0f} s {doing}; {self.log.rows:,} rows are there")
+            if time.monotonic() - began > self.settings.limit_s:
+                raise DemoError(
+                    f"waited {self.settings.limit_s:.0f} s {doing}; {self.log.rows:,} rows are there: is the machine "
+                    f"busy? {self.settings.directory / 'logs'} has what the agents say"
+                )
             self._send_what_is_due()
             time.sleep(_TICK_S)
 

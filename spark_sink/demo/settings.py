@@ -30,7 +30,7 @@ class DemoSettings:
         replicas: of each topic.
         workers: agents per topic, at most; one keeps the connections few.
         max_offsets_per_trigger: records an agent takes in a batch.
-        limit_s: after so many seconds of ingestion the run has failed.
+        limit_s: a step of the ingestion that takes more seconds than this has failed.
     """
 
     directory: Path = Path("build/demo")
