@@ -82,11 +82,21 @@ def _as_dict(one: "Outcome") -> dict[str, Any]:
 
 
 def _table(outcomes: "list[Outcome]") -> Table:
-    table = Table(box=None)
-    table.add_column("trace")
-    table.add_column("policy")
-    for column in ("over SLO", "avoidable", "worker-h", "x oracle", "resizes/day", "flips/day", "moved", "lost"):
-        table.add_column(column, justify="right")
+    # Headings over two lines, because it is to fit into 80 columns with names and numbers whole.
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("trace", no_wrap=True)
+    table.add_column("policy", overflow="fold")
+    for column in (
+        "over SLO",
+        "avoid- able",
+        "worker hours",
+        "x oracle",
+        "resizes /day",
+        "flips /day",
+        "moved",
+        "lost",
+    ):
+        table.add_column(column.replace(" ", "\n"), justify="right", no_wrap=True)
     for one in outcomes:
         s = one.score
         table.add_row(
