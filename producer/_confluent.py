@@ -12,7 +12,7 @@ from confluent_kafka import KafkaError, Message, Producer, murmur2
 
 from producer._batches import Messages, are_valid, count, forget_errors, group, size_of
 from producer._locality import Racks
-from producer._policy import ZonePolicy, key_mode
+from producer._policy import ZonePolicy, key_mode, zone_order
 from producer._route import RECORD
 from producer._router import Router
 from producer._skew import SkewGuard
@@ -233,7 +233,7 @@ def zone_policy(  # noqa: PLR0913 - one setting each
     return ZonePolicy(
         rack=config.get("client.rack"),
         keys=key_mode(keys),
-        fallback=tuple(fallback),
+        fallback=zone_order(fallback),
         batch_bytes=int(config.get("batch.size", _BATCH_BYTES)) if batch_bytes is None else batch_bytes,
         hold_s=hold_s,
         aware=aware,

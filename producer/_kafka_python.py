@@ -15,7 +15,7 @@ from kafka.producer.record_accumulator import RecordAccumulator
 from kafka.structs import TopicPartition
 
 from producer._errors import UnknownTopicError
-from producer._policy import ZonePolicy, key_mode
+from producer._policy import ZonePolicy, key_mode, zone_order
 from producer._route import RECORD, Route, Tally
 from producer._router import Router
 from producer._skew import SkewGuard
@@ -46,7 +46,8 @@ class AZAwarePartitioner(Partitioner):
     * One partitioner serves one producer; `partition` may be called from several threads.
     * kafka-python calls `partition` a second time for a record that needs a new batch, after `on_new_batch`: the record
       is counted once, and it moves on only when its run has had its bytes (KIP-794), not at every new batch (KIP-480).
-    * Records with an explicit partition are not seen here, so they are not counted.
+    * Records with an explicit partition are not seen here, so they are not counted; one that kafka-python refuses after
+      it has asked for a partition (larger than `max_request_size`, no room in the buffer) is counted.
     """
 
     def __init__(  # noqa: PLR0913 - one setting each, keyword-only
@@ -64,7 +65,7 @@ class AZAwarePartitioner(Partitioner):
         policy = ZonePolicy(
             rack=rack,
             keys=key_mode(keys),
-            fallback=tuple(fallback),
+            fallback=zone_order(fallback),
             batch_bytes=batch_bytes,
             hold_s=hold_s,
             aware=aware,

@@ -1,5 +1,6 @@
 """What a producer was asked to do, as one value checked when made."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from math import isfinite
@@ -47,12 +48,25 @@ class ZonePolicy:
     skew: SkewGuard | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.rack, str | None):
+            raise PolicyError(f"rack={self.rack!r}, need text: name the zone as `broker.rack` does, or leave it out")
         if self.rack is not None and not self.rack.strip():
             raise PolicyError(f"rack={self.rack!r} is empty: name the zone as `broker.rack` does, or leave it out")
         if self.batch_bytes < 1:
             raise PolicyError(f"batch_bytes={self.batch_bytes!r}, need 1 or more")
         if not (self.hold_s >= 0 and isfinite(self.hold_s)):
             raise PolicyError(f"hold_s={self.hold_s!r}, need 0 or more seconds")
+
+
+def zone_order(fallback: Iterable[str]) -> tuple[str, ...]:
+    """Read the zones to fall back to.
+
+    Raises:
+        PolicyError: it is one text, whose letters would be taken for zones.
+    """
+    if isinstance(fallback, str):
+        raise PolicyError(f"fallback={fallback!r} is one text, need a list of zones: [{fallback!r}]")
+    return tuple(fallback)
 
 
 def key_mode(name: str) -> KeyMode:

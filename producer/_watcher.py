@@ -20,8 +20,9 @@ class Watcher:
     is away from its zone the leaders are read every `away_s`. Each reading refreshes librdkafka's leaders too.
 
     Contract:
-    * `load` blocks its caller for one reading at most per topic and `away_s`; everything else happens in the thread.
-      The second topic reads all of them, so that hundreds of topics cost two readings, not hundreds.
+    * `load` blocks its callers for the first reading of a topic only; all others, also of a topic that was not found,
+      happen in the thread. The second topic reads all of them, so that hundreds of topics cost two readings, not
+      hundreds.
     * `client` gives the producer or, when that is gone, None (a weak reference does): the thread ends then.
     * A cluster that does not answer, or does not allow the question, is reported once as a warning; the records then go
       where librdkafka puts them.
@@ -41,7 +42,7 @@ class Watcher:
         self._topology = topology
         self._refresh_s = refresh_s
         self._away_s = away_s
-        self._missing: dict[str, float] = {}
+        self._missing: set[str] = set()
         self._known: dict[str, tuple[int | None, ...]] = {}
         self._uneasy_until = 0.0
         self._wake = threading.Event()
@@ -52,15 +53,15 @@ class Watcher:
 
     def load(self, topic: str) -> None:
         """Read the leaders of a topic for the first time; returns without a route when they cannot be had."""
-        now = monotonic()
-        if now - self._missing.get(topic, -self._away_s) < self._away_s:
+        if topic in self._missing:
             return
         if topic in self._known:
-            self._router.update(topic, self._known[topic], self._topology.racks, now)
+            self._router.update(topic, self._known[topic], self._topology.racks, monotonic())
             return
         client = self._client()
         if client is not None and not self._read(client, None if self._router.routes else topic, {topic}):
-            self._missing[topic] = monotonic()
+            self._missing.add(topic)
+            self.refresh_soon()  # or the thread would sleep on as if nothing were missing
         self._start()
 
     def refresh_soon(self) -> None:
@@ -113,7 +114,7 @@ class Watcher:
             self._known = found
         for name in {*self._router.routes, *wanted} & found.keys():
             self._router.update(name, found[name], self._topology.racks, now)
-            self._missing.pop(name, None)
+            self._missing.discard(name)
         return wanted <= found.keys()
 
     def _warn(self, problem: str) -> None:

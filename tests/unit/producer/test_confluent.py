@@ -334,13 +334,15 @@ def test_racks_may_be_given_where_the_cluster_may_not_be_asked(mock: MockCluster
     [
         ("az-a", {"keys": "nearest"}, "'global', 'local-mod', 'local-hrw'"),
         (" ", {}, "empty"),
+        (5, {}, "rack=5, need text"),
+        ("az-a", {"fallback": "az-b"}, r"need a list of zones: \['az-b'\]"),
         ("az-a", {"batch_bytes": 0}, "batch_bytes=0"),
         ("az-a", {"hold_s": float("nan")}, "hold_s=nan"),
     ],
-    ids=["key mode", "empty rack", "batch bytes", "hold"],
+    ids=["key mode", "empty rack", "rack of another type", "fallback that is no list", "batch bytes", "hold"],
 )
 def test_settings_that_cannot_work_are_named_before_anything_starts(
-    rack: str, arguments: dict[str, Any], says: str
+    rack: object, arguments: dict[str, Any], says: str
 ) -> None:
     """Value, place and way out, as one error of the package."""
     with pytest.raises(PolicyError, match=says):

@@ -1,0 +1,40 @@
+"""Who waits for the leaders, and who does not."""
+
+import threading
+import time
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from producer import RackWarning
+from producer._policy import ZonePolicy
+from producer._router import Router
+from producer._watcher import Watcher
+from producer.topology import Topology
+
+
+class Unreachable:
+    """A client of a cluster that does not answer; notes which thread had to wait."""
+
+    def __init__(self) -> None:
+        self.waited: list[threading.Thread] = []
+
+    def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:  # noqa: ANN401, ARG002 - Lister's
+        """Give up."""
+        self.waited.append(threading.current_thread())
+        raise KafkaException(KafkaError(KafkaError._TRANSPORT))
+
+
+def test_only_the_first_record_of_a_topic_waits_for_a_cluster_that_is_away() -> None:
+    """All later ones go where librdkafka puts them at once; the thread asks on."""
+    client = Unreachable()
+    watcher = Watcher(lambda: client, Router(ZonePolicy(rack="az-a")), Topology({}), away_s=0.001)
+    with pytest.warns(RackWarning, match="leaders could not be read"):
+        watcher.load("flights")
+    end = time.monotonic() + 10
+    while len(client.waited) < 20 and time.monotonic() < end:
+        watcher.load("flights")
+    watcher.close()
+    assert len(client.waited) >= 20
+    assert client.waited.count(threading.current_thread()) == 1
