@@ -13,6 +13,8 @@ from typing import Self
 
 import psutil
 
+from spark_sink.demo.cluster._process import tie
+
 _PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -35,8 +37,9 @@ class AgentProcess:
 
     @classmethod
     def launch(cls, name: str, *, config: Path, log: Path) -> Self:
-        """Start `azimuth sink` as `config` says; what it and Spark print goes to `log`."""
-        command = [sys.executable, "-m", "spark_sink", "sink", "--config", str(config)]
+        """Start `azimuth sink` as `config` says, to end with this process; what it and Spark print goes to `log`."""
+        # Its JVM sees the driver's pipe close, and its reader that the query is gone.
+        command = tie([sys.executable, "-m", "spark_sink", "sink", "--config", str(config)])
         environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
         with log.open("ab") as output:
             driver = psutil.Popen(

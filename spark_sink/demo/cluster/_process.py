@@ -53,6 +53,15 @@ class ProcessIdentity:
             process.wait(timeout_s)
 
 
+def tie(command: list[str]) -> list[str]:
+    """The command of a process that the kernel kills when this one ends (Linux, with util-linux; else as it is)."""
+    # The kernel means the thread that forked: one that ends early would take what it started with it.
+    if threading.current_thread() is not threading.main_thread():
+        return command
+    setpriv = shutil.which("setpriv")
+    return [setpriv, "--pdeathsig", "KILL", "--", *command] if setpriv else command
+
+
 def launch(command: list[str], *, log: Path, tied: bool) -> ProcessIdentity:
     """Start a process in a session of its own, so that Ctrl-C reaches it only through us.
 
@@ -61,11 +70,8 @@ def launch(command: list[str], *, log: Path, tied: bool) -> ProcessIdentity:
         log: takes its output.
         tied: the kernel kills it when this process ends, however it ends (Linux, with util-linux; elsewhere ignored).
     """
-    # The kernel means the thread that forked: one that ends early would take its broker with it.
-    tied = tied and threading.current_thread() is threading.main_thread()
-    setpriv = shutil.which("setpriv") if tied else None
-    if setpriv:
-        command = [setpriv, "--pdeathsig", "KILL", "--", *command]
+    if tied:
+        command = tie(command)
     with log.open("ab") as output:
         process = subprocess.Popen(  # noqa: S603 - the command is ours
             command,

@@ -2,6 +2,8 @@
 
 import shutil
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import psutil
@@ -25,6 +27,20 @@ def test_an_interruption_waits_until_a_new_process_is_known() -> None:
         start()
     assert steps == ["known"]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="only Linux can tie a process to another")
+def test_a_tied_process_ends_with_the_one_that_started_it() -> None:
+    """A killed demo cannot end its agents itself."""
+    # The child says its own id: only then is it surely tied.
+    child = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
+    script = "import subprocess, sys; from spark_sink.demo.cluster._process import tie\n"
+    script += f"subprocess.run(tie([sys.executable, '-c', {child!r}]))"
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as owner:
+        assert owner.stdout is not None
+        tied = psutil.Process(int(owner.stdout.readline()))
+        owner.kill()
+    assert psutil.wait_procs([tied], timeout=10)[1] == []
 
 
 def test_a_storage_that_cannot_be_formatted_leaves_no_process(tmp_path: Path) -> None:
