@@ -81,6 +81,8 @@ def _draw(figure: Figure, outcomes: Sequence[Outcome], colours: dict[str, int], 
         workers.plot(hours, count[::every], color=colour, linewidth=1)
     age.axhline(slo_s, color=_theme.BAD, linewidth=1, linestyle="--")
     age.set_yscale("symlog", linthresh=60)
+    # Plain numbers: a page of SVG text cannot show the formulas that logarithmic axes are labelled with.
+    age.yaxis.set_major_formatter(lambda seconds, _: f"{seconds:,.0f}")
     age.set_ylabel("oldest unread, s")
     workers.set_ylabel("workers")
     workers.set_xlabel("hours")

@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import Progress, TaskID
 
 from spark_sink._errors import ClusterError, DemoError
 from spark_sink.demo.agents import adopt_orphans, end_descendants
@@ -25,6 +25,7 @@ from spark_sink.demo.ingestion import Ingestion
 from spark_sink.demo.loading import PRODUCER_SETTINGS, Loader, Shipment, measure_default, sample_routes
 from spark_sink.demo.report import render
 from spark_sink.demo.settings import DemoSettings
+from spark_sink.demo.steps import Steps
 from spark_sink.demo.timeline import CommitLog
 from spark_sink.demo.topics import create_topics
 from spark_sink.demo.verification import verify_flights
@@ -49,7 +50,7 @@ def _run(settings: DemoSettings, console: Console) -> dict[str, Any]:
     began = time.monotonic()
     seconds: dict[str, float] = {}
     _clear(settings.directory)
-    with _progress(console) as bars:
+    with Steps(console) as bars:
         with _timed(seconds, "cluster"):
             step = bars.add_task("starting three brokers", total=None)
             cluster = Cluster.up(settings.directory / "cluster", racks=settings.zones, tied=True)
@@ -207,8 +208,3 @@ def _timed(seconds: dict[str, float], name: str) -> Iterator[None]:
     began = time.monotonic()
     yield
     seconds[name] = time.monotonic() - began
-
-
-def _progress(console: Console) -> Progress:
-    columns = (TextColumn("{task.description:<42}"), BarColumn(12), MofNCompleteColumn(), TimeElapsedColumn())
-    return Progress(*columns, console=console)

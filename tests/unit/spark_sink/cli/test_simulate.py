@@ -26,6 +26,7 @@ def test_a_simulation_prints_json_and_writes_a_page(tmp_path: Path, capsys: pyte
     assert (oracle["policy"], ours["policy"]) == ("oracle", "capacity")
     assert oracle["over_slo"] == 0
     assert "<svg" in page.read_text()
+    assert "mathdefault" not in page.read_text()  # SVG text shows no formulas
     assert "http://" not in page.read_text().replace("http://www.w3.org", "")
 
 
