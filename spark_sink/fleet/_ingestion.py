@@ -1,6 +1,7 @@
 """Light ingestion: a thread and a handful of consumers for each cluster, straight into Delta tables."""
 
 import logging
+import re
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -28,6 +29,8 @@ _WAIT_S = 0.05
 _MOST = 5_000
 _ROWS = 200_000
 _PAUSE_S = 1.0
+_RECENT_S = 10.0
+_PART = re.compile(r"part-[0-9a-f]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +78,9 @@ class SourceReader:
         self._rows = Rows()
         self._ended = threading.Event()
         self._problem = ""
+        self._refused: dict[str, tuple[str, float]] = {}
+        self._again: set[str] = set()
+        self._again_at = 0.0
         self._deferred: Exception | None = None
         self.rows_written = 0
         self.commits = 0
@@ -88,6 +94,8 @@ class SourceReader:
     def problems(self) -> list[str]:
         """What does not go well now."""
         found = [problem for lane in list(self._lanes.values()) for problem in list(lane.problems.values())]
+        now = time.monotonic()
+        found += [problem for problem, at in list(self._refused.values()) if now - at < _RECENT_S]
         return [*([self._problem] if self._problem else []), *sorted(set(found))]
 
     def lag(self) -> dict[str, int]:
@@ -115,6 +123,7 @@ class SourceReader:
     def _run(self) -> None:
         while not self._ended.is_set():
             try:
+                self._try_again()
                 self._change()
                 self._fill()
                 self._flush()
@@ -127,18 +136,57 @@ class SourceReader:
         wanted = self._wanted
         change = lane_change(self._applied, wanted)
         for lane in change.stop:
-            self._flush()
-            self._lanes.pop(lane).close()
+            self._subscribe(lane, {})
             del self._applied[lane]
         new = {**change.start, **change.change}
         if not new:
             return
-        labels = self._writer.label(topic for topics in new.values() for topic in topics)
+        labels = self._label([topic for topics in new.values() for topic in topics])
         for lane, topics in new.items():
+            self._subscribe(lane, {topic: labels[topic] for topic in topics if topic in labels})
+            self._applied[lane] = topics
+
+    def _subscribe(self, lane: Lane, labels: Mapping[FleetTopic, str]) -> None:
+        if labels:
             if lane not in self._lanes:
                 self._lanes[lane] = self._consumer(lane)
-            self._lanes[lane].subscribe({topic: labels[topic] for topic in topics})
-            self._applied[lane] = topics
+            self._lanes[lane].subscribe(labels)
+        elif lane in self._lanes:
+            self._flush()
+            self._lanes.pop(lane).close()
+
+    def _label(self, topics: Sequence[FleetTopic]) -> dict[FleetTopic, str]:
+        """The labels of the topics whose table can be read."""
+        labels: dict[FleetTopic, str] = {}
+        for names in self._writer.apart(topic.name for topic in topics):
+            try:
+                labels |= self._writer.label(topic for topic in topics if topic.name in names)
+            except (SparkSinkError, OSError) as error:
+                self._refuse(names, error)
+        return labels
+
+    def _refuse(self, labels: Collection[str], error: Exception) -> None:
+        """The table of these refuses: it is tried again after a pause, and holds up no topic of another table."""
+        if self._writer.shared:
+            raise error
+        now = time.monotonic()
+        for label in labels:
+            _, before = self._refused.get(label, ("", -_RECENT_S))
+            if now - before >= _RECENT_S:
+                log.error("fleet: %s/%s: %s", self._source, label, error)
+            self._refused[label] = f"{self._source}/{label}: {error}", now
+        self._again |= set(labels)
+        self._again_at = now + _PAUSE_S
+
+    def _try_again(self) -> None:
+        if not self._again or time.monotonic() < self._again_at:
+            return
+        labels, self._again = self._again, set()
+        for lane, topics in self._applied.items():
+            if any(topic.name in labels for topic in topics):
+                self._applied[lane] = frozenset()  # those without a label are asked for again
+        for consumer in self._lanes.values():
+            consumer.take_again(labels)
 
     def _consumer(self, lane: Lane) -> LaneConsumer:
         config = {**self._settings.kafka[self._source], "group.id": f"{self._settings.group}.lane-{lane.number}"}
@@ -189,11 +237,19 @@ class SourceReader:
         if counted != len(self._rows):
             # A range without its rows would be a hole that no position shows.
             raise TableError(f"{counted} records were read and {len(self._rows)} are held: reading them again")
-        ahead = self._writer.commit(self._rows, ranges)
-        self.rows_written += len(self._rows)
+        ahead: dict[TopicPartition, int] = {}
+        refused: set[str] = set()
+        for labels in self._writer.apart(one.topic for one in ranges):
+            try:
+                ahead |= self._writer.commit(self._rows, [one for one in ranges if one.topic in labels])
+            except (SparkSinkError, OSError) as error:
+                self._refuse(labels, error)
+                refused |= labels
+        self.rows_written += len(self._rows.without(refused) if refused else self._rows)
         self.commits += 1
         self._rows = Rows()
         for lane in self._lanes.values():
+            lane.leave_out(refused)
             lane.settle(ahead)
 
     def _flush_quietly(self) -> None:
@@ -207,11 +263,18 @@ class SourceReader:
                 lane.forget()
 
     def _positions(self, labels: Iterable[str]) -> Mapping[TopicPartition, int]:
-        return self._writer.positions(labels)
+        found: dict[TopicPartition, int] = {}
+        for mine in self._writer.apart(labels):
+            try:
+                found |= self._writer.positions(mine)
+            except (SparkSinkError, OSError) as error:
+                self._refuse(mine, error)
+        return found
 
     def _fail(self, error: Exception) -> None:
         """Say so, forget what is not in the table, and read it again after a pause."""
-        problem = f"{self._source}: {error}"
+        # Each attempt writes a file of another name: the same refusal is told once.
+        problem = _PART.sub("part-*", f"{self._source}: {error}")
         if problem != self._problem:
             log.error("fleet: %s", problem)
         self._problem = problem

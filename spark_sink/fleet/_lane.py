@@ -208,13 +208,21 @@ class LaneConsumer:
             TableError: the table cannot be read.
         """
         self.forget()
-        known = self._parts.positions(set(self._labels.values()))
-        held = self._consumer.assignment()
-        if held:
-            self._consumer.incremental_unassign(held)
-            self._stands = {}
-            self._begin(self._consumer, held, known)
+        self._stands = {}
+        self.take_again(set(self._labels.values()))
         self._stale = False
+
+    def take_again(self, labels: Collection[str]) -> None:
+        """Read these on from where the table is.
+
+        Raises:
+            TableError: the table cannot be read.
+        """
+        held = [one for one in self._consumer.assignment() if self._labels.get(one.topic) in labels]
+        if held:
+            known = self._parts.positions({self._labels[one.topic] for one in held})
+            self._consumer.incremental_unassign(held)
+            self._begin(self._consumer, held, known)
 
     def close(self) -> None:
         """Leave the group."""

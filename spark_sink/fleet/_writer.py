@@ -81,6 +81,18 @@ class TableWriter:
         self._tables: dict[str, DeltaLakeTable] = {}
         self._number = 0
 
+    @property
+    def shared(self) -> bool:
+        """Whether all topics are in one table."""
+        return PLACEHOLDER not in self._address
+
+    def apart(self, names: Iterable[str]) -> list[set[str]]:
+        """Names of topics, or labels, by the table that they are in."""
+        found: dict[str, set[str]] = {}
+        for name in names:
+            found.setdefault(self._uri(name), set()).add(name)
+        return list(found.values())
+
     def label(self, topics: Iterable[FleetTopic]) -> dict[FleetTopic, str]:
         """Say what each topic is called in its table: its name, or `<name>@<topic id>` where the name is taken.
 
@@ -130,7 +142,7 @@ class TableWriter:
         for one in ranges:
             by_table.setdefault(self._uri(one.topic), []).append(one)
         for uri, mine in by_table.items():
-            ahead |= self._commit(uri, rows.batch({one.topic for one in mine} if len(by_table) > 1 else None), mine)
+            ahead |= self._commit(uri, rows.batch(None if self.shared else {one.topic for one in mine}), mine)
         return ahead
 
     def _commit(self, uri: str, rows: pa.RecordBatch, ranges: Sequence[Range]) -> dict[TopicPartition, int]:

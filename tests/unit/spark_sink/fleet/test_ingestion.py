@@ -1,7 +1,8 @@
 """Light ingestion against a client that behaves as brokers make it behave, into a real table."""
 
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,12 @@ from confluent_kafka import TopicPartition as KafkaPartition
 
 from assignors.fleet import FleetTopic, Lane
 from spark_sink import positions
+from spark_sink._errors import TableError
+from spark_sink._offsets import Range, TopicPartition
 from spark_sink._verify import verify
-from spark_sink.fleet import _lane
+from spark_sink.fleet import _ingestion, _lane
 from spark_sink.fleet._ingestion import ReaderSettings, SourceReader
-from spark_sink.fleet._writer import TableWriter
+from spark_sink.fleet._writer import Landable, TableWriter
 
 LANE = Lane("s", 0)
 
@@ -206,3 +209,81 @@ def test_records_of_a_topic_that_was_made_anew_are_not_written_under_the_old_one
     read(monkeypatch, tmp_path / "t", 13, join, pause, anew, pause, more, ids=ids)
     assert positions(str(tmp_path / "t"), "g") == {("x", 0): 5, ("y", 0): 8}
     assert verify(str(tmp_path / "t"), "g").rows == 13
+
+
+def test_a_table_that_refuses_holds_up_no_topic_of_another(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Where each topic has a table: the others are written meanwhile, and what was refused is read again."""
+    broken = threading.Event()
+    commit = TableWriter.commit
+
+    def refuse(writer: TableWriter, rows: Landable, ranges: Sequence[Range]) -> dict[TopicPartition, int]:
+        if broken.is_set() and ranges[0].topic == "y":
+            raise TableError("y is read-only")
+        return commit(writer, rows, ranges)
+
+    monkeypatch.setattr(TableWriter, "commit", refuse)
+    monkeypatch.setattr(_ingestion, "_PAUSE_S", 0.2)
+
+    def join(client: Client) -> list[Record]:
+        broken.set()
+        client.gain("x", "y")
+        return [*some("y", 0, 5), *some("x", 0, 5)]
+
+    def go_on(client: Client) -> list[Record]:
+        assert positions(str(tmp_path / "x"), "g") == {("x", 0): 5}
+        assert positions(str(tmp_path / "y"), "g") == {}
+        broken.clear()
+        client.held["y"] = 99
+        return [*some("y", 5, 7), *some("x", 5, 9)]
+
+    def again(client: Client) -> list[Record]:
+        time.sleep(0.3)
+        return some("y", 0, 7) if client.held["y"] < 0 else []
+
+    read(monkeypatch, tmp_path / "{topic}", 16, join, pause, go_on, pause, *[again] * 4)
+    for topic, count in (("x", 9), ("y", 7)):
+        report = verify(str(tmp_path / topic), "g")
+        assert (report.rows, report.duplicates, report.missing) == (count, 0, 0)
+
+
+def test_a_table_that_cannot_be_made_holds_up_no_topic_of_another(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A file lies in the way of one topic's table."""
+    (tmp_path / "y").write_text("in the way")
+
+    def join(client: Client) -> list[Record]:
+        client.gain("x")
+        return some("x", 0, 5)
+
+    reader = read(monkeypatch, tmp_path / "{topic}", 5, join)
+    assert verify(str(tmp_path / "x"), "g").rows == 5
+    assert any(problem.startswith("s/y: ") for problem in reader.problems())
+
+
+def test_a_table_that_refuses_is_logged_once_though_each_attempt_names_another_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """And when it takes records again, none is missing."""
+    commit = TableWriter.commit
+    attempts: list[int] = []
+
+    def refuse(writer: TableWriter, rows: Landable, ranges: Sequence[Range]) -> dict[TopicPartition, int]:
+        attempts.append(0)
+        if len(attempts) <= 2:
+            raise TableError(f"part-{len(attempts)}abc.parquet: the table's storage refused")
+        return commit(writer, rows, ranges)
+
+    monkeypatch.setattr(TableWriter, "commit", refuse)
+    monkeypatch.setattr(_ingestion, "_PAUSE_S", 0.05)
+
+    def join(client: Client) -> list[Record]:
+        client.gain("x", "y")
+        return some("x", 0, 5)
+
+    def again(_client: Client) -> list[Record]:
+        return some("x", 0, 5)
+
+    read(monkeypatch, tmp_path / "t", 5, join, pause, again, pause, again)
+    assert verify(str(tmp_path / "t"), "g").rows == 5
+    assert caplog.text.count("storage refused") == 1
