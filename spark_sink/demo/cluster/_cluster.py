@@ -113,11 +113,15 @@ class Cluster:
             access: certificates, users and rights; kept in memory and in the brokers' own files only.
 
         Raises:
-            ClusterError: a live cluster is there, no Java, no jars, no space, a port taken, or a broker that
-                does not come up (with the end of its log).
+            ClusterError: a live cluster is there, a comma in the folder's name, no Java, no jars, no space, a port
+                taken, or a broker that does not come up (with the end of its log).
         """
         if not racks:
             raise ClusterError("zones=[]: need at least one")
+        if "," in str(directory.absolute()):
+            raise ClusterError(
+                f"{directory} has a comma, where Kafka would begin a second folder: choose another --dir"
+            )
         java = find_java()
         directory = directory.absolute()
         try:

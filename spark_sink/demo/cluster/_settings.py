@@ -1,5 +1,6 @@
 """What a broker's configuration file and log settings say."""
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -67,4 +68,9 @@ def server_properties(  # noqa: PLR0913 - each is named at the call
         "broker.heartbeat.interval.ms": 1000,
         "controlled.shutdown.enable": "true",
     }
-    return "".join(f"{name}={value}\n" for name, value in {**settings, **more}.items())
+    return "".join(f"{name}={_escaped(str(value))}\n" for name, value in {**settings, **more}.items())
+
+
+def _escaped(value: str) -> str:
+    # Java reads the file as Latin-1, and what JSON escapes (all beyond ASCII, backslashes) as JSON does.
+    return json.dumps(value)[1:-1]

@@ -20,6 +20,7 @@ NOWHERE = ("--bootstrap-servers", "localhost:9", "--group", "g")
         (("simulate", "--worker-rate", "0"), "need a number above 0"),
         (("cluster", "up", "--dir", "{tmp}/c", "--zones", ""), "need at least one"),
         (("cluster", "up", "--dir", "{tmp}/file/c"), "cannot be made"),
+        (("cluster", "up", "--dir", "{tmp}/a,b"), "has a comma"),
         (("cluster", "status", "--dir", "{tmp}/file"), "is no folder of a cluster (Not a directory)"),
     ],
     ids=lambda one: " ".join(one) if isinstance(one, tuple) else "",

@@ -12,6 +12,7 @@ import pytest
 from spark_sink._errors import ClusterError
 from spark_sink.demo.cluster import Broker, Cluster
 from spark_sink.demo.cluster._process import uninterrupted
+from spark_sink.demo.cluster._settings import server_properties
 
 
 def test_an_interruption_waits_until_a_new_process_is_known() -> None:
@@ -41,6 +42,14 @@ def test_a_tied_process_ends_with_the_one_that_started_it() -> None:
         tied = psutil.Process(int(owner.stdout.readline()))
         owner.kill()
     assert psutil.wait_procs([tied], timeout=10)[1] == []
+
+
+def test_a_folder_with_any_letters_is_the_one_that_brokers_write_to() -> None:
+    """Java reads properties as Latin-1: the data would be in a folder that nobody removes."""
+    folder = Path("/home/jürgen/🛩/c\\d")
+    text = server_properties(broker_id=1, rack="az", port=1, controllers=[(1, 2)], data=folder)
+    assert "log.dirs=/home/j\\u00fcrgen/\\ud83d\\udee9/c\\\\d\n" in text
+    assert text.isascii()
 
 
 def test_a_storage_that_cannot_be_formatted_leaves_no_process(tmp_path: Path) -> None:
