@@ -35,6 +35,8 @@ log = logging.getLogger(__name__)
 
 _NOTHING: Final = r"azimuth\.fleet\.no-topic"  # a member must subscribe to something
 _PAUSE_S: Final = 0.2
+_SETTLES_S: Final = 5.0
+_REBALANCING: Final = frozenset({"PreparingRebalance", "CompletingRebalance"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,7 +194,7 @@ class KafkaMembers:
         try:
             admin: Any = KafkaAdminClient(**self._kafka)
             try:
-                said = admin.describe_groups([self._group])[self._group]
+                said = self._described(admin)
             finally:
                 admin.close()
         except (KafkaError, ValueError) as error:
@@ -200,6 +202,15 @@ class KafkaMembers:
         found = [_read(one["member_id"], one["member_metadata"]) for one in said["members"] or ()]
         made = next_round(one for one in found if one is not None)
         return Membership(view=made.view, standing=self._cell.state.standing)
+
+    def _described(self, admin: Any) -> Any:  # noqa: ANN401 - kafka-python's mapping
+        """The group between two rebalances: during one, the broker does not tell what its members said."""
+        deadline = time.monotonic() + self._session.session_s + _SETTLES_S
+        while (said := admin.describe_groups([self._group])[self._group])["group_state"] in _REBALANCING:
+            if time.monotonic() > deadline:
+                raise FleetError(f"the fleet's group {self._group} is rebalancing: ask again in a few seconds")
+            time.sleep(_PAUSE_S)
+        return said
 
     def close(self) -> None:
         """Leave."""
@@ -237,7 +248,10 @@ class KafkaMembers:
         """See how long the group has been silent; a membership that ended for good is made anew."""
         state = self._cell.state
         if member.failed is not None:
-            log.warning("fleet: the membership ended (%r), joining again", member.failed)
+            if state.view is None:
+                self._note(Standing.JOINING, f"cannot join, trying again: {member.failed!r}")
+            else:
+                log.warning("fleet: the membership ended (%r), joining again", member.failed)
             member.close()
             self._member = None
             return

@@ -260,3 +260,37 @@ def test_a_view_stays_while_nothing_changes_whatever_the_capacity(living: Fleet)
     deadline = time.monotonic() + 1.5 * living.session.session_s
     while (left := deadline - time.monotonic()) > 0:
         assert one.wait(first, left).view == first.view
+
+
+def test_an_agent_that_may_not_join_says_why_once(cluster: Cluster, caplog: pytest.LogCaptureFixture) -> None:
+    """A session shorter than the broker allows: a reason in the state, and one line however often it tries."""
+    kafka = {"bootstrap_servers": cluster.bootstrap_servers.split(",")}
+    members = KafkaMembers(Agent("a"), kafka, f"fleet-{uuid.uuid4().hex[:8]}", Session(session_s=1.0)).start()
+    try:
+        until(members, lambda state: "InvalidSessionTimeout" in state.reason)
+        deadline = time.monotonic() + 2
+        while (left := deadline - time.monotonic()) > 0:
+            members.wait(members.state(), left)
+        assert members.state().standing is Standing.JOINING
+    finally:
+        members.close()
+    assert caplog.text.count("cannot join") == 1
+
+
+def test_who_looks_during_a_rebalance_sees_who_lives(cluster: Cluster) -> None:
+    """A broker does not tell what members said while they join: whoever asks then waits instead of seeing nobody."""
+    fleet = KafkaFleet(cluster)
+    try:
+        until(fleet.member("a").start(), has("a"))
+        fleet.member("b").start()
+        watching = fleet.member("c")
+        deadline = time.monotonic() + 20
+        seen: tuple[str, ...] = ()
+        while seen != ("a", "b"):
+            view = watching.observe().view
+            assert view is not None
+            seen = view.ids
+            assert "a" in seen
+            assert time.monotonic() < deadline
+    finally:
+        fleet.close()
