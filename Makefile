@@ -39,7 +39,7 @@ test: unit integration ## run the unit tests, then the integration tests on the 
 test-all: test test-slow ## run every test there is, but for those in containers
 
 unit: $(READY) ## run the unit tests (seconds, no broker)
-	@$(BIN)/python -m pytest -q -n $(AT_ONCE)
+	@$(BIN)/python -m pytest -q -n $$((2 * $(AT_ONCE)))
 
 integration: $(READY) ## run the integration and acceptance tests on real brokers
 	@$(BIN)/python -m pytest -q -n $(AT_ONCE) --dist loadfile -m "(integration or acceptance or docker) and not slow"

@@ -164,7 +164,10 @@ def test_a_consumer_told_to_end_within_a_rebalance_commits_and_each_record_comes
     assert delivered.keys() == flow.written
 
 
-@pytest.mark.parametrize(("old", "new"), [("range", "hrw"), ("cooperative-sticky", "hrw-cooperative")])
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("range", "hrw"), pytest.param("cooperative-sticky", "hrw-cooperative", marks=pytest.mark.slow)],
+)
 def test_a_group_changes_its_assignor_while_records_flow(
     topics: Topics, flow: Flow, start: Start, old: str, new: str
 ) -> None:
