@@ -3,6 +3,7 @@
 from producer._confluent import AZAwareProducer
 from producer._confluent_aio import AZAwareAIOProducer
 from producer._errors import (
+    ForkError,
     MetadataError,
     PolicyError,
     ProducerError,
@@ -22,6 +23,7 @@ __all__ = [
     "AZAwarePartitioner",
     "AZAwareProducer",
     "Count",
+    "ForkError",
     "KeyMode",
     "MetadataError",
     "PolicyError",

@@ -67,7 +67,7 @@ def forget_errors(messages: Messages) -> None:
 def choose(route: Route, message: dict[str, Any]) -> int:
     """Find where a message goes: its own partition, else as its key says."""
     own, key = message.get("partition"), message.get("key")
-    if own is not None and own >= 0:
+    if own is not None and own != -1:
         return int(own)
     if key is None:
         return route.sticky.partition
@@ -78,10 +78,10 @@ def count(route: Route, message: dict[str, Any], partition: int, sign: int = 1) 
     """Count a message that goes to a partition, or with a sign of -1 take that back."""
     size = size_of(message)
     own = message.get("partition")
-    if message.get("key") is not None and (own is None or own < 0):
+    if message.get("key") is not None and (own is None or own == -1):
         route.lane.sent[partition] += sign * (RECORD + size)
         return
-    tally = route.tallies[partition] if own is None or own < 0 else route.explicit_tally(partition)
+    tally = route.tallies[partition] if own is None or own == -1 else route.explicit_tally(partition)
     tally.records += sign
     tally.bytes += sign * size
 

@@ -11,6 +11,7 @@ from typing import Any
 from confluent_kafka import KafkaError, Message, Producer, murmur2
 
 from producer._batches import Messages, are_valid, count, forget_errors, group, size_of
+from producer._fork import refuse_after_fork
 from producer._locality import Racks
 from producer._policy import ZonePolicy, key_mode, zone_order
 from producer._route import RECORD
@@ -50,9 +51,13 @@ class AZAwareProducer(Producer):
     Contract:
     * Methods may be called from any thread, as with the base class; an explicit partition is never changed.
     * `produce` raises what the base class raises, and then counts nothing.
+    * After a fork the copy in the new process refuses every call (`ForkError`).
     * The first record of a topic waits for the topic's leaders; when they cannot be had, librdkafka chooses the
       partition.
     """
+
+    # Slots, as `produce` looks one of them up for each record: a dictionary costs it a twentieth of its time.
+    __slots__ = ("__weakref__", "_router", "_routes", "_statistics", "_watcher")
 
     def __init__(  # noqa: PLR0913 - one setting each, keyword-only
         self,
@@ -75,6 +80,7 @@ class AZAwareProducer(Producer):
         self._watcher = Watcher(weakref.ref(self), self._router, topology, refresh_s=refresh_s)
         self._statistics = Statistics(self._router, self._watcher, topology)
         super().__init__(self._statistics.listen(config))
+        refuse_after_fork(self)
 
     def produce(  # noqa: PLR0913, PLR0917 - the base class's parameters, in its order
         self,
@@ -99,7 +105,7 @@ class AZAwareProducer(Producer):
         except KeyError:
             self._produce_aside(topic, value, key, partition, callback or on_delivery, timestamp, headers)
             return
-        if partition >= 0:
+        if partition != -1:
             self._produce_aside(topic, value, key, partition, callback or on_delivery, timestamp, headers)
             return
         if type(value) is not bytes:
@@ -107,8 +113,8 @@ class AZAwareProducer(Producer):
         # One callback only: the base class does not see `on_delivery` behind a `callback` of None.
         if key is None:
             tally = route.sticky
-            if timestamp == 0 and headers is None:
-                _produce(self, topic, value, None, tally.partition, callback or on_delivery)
+            if callback is None and on_delivery is None and headers is None and timestamp == 0:
+                _produce(self, topic, value, None, tally.partition)
             else:
                 _produce(self, topic, value, None, tally.partition, callback or on_delivery, None, timestamp, headers)
             tally.records += 1
@@ -122,8 +128,9 @@ class AZAwareProducer(Producer):
         except TypeError:  # asking first would cost every record
             key = _key_bytes(key)
             chosen = lane.table[murmur2(key, lane.slots)]
-        if timestamp == 0 and headers is None:
-            _produce(self, topic, value, key, chosen, callback or on_delivery)
+        # Arguments that say nothing are left out: reading them costs the base class what a look-up costs here.
+        if callback is None and on_delivery is None and headers is None and timestamp == 0:
+            _produce(self, topic, value, key, chosen)
         else:
             _produce(self, topic, value, key, chosen, callback or on_delivery, None, timestamp, headers)
         lane.sent[chosen] += len(key) + len(value) + RECORD if value is not None else len(key) + RECORD
@@ -138,7 +145,7 @@ class AZAwareProducer(Producer):
         timestamp: int,
         headers: Any,  # noqa: ANN401 - as the base class types it
     ) -> None:
-        if partition < 0:
+        if partition == -1:
             self._watcher.load(topic)
             if topic in self._routes:
                 self.produce(topic, value, key, partition, callback, None, timestamp, headers)
@@ -169,7 +176,7 @@ class AZAwareProducer(Producer):
         if not are_valid(messages):
             return super().produce_batch(topic, messages, partition, callback or on_delivery)
         forget_errors(messages)
-        if route is None or partition >= 0:
+        if route is None or partition != -1:
             sent = super().produce_batch(topic, messages, partition, callback or on_delivery)
             queued = [message for message in messages if "_error" not in message]
             self._count_aside(topic, partition, queued)

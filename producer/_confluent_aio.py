@@ -9,6 +9,7 @@ from confluent_kafka.aio import AIOProducer
 
 from producer._batches import byte_length, choose, count
 from producer._confluent import zone_policy
+from producer._fork import refuse_after_fork
 from producer._locality import Racks
 from producer._router import Router
 from producer._skew import SkewGuard
@@ -52,6 +53,7 @@ class AZAwareAIOProducer(AIOProducer):
         self._watcher = Watcher(_client_of(weakref.ref(self)), self._router, topology, refresh_s=refresh_s)
         self._statistics = Statistics(self._router, self._watcher, topology)
         super().__init__(listen_async(self._statistics, config), **options)
+        refuse_after_fork(self)
 
     async def produce(
         self,
@@ -65,7 +67,7 @@ class AZAwareAIOProducer(AIOProducer):
         own = kwargs.get("partition", -1)
         if "headers" in kwargs:
             return await super().produce(topic, value, key, *args, **kwargs)  # it refuses them: nothing to count
-        if own < 0 and topic not in self._router.routes:
+        if own == -1 and topic not in self._router.routes:
             await asyncio.to_thread(self._watcher.load, topic)
         size = byte_length(value) + byte_length(key)
         route = self._router.routes.get(topic)

@@ -4,6 +4,7 @@ ProducerError
 ├── PolicyError          a setting has a value that cannot work
 ├── UnknownTopicError    the topic has no partitions here (also a ValueError, as kafka-python expects)
 ├── MetadataError        leaders or racks could not be read
+├── ForkError            the producer was made before this process was forked
 └── ZoneDetectionError   a source of the own zone was asked and did not answer
 
 UserWarning
@@ -30,6 +31,10 @@ class UnknownTopicError(ProducerError, ValueError):
 
 class MetadataError(ProducerError):
     """Leaders or racks could not be read from the cluster."""
+
+
+class ForkError(ProducerError):
+    """The producer was made before this process was forked, and nothing would send its records here."""
 
 
 class ZoneDetectionError(ProducerError):

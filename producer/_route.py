@@ -234,7 +234,7 @@ class Route:
                 self._book(tally.partition, Reason.EXPLICIT, tally.fresh())
 
     def _book(self, partition: int, reason: Reason, count: Count) -> None:
-        zone = self.zones[partition] if partition < len(self.zones) else None
+        zone = self.zones[partition] if 0 <= partition < len(self.zones) else None
         if reason in {Reason.GLOBAL_KEY, Reason.EXPLICIT} and zone is not None and zone == self._policy.rack:
             reason = Reason.LOCAL
         cell = zone, reason

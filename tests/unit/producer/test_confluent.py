@@ -196,8 +196,13 @@ def test_what_the_client_refuses_is_not_counted(mock: MockCluster) -> None:
     with pytest.raises(BufferError):
         producer.produce(TOPIC, b"does not")
     assert producer.flush(10) == 0
-    with pytest.raises(KafkaException, match="Unknown partition"):
-        producer.produce(TOPIC, b"v", partition=99)
+    for partition in (99, -2):  # -1 alone means that the producer chooses
+        with pytest.raises(KafkaException, match="Unknown partition"):
+            producer.produce(TOPIC, b"v", partition=partition)
+        message: dict[str, Any] = {"value": b"v"}
+        for one, of_all in (message, partition), (message | {"partition": partition}, -1):
+            assert producer.produce_batch(TOPIC, [one], of_all) == 0
+            assert one["_error"].code() == KafkaError._UNKNOWN_PARTITION
     with pytest.raises(TypeError):
         producer.produce(TOPIC, 5)  # type: ignore[arg-type] # the mistake itself
     with pytest.raises(TypeError, match="key must be"):
