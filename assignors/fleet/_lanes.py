@@ -11,6 +11,8 @@ from assignors._errors import FleetError
 from assignors._hash import hash64
 from assignors.fleet._topic import FleetTopic
 
+_LANE = ".lane-"
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Lane:
@@ -23,6 +25,16 @@ class Lane:
 
     source: str
     number: int
+
+    def group(self, fleet: str) -> str:
+        """The consumer group of a fleet's lane."""
+        return f"{fleet}{_LANE}{self.number}"
+
+
+def lane_groups(fleet: str, groups: Iterable[str]) -> list[str]:
+    """Those of some consumer groups that are lanes of a fleet, in order."""
+    head = f"{fleet}{_LANE}"
+    return sorted(one for one in groups if one.startswith(head) and one.removeprefix(head).isdecimal())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

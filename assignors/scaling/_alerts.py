@@ -15,7 +15,9 @@ _log = structlog.get_logger("azimuth.scaling")
 _TIMEOUT_S = 5.0
 
 Alert = Callable[[Mapping[str, Any]], None]
-"""Is given `{"topic", "group", "kind", "text", "at"}`; may raise, and is called again for the next alert."""
+"""Is given `{"topic", "group", "kind", "text"}`, and `"topics"` where one text stands for many of them.
+
+It may raise, and is called again for the next alert."""
 
 
 def hooks(addresses: Sequence[str]) -> list[Alert]:

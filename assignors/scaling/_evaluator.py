@@ -11,6 +11,7 @@ from assignors._errors import ScalingError
 from assignors.scaling import _journal
 from assignors.scaling._alerts import Alert, tell
 from assignors.scaling._decision import Decision, decide
+from assignors.scaling._gate import SHARED, finding_of_many
 from assignors.scaling._kafka_lag import LagSource, TopicFacts
 from assignors.scaling._observation import Observation, window
 from assignors.scaling._pipelines import Pipeline
@@ -20,6 +21,7 @@ from assignors.scaling._store import Store
 from assignors.scaling._workers_topic import ScaledTopic, WorkersRecord
 
 _log = structlog.get_logger("azimuth.scaling")
+_MANY = 4
 
 
 class Publisher(Protocol):
@@ -48,11 +50,12 @@ class Evaluator:
         self._settings, self._source, self._store, self._publisher = settings, source, store, publisher
         self._alerts: Sequence[Alert] = ()
         self._said: dict[tuple[str, str], str] = {}
+        self._new: list[tuple[ScaledTopic, str, str]] = []
         self._known: dict[str, set[str]] = {}
         self._cluster: str | None = None
 
     def alert(self, alerts: Sequence[Alert]) -> None:
-        """Tell these hooks from now on; each finding once until it is gone."""
+        """Tell these hooks from now on; each finding once until it is gone, and once for many topics that share it."""
         self._alerts = alerts
 
     def follow(self, current: Mapping[ScaledTopic, WorkersRecord]) -> None:
@@ -75,6 +78,7 @@ class Evaluator:
             except ScalingError as error:
                 _log.error("a pipeline could not be decided on", pipeline=name, reason=str(error))
                 self._report(ScaledTopic(self._cluster or "", pipeline.group, name), {"error": str(error)})
+            self._tell()
         return made
 
     def run(self, stopped: threading.Event, after_round: Callable[[list[Decision]], None] | None = None) -> None:
@@ -139,10 +143,21 @@ class Evaluator:
         key = _key(name)
         for kind, text in findings.items():
             if (key, kind) not in self._said:
-                message: dict[str, Any] = {"kind": kind, "topic": name.topic, "group": name.group, "text": text}
-                tell(self._alerts, message)
+                self._new.append((name, kind, text))
         self._said = {at: text for at, text in self._said.items() if at[0] != key}
         self._said |= {(key, kind): text for kind, text in findings.items()}
+
+    def _tell(self) -> None:
+        """One message a finding, or one for all topics where many have the same: a group that never committed has."""
+        for kind in dict.fromkeys(kind for _, kind, _ in self._new):
+            found = [(name, text) for name, new, text in self._new if new == kind]
+            names = [name.topic for name, _ in found]
+            if len(found) >= _MANY and kind in SHARED:
+                found = [(found[0][0], finding_of_many(kind, names))]
+            for name, text in found:
+                message: dict[str, Any] = {"kind": kind, "topic": name.topic, "group": name.group, "text": text}
+                tell(self._alerts, message | ({"topics": names} if len(names) > len(found) else {}))
+        self._new.clear()
 
 
 def _key(name: ScaledTopic) -> str:

@@ -3,7 +3,7 @@
 They are told apart, reported, and left out. What remains is what a policy sees.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -11,6 +11,8 @@ import numpy as np
 
 from assignors.scaling._lag import lag_records, lag_seconds, per_second
 from assignors.scaling._observation import F64, I64, NEVER, UNKNOWN, Mask, Window
+
+_NAMED = 3
 
 
 class PartitionState(IntEnum):
@@ -99,6 +101,12 @@ class View:
         return np.isin(self.states, (PartitionState.FLOWING, PartitionState.HOT))
 
     @property
+    def never_committed(self) -> bool:
+        """Whether there are records, and no partition of the topic has a commit of the group."""
+        none = (self.window.committed[-1] < 0).all()
+        return bool(none and (self.states == PartitionState.UNCOMMITTED).any())
+
+    @property
     def lag_total(self) -> int:
         """Records to read in the partitions that count."""
         return int(self.lag[self.flowing].sum())
@@ -159,6 +167,19 @@ def findings(view: View, topic: str) -> dict[str, str]:
     return said
 
 
+def finding_of_many(state: str, topics: Sequence[str]) -> str:
+    """The sentence of one finding that many topics share; `state` as `findings` names it."""
+    return (
+        f"{len(topics)} topics ({abbreviated(topics)}) have partitions that {_SENTENCES[PartitionState[state.upper()]]}"
+    )
+
+
+def abbreviated(names: Sequence[str]) -> str:
+    """Some of the names, and how many there are besides."""
+    said, rest = ", ".join(names[:_NAMED]), len(names) - _NAMED
+    return f"{said} and {rest} more" if rest > 0 else said
+
+
 _SENTENCES: Mapping[PartitionState, str] = {
     PartitionState.UNKNOWN: "could not be asked for; their lag is unknown",
     PartitionState.UNCOMMITTED: "hold records, and the group has never committed there",
@@ -167,6 +188,9 @@ _SENTENCES: Mapping[PartitionState, str] = {
     PartitionState.STOPPED: "stand still and so does the whole topic: nobody reads",
     PartitionState.HOT: "bring more than one worker can read; no number of workers helps, more partitions do",
 }
+
+SHARED = frozenset(state.name.lower() for state in _SENTENCES)
+"""Findings that one sentence can say of many topics."""
 
 
 def _states(seen: Window, lag: I64, arriving: F64, worker_rate: float | None, settings: GateSettings) -> I64:

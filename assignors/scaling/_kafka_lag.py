@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -18,6 +18,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its stub ha
 from assignors._client_names import kafka_python_settings
 from assignors._errors import LagError, MembershipError
 from assignors._log_offsets import LogOffsets
+from assignors.fleet._lanes import lane_groups
 from assignors.scaling._observation import NEVER, UNKNOWN, Observation
 
 _log = structlog.get_logger("azimuth.scaling")
@@ -42,6 +43,7 @@ class LagSource(Protocol):
 
     Contract:
     * What cannot be asked for now is `UNKNOWN` in the observation, and never left at an older value.
+    * The group of a fleet stands for the groups of its lanes: the furthest of their commits counts.
     * Topics that are gone are left out. Called by one thread; may block for some seconds.
     """
 
@@ -112,7 +114,7 @@ class KafkaLag:
         try:
             logs = self._asked(group)
             # The group's offsets first: an end that is asked for later is never below what was read of it.
-            committed = {**dict.fromkeys(keys, NEVER), **logs.committed(keys, _TIMEOUT_S)}
+            committed = self._committed(group, keys)
             ends = logs.ends(keys, _TIMEOUT_S)
             starts = logs.beginnings(keys, _TIMEOUT_S)
         except MembershipError as error:
@@ -129,6 +131,20 @@ class KafkaLag:
             )
             for name, facts in topics.items()
         }
+
+    def _committed(self, group: str, keys: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        found = dict.fromkeys(keys, NEVER)
+        for one in [group, *self._lanes(group)]:
+            for key, offset in self._asked(one).committed(keys, _TIMEOUT_S).items():
+                found[key] = max(found[key], offset)
+        return found
+
+    def _lanes(self, group: str) -> list[str]:
+        try:
+            listed = self._admin.list_consumer_groups(request_timeout=_TIMEOUT_S).result(_TIMEOUT_S + 5)
+        except (KafkaException, TimeoutError) as error:
+            raise MembershipError(self._silent("the consumer groups", error)) from error
+        return lane_groups(group, (one.group_id for one in listed.valid))
 
     def _asked(self, group: str) -> LogOffsets:
         if group not in self._logs:

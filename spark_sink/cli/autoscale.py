@@ -93,7 +93,15 @@ def _store(settings: "ScalingSettings", *, apply: bool) -> "Store":
 
 
 def _say(made: "list[Decision]", *, apply: bool) -> None:
+    from assignors.scaling._gate import abbreviated  # noqa: PLC0415 -- as above
+
+    silent = [one for one in made if one.workers == one.before and one.view.never_committed]
+    if silent:
+        names = abbreviated([one.topic for one in silent])
+        typer.echo(f"workers kept, as the group has never committed: {len(silent)} of {len(made)} topics ({names})")
     for one in made:
+        if one in silent:
+            continue
         if one.workers != one.before:
             typer.echo(
                 f"{'' if apply else 'dry run: '}{one.topic}: {one.before} -> {one.workers} workers: {one.reason}"

@@ -1,6 +1,7 @@
 """Few consumers for many topics."""
 
 from assignors.fleet import FleetTopic, Lane, LaneChange, Lanes, lane_change
+from assignors.fleet._lanes import lane_groups
 
 
 def topics(count: int) -> frozenset[FleetTopic]:
@@ -27,3 +28,11 @@ def test_a_change_leaves_the_other_lanes_alone() -> None:
     one, two = frozenset(list(topics(2))[:1]), topics(2)
     change = lane_change({a: one, b: one, c: one}, {a: one, b: two, d: two})
     assert change == LaneChange(start={d: two}, change={b: two}, stop=frozenset({c}))
+
+
+def test_the_groups_of_a_fleet_are_told_from_others() -> None:
+    """Names that begin alike, or end in something else, are no lanes of it."""
+    mine = [Lane("home", number).group("ingest") for number in (0, 3, 11)]
+    others = ["ingest", "ingest2.lane-0", "ingest.lane-", "ingest.lane-x", "ingest.lane-1.lane-2", "x.ingest.lane-1"]
+    assert lane_groups("ingest", [*others, *mine]) == sorted(mine)
+    assert lane_groups("ingest.lane-1", others) == ["ingest.lane-1.lane-2"]

@@ -26,6 +26,7 @@ class Source:
         self.partitions, self.arriving, self.leaving = 8, 100.0, 100.0
         self.now_s, self.end, self.committed = 1e6, 1e6, 1e6
         self.gone = self.silent = self.unknown = False
+        self.names = ["flights"]
 
     def cluster_id(self) -> str:
         """As in `LagSource`."""
@@ -35,7 +36,8 @@ class Source:
         """As in `LagSource`."""
         if self.silent:
             raise LagError("no broker answers")
-        return {} if self.gone else {"flights": TopicFacts(partitions=self.partitions, retention_s=None)}
+        facts = TopicFacts(partitions=self.partitions, retention_s=None)
+        return {} if self.gone else dict.fromkeys(self.names, facts)
 
     def observe(self, group: str, topics: Mapping[str, TopicFacts]) -> dict[str, Observation]:  # noqa: ARG002 -- as above
         """As in `LagSource`."""
@@ -146,6 +148,46 @@ def test_a_hook_that_fails_keeps_no_other_from_being_told(settings: ScalingSetti
     evaluator.alert([broken, told.append])
     evaluator.round()
     assert len(told) == 1
+
+
+def test_a_finding_of_many_topics_is_told_once(settings: ScalingSettings) -> None:
+    """A group that never committed has hundreds of such topics: one message that names some, and lists them all."""
+    source, told = Source(), list[Mapping[str, Any]]()
+    source.names = [f"flights.{n:03}" for n in range(224)]
+    source.committed, source.leaving = NEVER, 0.0
+    evaluator = Evaluator(settings, source, MemoryStore())
+    evaluator.alert([told.append])
+    for _ in range(3):
+        evaluator.round()
+    (message,) = [one for one in told if one["kind"] == "uncommitted"]
+    assert message["text"].startswith("224 topics (flights.000, flights.001, flights.002 and 221 more) have partitions")
+    assert message["topics"] == source.names
+
+
+def test_a_dry_run_writes_to_nothing_but_its_journal(settings: ScalingSettings, tmp_path: Path) -> None:
+    """Neither the file of settings nor anything beside it changes, and no publisher is made."""
+    before = {file: file.read_bytes() for file in tmp_path.iterdir()}
+    source = Source()
+    source.arriving, source.leaving = 400.0, 120.0
+    evaluator = Evaluator(settings, source, MemoryStore())
+    for _ in range(20):
+        evaluator.round()
+    after = {file: file.read_bytes() for file in tmp_path.iterdir() if file != settings.journal}
+    assert after == before
+
+
+@pytest.mark.parametrize("jump_s", [86_400.0, 400 * 86_400.0, -400 * 86_400.0], ids=["a day", "a year", "a year back"])
+def test_no_jump_of_the_clock_changes_the_workers(settings: ScalingSettings, jump_s: float) -> None:
+    """Ahead and back, and back to the right time again: the load is the same all along, and so is the number."""
+    source = Source()
+    evaluator = Evaluator(settings, source, MemoryStore(), Publisher())
+    for jump in (0.0, jump_s, -jump_s):
+        source.now_s += jump
+        for _ in range(30):
+            (made,) = evaluator.round()
+            assert made.workers == 1
+    source.arriving, source.leaving = 400.0, 120.0
+    assert [decision.workers for _ in range(30) for decision in evaluator.round()][-1] > 3, "and it still decides"
 
 
 def test_a_restart_goes_on_from_the_numbers_in_force(settings: ScalingSettings) -> None:

@@ -1,0 +1,72 @@
+"""Hooks by address: the log, a webhook; Redis is tested on a server."""
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from assignors._errors import ScalingFileError
+from assignors.scaling._alerts import hooks, tell
+
+MESSAGE = {"kind": "hot", "topic": "flights", "group": "ingest", "text": "flights: 1 of 8 partitions (3) bring more"}
+
+
+class Webhook(BaseHTTPRequestHandler):
+    """Keeps what is posted; refuses it below /broken."""
+
+    posted: list[tuple[str, str, dict[str, Any]]]
+
+    def do_POST(self) -> None:
+        """Take one alert."""
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.posted.append((self.path, self.headers["Content-Type"], json.loads(body)))
+        self.send_response(500 if self.path == "/broken" else 204)
+        self.end_headers()
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002, ANN401 - the base class's
+        """Say nothing."""
+
+
+@pytest.fixture
+def webhook() -> Iterator[str]:
+    """The address of a server that takes alerts."""
+    Webhook.posted = []
+    server = HTTPServer(("127.0.0.1", 0), Webhook)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_a_webhook_is_posted_the_alert_as_json(webhook: str) -> None:
+    """Whole, to the path that was named."""
+    tell(hooks([f"{webhook}/alerts"]), MESSAGE)
+    assert Webhook.posted == [("/alerts", "application/json", MESSAGE)]
+
+
+def test_a_webhook_that_refuses_or_is_away_is_logged_and_the_next_is_told(webhook: str) -> None:
+    """One warning each; no decision waits or fails for it."""
+    with capture_logs() as said:
+        tell(hooks([f"{webhook}/broken", "http://127.0.0.1:1/away", f"{webhook}/next"]), MESSAGE)
+    assert [path for path, _, _ in Webhook.posted] == ["/broken", "/next"]
+    assert [line["event"] for line in said] == ["an alert was not delivered"] * 2
+
+
+def test_the_log_is_a_hook() -> None:
+    """The sentence is the event; what it is about stands beside it."""
+    with capture_logs() as said:
+        tell(hooks(["log"]), MESSAGE)
+    assert said == [{"event": MESSAGE["text"], "kind": "hot", "topic": "flights", "log_level": "warning"}]
+
+
+@pytest.mark.parametrize("address", ["mail", "ftp://host/x", "redis://host:6379/0", ""])
+def test_an_address_of_no_known_kind_is_named(address: str) -> None:
+    """Also a Redis server without a channel."""
+    with pytest.raises(ScalingFileError, match="channel=name"):
+        hooks([address])
