@@ -12,7 +12,7 @@ from assignors.fleet._clusters import ClusterWatch
 from assignors.fleet._decision import Balance, Decision, decide
 from assignors.fleet._lanes import Lane, Lanes
 from assignors.fleet._membership import Members, Membership, Standing
-from assignors.fleet._topic import FleetTopic
+from assignors.fleet._topic import FleetTopic, once_each
 from assignors.fleet._view import Agent, View
 from assignors.fleet._workers import FleetWorkers
 
@@ -20,6 +20,7 @@ log = logging.getLogger(__name__)
 
 _LOOK_S = 0.5
 _STUCK_S = 30.0
+_NAMED = 5
 
 
 class Ingestion(Protocol):
@@ -123,7 +124,11 @@ class FleetAgent:
         if not state.reads or state.view is None:
             self._stop_reading(state)
             return
-        topics = tuple(topic for watch in parts.watches for topic in watch.seen().topics)
+        seen = [watch.seen() for watch in parts.watches]
+        if not all(one.looked for one in seen):
+            return  # what is read for one source might be another's
+        topics, twice = once_each(topic for one in seen for topic in one.topics)
+        self._note_all("twice", twice)
         basis = (state.view, topics, self._workers)
         if basis != self._basis:
             self._decide(*basis)
@@ -133,7 +138,7 @@ class FleetAgent:
     def status(self) -> dict[str, Any]:
         """How it stands, as JSON takes it."""
         parts, state = self._parts, self._parts.members.state()
-        mine = sorted(topic.label for topics in self._assigned.values() for topic in topics)
+        mine = sorted(_labels(self._assigned))
         problems = [problem for watch in parts.watches for problem in watch.seen().problems]
         problems += [state.reason] if state.reason else []
         problems += [*self._notes.values(), *parts.ingestion.problems()]
@@ -169,16 +174,17 @@ class FleetAgent:
             mine,
             moved,
         )
-        problems = workers.unknown(topics, view.ids)
-        for number, problem in enumerate(problems):
-            self._note(f"override {number}", problem)
-        for key in [key for key in self._notes if key.startswith("override") and int(key.split()[1]) >= len(problems)]:
-            del self._notes[key]
+        self._note_all("override", workers.unknown(topics, view.ids))
 
     def _assign(self, lanes: Mapping[Lane, frozenset[FleetTopic]]) -> None:
-        if lanes != self._assigned:
-            self._assigned = lanes
-            self._parts.ingestion.assign(lanes)
+        if lanes == self._assigned:
+            return
+        before, after = _labels(self._assigned), _labels(lanes)
+        for verb, topics in (("starts", after - before), ("stops", before - after)):
+            if topics:
+                log.info("fleet: agent %r %s %s", self._parts.agent.id, verb, _some(topics))
+        self._assigned = lanes
+        self._parts.ingestion.assign(lanes)
 
     def _stop_reading(self, state: Membership) -> None:
         if self._assigned:
@@ -200,6 +206,12 @@ class FleetAgent:
             log.warning("fleet: %s", problem)
         self._notes[key] = problem
 
+    def _note_all(self, kind: str, problems: Sequence[str]) -> None:
+        for number, problem in enumerate(problems):
+            self._note(f"{kind} {number}", problem)
+        for key in [key for key in self._notes if key.startswith(f"{kind} ") and int(key.split()[1]) >= len(problems)]:
+            del self._notes[key]
+
     def _pause(self, stop: threading.Event) -> None:
         seen = self._parts.members.state()
         deadline = time.monotonic() + _LOOK_S
@@ -211,3 +223,12 @@ class FleetAgent:
     def _changed(self, seen: Membership) -> bool:
         now = self._parts.members.state()
         return (now.view, now.standing) != (seen.view, seen.standing) or now.standing is Standing.JOINING
+
+
+def _labels(lanes: Mapping[Lane, frozenset[FleetTopic]]) -> set[str]:
+    return {topic.label for topics in lanes.values() for topic in topics}
+
+
+def _some(labels: set[str]) -> str:
+    named = ", ".join(sorted(labels)[:_NAMED])
+    return f"{len(labels)} topics: {named}{', ...' if len(labels) > _NAMED else ''}"

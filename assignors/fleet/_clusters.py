@@ -87,6 +87,11 @@ class Sighting:
     topics: tuple[FleetTopic, ...] = ()
     problems: tuple[str, ...] = ()
 
+    @property
+    def looked(self) -> bool:
+        """Whether the cluster was asked at all."""
+        return bool(self.cluster or self.problems)
+
 
 class ClusterWatch:
     """Looks at one cluster in a thread of its own, so that one that does not answer holds up no other.
@@ -131,17 +136,9 @@ class ClusterWatch:
             return True
         return False
 
-    def ids(self, names: Collection[str]) -> dict[str, str]:
-        """Ask for topics' ids as they are now; a topic that is not there has none.
-
-        Raises:
-            FleetError: no broker answers, or the question is refused.
-        """
-        try:
-            asked = self._client().describe_topics(TopicCollection(sorted(names)), request_timeout=_PROBE_S)
-            return {name: str(said.topic_id) for name, answer in asked.items() if (said := _described(answer))}
-        except (KafkaException, TimeoutError) as error:
-            raise FleetError(f"source {self.source.name!r}: its topics' ids cannot be asked for: {error}") from error
+    def ids(self, names: Collection[str]) -> Callable[[], dict[str, str]]:
+        """Ask for topics' ids as they are now, as `ask_ids` does."""
+        return ask_ids(self._client(), self.source, names)
 
     def close(self) -> None:
         """End; a look at a cluster that does not answer is not waited for."""
@@ -181,9 +178,37 @@ class ClusterWatch:
         return self._admin
 
 
+def ask_ids(admin: AdminClient, source: Source, names: Collection[str]) -> Callable[[], dict[str, str]]:
+    """Ask for topics' ids as they are now; returns at once.
+
+    Returns:
+        Waits for the answer: ids by name, a topic that is not there has none. It raises FleetError where no broker
+        answers, or the question is refused.
+
+    Raises:
+        FleetError: the question cannot be asked.
+    """
+
+    def refused(error: Exception) -> FleetError:
+        return FleetError(f"source {source.name!r}: its topics' ids cannot be asked for: {error}")
+
+    try:
+        asked = admin.describe_topics(TopicCollection(sorted(names)), request_timeout=_TIMEOUT_S)
+    except KafkaException as error:
+        raise refused(error) from error
+
+    def answer() -> dict[str, str]:
+        try:
+            return {name: str(said.topic_id) for name, future in asked.items() if (said := _described(future))}
+        except (KafkaException, TimeoutError) as error:
+            raise refused(error) from error
+
+    return answer
+
+
 def _described(answer: Any) -> Any:  # noqa: ANN401 - confluent-kafka has no types
     try:
-        return answer.result(_PROBE_S + 1)
+        return answer.result(_TIMEOUT_S + 1)
     except KafkaException as error:
         if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
             return None

@@ -36,6 +36,7 @@ log = logging.getLogger(__name__)
 _NOTHING: Final = r"azimuth\.fleet\.no-topic"  # a member must subscribe to something
 _PAUSE_S: Final = 0.2
 _SETTLES_S: Final = 5.0
+_ANSWER_MS: Final = 5_000
 _REBALANCING: Final = frozenset({"PreparingRebalance", "CompletingRebalance"})
 
 
@@ -192,13 +193,17 @@ class KafkaMembers:
             FleetError: the home cluster does not answer.
         """
         try:
-            admin: Any = KafkaAdminClient(**self._kafka)
+            limits = {"bootstrap_timeout_ms": _ANSWER_MS, "request_timeout_ms": _ANSWER_MS}
+            admin: Any = KafkaAdminClient(**{**limits, **self._kafka})
             try:
                 said = self._described(admin)
             finally:
                 admin.close()
         except (KafkaError, ValueError) as error:
-            raise FleetError(f"home cluster {self._kafka.get('bootstrap_servers')}: {error!r}") from error
+            servers = self._kafka.get("bootstrap_servers")
+            raise FleetError(
+                f"home cluster {servers} does not answer, and who lives is known there alone: {error!r}"
+            ) from error
         found = [_read(one["member_id"], one["member_metadata"]) for one in said["members"] or ()]
         made = next_round(one for one in found if one is not None)
         return Membership(view=made.view, standing=self._cell.state.standing)
@@ -236,7 +241,7 @@ class KafkaMembers:
         times = {"session_timeout_ms": session_ms, "heartbeat_interval_ms": int(self._session.beat_s * 1000)}
         # A member that hangs holds up a rebalance of the group for this long.
         times["max_poll_interval_ms"] = max(session_ms, 30_000)
-        times["bootstrap_timeout_ms"] = 5_000
+        times["bootstrap_timeout_ms"] = _ANSWER_MS
         config = {"group_id": self._group, "client_id": f"fleet-{self._agent.id}", **times, **self._kafka}
         member = GroupMember(config, pattern=_NOTHING, assignors=[self._assignor])
         try:

@@ -6,12 +6,14 @@ meet in one consumer group, and its protocol gives each partition to one of them
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from assignors._errors import FleetError
 from assignors._hash import hash64
 from assignors.fleet._topic import FleetTopic
 
 _LANE = ".lane-"
+_MOST: Final = 64  # each has threads and connections of its own
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -45,14 +47,14 @@ class Lanes:
         count: lanes of a cluster, so an agent has at most this many consumers a cluster; the same in the whole fleet.
 
     Raises:
-        FleetError: below 1.
+        FleetError: below 1, or above 64.
     """
 
     count: int = 4
 
     def __post_init__(self) -> None:
-        if self.count < 1:
-            raise FleetError(f"lanes={self.count}, need 1 or more consumers for each cluster")
+        if not 1 <= self.count <= _MOST:
+            raise FleetError(f"lanes={self.count}, need 1 to {_MOST} consumers for each cluster")
 
     def lane(self, topic: FleetTopic) -> Lane:
         """The lane of a topic."""

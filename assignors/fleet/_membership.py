@@ -5,10 +5,12 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any, Protocol, Self
+from typing import Any, Final, Protocol, Self
 
 from assignors._errors import FleetError
 from assignors.fleet._view import Agent, View
+
+_LONGEST_S: Final = 1800.0  # what brokers allow at most by default, group.max.session.timeout.ms
 
 Witness = Callable[[], bool]
 """Whether anything else of the world still answers, such as the clusters that are read."""
@@ -98,14 +100,14 @@ class Session:
         session_s: after so long without a sign of life an agent is counted out.
 
     Raises:
-        FleetError: not above 0.
+        FleetError: not above 0, or more than half an hour.
     """
 
     session_s: float = 10.0
 
     def __post_init__(self) -> None:
-        if not self.session_s > 0:
-            raise FleetError(f"session_s={self.session_s!r}, need seconds above 0")
+        if not 0 < self.session_s <= _LONGEST_S:
+            raise FleetError(f"session_s={self.session_s!r}, need seconds above 0, and {_LONGEST_S:.0f} at most")
 
     @property
     def beat_s(self) -> float:

@@ -25,6 +25,23 @@ if ARGV[7] ~= '' and operation == 'beat' then
 end
 view = view or {members = {}, version = 0, departed = {}}
 
+local agents, newest = {}, 0
+local all = redis.call('HGETALL', index)
+for at = 1, #all, 2 do
+  local name = string.match(all[at], '^agent:(.*)$')
+  if name then
+    agents[name] = cjson.decode(all[at + 1])
+    newest = math.max(newest, agents[name].beat)
+  end
+end
+if operation == 'beat' and now - newest > lease then
+  -- Nobody was heard for so long: the server was away and is back with its data. All have a session's time again.
+  for name, one in pairs(agents) do
+    one.beat = now
+    redis.call('HSET', index, 'agent:' .. name, cjson.encode(one))
+  end
+end
+
 local refused = ''
 if operation == 'beat' then
   local owner = redis.call('GET', beat)
@@ -32,28 +49,24 @@ if operation == 'beat' then
     refused = owner
   else
     redis.call('SET', beat, process, 'PX', lease)
-    local alive = cjson.encode({attributes = attributes, beat = now, process = process})
-    redis.call('HSET', index, 'agent:' .. id, alive)
+    agents[id] = {attributes = attributes, beat = now, process = process}
+    redis.call('HSET', index, 'agent:' .. id, cjson.encode(agents[id]))
   end
 elseif operation == 'leave' and redis.call('GET', beat) == process then
   redis.call('DEL', beat)
   redis.call('HDEL', index, 'agent:' .. id)
+  agents[id] = nil
 end
 
 local living, beats, ids = {}, {}, {}
-local all = redis.call('HGETALL', index)
-for at = 1, #all, 2 do
-  local name = string.match(all[at], '^agent:(.*)$')
-  if name then
-    local found = cjson.decode(all[at + 1])
-    if now - found.beat > lease + grace and redis.call('EXISTS', prefix .. name) == 0 then
-      if operation ~= 'look' then redis.call('HDEL', index, all[at]) end
-    else
-      living[name] = cjson.decode(found.attributes)
-      beats[#beats + 1] = name
-      beats[#beats + 1] = tostring(now - found.beat)
-      ids[#ids + 1] = name
-    end
+for name, found in pairs(agents) do
+  if now - found.beat > lease + grace and redis.call('EXISTS', prefix .. name) == 0 then
+    if operation ~= 'look' then redis.call('HDEL', index, 'agent:' .. name) end
+  else
+    living[name] = cjson.decode(found.attributes)
+    beats[#beats + 1] = name
+    beats[#beats + 1] = tostring(now - found.beat)
+    ids[#ids + 1] = name
   end
 end
 table.sort(ids)

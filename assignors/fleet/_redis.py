@@ -24,7 +24,8 @@ class RedisMembers:
     """Membership of one agent by Redis; the contract is that of `Members`.
 
     A server that forgot everything (flushed, restarted without its data) is told the newest view by the first agent
-    that speaks; all others have a session's time to be counted again, so nothing moves.
+    that speaks; all others have a session's time to be counted again, so nothing moves. So have they where it comes
+    back with its data after a time in which nobody could be heard.
 
     Args:
         agent: this one.

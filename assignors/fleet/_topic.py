@@ -1,5 +1,6 @@
 """What a topic of a fleet is: a name on two clusters is two topics, and one that is made anew is a new one."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -30,3 +31,22 @@ class FleetTopic:
     def label(self) -> str:
         """How people tell it from the same name on another cluster: `<source>/<name>`."""
         return f"{self.source or self.cluster}/{self.name}"
+
+
+def once_each(topics: Iterable[FleetTopic]) -> tuple[tuple[FleetTopic, ...], list[str]]:
+    """Leave out topics that stand twice, because two sources are one cluster: the first source's are read.
+
+    Returns:
+        The topics in their order, each once, and a sentence for each two sources that share some.
+    """
+    first: dict[str, FleetTopic] = {}
+    twice: dict[tuple[str, str], list[str]] = {}
+    for topic in topics:
+        known = first.setdefault(topic.identity, topic)
+        if known is not topic:
+            twice.setdefault((known.source, topic.source), []).append(topic.name)
+    return tuple(first.values()), [
+        f"sources {one!r} and {other!r} are one cluster and both name {len(names)} of its topics, such as "
+        f"{min(names)!r}: read for {one!r} alone; take them out of one of the two"
+        for (one, other), names in twice.items()
+    ]

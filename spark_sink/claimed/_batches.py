@@ -38,10 +38,10 @@ class Batches:
         kept._read = [_without(batch, keys) for batch in self._read]
         return kept
 
-    def batch(self, only: set[str] | None = None) -> pa.RecordBatch:
-        """In one piece; only of these labels where some are named."""
+    def batch(self, only: set[str]) -> pa.RecordBatch:
+        """In one piece, of these labels."""
         whole = pa.Table.from_batches(self._read, schema=SCHEMA).combine_chunks()
-        if only is not None:
+        if not only.issuperset(self.labels.values()):
             whole = whole.filter(pc.is_in(whole.column("topic"), pa.array(sorted(only), pa.string())))
         found = whole.combine_chunks().to_batches()
         return found[0] if found else pa.RecordBatch.from_pylist([], schema=SCHEMA)

@@ -8,7 +8,7 @@ over, its claims are refused, and what it still brings to the table is there alr
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -23,7 +23,7 @@ from spark_sink._errors import SparkSinkError
 from spark_sink._offsets import Range, TopicPartition
 from spark_sink.claimed._batches import Batches
 from spark_sink.claimed._settings import ClaimedSettings
-from spark_sink.fleet._writer import Landable
+from spark_sink.fleet._parcels import Bringer, Brought, Parcel, Tables, TopicIds
 
 log = logging.getLogger(__name__)
 
@@ -60,17 +60,14 @@ class Claims(Protocol):
         """Disown what is held."""
 
 
-class Writer(Protocol):
+class Writer(Tables, Protocol):
     """What the loop needs of `TableWriter`."""
 
-    def label(self, topics: Iterable[FleetTopic]) -> dict[FleetTopic, str]:
-        """What each topic is called in its table."""
+    def label(self, topics: Collection[FleetTopic]) -> dict[FleetTopic, str]:
+        """What each topic is called in its table; of one table."""
 
-    def positions(self, labels: Iterable[str]) -> dict[TopicPartition, int]:
-        """How far the tables have come."""
-
-    def commit(self, rows: Landable, ranges: Sequence[Range]) -> dict[TopicPartition, int]:
-        """Bring records in; where the table is elsewhere than at the end of a range."""
+    def positions(self, labels: Collection[str]) -> dict[TopicPartition, int]:
+        """How far the table of these labels has come."""
 
 
 class Ends(Protocol):
@@ -93,6 +90,7 @@ class Parts:
         logs: how far the logs go.
         topics: asks the cluster for the topics; raises AssignorError where it does not answer.
         fetch: reads ranges.
+        ids: asks the cluster for the ids of topics as they are now.
     """
 
     claims: Claims
@@ -100,6 +98,7 @@ class Parts:
     logs: Ends
     topics: Callable[[], Sequence[FleetTopic]]
     fetch: Callable[[Sequence[Range]], Iterator[pa.RecordBatch]]
+    ids: TopicIds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +127,7 @@ class ClaimedIngest:
     def __init__(self, settings: ClaimedSettings, parts: Parts) -> None:
         self._settings = settings
         self._parts = parts
+        self._bringer = Bringer(parts.writer, parts.ids)
         self._topics: dict[str, FleetTopic] = {}
         self._looked: float | None = None
         self._gone: set[tuple[str, int]] = set()
@@ -174,7 +174,7 @@ class ClaimedIngest:
         except (AssignorError, SparkSinkError, KafkaException, OSError) as error:
             if str(error) != self._problem:
                 log.error("claims: %s", error)  # noqa: TRY400 -- the sentence says it
-            self._problem = str(error)
+            self._problem, self._looked = str(error), None  # a topic may be gone
             return Round()
         self._problem = ""
         return done
@@ -206,24 +206,33 @@ class ClaimedIngest:
         # Only what is still held is brought in. The table would sort it out, but not for nothing.
         held = self._parts.claims.renew(held)
         mine = {TopicPartition(one.topic, one.partition) for one in held}
-        ended = self._bring_in(rows, [one for one in wanted if one.key in mine], {one.key for one in wanted} - mine)
+        brought = self._bring_in(rows, [one for one in wanted if one.key in mine], {one.key for one in wanted} - mine)
+        ended = {
+            key: at for key in mine if (at := brought.at(key._replace(topic=labels.get(key.topic, "")))) is not None
+        }
         lost = self._commit({one: ended[key] for one in held if (key := _key(one)) in ended})
+        for refused in brought.refused.values():
+            raise refused  # said, and tried again; what other tables took is committed
         visits = {
             one: Visit(records=ranges[key].records, more=backlog[key] > ranges[key].records)
             for one in held
-            if (key := _key(one)) in ranges
+            if (key := _key(one)) in ranges and labels[one.topic] not in brought.anew
         }
-        return Round(claimed=len(claims), rows=len(rows), lost=len(claims) - len(held) + lost), visits
+        return Round(claimed=len(claims), rows=brought.rows, lost=len(claims) - len(held) + lost), visits
 
     def _labels(self, topics: set[str]) -> dict[str, str]:
-        found = self._parts.writer.label(self._topics[name] for name in sorted(topics))
+        found: dict[FleetTopic, str] = {}
+        for names in self._parts.writer.apart(sorted(topics)):
+            found |= self._parts.writer.label([self._topics[name] for name in sorted(names)])
         return {topic.name: label for topic, label in found.items()}
 
     def _ranges(
         self, keys: Sequence[TopicPartition], labels: Mapping[str, str]
     ) -> tuple[dict[TopicPartition, Range], dict[TopicPartition, int]]:
         """What to read, and how much there is; partitions whose log cannot be asked for now are left out."""
-        table = self._parts.writer.positions(labels.values())
+        table: dict[TopicPartition, int] = {}
+        for mine in self._parts.writer.apart(labels.values()):
+            table |= self._parts.writer.positions(mine)
         ends, beginnings = self._parts.logs.ends(keys), self._parts.logs.beginnings(keys)
         begins = {}
         for key in keys:
@@ -237,15 +246,19 @@ class ClaimedIngest:
         granted = admit(backlog, self._settings.records)
         return {key: Range(*key, begin, begin + granted[key]) for key, begin in begins.items()}, backlog
 
-    def _bring_in(self, rows: Batches, ranges: Sequence[Range], lost: set[TopicPartition]) -> dict[TopicPartition, int]:
-        """Bring records into the table; where it has come to."""
+    def _bring_in(self, rows: Batches, ranges: Sequence[Range], lost: set[TopicPartition]) -> Brought:
+        """Bring records into their tables."""
         if not ranges:
-            return {}
+            return Brought()
         labels = rows.labels
         kept = rows.without({TopicPartition(labels[key.topic], key.partition) for key in lost})
         named = [one._replace(topic=labels[one.topic]) for one in ranges]
-        ahead = self._parts.writer.commit(kept, named)
-        return {one.key: ahead.get(name.key, one.end) for one, name in zip(ranges, named, strict=True)}
+        topics = {labels[one.topic]: self._topics[one.topic] for one in ranges}
+        brought = self._bringer.bring_in(Parcel(rows=kept, ranges=named, topics=topics))
+        if brought.anew:
+            log.warning("claims: made anew while they were read: %s", ", ".join(sorted(brought.anew)))
+            self._looked = None
+        return brought
 
     def _commit(self, offsets: Mapping[Claim, int]) -> int:
         try:

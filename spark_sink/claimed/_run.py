@@ -4,13 +4,14 @@ import logging
 import signal
 import threading
 from collections.abc import Sequence
+from functools import partial
 from types import FrameType
 
 from confluent_kafka.admin import AdminClient
 
 from assignors._errors import FleetError
 from assignors.fleet import FleetTopic
-from assignors.fleet._clusters import Source, sight
+from assignors.fleet._clusters import Source, ask_ids, sight
 from assignors.scaling.claims import PartitionClaims
 from spark_sink._clients import librdkafka_config
 from spark_sink._fetch import FetchSettings, fetch
@@ -56,6 +57,7 @@ def build(settings: ClaimedSettings) -> ClaimedIngest:
             logs=Logs(SourceOptions(kafka=named, group=settings.name)),
             topics=lambda: _topics(admin, source, cluster),
             fetch=lambda ranges: fetch(ranges, reading),
+            ids=partial(ask_ids, admin, source),
         ),
     )
 

@@ -16,7 +16,7 @@ from spark_sink._offsets import Range, TopicPartition
 
 log = logging.getLogger(__name__)
 
-Positions = Callable[[Iterable[str]], Mapping[TopicPartition, int]]
+Positions = Callable[[Collection[str]], Mapping[TopicPartition, int]]
 """The next offset of each partition of these labels, as the table has it."""
 
 _GONE = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})  # noqa: SLF001
@@ -112,15 +112,20 @@ class LaneConsumer:
     def subscribe(self, labels: Mapping[FleetTopic, str]) -> None:
         """Read these topics from now on; the others of the group keep what they have while it is sorted out."""
         before, self._labels = self._labels, {topic.name: label for topic, label in labels.items()}
-        self._topics |= {label: topic for topic, label in labels.items()}
+        # What was read of topics that leave is handed over with them.
+        left = {key.topic: self._topics[key.topic] for key in self._read}
+        self._topics = left | {label: topic for topic, label in labels.items()}
+        self._stands = {key: at for key, at in self._stands.items() if key.topic in self._topics}
         self.problems = {}
-        anew = {name for name, label in self._labels.items() if before.get(name, label) != label}
         if set(before) != set(self._labels):
             self._consumer.subscribe(
                 sorted(self._labels), on_assign=self._gain, on_revoke=self._yield, on_lost=self._lose
             )
-        if anew:
-            held = [one for one in self._consumer.assignment() if one.topic in anew]
+        # Also a topic that left and came back before the group took it away: nothing of it was taken in between.
+        new = {name for name, label in self._labels.items() if before.get(name) != label}
+        held = [one for one in self._consumer.assignment() if one.topic in new]
+        if held:
+            self._parts.before_revoked()  # or what was read of them would be read twice
             self._consumer.incremental_unassign(held)
             self._gain(self._consumer, held)
 
@@ -159,37 +164,44 @@ class LaneConsumer:
             raise failure
         return count
 
-    def ranges(self) -> list[Range]:
-        """What was read and is not yet brought in."""
-        return [Range(*key, begin, end) for key, (begin, end, _) in self._read.items()]
-
     @property
     def records(self) -> int:
-        """How many of them."""
+        """How many were read and are not handed over."""
         return sum(records for _, _, records in self._read.values())
 
-    def settle(self, ahead: Mapping[TopicPartition, int]) -> None:
-        """What was read is in the table; where the table is further than that, go on from there."""
-        done = {key: ahead.get(key, end) for key, (_, end, _) in self._read.items()}
+    def hand_over(self) -> tuple[list[Range], dict[str, FleetTopic]]:
+        """What was read is on its way into the table: its ranges, and their topics by label. Reading goes on."""
+        ranges = [Range(*key, begin, end) for key, (begin, end, _) in self._read.items()]
+        self._stands |= {one.key: one.end for one in ranges if one.key in self._stands}
         self._read = {}
-        names = self._names()
-        held = {key: at for key, at in done.items() if key in self._stands}
-        self._stands |= held
-        offsets = [
-            KafkaPartition(names[key.topic], key.partition, at) for key, at in held.items() if key.topic in names
-        ]
-        for one, key in [(KafkaPartition(names[k.topic], k.partition, at), k) for k, at in ahead.items() if k in held]:
-            log.info("fleet: %s/%d: the table is at %d already, reading on from there", *key, one.offset)
-            self._seek(one)
-        if offsets:
-            try:
-                self._consumer.commit(offsets=offsets, asynchronous=True)  # a hint for others, the table is the truth
-            except KafkaException as error:
-                log.debug("fleet: offsets not committed: %s", error)
+        return ranges, {one.topic: self._topics[one.topic] for one in ranges}
 
-    def read_of(self) -> dict[str, FleetTopic]:
-        """The topics of what was read and is not yet brought in, by label."""
-        return {key.topic: self._topics[key.topic] for key in self._read}
+    def settle(self, ends: Mapping[TopicPartition, int], ahead: Mapping[TopicPartition, int]) -> None:
+        """What was handed over is in the table; where the table is further than what was read, go on from there.
+
+        What was read meanwhile and is in the table as well is left out by the next compare and swap.
+
+        Args:
+            ends: where what was handed over ends, by partition; also those of other lanes.
+            ahead: where the table is.
+        """
+        names = self._names()
+        held = {key: ahead.get(key, end) for key, end in ends.items() if key in self._stands and key.topic in names}
+        for key in held.keys() & ahead.keys():
+            _, read_to, _ = self._read.get(key, (0, self._stands[key] or 0, 0))
+            if ahead[key] <= read_to:
+                continue
+            log.info("fleet: %s/%d: the table is at %d already, reading on from there", *key, ahead[key])
+            self._seek(KafkaPartition(names[key.topic], key.partition, ahead[key]))
+            if key not in self._read:
+                self._stands[key] = ahead[key]
+        if not held:
+            return
+        offsets = [KafkaPartition(names[key.topic], key.partition, at) for key, at in held.items()]
+        try:
+            self._consumer.commit(offsets=offsets, asynchronous=True)  # a hint for others, the table is the truth
+        except KafkaException as error:
+            log.debug("fleet: offsets not committed: %s", error)
 
     def leave_out(self, labels: Collection[str]) -> None:
         """What was read of these is not brought in, and nothing more is taken of them until they are given again."""
@@ -231,8 +243,10 @@ class LaneConsumer:
     def _gain(self, consumer: Consumer, partitions: Sequence[KafkaPartition]) -> None:
         known: Mapping[TopicPartition, int] = {}
         self.rebalances += 1
+        gained = {self._labels[one.topic] for one in partitions if one.topic in self._labels}
         try:
-            known = self._parts.positions(set(self._labels.values()))
+            # librdkafka holds all partitions until this returns: nothing is asked for in vain.
+            known = self._parts.positions(gained) if gained else {}
         except (SparkSinkError, OSError) as error:
             # An error must not leave the callback, or the partitions would be nobody's: `read` raises it.
             self._failure, self._stale = error, True
@@ -261,12 +275,8 @@ class LaneConsumer:
         consumer.incremental_unassign(list(partitions))
 
     def _drop(self, partitions: Iterable[KafkaPartition]) -> None:
-        for one in partitions:
-            self._stands = {
-                key: at
-                for key, at in self._stands.items()
-                if key != TopicPartition(self._labels.get(one.topic, one.topic), one.partition)
-            }
+        gone = {TopicPartition(self._labels.get(one.topic, one.topic), one.partition) for one in partitions}
+        self._stands = {key: at for key, at in self._stands.items() if key not in gone}
 
     def _hear(self, error: KafkaError, message: Any) -> None:  # noqa: ANN401 - a confluent_kafka.Message
         code, topic = error.code(), message.topic() or ""

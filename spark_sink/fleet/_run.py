@@ -5,6 +5,7 @@ import json
 import logging
 import signal
 import threading
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -15,7 +16,9 @@ from assignors.fleet._clusters import ClusterWatch
 from assignors.scaling._workers_feed import WorkersFeed
 from spark_sink._clients import kafka_python_config
 from spark_sink._errors import OptionError
-from spark_sink.fleet._ingestion import LightIngestion, ReaderSettings, SourceReader
+from spark_sink.fleet._ingestion import LightIngestion
+from spark_sink.fleet._progress import progress
+from spark_sink.fleet._reader import ReaderParts, ReaderSettings, SourceReader
 from spark_sink.fleet._settings import FleetSettings, RedisMembership, StaticMembership
 from spark_sink.fleet._workers_source import WorkersNow
 from spark_sink.fleet._writer import CLUSTER, TableWriter
@@ -24,6 +27,7 @@ from spark_sink.live import LiveServer
 log = logging.getLogger(__name__)
 
 _STATUS_S = 0.5
+_PROGRESS_S = 10.0
 
 
 def run(settings: FleetSettings, http: tuple[str, int] | None = None) -> None:
@@ -54,13 +58,15 @@ def run(settings: FleetSettings, http: tuple[str, int] | None = None) -> None:
 
 
 def _ingest(agent: FleetAgent, settings: FleetSettings, stop: threading.Event) -> None:
-    told: threading.Thread | None = None
+    beside = [threading.Thread(target=_say, args=(agent, stop), name="fleet-progress", daemon=True)]
     if settings.status_file is not None:
-        told = threading.Thread(target=_tell, args=(agent, settings.status_file, stop), daemon=True)
-        told.start()
+        beside.append(threading.Thread(target=_tell, args=(agent, settings.status_file, stop), daemon=True))
+    for thread in beside:
+        thread.start()
     agent.run(stop)
-    if told is not None and settings.status_file is not None:
-        told.join()
+    for thread in beside:
+        thread.join()
+    if settings.status_file is not None:
         with contextlib.suppress(OSError):  # told already
             write_status(settings.status_file, agent.status())
 
@@ -82,7 +88,11 @@ def build(settings: FleetSettings) -> FleetAgent:
         group=settings.name, kafka={name: settings.kafka(name) for name in settings.sources}, flush_s=settings.flush_s
     )
     readers = {
-        name: SourceReader(name, reading, _writer(settings, name), watch.ids, watch.look_now)
+        name: SourceReader(
+            name,
+            reading,
+            ReaderParts(writer=partial(_writer, settings, name), ids=watch.ids, look_again=watch.look_now),
+        )
         for name, watch in watches.items()
     }
     feed = None
@@ -149,3 +159,13 @@ def _tell(agent: FleetAgent, file: Path, stop: threading.Event) -> None:
             if said != str(error):
                 log.warning("fleet: %s: the status cannot be written: %s", file, error)
             said = str(error)
+
+
+def _say(agent: FleetAgent, stop: threading.Event) -> None:
+    before: dict[str, Any] = {}
+    while not stop.wait(_PROGRESS_S):
+        now = agent.status()
+        line = progress(before, now)
+        if line is not None:
+            log.info("fleet: %s", line)
+        before = now

@@ -1,10 +1,11 @@
 """What a fleet is told: one TOML file for all its agents, and environment variables that differ from agent to agent."""
 
 import tomllib
+from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from assignors.fleet import Agent as FleetAgentId
@@ -14,7 +15,22 @@ from spark_sink._clients import librdkafka_config
 from spark_sink._errors import OptionError
 from spark_sink.fleet._writer import CLUSTER
 
+_HOUR_S = 3600.0
 _STRICT = ConfigDict(extra="forbid", frozen=True)
+
+
+def _named(value: str) -> str:
+    if value != value.strip() or not value or any(one in value for one in _NO_NAME):
+        raise ValueError(
+            f"{value!r} is no name: one character or more, no space around it, none of {' '.join(_NO_NAME)}"
+        )
+    return value
+
+
+# Names are parts of groups' names, of tables' addresses and of the positions that tables keep.
+_NO_NAME = ("/", "\\", "{", "}")
+
+Name = Annotated[str, AfterValidator(_named)]
 
 
 class SourceSettings(BaseModel):
@@ -33,7 +49,7 @@ class StaticAgent(BaseModel):
 
     model_config = _STRICT
 
-    id: str
+    id: Name
     capacity: float = 1.0
     zone: str | None = None
 
@@ -95,12 +111,12 @@ class FleetSettings(BaseSettings):
         env_prefix="AZIMUTH_FLEET_", env_nested_delimiter="__", extra="forbid", frozen=True
     )
 
-    agent: str = Field(description="This agent's lasting name, unique in the fleet.")
+    agent: Name = Field(description="This agent's lasting name, unique in the fleet.")
     capacity: float = Field(1.0, description="How much it reads relative to the others.")
     zone: str | None = Field(None, description="Where it runs.")
-    name: str = Field(description="The fleet's name; consumer groups and positions in tables bear it.")
-    table: str = Field(description="Delta table; {cluster} stands for the source, {topic} for the topic.")
-    sources: dict[str, SourceSettings] = Field(min_length=1, description="Clusters, by name.")
+    name: Name = Field(description="The fleet's name; consumer groups and positions in tables bear it.")
+    table: str = Field(min_length=1, description="Delta table; {cluster} stands for the source, {topic} for the topic.")
+    sources: dict[Name, SourceSettings] = Field(min_length=1, description="Clusters, by name.")
     membership: AnyMembership = KafkaMembership(home=None)
     workers: WorkersSettings = WorkersSettings(default=1, file=None, topic=None)
     storage: dict[str, str] = Field(default_factory=dict, description="Options of the object store.")
@@ -108,8 +124,8 @@ class FleetSettings(BaseSettings):
     lanes: int = Field(4, description="Consumers of an agent for each cluster, at most; the same in the whole fleet.")
     epsilon: float = Field(0.05, description="Allowed excess over the fair share of topics.")
     seed: int = Field(0, description="Another seed, another ranking; the same in the whole fleet.")
-    flush_s: float = Field(1.0, gt=0, description="Records are brought into the table so often.")
-    discover_s: float = Field(10.0, gt=0, description="Clusters are asked for their topics so often.")
+    flush_s: float = Field(1.0, gt=0, le=_HOUR_S, description="Records are brought into the table so often.")
+    discover_s: float = Field(10.0, gt=0, le=_HOUR_S, description="Clusters are asked for their topics so often.")
     status_file: Path | None = Field(None, description="JSON of how the agent stands, written again and again.")
 
     @classmethod
@@ -166,6 +182,22 @@ class FleetSettings(BaseSettings):
         _ = self.agent_id, self.session, self.fleet_workers, self.balance, self.lane_count
         for name in self.sources:
             self.source(name)
+        for one, other in combinations(self.sources, 2):
+            self._refuse_twins(config, one, other)
+
+    def _refuse_twins(self, config: Path, one: str, other: str) -> None:
+        """Two sources of the same brokers may not read the same topics: one group would feed two tables."""
+        a, b = self.source(one), self.source(other)
+        servers = [set(self.sources[name].bootstrap_servers.replace(" ", "").split(",")) for name in (one, other)]
+        if not servers[0] & servers[1]:
+            return
+        both = sorted({*a.wanted(b.topics), *b.wanted(a.topics)})
+        both += [a.pattern] if a.pattern is not None and a.pattern == b.pattern else []
+        if both:
+            raise OptionError(
+                f"{config}: sources {one!r} and {other!r} both read {both[0]!r} from {a.kafka['bootstrap.servers']}: "
+                "take it out of one of the two"
+            )
 
     @property
     def agent_id(self) -> FleetAgentId:
@@ -214,4 +246,6 @@ def _sentence(error: Any) -> str:  # noqa: ANN401 -- pydantic's own dictionary
     place = ".".join(str(one) for one in error["loc"])
     if error["loc"] == ("agent",) and error["type"] == "missing":
         return "agent: needed, as --id or AZIMUTH_FLEET_AGENT, as one file serves all agents"
-    return f"{place or 'settings'}: {error['msg'].removeprefix('Value error, ')}"
+    told = error["msg"].removeprefix("Value error, ")
+    given = f", not {error['input']!r}" if isinstance(error.get("input"), int | float) else ""
+    return f"{place or 'settings'}: {told}{given}"

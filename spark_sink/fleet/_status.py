@@ -1,12 +1,14 @@
 """How a fleet stands, found out from outside: who lives, and what every agent must therefore have decided."""
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 from assignors._errors import AssignorError, FleetError
 from assignors.fleet import Decision, FleetTopic, FleetWorkers, Line, Membership, decide, explain
 from assignors.fleet._clusters import ClusterWatch
+from assignors.fleet._topic import once_each
 from assignors.scaling._workers_feed import WorkersFeed
 from spark_sink.fleet._run import members
 from spark_sink.fleet._settings import FleetSettings, StaticMembership
@@ -63,11 +65,14 @@ def look(settings: FleetSettings, topics: Sequence[str] = ()) -> FleetStatus:
         FleetError: the membership's server does not answer, or there is no such topic.
     """
     watches = [ClusterWatch(settings.source(name), 1.0, lambda: None) for name in settings.sources]
-    seen = [watch.look() for watch in watches]
-    problems = [problem for one in seen for problem in one.problems]
-    found = [topic for one in seen for topic in one.topics]
+    with ThreadPoolExecutor(len(watches) + 1) as asking:
+        # All at once: those that do not answer cost their time-out once.
+        observed = asking.submit(_observe, settings)
+        seen = list(asking.map(ClusterWatch.look, watches))
+        membership = observed.result()
+    found, problems = once_each(topic for one in seen for topic in one.topics)
+    problems += [problem for one in seen for problem in one.problems]
     workers = _workers(settings, watches, problems)
-    membership = _observe(settings)
     if membership.view is None or not membership.view.members:
         raise FleetError(f"fleet {settings.name!r} has no living agent: start one with `azimuth agent`")
     decision = decide(membership.view, found, workers, settings.balance)

@@ -1,7 +1,7 @@
 """The tables of one source: rows in, compare and swap by position, and which topic of a name they are of."""
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
 from typing import Any, Protocol
@@ -17,7 +17,7 @@ from spark_sink._landing import Landing, storage_errors
 from spark_sink._offsets import Offset, Range, TopicPartition
 from spark_sink._rows import arrow_schema
 from spark_sink._storage import PLACEHOLDER, Storage, filesystem, table_uri
-from spark_sink._table import Change, Snapshot
+from spark_sink._table import Change, DataFile, Snapshot
 
 log = logging.getLogger(__name__)
 
@@ -43,28 +43,27 @@ class Rows:
         for column, value in zip(self.columns.values(), (*values, message.key(), message.value()), strict=True):
             column.append(value)
 
-    def without(self, labels: set[str]) -> "Rows":
+    def without(self, labels: Collection[str]) -> "Rows":
         """All but those of these labels."""
         kept = [label not in labels for label in self.columns["topic"]]
         return Rows({name: list(compress(column, kept)) for name, column in self.columns.items()})
 
-    def batch(self, only: set[str] | None = None) -> pa.RecordBatch:
-        """As Arrow; only of these labels where some are named."""
+    def batch(self, only: set[str]) -> pa.RecordBatch:
+        """As Arrow, of these labels."""
         whole = pa.RecordBatch.from_pydict(self.columns, schema=SCHEMA)
-        if only is None:
-            return whole
-        return whole.filter(pa.array([label in only for label in self.columns["topic"]]))
+        kept = [label in only for label in self.columns["topic"]]
+        return whole if all(kept) else whole.filter(pa.array(kept))
 
 
 class Landable(Protocol):
     """Records that can be brought in: `Rows`, or what another reader collected."""
 
-    def batch(self, only: set[str] | None = None) -> pa.RecordBatch:
-        """As Arrow, the columns of `SCHEMA`; only of these labels where some are named."""
+    def batch(self, only: set[str]) -> pa.RecordBatch:
+        """As Arrow, the columns of `SCHEMA`, of these labels."""
 
 
 class TableWriter:
-    """Writes one source's records; used by one thread.
+    """Writes one source's records; used by one thread. All but `apart` is about one table at a time.
 
     Args:
         address: of the table; `{cluster}` in it stands for the source, `{topic}` for the topic.
@@ -93,66 +92,71 @@ class TableWriter:
             found.setdefault(self._uri(name), set()).add(name)
         return list(found.values())
 
-    def label(self, topics: Iterable[FleetTopic]) -> dict[FleetTopic, str]:
+    def label(self, topics: Collection[FleetTopic]) -> dict[FleetTopic, str]:
         """Say what each topic is called in its table: its name, or `<name>@<topic id>` where the name is taken.
 
         A topic that was deleted and made anew begins at offset 0 again: under the old name its records would be taken
         for a replay. So the first topic of a name is noted in the table, by compare and swap.
 
-        Raises:
-            TableError: a table cannot be read or written.
-        """
-        found: dict[FleetTopic, str] = {}
-        by_table: dict[str, list[FleetTopic]] = {}
-        for topic in topics:
-            by_table.setdefault(self._uri(topic.name), []).append(topic)
-        for uri, mine in by_table.items():
-            known = self._register(uri, {topic.name: _number(topic) for topic in mine})
-            for topic in mine:
-                first = known[topic.name] == _number(topic)
-                found[topic] = topic.name if first else f"{topic.name}@{topic.id}"
-        return found
-
-    def positions(self, labels: Iterable[str]) -> dict[TopicPartition, int]:
-        """How far the tables have come.
+        Args:
+            topics: of one table, as `apart` gives their names.
 
         Raises:
-            TableError: a table cannot be read.
+            TableError: the table cannot be read or written.
         """
-        found: dict[TopicPartition, int] = {}
-        wanted = set(labels)
-        for uri in {self._uri(label) for label in wanted}:
-            snapshot = self._table(uri).refresh()
-            found |= {key: at for key, at in (snapshot.positions if snapshot else {}).items() if key.topic in wanted}
-        return found
+        if not topics:
+            return {}
+        uri = self._uri(next(iter(topics)).name)
+        known = self._register(uri, {topic.name: _number(topic) for topic in topics})
+        return {
+            topic: topic.name if known[topic.name] == _number(topic) else f"{topic.name}@{topic.id}" for topic in topics
+        }
 
-    def commit(self, rows: Landable, ranges: Sequence[Range]) -> dict[TopicPartition, int]:
-        """Bring records into their tables, each once whoever else tries.
+    def positions(self, labels: Collection[str]) -> dict[TopicPartition, int]:
+        """How far the table of these labels has come.
+
+        Args:
+            labels: of one table, as `apart` gives them.
+
+        Raises:
+            TableError: the table cannot be read.
+        """
+        snapshot = self._table_of(labels).refresh()
+        return {key: at for key, at in (snapshot.positions if snapshot else {}).items() if key.topic in labels}
+
+    def land(self, rows: Landable, labels: Collection[str]) -> Sequence[DataFile]:
+        """Write files that no reader of the table sees before `commit` names them.
+
+        Args:
+            rows: whose records of these labels are written.
+            labels: of one table, as `apart` gives them.
+
+        Raises:
+            TableError: the storage refuses.
+        """
+        uri = self._uri(next(iter(labels)))
+        with storage_errors(uri):
+            landing = Landing(filesystem(uri, self._storage, make=True), SCHEMA)
+        landing.write(rows.batch(set(labels)))
+        return landing.close()
+
+    def commit(self, files: Sequence[DataFile], ranges: Sequence[Range]) -> dict[TopicPartition, int]:
+        """Bring records into their table, each once whoever else tries.
+
+        Args:
+            files: what `land` wrote of these ranges.
+            ranges: of one table.
 
         Returns:
             Where the table is elsewhere than at the end of a range: another agent was there too.
 
         Raises:
             HoleError: records before these are missing.
-            TableError: a table cannot take them.
+            TableError: the table cannot take them.
         """
         self._number += 1
-        ahead: dict[TopicPartition, int] = {}
-        by_table: dict[str, list[Range]] = {}
-        for one in ranges:
-            by_table.setdefault(self._uri(one.topic), []).append(one)
-        for uri, mine in by_table.items():
-            ahead |= self._commit(uri, rows.batch(None if self.shared else {one.topic for one in mine}), mine)
-        return ahead
-
-    def _commit(self, uri: str, rows: pa.RecordBatch, ranges: Sequence[Range]) -> dict[TopicPartition, int]:
-        table = self._table(uri)
-        with storage_errors(uri):
-            landing = Landing(filesystem(uri, self._storage, make=True), SCHEMA)
-        landing.write(rows)
-        batch = Batch(
-            offset=Offset.of(ranges), files=landing.close(), schema=SCHEMA, number=self._number, agent=self._agent
-        )
+        table = self._table_of({one.topic for one in ranges})
+        batch = Batch(offset=Offset.of(ranges), files=files, schema=SCHEMA, number=self._number, agent=self._agent)
         outcome = commit(table, batch)
         doubted = {key for key, verdict in outcome.verdicts.items() if verdict in {Verdict.SKIP, Verdict.TRIM}}
         if outcome.rows:
@@ -189,6 +193,9 @@ class TableWriter:
         except ConflictError:
             return False
         return True
+
+    def _table_of(self, labels: Iterable[str]) -> DeltaLakeTable:
+        return self._table(self._uri(next(iter(labels))))
 
     def _table(self, uri: str) -> DeltaLakeTable:
         if uri not in self._tables:

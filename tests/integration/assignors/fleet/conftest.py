@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import redis
 
 
 class RedisServer:
-    """A redis-server on a free port; keeps nothing on disk."""
+    """A redis-server on a free port; keeps on disk only what it is told to save."""
 
     def __init__(self, directory: Path) -> None:
         with socket.socket() as probe:
@@ -36,6 +37,19 @@ class RedisServer:
                 time.sleep(0.02)
             else:
                 return
+
+    def flush(self) -> None:
+        """FLUSHALL."""
+        with redis.Redis(port=self.port) as client:
+            client.flushall()
+
+    def shut_down(self, *, save: bool) -> None:
+        """SHUTDOWN, with SAVE or NOSAVE."""
+        with redis.Redis(port=self.port) as client:
+            client.shutdown(save=save, nosave=not save)
+        if self._process is not None:
+            self._process.wait(10)
+            self._process = None
 
     def kill(self) -> None:
         """SIGKILL."""

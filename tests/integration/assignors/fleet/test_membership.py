@@ -229,27 +229,43 @@ def test_of_two_processes_with_one_id_one_is_refused_until_the_other_is_gone(liv
     until(two, has("a"))
 
 
-def test_a_flushed_redis_moves_nothing(redis_server: RedisServer) -> None:
-    """Whoever speaks first tells it the last view; the others have a session's time, and nobody is counted out."""
+@pytest.mark.parametrize("how", ["flushed", "killed", "shut down empty", "shut down with its data"])
+def test_a_redis_that_forgets_or_restarts_moves_nothing(redis_server: RedisServer, how: str) -> None:
+    """Flushed, killed, or restarted by its operator, empty or with what it knew before: nobody is counted out.
+
+    One that was away for longer than a session and comes back with its data knows only beats that are too old; one
+    that comes back empty is told the last view by whoever speaks first.
+    """
     fleet = RedisFleet(redis_server)
     made = [fleet.member(name, witness=lambda: True).start() for name in ("a", "b", "c")]
     for one in made:
         until(one, has("a", "b", "c"))
     before = made[0].state().view
     assert before is not None
-    redis_server.kill()
-    for one in made:
-        until(one, lambda state: state.standing is Standing.UNREACHABLE)
-        assert one.state().view is not None
-    redis_server.start()  # it kept nothing
+    if how == "flushed":
+        redis_server.flush()
+    else:
+        gone = time.monotonic()
+        if how == "killed":
+            redis_server.kill()
+        else:
+            redis_server.shut_down(save="data" in how)
+        for one in made:
+            until(one, lambda state: state.standing is Standing.UNREACHABLE)
+        while (left := gone + fleet.session.session_s + 0.5 - time.monotonic()) > 0:
+            made[0].wait(made[0].state(), left)
+        redis_server.start()
     deadline = time.monotonic() + fleet.session.session_s + 2
     while time.monotonic() < deadline:
         for one in made:
             state = one.wait(one.state(), 0.1)
             assert state.view is not None
             assert state.view.ids == ("a", "b", "c")
+            assert not state.view.departed
             assert state.view.version >= before.version
     assert [one.state().standing for one in made] == [Standing.MEMBER] * 3
+    made[2].close()
+    until(made[0], has("a", "b"))
     fleet.close()
 
 

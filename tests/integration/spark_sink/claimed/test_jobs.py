@@ -15,7 +15,13 @@ from assignors.scaling.claims import standings
 from spark_sink._positions import positions
 from spark_sink._verify import verify
 from spark_sink.demo.cluster import Cluster
-from tests.integration.spark_sink.fleet.fleet_process import delete_topics, make_topics, wait_until
+from tests.integration.spark_sink.fleet.fleet_process import (
+    delete_topics,
+    make_again,
+    make_topics,
+    send,
+    wait_until,
+)
 
 pytestmark = pytest.mark.integration
 
@@ -102,3 +108,30 @@ def test_a_killed_and_a_stopped_job_double_nothing_and_lose_nothing(
     assert len(found) == TOPICS * PARTITIONS
     assert sum(one.committed_offset or 0 for one in found) == sent
     assert not [one for one in found if one.owner and "lasting" in one.owner]
+
+
+def test_topics_made_anew_while_a_job_runs_are_read_from_their_beginning(
+    name: str, cluster: Cluster, tmp_path: Path
+) -> None:
+    """A job knows the topics of half a minute ago: no record is there twice, missing, or under the old name."""
+    topics = [f"{name}.{n}" for n in range(TOPICS)]
+    jobs = Jobs(name, tmp_path, cluster)
+    try:
+        jobs.start("lasting")
+        send(cluster.bootstrap_servers, dict.fromkeys(topics, 10))
+        wait_until(lambda: jobs.rows(name) == 10 * TOPICS, 60, "all arrived")
+        delete_topics(cluster.bootstrap_servers, topics[:3])
+        make_again(cluster.bootstrap_servers, topics[:3], PARTITIONS)
+        send(cluster.bootstrap_servers, {**dict.fromkeys(topics[:3], 40), topics[3]: 5})
+        wait_until(lambda: jobs.rows(name) >= 10 * TOPICS + 125, 60, f"the new topics' records: {jobs.logs()}")
+        jobs.running["lasting"].terminate()
+        assert jobs.running["lasting"].wait(60) == 0, jobs.logs()
+    finally:
+        for job in jobs.running.values():
+            job.kill()
+            job.wait()
+    report = verify(jobs.table, name)
+    assert (report.rows, report.duplicates, report.missing) == (10 * TOPICS + 125, 0, 0)
+    found = {one.topic: one.rows for one in report.findings if one.rows}
+    assert [found.pop(topic) for topic in topics] == [10, 10, 10, 15, 10, 10]
+    assert list(found.values()) == [40] * 3

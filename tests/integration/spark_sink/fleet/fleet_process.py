@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any, Self
 
 import pyarrow.parquet as pq
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
+
+from spark_sink.demo.cluster import Cluster
 
 
 def make_topics(servers: str, names: Sequence[str], partitions: int = 1) -> None:
@@ -24,11 +26,43 @@ def make_topics(servers: str, names: Sequence[str], partitions: int = 1) -> None
     wait_until(lambda: _have_leaders(admin, names), 60, "topics without a leader")
 
 
+def make_again(servers: str, names: Sequence[str], partitions: int = 1) -> None:
+    """Make topics whose names were deleted a moment ago: brokers may still be at that."""
+    wait_until(lambda: _made(servers, names, partitions), 30, "made again")
+
+
+def _made(servers: str, names: Sequence[str], partitions: int) -> bool:
+    try:
+        make_topics(servers, names, partitions)
+    except KafkaException as error:
+        if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+            raise
+        return False
+    return True
+
+
 def delete_topics(servers: str, names: Sequence[str]) -> None:
     """Delete topics."""
     admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
     for answer in admin.delete_topics(list(names)).values():
         answer.result(60)
+
+
+def send(servers: str, counts: Mapping[str, int]) -> None:
+    """Put so many records into the first partition of each topic, and see each of them delivered."""
+    refused: list[str] = []
+
+    def delivered(error: KafkaError | None, _: object) -> None:
+        if error is not None:
+            refused.append(str(error))
+
+    # A new client, which knows no topic from before.
+    producer = Producer({"bootstrap.servers": servers, "linger.ms": 5, "log_level": 0})
+    for topic, count in counts.items():
+        for number in range(count):
+            producer.produce(topic, str(number).encode(), partition=0, on_delivery=delivered)
+    assert producer.flush(60) == 0
+    assert not refused
 
 
 def _have_leaders(admin: AdminClient, names: Sequence[str]) -> bool:
@@ -47,6 +81,22 @@ def wait_until(fits: Callable[[], bool], timeout_s: float, what: str) -> float:
         assert time.monotonic() - began < timeout_s, f"after {timeout_s} s: {what}"
         time.sleep(0.05)
     return time.monotonic() - began
+
+
+def config(name: str, root: Path, cluster: Cluster, more: str = "") -> str:
+    """The fleet's file, with one source."""
+    return f"""
+name = "{name}"
+table = "{root}/lake/{{cluster}}"
+session_s = 6
+flush_s = 0.3
+discover_s = 1
+lanes = 2
+{more}
+[sources.home]
+bootstrap_servers = "{cluster.bootstrap_servers}"
+pattern = "{name}[.].*"
+"""
 
 
 class Feed:

@@ -1,11 +1,9 @@
 """Agents of a fleet as people run them: takeover, fleets that disagree, and input that is wrong."""
 
 import time
-import uuid
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
 
 from spark_sink._verify import verify
 from spark_sink.demo.cluster import Cluster
@@ -13,37 +11,17 @@ from tests.integration.spark_sink.fleet.fleet_process import (
     Feed,
     FleetProcesses,
     arrivals,
+    config,
     delete_topics,
     make_topics,
     rows,
+    send,
     wait_until,
 )
 
 pytestmark = pytest.mark.integration
 
 TOPICS = 12
-
-
-@pytest.fixture
-def name() -> str:
-    """A fleet's name of this test's own."""
-    return f"fleet-{uuid.uuid4().hex[:8]}"
-
-
-def config(name: str, root: Path, cluster: Cluster, more: str = "") -> str:
-    """The fleet's file, with one source."""
-    return f"""
-name = "{name}"
-table = "{root}/lake/{{cluster}}"
-session_s = 6
-flush_s = 0.3
-discover_s = 1
-lanes = 2
-{more}
-[sources.home]
-bootstrap_servers = "{cluster.bootstrap_servers}"
-pattern = "{name}[.].*"
-"""
 
 
 def test_topics_of_a_killed_agent_flow_again_and_a_told_one_leaves_cleanly(
@@ -125,17 +103,9 @@ bootstrap_servers = "{cluster.bootstrap_servers}"
 topics = ["{name}-missing"]
 pattern = "{name}-nothing.*"
 """
-    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "linger.ms": 0, "log_level": 0})
-
-    def send(topic: str, count: int) -> None:
-        for number in range(count):
-            producer.produce(topic, str(number).encode(), partition=0)
-        producer.flush(30)
-
     with FleetProcesses(tmp_path, config(name, tmp_path, cluster, wrong)) as fleet:
         fleet.start("a")
-        send(topics[0], 10)
-        send(topics[1], 10)
+        send(cluster.bootstrap_servers, dict.fromkeys(topics, 10))
         wait_until(lambda: fleet.status("a").get("rows") == 20, 60, "both topics arrived")
         expected = ("'away': no broker", f"no topic '{name}-missing'", "matches no topic", "'nobody' does not live")
 
@@ -148,8 +118,7 @@ pattern = "{name}-nothing.*"
         delete_topics(cluster.bootstrap_servers, [topics[1]])
         wait_until(lambda: "home/" + topics[1] not in fleet.status("a")["topics"], 30, "gone")
         make_topics(cluster.bootstrap_servers, [topics[1]])
-        send(topics[1], 5)
-        send(topics[0], 3)
+        send(cluster.bootstrap_servers, {topics[1]: 5, topics[0]: 3})
         wait_until(lambda: fleet.status("a").get("rows") == 28, 60, "the new topic's rows")
         assert fleet.stop() == {"a": 0}
     report = verify(str(table), name)

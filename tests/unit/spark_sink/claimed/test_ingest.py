@@ -1,6 +1,6 @@
 """The job loop on a claims database in a file, a table in memory and logs that are lists."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from assignors.fleet import FleetTopic
 from assignors.scaling.claims import Claim, Lease, PartitionClaims, Picking
 from spark_sink._errors import FetchError
 from spark_sink._offsets import Range, TopicPartition
+from spark_sink._table import DataFile, Span
 from spark_sink.claimed._batches import SCHEMA, Batches
 from spark_sink.claimed._ingest import ClaimedIngest, Parts
 from spark_sink.claimed._settings import ClaimedSettings
@@ -34,6 +35,8 @@ class World:
     ends_at: dict[TopicPartition, int]
     begins_at: dict[TopicPartition, int] = field(default_factory=dict)
     labels: dict[str, str] = field(default_factory=dict)
+    anew: dict[str, str] = field(default_factory=dict)
+    landed: list[dict[str, Any]] = field(default_factory=list)
     table: dict[TopicPartition, list[int]] = field(default_factory=dict)
     error: Exception | None = None
     before_commit: Any = None
@@ -43,25 +46,48 @@ class World:
         counts: dict[str, int] = {}
         for key in self.ends_at:
             counts[key.topic] = max(counts.get(key.topic, 0), key.partition + 1)
-        return [FleetTopic("c", f"id-{name}", name, "s", count) for name, count in sorted(counts.items())]
+        return [
+            FleetTopic("c", self.anew.get(name, f"id-{name}"), name, "s", count)
+            for name, count in sorted(counts.items())
+        ]
 
-    def label(self, topics: Iterable[FleetTopic]) -> dict[FleetTopic, str]:
+    shared = True
+
+    def apart(self, names: Iterable[str]) -> list[set[str]]:
+        """As `TableWriter` with one table."""
+        found = set(names)
+        return [found] if found else []
+
+    def land(self, rows: Landable, labels: Collection[str]) -> list[DataFile]:
+        """As `TableWriter`, without files."""
+        self.landed = rows.batch(set(labels)).to_pylist()
+        offsets: dict[TopicPartition, list[int]] = {}
+        for row in self.landed:
+            offsets.setdefault(TopicPartition(row["topic"], row["partition"]), []).append(row["offset"])
+        spans = {key: Span(min(at), max(at), len(at)) for key, at in offsets.items()}
+        return [DataFile(path="f", size_bytes=0, spans=spans)]
+
+    def ids(self, names: Collection[str]) -> Callable[[], dict[str, str]]:
+        """As `ask_ids`."""
+        return lambda: {name: self.anew.get(name, f"id-{name}") for name in names}
+
+    def label(self, topics: Collection[FleetTopic]) -> dict[FleetTopic, str]:
         """As `TableWriter`."""
         return {topic: self.labels.get(topic.name, topic.name) for topic in topics}
 
-    def positions(self, labels: Iterable[str]) -> dict[TopicPartition, int]:
+    def positions(self, labels: Collection[str]) -> dict[TopicPartition, int]:
         """As `TableWriter`."""
         wanted = set(labels)
         return {key: rows[-1] + 1 for key, rows in self.table.items() if key.topic in wanted and rows}
 
-    def commit(self, rows: Landable, ranges: Sequence[Range]) -> dict[TopicPartition, int]:
+    def commit(self, _files: Sequence[DataFile], ranges: Sequence[Range]) -> dict[TopicPartition, int]:
         """As `TableWriter`: each record once."""
         if self.before_commit is not None:
             self.before_commit()
         if self.error is not None:
             raise self.error
         ahead = {}
-        for row in rows.batch(None).to_pylist():
+        for row in self.landed:
             key = TopicPartition(row["topic"], row["partition"])
             assert any(one.key == key and one.begin <= row["offset"] < one.end for one in ranges)
             mine = self.table.setdefault(key, [])
@@ -102,7 +128,7 @@ class Stage:
         claims = PartitionClaims(self.address, cluster="c", lease=lease, picking=Picking())
         world = self.world
         return ClaimedIngest(
-            told, Parts(claims=claims, writer=world, logs=world, topics=world.topics, fetch=world.fetch)
+            told, Parts(claims=claims, writer=world, logs=world, topics=world.topics, fetch=world.fetch, ids=world.ids)
         ), claims
 
 
@@ -214,6 +240,23 @@ def test_a_topic_made_anew_goes_under_its_own_label(stage: Stage) -> None:
     job.close()
 
 
+def test_a_topic_made_anew_while_it_is_read_is_left_out_and_read_under_its_own_label_next(stage: Stage) -> None:
+    """The job knows topics of half a minute ago and reads by name: the new log may have passed the old position."""
+    stage.world.table[TopicPartition("b", 0)] = list(range(5))
+    job, _ = stage.job(partitions=4, records=1_000, discover_s=1e9)
+    job._discover()
+    stage.world.anew = {"b": "id-2"}
+    stage.world.ends_at[TopicPartition("b", 0)] = 9
+    job.round()
+    assert stage.world.table[TopicPartition("b", 0)] == list(range(5))
+    assert len(stage.world.table[TopicPartition("a", 0)]) == 50
+    stage.world.labels = {"b": "b@id-2"}
+    job.round()
+    assert stage.world.table[TopicPartition("b@id-2", 0)] == list(range(9))
+    assert stage.world.table[TopicPartition("b", 0)] == list(range(5))
+    job.close()
+
+
 def test_a_deleted_topic_is_forgotten_at_the_second_look(stage: Stage) -> None:
     """One look without it may be a broker's hiccup."""
     job, claims = stage.job()
@@ -235,11 +278,18 @@ def test_a_cluster_that_does_not_answer_is_tried_again(stage: Stage) -> None:
         raise FleetError("no broker answers")
 
     parts = job._parts
-    job._parts = Parts(claims=parts.claims, writer=parts.writer, logs=parts.logs, topics=silent, fetch=parts.fetch)
+    job._parts = Parts(
+        claims=parts.claims, writer=parts.writer, logs=parts.logs, topics=silent, fetch=parts.fetch, ids=parts.ids
+    )
     assert job._try().claimed == 0
     assert job._problem == "no broker answers"
     job._parts = Parts(
-        claims=parts.claims, writer=parts.writer, logs=parts.logs, topics=stage.world.topics, fetch=parts.fetch
+        claims=parts.claims,
+        writer=parts.writer,
+        logs=parts.logs,
+        topics=stage.world.topics,
+        fetch=parts.fetch,
+        ids=parts.ids,
     )
     assert job._try().claimed == 3
     assert not job._problem
@@ -251,7 +301,7 @@ def test_batches_leave_out_partitions_and_keep_the_rest() -> None:
     batches = Batches({"a": "a"})
     for partition in range(3):
         batches.add(records(Range("a", partition, 0, 4)))
-    kept = batches.without({TopicPartition("a", 1)}).batch()
+    kept = batches.without({TopicPartition("a", 1)}).batch({"a"})
     assert kept.num_rows == 8
     assert set(kept.column("partition").to_pylist()) == {0, 2}
-    assert Batches({}).batch().num_rows == 0
+    assert Batches({}).batch(set()).num_rows == 0

@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from confluent_kafka import TopicPartition as KafkaPartition
@@ -13,10 +13,12 @@ from assignors.fleet import FleetTopic, Lane
 from spark_sink import positions
 from spark_sink._errors import TableError
 from spark_sink._offsets import Range, TopicPartition
+from spark_sink._table import DataFile
 from spark_sink._verify import verify
-from spark_sink.fleet import _ingestion, _lane
-from spark_sink.fleet._ingestion import ReaderSettings, SourceReader
-from spark_sink.fleet._writer import Landable, TableWriter
+from spark_sink.fleet import _lane, _reader
+from spark_sink.fleet._lane import LaneConsumer, LaneParts
+from spark_sink.fleet._reader import ReaderParts, ReaderSettings, SourceReader
+from spark_sink.fleet._writer import Rows, TableWriter
 
 LANE = Lane("s", 0)
 
@@ -121,7 +123,10 @@ def read(
     monkeypatch.setattr(_lane, "Consumer", Client)
     settings = ReaderSettings(group="g", kafka={"s": {}}, flush_s=0.05)
     known = ids or {"x": "1", "y": "2"}
-    reader = SourceReader("s", settings, TableWriter(str(table), "g", "a"), lambda _: known, lambda: None)
+    parts = ReaderParts(
+        writer=lambda: TableWriter(str(table), "g", "a"), ids=lambda _: lambda: known, look_again=lambda: None
+    )
+    reader = SourceReader("s", settings, parts)
     reader.assign({LANE: frozenset({FleetTopic("c", "1", "x", "s"), FleetTopic("c", "2", "y", "s")})})
     deadline = time.monotonic() + 20
     while reader.rows_written < rows and time.monotonic() < deadline:
@@ -140,6 +145,13 @@ def pause(_client: Client) -> list[Record]:
     """Nothing comes for longer than a flush's time."""
     time.sleep(0.1)
     return []
+
+
+def until(fits: Callable[[], bool]) -> None:
+    """Wait for what happens beside the reading."""
+    deadline = time.monotonic() + 10
+    while not fits() and time.monotonic() < deadline:
+        time.sleep(0.01)
 
 
 def test_records_that_come_with_a_revocation_are_not_lost(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -162,6 +174,89 @@ def test_records_that_come_with_a_revocation_are_not_lost(monkeypatch: pytest.Mo
     report = verify(str(tmp_path / "t"), "g")
     assert (report.rows, report.duplicates, report.missing) == (17, 0, 0)
     assert positions(str(tmp_path / "t"), "g") == {("x", 0): 10, ("y", 0): 7}
+
+
+def test_reading_and_rebalances_go_on_while_records_are_brought_in(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Partitions stand still until a rebalance's callback has run, so the table is waited for elsewhere."""
+    slow, gained = threading.Event(), threading.Event()
+    commit = TableWriter.commit
+
+    def late(writer: TableWriter, files: Sequence[DataFile], ranges: Sequence[Range]) -> dict[TopicPartition, int]:
+        slow.set()
+        assert gained.wait(10), "the rebalance waited for the table"
+        return commit(writer, files, ranges)
+
+    monkeypatch.setattr(TableWriter, "commit", late)
+
+    def join(client: Client) -> list[Record]:
+        client.gain("x")
+        return some("x", 0, 5)
+
+    def go_on(client: Client) -> list[Record]:
+        assert slow.wait(10)
+        client.gain("y")
+        return [*some("x", 5, 7), *some("y", 0, 3)]
+
+    def more(_client: Client) -> list[Record]:
+        gained.set()
+        return some("x", 7, 8)
+
+    read(monkeypatch, tmp_path / "t", 11, join, pause, go_on, more)
+    report = verify(str(tmp_path / "t"), "g")
+    assert (report.rows, report.duplicates, report.missing) == (11, 0, 0)
+
+
+def test_a_topic_that_leaves_and_comes_back_before_the_group_takes_it_leaves_no_hole(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What came of it in between was left out: it is read again from where the table is."""
+    x, y = FleetTopic("c", "1", "x", "s"), FleetTopic("c", "2", "y", "s")
+    table = TableWriter(str(tmp_path / "t"), "g", "a")
+    table.label([x, y])
+    flushed: list[Range] = []
+    rows = Rows()
+
+    def flush() -> None:
+        ranges, _ = lane.hand_over()
+        flushed.extend(ranges)
+        if ranges:
+            table.commit(table.land(rows, {"x", "y"}), ranges)
+
+    def join(client: Client) -> list[Record]:
+        client.gain("x", "y")
+        return some("x", 0, 5)
+
+    def left(_client: Client) -> list[Record]:
+        return some("x", 5, 9)
+
+    def back(client: Client) -> list[Record]:
+        assert client.held["x"] == 5
+        return some("x", 5, 9)
+
+    Client.script = iter([join, left, back])
+    monkeypatch.setattr(_lane, "Consumer", Client)
+    lane = LaneConsumer(LANE, {}, LaneParts(positions=table.positions, before_revoked=flush, look_again=lambda: None))
+    for labels in ({x: "x", y: "y"}, {y: "y"}, {x: "x", y: "y"}):
+        lane.subscribe(labels)
+        lane.read(rows.add, 100, 0.0)
+    assert flushed == [Range("x", 0, 0, 5)]
+    assert lane.hand_over()[0] == [Range("x", 0, 5, 9)]
+
+
+def test_names_of_topics_that_left_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lane lives for months, topics may not."""
+    Client.script = iter([])
+    monkeypatch.setattr(_lane, "Consumer", Client)
+    lane = LaneConsumer(
+        LANE, {}, LaneParts(positions=lambda _: {}, before_revoked=lambda: None, look_again=lambda: None)
+    )
+    for number in range(5):
+        lane.subscribe({FleetTopic("c", str(number), f"t{number}", "s"): f"t{number}"})
+        cast("Client", lane._consumer).gain(f"t{number}")
+    assert set(lane._topics) == {"t4"}
+    assert set(lane._stands) == {TopicPartition("t4", 0)}
 
 
 def test_records_that_another_agent_has_written_are_left_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -200,6 +295,7 @@ def test_records_of_a_topic_that_was_made_anew_are_not_written_under_the_old_one
         return [*some("x", 0, 5), *some("y", 0, 5)]
 
     def anew(_client: Client) -> list[Record]:
+        until(lambda: positions(str(tmp_path / "t"), "g").get(TopicPartition("x", 0)) == 5)
         ids["x"] = "3"
         return [*some("x", 5, 9), *some("y", 5, 7)]
 
@@ -216,13 +312,13 @@ def test_a_table_that_refuses_holds_up_no_topic_of_another(monkeypatch: pytest.M
     broken = threading.Event()
     commit = TableWriter.commit
 
-    def refuse(writer: TableWriter, rows: Landable, ranges: Sequence[Range]) -> dict[TopicPartition, int]:
+    def refuse(writer: TableWriter, files: Sequence[DataFile], ranges: Sequence[Range]) -> dict[TopicPartition, int]:
         if broken.is_set() and ranges[0].topic == "y":
             raise TableError("y is read-only")
-        return commit(writer, rows, ranges)
+        return commit(writer, files, ranges)
 
     monkeypatch.setattr(TableWriter, "commit", refuse)
-    monkeypatch.setattr(_ingestion, "_PAUSE_S", 0.2)
+    monkeypatch.setattr(_reader, "_PAUSE_S", 0.2)
 
     def join(client: Client) -> list[Record]:
         broken.set()
@@ -230,6 +326,7 @@ def test_a_table_that_refuses_holds_up_no_topic_of_another(monkeypatch: pytest.M
         return [*some("y", 0, 5), *some("x", 0, 5)]
 
     def go_on(client: Client) -> list[Record]:
+        until(lambda: positions(str(tmp_path / "x"), "g") == {("x", 0): 5})
         assert positions(str(tmp_path / "x"), "g") == {("x", 0): 5}
         assert positions(str(tmp_path / "y"), "g") == {}
         broken.clear()
@@ -240,7 +337,7 @@ def test_a_table_that_refuses_holds_up_no_topic_of_another(monkeypatch: pytest.M
         time.sleep(0.3)
         return some("y", 0, 7) if client.held["y"] < 0 else []
 
-    read(monkeypatch, tmp_path / "{topic}", 16, join, pause, go_on, pause, *[again] * 4)
+    read(monkeypatch, tmp_path / "{topic}", 16, join, pause, go_on, pause, *[again] * 9)
     for topic, count in (("x", 9), ("y", 7)):
         report = verify(str(tmp_path / topic), "g")
         assert (report.rows, report.duplicates, report.missing) == (count, 0, 0)
@@ -268,22 +365,27 @@ def test_a_table_that_refuses_is_logged_once_though_each_attempt_names_another_f
     commit = TableWriter.commit
     attempts: list[int] = []
 
-    def refuse(writer: TableWriter, rows: Landable, ranges: Sequence[Range]) -> dict[TopicPartition, int]:
+    def refuse(writer: TableWriter, files: Sequence[DataFile], ranges: Sequence[Range]) -> dict[TopicPartition, int]:
         attempts.append(0)
         if len(attempts) <= 2:
             raise TableError(f"part-{len(attempts)}abc.parquet: the table's storage refused")
-        return commit(writer, rows, ranges)
+        return commit(writer, files, ranges)
 
     monkeypatch.setattr(TableWriter, "commit", refuse)
-    monkeypatch.setattr(_ingestion, "_PAUSE_S", 0.05)
+    monkeypatch.setattr(_reader, "_PAUSE_S", 0.05)
 
     def join(client: Client) -> list[Record]:
         client.gain("x", "y")
+        client.held["x"] = 0
         return some("x", 0, 5)
 
-    def again(_client: Client) -> list[Record]:
+    def again(client: Client) -> list[Record]:
+        if "x" not in client.held or client.held["x"] >= 0:
+            time.sleep(0.01)
+            return []
+        client.held["x"] = 0  # told to begin at the beginning: does so once
         return some("x", 0, 5)
 
-    read(monkeypatch, tmp_path / "t", 5, join, pause, again, pause, again)
+    read(monkeypatch, tmp_path / "t", 5, join, pause, *[again] * 900)
     assert verify(str(tmp_path / "t"), "g").rows == 5
     assert caplog.text.count("storage refused") == 1

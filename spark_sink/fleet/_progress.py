@@ -1,0 +1,37 @@
+"""What an agent says while it works: a line now and then, where something changed."""
+
+from collections.abc import Mapping
+from typing import Any
+
+_NAMED = 3
+
+
+def progress(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
+    """Compare two statuses of an agent.
+
+    Args:
+        before: the status at the line before; empty at first.
+        now: the status as it is.
+
+    Returns:
+        One line; None where nothing changed, so that an idle agent says nothing.
+    """
+    told = ("topics", "rows", "problems", "standing")
+    if all(before.get(name) == now[name] for name in told) and _behind(before) == _behind(now):
+        return None
+    seconds = now["at"] - before.get("at", now["at"])
+    rows = now["rows"] - before.get("rows", 0)
+    rate = f" ({rows / seconds:.0f}/s)" if seconds > 0 else ""
+    line = f"{len(now['topics'])} topics, {rows} rows written{rate}, {_behind(now)} behind"
+    slowest = sorted((behind, topic) for topic, behind in now["lag"].items() if behind)[: -_NAMED - 1 : -1]
+    if slowest:
+        line += f" ({', '.join(f'{topic} {behind}' for behind, topic in slowest)})"
+    if now["standing"] != "member":
+        line += f", {now['standing']}"
+    if now["problems"]:
+        line += f", {len(now['problems'])} problems"
+    return line
+
+
+def _behind(status: Mapping[str, Any]) -> int:
+    return sum(status.get("lag", {}).values())

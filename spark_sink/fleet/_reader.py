@@ -1,0 +1,333 @@
+"""Reading one source: a thread with a handful of consumers, and one that brings what they read into the tables."""
+
+import contextlib
+import logging
+import re
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import KafkaException
+
+from assignors._errors import AssignorError
+from assignors.fleet import FleetTopic, Lane, lane_change
+from spark_sink._errors import SparkSinkError, TableError
+from spark_sink._offsets import Range, TopicPartition
+from spark_sink.fleet._lane import LaneConsumer, LaneParts
+from spark_sink.fleet._parcels import Bringer, Brought, Parcel, TopicIds
+from spark_sink.fleet._writer import Rows, TableWriter
+
+log = logging.getLogger(__name__)
+
+Assigned = Mapping[Lane, frozenset[FleetTopic]]
+
+_EXPECTED = (SparkSinkError, AssignorError, KafkaException, OSError)
+_WAIT_S = 0.05
+_MOST = 5_000
+_ROWS = 200_000
+_PAUSE_S = 1.0
+_RECENT_S = 10.0
+_PART = re.compile(r"part-[0-9a-f]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReaderSettings:
+    """How a source is read.
+
+    Attributes:
+        group: consumer groups are `<group>.lane-<number>`, and tables keep the positions of `<group>`.
+        kafka: librdkafka's properties, by source.
+        flush_s: records are brought into the table so often.
+    """
+
+    group: str
+    kafka: Mapping[str, Mapping[str, Any]]
+    flush_s: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReaderParts:
+    """What a source's reader works with.
+
+    Attributes:
+        writer: makes a writer of the source's tables; each thread has its own.
+        ids: asked for each parcel of records.
+        look_again: called when a topic seems to have been made anew.
+    """
+
+    writer: Callable[[], TableWriter]
+    ids: TopicIds
+    look_again: Callable[[], None]
+
+
+class SourceReader:
+    """Reads the lanes of one source in a thread of its own; what came is brought into the tables beside that.
+
+    One parcel is under way at a time. A rebalance stops all partitions of a lane until its callback has run, so the
+    reading thread waits for the tables only where it must: before partitions go to another agent, and after an error.
+
+    Args:
+        source: name.
+        settings: how.
+        parts: what it works with.
+    """
+
+    def __init__(self, source: str, settings: ReaderSettings, parts: ReaderParts) -> None:
+        self._source = source
+        self._settings = settings
+        self._parts = parts
+        self._writer = parts.writer()
+        self._bringer = Bringer(parts.writer(), parts.ids)
+        self._under_way: Future[Brought] | None = None
+        self._wanted: Assigned = {}
+        self._applied: dict[Lane, frozenset[FleetTopic]] = {}
+        self._lanes: dict[Lane, LaneConsumer] = {}
+        self._rows = Rows()
+        self._ended = threading.Event()
+        self._problem = ""
+        self._refused: dict[str, tuple[str, float]] = {}
+        self._again: set[str] = set()
+        self._again_at = 0.0
+        self._deferred: Exception | None = None
+        self.rows_written = 0
+        self.commits = 0
+        self._thread = threading.Thread(target=self._run, name=f"fleet-read-{source}", daemon=True)
+        self._thread.start()
+
+    def assign(self, lanes: Assigned) -> None:
+        """Read this from now on; returns at once."""
+        self._wanted = dict(lanes)
+
+    def problems(self) -> list[str]:
+        """What does not go well now."""
+        found = [problem for lane in list(self._lanes.values()) for problem in list(lane.problems.values())]
+        now = time.monotonic()
+        found += [problem for problem, at in list(self._refused.values()) if now - at < _RECENT_S]
+        if not self._thread.is_alive() and not self._ended.is_set():
+            found.append(f"{self._source}: reading has ended by an error that nobody expected, the log has it: restart")
+        return [*([self._problem] if self._problem else []), *sorted(set(found))]
+
+    def lag(self) -> dict[str, int]:
+        """Records behind, by topic."""
+        return {label: behind for lane in list(self._lanes.values()) for label, behind in lane.lag().items()}
+
+    @property
+    def rebalances(self) -> int:
+        """How often partitions came or went."""
+        return sum(lane.rebalances for lane in list(self._lanes.values()))
+
+    @property
+    def consumers(self) -> int:
+        """How many there are."""
+        return len(self._lanes)
+
+    def end(self) -> None:
+        """Bring in what was read and leave the groups; `join` waits for it."""
+        self._ended.set()
+
+    def join(self, timeout_s: float) -> None:
+        """Wait until it has ended."""
+        self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        while not self._ended.is_set():
+            try:
+                self._try_again()
+                self._change()
+                self._fill()
+                self._settle(wait=len(self._rows) >= _ROWS)
+                self._hand_over()
+                if self._under_way is None:
+                    self._problem = ""
+            except _EXPECTED as error:
+                self._fail(error)
+        self._end()
+
+    def _change(self) -> None:
+        wanted = self._wanted
+        change = lane_change(self._applied, wanted)
+        for lane in change.stop:
+            self._subscribe(lane, {})
+            del self._applied[lane]
+        new = {**change.start, **change.change}
+        if not new:
+            return
+        labels = self._label([topic for topics in new.values() for topic in topics])
+        for lane, topics in new.items():
+            self._subscribe(lane, {topic: labels[topic] for topic in topics if topic in labels})
+            self._applied[lane] = topics
+
+    def _subscribe(self, lane: Lane, labels: Mapping[FleetTopic, str]) -> None:
+        if labels:
+            if lane not in self._lanes:
+                self._lanes[lane] = self._consumer(lane)
+            self._lanes[lane].subscribe(labels)
+        elif lane in self._lanes:
+            self._flush()
+            self._lanes.pop(lane).close()
+
+    def _label(self, topics: Sequence[FleetTopic]) -> dict[FleetTopic, str]:
+        """The labels of the topics whose table can be read."""
+        labels: dict[FleetTopic, str] = {}
+        for names in self._writer.apart(topic.name for topic in topics):
+            try:
+                labels |= self._writer.label([topic for topic in topics if topic.name in names])
+            except (SparkSinkError, OSError) as error:
+                self._refuse(names, error)
+        return labels
+
+    def _refuse(self, labels: Collection[str], error: Exception) -> None:
+        """The table of these refuses: it is tried again after a pause, and holds up no topic of another table."""
+        if self._writer.shared:
+            raise error
+        now = time.monotonic()
+        for label in labels:
+            _, before = self._refused.get(label, ("", -_RECENT_S))
+            if now - before >= _RECENT_S:
+                log.error("fleet: %s/%s: %s", self._source, label, error)
+            self._refused[label] = f"{self._source}/{label}: {error}", now
+        self._again |= set(labels)
+        self._again_at = now + _PAUSE_S
+
+    def _try_again(self) -> None:
+        if not self._again or time.monotonic() < self._again_at:
+            return
+        labels, self._again = self._again, set()
+        for lane, topics in self._applied.items():
+            if any(topic.name in labels for topic in topics):
+                self._applied[lane] = frozenset()  # those without a label are asked for again
+        self._rows = self._rows.without(labels)
+        for consumer in self._lanes.values():
+            consumer.leave_out(labels)
+            consumer.take_again(labels)
+
+    def _consumer(self, lane: Lane) -> LaneConsumer:
+        config = {**self._settings.kafka[self._source], "group.id": f"{self._settings.group}.lane-{lane.number}"}
+        parts = LaneParts(
+            positions=self._positions, before_revoked=self._flush_quietly, look_again=self._parts.look_again
+        )
+        return LaneConsumer(lane, config, parts)
+
+    def _fill(self) -> None:
+        """Read for one flush's time, or until there is enough; longer while the last parcel is still under way."""
+        until = time.monotonic() + self._settings.flush_s
+        while len(self._rows) < _ROWS and not self._ended.is_set():
+            if not self._lanes:
+                self._ended.wait(_WAIT_S)
+            for lane in self._lanes.values():
+                lane.read(self._add, _MOST, _WAIT_S)
+                if self._deferred is not None:
+                    raise self._deferred
+            self._settle()
+            if self._wanted != self._applied or (time.monotonic() >= until and self._under_way is None):
+                return
+
+    def _add(self, label: str, message: Any) -> None:  # noqa: ANN401 - a confluent_kafka.Message
+        self._rows.add(label, message)
+
+    def _hand_over(self) -> None:
+        """Let what was read be brought in, if nothing is under way."""
+        if self._under_way is not None:
+            return
+        counted = sum(lane.records for lane in self._lanes.values())
+        if counted != len(self._rows):
+            # A range without its rows would be a hole that no position shows.
+            raise TableError(f"{counted} records were read and {len(self._rows)} are held: reading them again")
+        ranges: list[Range] = []
+        topics: dict[str, FleetTopic] = {}
+        for lane in self._lanes.values():
+            read, read_of = lane.hand_over()
+            ranges += read
+            topics |= read_of
+        if ranges:
+            parcel = Parcel(rows=self._rows, ranges=ranges, topics=topics)
+            self._rows = Rows()
+            self._under_way = Future()
+            # Not a pool: at the end of the process Python would wait for one that hangs in its storage.
+            threading.Thread(
+                target=_deliver,
+                args=(self._bringer, parcel, self._under_way),
+                name=f"fleet-write-{self._source}",
+                daemon=True,
+            ).start()
+
+    def _settle(self, *, wait: bool = False) -> None:
+        """Take note of what became of the parcel under way, if it has arrived."""
+        if self._under_way is None or not (wait or self._under_way.done()):
+            return
+        under_way, self._under_way = self._under_way, None
+        brought = under_way.result()
+        self._problem = ""
+        self.rows_written += brought.rows
+        self.commits += 1
+        for label, error in brought.refused.items():
+            self._refuse({label}, error)
+        if brought.anew:
+            log.warning("fleet: %s: made anew while they were read: %s", self._source, ", ".join(sorted(brought.anew)))
+            self._parts.look_again()
+        out = brought.anew | brought.refused.keys()
+        if out:
+            self._rows = self._rows.without(out)
+        for lane in self._lanes.values():
+            lane.leave_out(out)
+            lane.settle(brought.ends, brought.ahead)
+
+    def _flush(self) -> None:
+        """Have all that was read in the tables before going on."""
+        self._settle(wait=True)
+        self._hand_over()
+        self._settle(wait=True)
+
+    def _flush_quietly(self) -> None:
+        """Before partitions go: where the table refuses, all that was read is read again, by whoever has it then."""
+        try:
+            self._flush()
+        except _EXPECTED as error:
+            self._deferred = error
+            self._rows = Rows()
+            for lane in self._lanes.values():
+                lane.forget()
+
+    def _positions(self, labels: Collection[str]) -> Mapping[TopicPartition, int]:
+        found: dict[TopicPartition, int] = {}
+        for mine in self._writer.apart(labels):
+            try:
+                found |= self._writer.positions(mine)
+            except (SparkSinkError, OSError) as error:
+                self._refuse(mine, error)
+        return found
+
+    def _fail(self, error: Exception) -> None:
+        """Say so, forget what is not in the table, and read it again after a pause."""
+        with contextlib.suppress(*_EXPECTED):
+            self._settle(wait=True)  # whatever became of it: the tables' positions tell
+        # Each attempt writes a file of another name: the same refusal is told once.
+        problem = _PART.sub("part-*", f"{self._source}: {error}")
+        if problem != self._problem:
+            log.error("fleet: %s", problem)
+        self._problem = problem
+        self._rows, self._deferred = Rows(), None
+        for lane in self._lanes.values():
+            lane.forget()
+        self._ended.wait(_PAUSE_S)
+        for lane in self._lanes.values():
+            try:
+                lane.rewind()
+            except (SparkSinkError, KafkaException, OSError) as again:
+                log.warning("fleet: %s: not rewound: %s", self._source, again)
+
+    def _end(self) -> None:
+        self._flush_quietly()
+        for lane in self._lanes.values():
+            lane.close()
+        self._lanes = {}
+
+
+def _deliver(bringer: Bringer, parcel: Parcel, under_way: "Future[Brought]") -> None:
+    try:
+        under_way.set_result(bringer.bring_in(parcel))
+    except BaseException as error:  # noqa: BLE001 -- whoever waits for it gets it
+        under_way.set_exception(error)
