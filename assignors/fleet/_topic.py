@@ -10,7 +10,7 @@ class FleetTopic:
 
     Attributes:
         cluster: the cluster's own id, as its brokers tell it.
-        id: the topic's own id, which no second topic ever has (KIP-516).
+        id: the topic's own id, which no second topic ever has (KIP-516), as librdkafka writes it.
         name: what people call it.
         source: what the configuration calls the cluster.
         partitions: how many.
@@ -26,6 +26,11 @@ class FleetTopic:
     def identity(self) -> str:
         """What is ranked: `<cluster id>/<topic id>`."""
         return f"{self.cluster}/{self.id}"
+
+    @property
+    def printed_id(self) -> str:
+        """The id as Kafka's own tools print it: without the slashes of base64 it can be part of a path or a name."""
+        return self.id.replace("+", "-").replace("/", "_")
 
     @property
     def label(self) -> str:

@@ -151,9 +151,11 @@ class LaneConsumer:
             key = TopicPartition(label or "", message.partition() or 0)
             if label is None or self._stale or key not in self._stands:
                 continue  # no longer asked for, or to be read again
+            at, offset = self._stands[key], message.offset() or 0
+            if at is not None and offset < at and key not in self._read:
+                continue  # came before it was told to go on further ahead
             count += 1
             add(label, message)
-            at, offset = self._stands[key], message.offset() or 0
             begin, _, records = self._read.get(key, (offset if at is None else at, 0, 0))
             self._read[key] = begin, offset + 1, records + 1
         if count:

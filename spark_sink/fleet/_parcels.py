@@ -78,7 +78,7 @@ class Bringer:
     written: ids only ever change forward, one that is the same now was so when its records were read.
 
     Args:
-        writer: of the tables; nobody else uses it.
+        writer: of the tables.
         ids: asked for each parcel.
     """
 

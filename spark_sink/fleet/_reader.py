@@ -53,12 +53,12 @@ class ReaderParts:
     """What a source's reader works with.
 
     Attributes:
-        writer: makes a writer of the source's tables; each thread has its own.
+        writer: of the source's tables.
         ids: asked for each parcel of records.
         look_again: called when a topic seems to have been made anew.
     """
 
-    writer: Callable[[], TableWriter]
+    writer: TableWriter
     ids: TopicIds
     look_again: Callable[[], None]
 
@@ -79,8 +79,8 @@ class SourceReader:
         self._source = source
         self._settings = settings
         self._parts = parts
-        self._writer = parts.writer()
-        self._bringer = Bringer(parts.writer(), parts.ids)
+        self._writer = parts.writer
+        self._bringer = Bringer(parts.writer, parts.ids)
         self._under_way: Future[Brought] | None = None
         self._wanted: Assigned = {}
         self._applied: dict[Lane, frozenset[FleetTopic]] = {}

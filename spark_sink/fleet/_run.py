@@ -5,7 +5,6 @@ import json
 import logging
 import signal
 import threading
-from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -91,7 +90,7 @@ def build(settings: FleetSettings) -> FleetAgent:
         name: SourceReader(
             name,
             reading,
-            ReaderParts(writer=partial(_writer, settings, name), ids=watch.ids, look_again=watch.look_now),
+            ReaderParts(writer=_writer(settings, name), ids=watch.ids, look_again=watch.look_now),
         )
         for name, watch in watches.items()
     }

@@ -1,7 +1,8 @@
 """The tables of one source: rows in, compare and swap by position, and which topic of a name they are of."""
 
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
 from typing import Any, Protocol
@@ -12,7 +13,7 @@ from assignors import hash64
 from assignors.fleet import FleetTopic
 from spark_sink._commit import Batch, Verdict, commit
 from spark_sink._delta import DeltaLakeTable
-from spark_sink._errors import ConflictError, TableError
+from spark_sink._errors import ConflictError, SparkSinkError, TableError
 from spark_sink._landing import Landing, storage_errors
 from spark_sink._offsets import Offset, Range, TopicPartition
 from spark_sink._rows import arrow_schema
@@ -24,7 +25,7 @@ log = logging.getLogger(__name__)
 CLUSTER = "{cluster}"
 SCHEMA = arrow_schema(headers=False)
 _ATTEMPTS = 50
-_COMPACT_EVERY = 200
+_COMPACT_EVERY, _COMPACT_AFTER = 200, 20  # versions of a table, commits of this agent
 
 
 @dataclass(slots=True)
@@ -55,6 +56,38 @@ class Rows:
         return whole if all(kept) else whole.filter(pa.array(kept))
 
 
+class Compactions:
+    """Joins small files of tables beside those who write them: one table at a time, and none twice at once."""
+
+    def __init__(self) -> None:
+        self._commits: dict[str, int] = {}
+        self._tables: dict[str, DeltaLakeTable] = {}
+        self._thread: threading.Thread | None = None
+
+    def committed(self, uri: str, table: Callable[[], DeltaLakeTable]) -> None:
+        """A commit more; returns at once.
+
+        Args:
+            uri: of which table.
+            table: makes a handle of it, at the first time.
+        """
+        count = self._commits[uri] = self._commits.get(uri, -1) + 1
+        if count % _COMPACT_AFTER or (self._thread is not None and self._thread.is_alive()):
+            return
+        if uri not in self._tables:
+            self._tables[uri] = table()
+        # No daemon: at its end the process waits for it, or others would wait for what this one has claimed.
+        self._thread = threading.Thread(target=self._compact, args=(uri,), name="fleet-compact")
+        self._thread.start()
+
+    def _compact(self, uri: str) -> None:
+        try:
+            self._tables[uri].refresh()
+            self._tables[uri].compact(_COMPACT_EVERY)
+        except (SparkSinkError, OSError) as error:
+            log.info("fleet: %s: compaction left to the next time: %s", uri, error)
+
+
 class Landable(Protocol):
     """Records that can be brought in: `Rows`, or what another reader collected."""
 
@@ -63,7 +96,10 @@ class Landable(Protocol):
 
 
 class TableWriter:
-    """Writes one source's records; used by one thread. All but `apart` is about one table at a time.
+    """Writes one source's records. All but `apart` is about one table at a time.
+
+    One thread brings records in; another may ask for labels and positions, and waits for a commit at most. Small files
+    are joined in a thread of its own, with a handle of its own, as if it were another agent.
 
     Args:
         address: of the table; `{cluster}` in it stands for the source, `{topic}` for the topic.
@@ -78,6 +114,8 @@ class TableWriter:
         self._agent = agent
         self._storage = dict(storage or {})
         self._tables: dict[str, DeltaLakeTable] = {}
+        self._lock = threading.Lock()
+        self._compactions = Compactions()
         self._number = 0
 
     @property
@@ -107,9 +145,11 @@ class TableWriter:
         if not topics:
             return {}
         uri = self._uri(next(iter(topics)).name)
-        known = self._register(uri, {topic.name: _number(topic) for topic in topics})
+        with self._lock:
+            known = self._register(uri, {topic.name: _number(topic) for topic in topics})
         return {
-            topic: topic.name if known[topic.name] == _number(topic) else f"{topic.name}@{topic.id}" for topic in topics
+            topic: topic.name if known[topic.name] == _number(topic) else f"{topic.name}@{topic.printed_id}"
+            for topic in topics
         }
 
     def positions(self, labels: Collection[str]) -> dict[TopicPartition, int]:
@@ -121,7 +161,8 @@ class TableWriter:
         Raises:
             TableError: the table cannot be read.
         """
-        snapshot = self._table_of(labels).refresh()
+        with self._lock:
+            snapshot = self._table_of(labels).refresh()
         return {key: at for key, at in (snapshot.positions if snapshot else {}).items() if key.topic in labels}
 
     def land(self, rows: Landable, labels: Collection[str]) -> Sequence[DataFile]:
@@ -155,15 +196,15 @@ class TableWriter:
             TableError: the table cannot take them.
         """
         self._number += 1
-        table = self._table_of({one.topic for one in ranges})
+        uri = self._uri(ranges[0].topic)
         batch = Batch(offset=Offset.of(ranges), files=files, schema=SCHEMA, number=self._number, agent=self._agent)
-        outcome = commit(table, batch)
-        doubted = {key for key, verdict in outcome.verdicts.items() if verdict in {Verdict.SKIP, Verdict.TRIM}}
+        with self._lock:
+            table = self._table(uri)
+            outcome = commit(table, batch)
+            doubted = {key for key, verdict in outcome.verdicts.items() if verdict in {Verdict.SKIP, Verdict.TRIM}}
+            snapshot = table.refresh() if doubted else None
         if outcome.rows:
-            table.compact(_COMPACT_EVERY)
-        if not doubted:
-            return {}
-        snapshot = table.refresh()
+            self._compactions.committed(uri, lambda: DeltaLakeTable(uri, self._group, self._storage))
         known = snapshot.positions if snapshot else {}
         return {one.key: known[one.key] for one in ranges if one.key in doubted and known[one.key] != one.end}
 

@@ -123,9 +123,7 @@ def read(
     monkeypatch.setattr(_lane, "Consumer", Client)
     settings = ReaderSettings(group="g", kafka={"s": {}}, flush_s=0.05)
     known = ids or {"x": "1", "y": "2"}
-    parts = ReaderParts(
-        writer=lambda: TableWriter(str(table), "g", "a"), ids=lambda _: lambda: known, look_again=lambda: None
-    )
+    parts = ReaderParts(writer=TableWriter(str(table), "g", "a"), ids=lambda _: lambda: known, look_again=lambda: None)
     reader = SourceReader("s", settings, parts)
     reader.assign({LANE: frozenset({FleetTopic("c", "1", "x", "s"), FleetTopic("c", "2", "y", "s")})})
     deadline = time.monotonic() + 20
