@@ -123,7 +123,7 @@ def test_topics_made_anew_while_a_job_runs_are_read_from_their_beginning(
         delete_topics(cluster.bootstrap_servers, topics[:3])
         make_again(cluster.bootstrap_servers, topics[:3], PARTITIONS)
         send(cluster.bootstrap_servers, {**dict.fromkeys(topics[:3], 40), topics[3]: 5})
-        wait_until(lambda: jobs.rows(name) >= 10 * TOPICS + 125, 60, f"the new topics' records: {jobs.logs()}")
+        wait_until(lambda: jobs.rows(name) >= 10 * TOPICS + 125, 120, f"the new topics' records: {jobs.logs()}")
         jobs.running["lasting"].terminate()
         assert jobs.running["lasting"].wait(60) == 0, jobs.logs()
     finally:

@@ -42,7 +42,7 @@ def test_topics_made_anew_while_agents_run_are_read_from_their_beginning(
         delete_topics(cluster.bootstrap_servers, anew)
         make_again(cluster.bootstrap_servers, anew)
         send(cluster.bootstrap_servers, {**dict.fromkeys(anew, 40), topics[-1]: 5})
-        wait_until(lambda: rows([table]) >= 215, 60, "the new topics' records")
+        wait_until(lambda: rows([table]) >= 215, 120, "the new topics' records")
         assert fleet.stop() == {"a": 0, "b": 0}
     report = verify(str(table), name)
     assert (report.rows, report.duplicates, report.missing) == (215, 0, 0)
