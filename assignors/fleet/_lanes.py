@@ -12,7 +12,7 @@ from assignors._errors import FleetError
 from assignors._hash import hash64
 from assignors.fleet._topic import FleetTopic
 
-_LANE = ".lane-"
+_LANE: Final = ".lane-"
 _MOST: Final = 64  # each has threads and connections of its own
 
 

@@ -205,7 +205,7 @@ class SourceReader:
             consumer.take_again(labels)
 
     def _consumer(self, lane: Lane) -> LaneConsumer:
-        config = {**self._settings.kafka[self._source], "group.id": f"{self._settings.group}.lane-{lane.number}"}
+        config = {**self._settings.kafka[self._source], "group.id": lane.group(self._settings.group)}
         parts = LaneParts(
             positions=self._positions, before_revoked=self._flush_quietly, look_again=self._parts.look_again
         )
