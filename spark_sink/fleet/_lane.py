@@ -5,7 +5,7 @@ import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaPartition
@@ -22,7 +22,25 @@ Positions = Callable[[Collection[str]], Mapping[TopicPartition, int]]
 _GONE = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})  # noqa: SLF001
 _RESET = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})  # noqa: SLF001
 _AWAY = frozenset({KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._RESOLVE})  # noqa: SLF001
-_WATERMARKS_S = 5.0
+_DEFAULTS: Final[Mapping[str, Any]] = {
+    "log_level": 2,
+    "session.timeout.ms": 6000,
+    "heartbeat.interval.ms": 500,
+    # In a rebalance librdkafka holds all partitions, also those that stay, until its callback has returned and the
+    # answers under way have come: with the default of 500 ms others pause for so much longer.
+    "fetch.wait.max.ms": 200,
+    # A topic that was deleted and made anew is found by this alone; the default is five minutes.
+    "topic.metadata.refresh.interval.ms": 3000,
+}
+_FIXED: Final[Mapping[str, Any]] = {
+    # Partitions that stay are read on while others move (KIP-429).
+    "partition.assignment.strategy": "cooperative-sticky",
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+    "auto.offset.reset": "error",
+}
+_WATERMARKS_S = 2.0
+_RESTART_S = 1.0
 _LAG_S = 1.0
 
 
@@ -53,28 +71,13 @@ class LaneConsumer:
     def __init__(self, lane: Lane, config: Mapping[str, Any], parts: LaneParts) -> None:
         self.lane = lane
         self._parts = parts
-        self._consumer = Consumer(
-            {
-                "log_level": 2,
-                "session.timeout.ms": 6000,
-                "heartbeat.interval.ms": 500,
-                # In a rebalance librdkafka holds all partitions, also those that stay, until its callback has returned
-                # and the answers under way have come: with the default of 500 ms others pause for so much longer.
-                "fetch.wait.max.ms": 200,
-                # A topic that was deleted and made anew is found by this alone; the default is five minutes.
-                "topic.metadata.refresh.interval.ms": 3000,
-                **config,
-                # Partitions that stay are read on while others move (KIP-429).
-                "partition.assignment.strategy": "cooperative-sticky",
-                "enable.auto.commit": False,
-                "enable.auto.offset.store": False,
-                "auto.offset.reset": "error",
-            }
-        )
+        self._consumer = Consumer({**_DEFAULTS, **config, **_FIXED})
         self._labels: dict[str, str] = {}
         self._topics: dict[str, FleetTopic] = {}
         self._stands: dict[TopicPartition, int | None] = {}
         self._read: dict[TopicPartition, tuple[int, int, int]] = {}
+        self._stopped: set[tuple[str, int]] = set()
+        self._restart_at = 0.0
         self._stale = False
         self._failure: Exception | None = None
         self._lag: Mapping[str, int] = {}
@@ -160,6 +163,7 @@ class LaneConsumer:
             self._read[key] = begin, offset + 1, records + 1
         if count:
             self.problems.pop("", None)
+        self._restart()
         self._look_at_lag()
         if self._failure is not None:
             failure, self._failure = self._failure, None
@@ -261,6 +265,7 @@ class LaneConsumer:
         for one in partitions:
             key = TopicPartition(self._labels.get(one.topic, one.topic), one.partition)
             self._stands[key] = known.get(key)
+            self._stopped.discard((one.topic, one.partition))
             begin.append(KafkaPartition(one.topic, one.partition, known.get(key, OFFSET_BEGINNING)))
         consumer.incremental_assign(begin)
 
@@ -283,7 +288,8 @@ class LaneConsumer:
     def _hear(self, error: KafkaError, message: Any) -> None:  # noqa: ANN401 - a confluent_kafka.Message
         code, topic = error.code(), message.topic() or ""
         if code in _RESET:
-            self._reset(topic, message.partition())
+            self._stopped.add((topic, message.partition() or 0))
+            self._parts.look_again()
         elif code in _GONE:
             self._note(topic, f"{self.lane.source}/{topic}: the topic is gone or was made anew")
             self._parts.look_again()
@@ -292,21 +298,35 @@ class LaneConsumer:
         else:
             self._note(topic, f"{self.lane.source}/{topic}: {error.str()}")
 
+    def _restart(self) -> None:
+        """See what became of partitions whose position lay outside of their log: librdkafka has stopped them."""
+        if not self._stopped or time.monotonic() < self._restart_at:
+            return
+        for topic, partition in sorted(self._stopped):
+            self._reset(topic, partition)
+        self._restart_at = time.monotonic() + _RESTART_S
+
     def _reset(self, topic: str, partition: int) -> None:
-        """The position lies outside of the log: records are gone, or the topic is another one than before."""
+        """Records are gone, the topic is another one than before, or a broker has answered that did not know better."""
         key = TopicPartition(self._labels.get(topic, topic), partition)
-        at = self._stands.get(key)
+        if key not in self._stands:
+            self._stopped.discard((topic, partition))  # not held any more, or left out until it is given again
+            return
+        _, at, _ = self._read.get(key, (0, self._stands[key], 0))
         try:
             low, high = self._consumer.get_watermark_offsets(KafkaPartition(topic, partition), timeout=_WATERMARKS_S)
         except KafkaException as error:
             self._note(topic, f"{self.lane.source}/{topic}: its offsets cannot be asked for: {error.args[0].str()}")
             return
+        if at is not None and at > high:
+            self._note(topic, f"{self.lane.source}/{topic}: the log ends at {high}, before {at}: made anew?")
+            self._parts.look_again()
+            return
         if at is not None and at < low:
             log.error("fleet: %s/%d: offsets %d to %d are gone by retention, reading on at %d", *key, at, low - 1, low)
-            self._seek(KafkaPartition(topic, partition, low))
-            return
-        self._note(topic, f"{self.lane.source}/{topic}: the log ends at {high}, before {at}: made anew?")
-        self._parts.look_again()
+        self._stopped.discard((topic, partition))
+        self.problems.pop(topic, None)
+        self._seek(KafkaPartition(topic, partition, low if at is None else max(at, low)))
 
     def _seek(self, one: KafkaPartition) -> None:
         # Not seek: librdkafka has stopped a partition that it found out of range.

@@ -1,6 +1,8 @@
 """What was read, on its way into the tables: beside the reading, in a thread of its own."""
 
+import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -125,3 +127,46 @@ class Bringer:
             if self._writer.shared:
                 raise
             brought.refused |= dict.fromkeys(labels, error)
+
+
+class Carrier:
+    """Has one parcel at a time brought in, beside the thread that reads; used by that thread.
+
+    Args:
+        name: of its threads.
+        bringer: does it.
+    """
+
+    def __init__(self, name: str, bringer: Bringer) -> None:
+        self._name = name
+        self._bringer = bringer
+        self._under_way: Future[Brought] | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether a parcel is under way, or nobody has asked yet what became of it."""
+        return self._under_way is not None
+
+    def carry(self, parcel: Parcel) -> None:
+        """Begin, while nothing else is under way; returns at once."""
+        self._under_way = Future()
+        # Not a pool: at the end of the process Python would wait for one that hangs in its storage.
+        threading.Thread(target=self._run, args=(parcel, self._under_way), name=self._name, daemon=True).start()
+
+    def arrived(self, *, wait: bool = False) -> Brought | None:
+        """What became of the parcel, told once; None where nothing is under way, or not there yet.
+
+        Raises:
+            FleetError, TableError: as `Bringer.bring_in`.
+        """
+        under_way = self._under_way
+        if under_way is None or not (wait or under_way.done()):
+            return None
+        self._under_way = None
+        return under_way.result()
+
+    def _run(self, parcel: Parcel, under_way: "Future[Brought]") -> None:
+        try:
+            under_way.set_result(self._bringer.bring_in(parcel))
+        except BaseException as error:  # noqa: BLE001 -- whoever asks for it gets it
+            under_way.set_exception(error)

@@ -6,7 +6,6 @@ import re
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +16,7 @@ from assignors.fleet import FleetTopic, Lane, lane_change
 from spark_sink._errors import SparkSinkError, TableError
 from spark_sink._offsets import Range, TopicPartition
 from spark_sink.fleet._lane import LaneConsumer, LaneParts
-from spark_sink.fleet._parcels import Bringer, Brought, Parcel, TopicIds
+from spark_sink.fleet._parcels import Bringer, Carrier, Parcel, TopicIds
 from spark_sink.fleet._writer import Rows, TableWriter
 
 log = logging.getLogger(__name__)
@@ -80,8 +79,7 @@ class SourceReader:
         self._settings = settings
         self._parts = parts
         self._writer = parts.writer
-        self._bringer = Bringer(parts.writer, parts.ids)
-        self._under_way: Future[Brought] | None = None
+        self._carrier = Carrier(f"fleet-write-{source}", Bringer(parts.writer, parts.ids))
         self._wanted: Assigned = {}
         self._applied: dict[Lane, frozenset[FleetTopic]] = {}
         self._lanes: dict[Lane, LaneConsumer] = {}
@@ -140,7 +138,7 @@ class SourceReader:
                 self._fill()
                 self._settle(wait=len(self._rows) >= _ROWS)
                 self._hand_over()
-                if self._under_way is None:
+                if not self._carrier.busy:
                     self._problem = ""
             except _EXPECTED as error:
                 self._fail(error)
@@ -222,7 +220,7 @@ class SourceReader:
                 if self._deferred is not None:
                     raise self._deferred
             self._settle()
-            if self._wanted != self._applied or (time.monotonic() >= until and self._under_way is None):
+            if self._wanted != self._applied or (time.monotonic() >= until and not self._carrier.busy):
                 return
 
     def _add(self, label: str, message: Any) -> None:  # noqa: ANN401 - a confluent_kafka.Message
@@ -230,7 +228,7 @@ class SourceReader:
 
     def _hand_over(self) -> None:
         """Let what was read be brought in, if nothing is under way."""
-        if self._under_way is not None:
+        if self._carrier.busy:
             return
         counted = sum(lane.records for lane in self._lanes.values())
         if counted != len(self._rows):
@@ -245,21 +243,13 @@ class SourceReader:
         if ranges:
             parcel = Parcel(rows=self._rows, ranges=ranges, topics=topics)
             self._rows = Rows()
-            self._under_way = Future()
-            # Not a pool: at the end of the process Python would wait for one that hangs in its storage.
-            threading.Thread(
-                target=_deliver,
-                args=(self._bringer, parcel, self._under_way),
-                name=f"fleet-write-{self._source}",
-                daemon=True,
-            ).start()
+            self._carrier.carry(parcel)
 
     def _settle(self, *, wait: bool = False) -> None:
         """Take note of what became of the parcel under way, if it has arrived."""
-        if self._under_way is None or not (wait or self._under_way.done()):
+        brought = self._carrier.arrived(wait=wait)
+        if brought is None:
             return
-        under_way, self._under_way = self._under_way, None
-        brought = under_way.result()
         self._problem = ""
         self.rows_written += brought.rows
         self.commits += 1
@@ -268,6 +258,9 @@ class SourceReader:
         if brought.anew:
             log.warning("fleet: %s: made anew while they were read: %s", self._source, ", ".join(sorted(brought.anew)))
             self._parts.look_again()
+            # Or it was a broker that does not know the new one yet: then nothing else would have them read on.
+            self._again |= brought.anew
+            self._again_at = time.monotonic() + _PAUSE_S
         out = brought.anew | brought.refused.keys()
         if out:
             self._rows = self._rows.without(out)
@@ -324,10 +317,3 @@ class SourceReader:
         for lane in self._lanes.values():
             lane.close()
         self._lanes = {}
-
-
-def _deliver(bringer: Bringer, parcel: Parcel, under_way: "Future[Brought]") -> None:
-    try:
-        under_way.set_result(bringer.bring_in(parcel))
-    except BaseException as error:  # noqa: BLE001 -- whoever waits for it gets it
-        under_way.set_exception(error)

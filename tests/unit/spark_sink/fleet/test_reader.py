@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from assignors.fleet import FleetTopic, Lane
@@ -116,14 +117,13 @@ def read(
     table: Path,
     rows: int,
     *script: Callable[[Client], list[Record]],
-    ids: dict[str, str] | None = None,
+    ids: Callable[[], dict[str, str]] = lambda: {"x": "1", "y": "2"},
 ) -> SourceReader:
     """Let a reader go through a script, until so many rows are written."""
     Client.script = iter(script)
     monkeypatch.setattr(_lane, "Consumer", Client)
     settings = ReaderSettings(group="g", kafka={"s": {}}, flush_s=0.05)
-    known = ids or {"x": "1", "y": "2"}
-    parts = ReaderParts(writer=TableWriter(str(table), "g", "a"), ids=lambda _: lambda: known, look_again=lambda: None)
+    parts = ReaderParts(writer=TableWriter(str(table), "g", "a"), ids=lambda _: ids, look_again=lambda: None)
     reader = SourceReader("s", settings, parts)
     reader.assign({LANE: frozenset({FleetTopic("c", "1", "x", "s"), FleetTopic("c", "2", "y", "s")})})
     deadline = time.monotonic() + 20
@@ -243,6 +243,87 @@ def test_a_topic_that_leaves_and_comes_back_before_the_group_takes_it_leaves_no_
     assert lane.hand_over()[0] == [Range("x", 0, 5, 9)]
 
 
+def test_a_broker_that_does_not_know_a_new_topic_yet_stops_nothing_for_good(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It tells the id of the topic before: what was read is left out once, and read again."""
+    monkeypatch.setattr(_reader, "_PAUSE_S", 0.05)
+    answers = [{"x": "0", "y": "2"}]
+
+    def join(client: Client) -> list[Record]:
+        client.gain("x", "y")
+        client.held["x"] = 0
+        return some("x", 0, 5)
+
+    def again(client: Client) -> list[Record]:
+        if client.held["x"] >= 0:
+            time.sleep(0.01)
+            return []
+        client.held["x"] = 0
+        return some("x", 0, 5)
+
+    def ids() -> dict[str, str]:
+        return answers.pop() if answers else {"x": "1", "y": "2"}
+
+    read(monkeypatch, tmp_path / "t", 5, join, *[again] * 900, ids=ids)
+    report = verify(str(tmp_path / "t"), "g")
+    assert (report.rows, report.duplicates, report.missing) == (5, 0, 0)
+
+
+class Trouble(Record):
+    """What librdkafka says where it has stopped a partition: its offset is none of the log."""
+
+    def error(self) -> KafkaError:  # type: ignore[override]  # that is the difference
+        """Why."""
+        return KafkaError(KafkaError._AUTO_OFFSET_RESET)
+
+
+def test_a_partition_that_librdkafka_stopped_is_read_on_as_soon_as_its_offset_is_of_the_log(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A broker may not know a topic yet that was just made anew: neither a wrong answer nor none stops it for good."""
+    answers: list[tuple[int, int] | None] = [None, (0, 2), (0, 40), (3, 40)]
+
+    def marks(_client: Client, _partition: KafkaPartition, *, cached: bool = False, timeout: float = 0) -> Any:  # noqa: ANN401
+        if cached:
+            return -1001, -1001
+        assert timeout < 5
+        answer = answers.pop(0)
+        if answer is None:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+        return answer
+
+    monkeypatch.setattr(Client, "get_watermark_offsets", marks)
+    monkeypatch.setattr(_lane, "Consumer", Client)
+    monkeypatch.setattr(_lane, "_RESTART_S", 0.0)
+    looks: list[int] = []
+
+    def join(client: Client) -> list[Record]:
+        client.gain("x", "y")
+        return [Trouble("x", 10)]
+
+    Client.script = iter([join, lambda _: [], lambda _: [], lambda _: [Trouble("y", 0)]])
+    x, y = FleetTopic("c", "1", "x", "s"), FleetTopic("c", "2", "y", "s")
+    parts = LaneParts(
+        positions=lambda _: {TopicPartition("x", 0): 10},
+        before_revoked=lambda: None,
+        look_again=lambda: looks.append(0),
+    )
+    lane = LaneConsumer(LANE, {}, parts)
+    lane.subscribe({x: "x", y: "y"})
+    client = cast("Client", lane._consumer)
+    said = []
+    for _ in range(4):
+        lane.read(lambda *_: None, 10, 0.0)
+        said.append((dict(client.held), " ".join(lane.problems.values())))
+    assert "cannot be asked" in said[0][1]
+    assert "the log ends at 2, before 10" in said[1][1]
+    assert said[2][0]["x"] == 10
+    assert not said[2][1]
+    assert said[3][0]["y"] == 3, "of a partition without a position the first record there is"
+    assert looks
+
+
 def test_names_of_topics_that_left_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """A lane lives for months, topics may not."""
     Client.script = iter([])
@@ -300,7 +381,7 @@ def test_records_of_a_topic_that_was_made_anew_are_not_written_under_the_old_one
     def more(_client: Client) -> list[Record]:
         return [*some("x", 9, 12), *some("y", 7, 8)]
 
-    read(monkeypatch, tmp_path / "t", 13, join, pause, anew, pause, more, ids=ids)
+    read(monkeypatch, tmp_path / "t", 13, join, pause, anew, pause, more, ids=lambda: ids)
     assert positions(str(tmp_path / "t"), "g") == {("x", 0): 5, ("y", 0): 8}
     assert verify(str(tmp_path / "t"), "g").rows == 13
 
