@@ -229,7 +229,13 @@ def test_of_two_processes_with_one_id_one_is_refused_until_the_other_is_gone(liv
     until(two, has("a"))
 
 
-@pytest.mark.parametrize("how", ["flushed", "killed", "shut down empty", "shut down with its data"])
+@pytest.mark.parametrize(
+    "how",
+    [
+        "shut down with its data",
+        *(pytest.param(how, marks=pytest.mark.slow) for how in ("flushed", "killed", "shut down empty")),
+    ],
+)
 def test_a_redis_that_forgets_or_restarts_moves_nothing(redis_server: RedisServer, how: str) -> None:
     """Flushed, killed, or restarted by its operator, empty or with what it knew before: nobody is counted out.
 

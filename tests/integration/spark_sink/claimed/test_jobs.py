@@ -110,6 +110,7 @@ def test_a_killed_and_a_stopped_job_double_nothing_and_lose_nothing(
     assert not [one for one in found if one.owner and "lasting" in one.owner]
 
 
+@pytest.mark.slow
 def test_topics_made_anew_while_a_job_runs_are_read_from_their_beginning(
     name: str, cluster: Cluster, tmp_path: Path
 ) -> None:

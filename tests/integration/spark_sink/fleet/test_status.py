@@ -72,6 +72,7 @@ def test_workers_of_the_autoscalers_topic_change_at_run_time(cluster: Cluster, t
     delete_topics(cluster.bootstrap_servers, [*topics, feed])
 
 
+@pytest.mark.slow
 def test_who_looks_while_the_home_cluster_is_away_is_told_in_seconds(tmp_path: Path) -> None:
     """One sentence, exit code 2."""
     (tmp_path / "fleet.toml").write_text(
