@@ -26,7 +26,7 @@ def check_epsilon(epsilon: float) -> None:
     """
     try:
         fits = epsilon >= 0 and math.isfinite(epsilon)
-    except TypeError:  # text, None
+    except (TypeError, OverflowError):  # text, None; a whole number beyond any float
         fits = False
     if not fits:
         raise BoundError(f"epsilon={epsilon!r}, need a finite number, 0 or more")

@@ -6,10 +6,11 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from kafka import errors as kafka_errors
 from kafka.errors import FencedInstanceIdError, KafkaError
+from kafka.future import Future
 
 from assignors._group_member_callbacks import RebalanceListener
 from assignors._group_member_ownership import Ownership, OwnershipCell
@@ -18,6 +19,7 @@ from assignors._kafka_python import assignment_of
 log = logging.getLogger(__name__)
 
 _POLL_MS: Final = 200
+_TOPICS_MS: Final = 2_000
 _PAUSE_S: Final = 0.05
 _SETTLE_S: Final = 5.0
 _BACKOFF_S: Final = 0.5
@@ -36,13 +38,34 @@ FATAL: Final = (
 )
 
 
+class _JoinAnswer(Future):
+    """The answer to a join, not there until somebody waits for it.
+
+    kafka-python looks between two polls whether a join is answered, and if so forgets the answer and joins anew: where
+    the answer came while nobody polled, the whole group would rebalance a second time.
+    """
+
+    def __init__(self, answer: Future) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]  # kafka-python
+        self.answer = answer
+
+    def add_callback(self, f: Callable[..., Any], *args: Any, **kwargs: Any) -> Self:  # noqa: ANN401 - kafka-python's
+        """Somebody waits."""
+        super().add_callback(f, *args, **kwargs)  # type: ignore[no-untyped-call]  # as above
+        self.answer.add_callback(self.success)
+        self.answer.add_errback(self.failure)
+        return self
+
+
 class MemberThread:
     """Drives kafka-python's coordinator, and notes in the cell where the member stands.
 
     Contract:
     * Errors that waiting can mend end nothing; with another one the listener is told, and the thread ends.
     * While `awake` says no, the member takes part in no rebalance.
-    * Told to end within a rebalance, it first finishes that one, for 5 s at most, awake or not.
+    * Told to end within a rebalance, it first finishes that one, for 5 s at most, awake or not. One that a slow member
+      holds open for longer costs the last commit: records since the one before are delivered again.
+    * An answer to a join is taken even where it comes between two polls; the topics are known before the first join.
 
     Args:
         consumer: kafka-python's, subscribed with the listener.
@@ -91,9 +114,20 @@ class MemberThread:
         self._listener.thread.end()
 
     def _run(self) -> None:
+        self._ask_for_topics()
         while self._cell.failed is None and not self._ended.is_set():
             self._ended.wait(self._step(take_part=self._awake()))
         self._settle()
+
+    def _ask_for_topics(self) -> None:
+        """Know the topics before the first join: a leader that knows none gives nothing, and all have to join again.
+
+        Asked twice, because the first answer may be that to a question of before the subscription.
+        """
+        coordinator = self._coordinator
+        with contextlib.suppress(KafkaError, RuntimeError):  # RuntimeError: the event loop has ended
+            for _ in range(2):
+                coordinator._net.run(coordinator._manager.wait_for, coordinator._cluster.request_update(), _TOPICS_MS)
 
     def _settle(self) -> None:
         """Finish a rebalance that is under way: within one, what is given up at the end cannot be committed.
@@ -114,7 +148,7 @@ class MemberThread:
         """Let kafka-python do what is due; returns the seconds to pause after it."""
         try:
             if take_part:
-                self._coordinator.poll(timeout_ms=_POLL_MS)
+                self._poll()
             self._look()
         except FATAL as error:
             self._listener.fail(error)
@@ -125,6 +159,14 @@ class MemberThread:
             log.exception("group %r: the membership ended", self._coordinator.group_id)
             self._listener.fail(error)
         return _PAUSE_S
+
+    def _poll(self) -> None:
+        try:
+            self._coordinator.poll(timeout_ms=_POLL_MS)
+        finally:
+            join = self._coordinator._join_task
+            if join is not None:
+                self._coordinator._join_task = _JoinAnswer(join.answer if isinstance(join, _JoinAnswer) else join)
 
     def _look(self) -> None:
         """Note the standing in the group, which changes without a listener's call where no partition moves."""

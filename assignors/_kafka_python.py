@@ -16,10 +16,10 @@ from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, Consume
 
 from assignors._bound import check_epsilon
 from assignors._cluster import read_topics
-from assignors._errors import MembershipError, StrategyError, WorkersError
+from assignors._errors import MembershipError, WorkersError
 from assignors._model import Member, Topic, TopicPartition
 from assignors._nodes import Node, node_numbers
-from assignors._plan import plan
+from assignors._plan import check_seed, plan
 from assignors._racks import RackBy
 from assignors._result import Plan
 from assignors._scores import Strategy
@@ -92,7 +92,8 @@ class _Assignor(AbstractPartitionAssignor):
     def assign(self, cluster: Any, members: list[Any]) -> dict[str, ConsumerProtocolAssignment]:  # noqa: ANN401
         """Plan for the group. Called on the leader inside the event loop: no I/O, and it never raises."""
         people = [self._read_member(m) for m in members]
-        topics = self._read_topics(cluster, {t for m in people for t in m.topics})
+        named = {t for m in people for t in m.topics}
+        topics = self._read_topics(cluster, {t for t in named if isinstance(t, str)})
         self._follow_up = None
         self._withheld = set()
         try:
@@ -142,8 +143,15 @@ class _Assignor(AbstractPartitionAssignor):
             return read_topics(cluster, names)
         except Exception as error:  # noqa: BLE001 - a topic deleted or made while it is read; racks are only a wish
             self._warn("metadata", f"the metadata cannot be read with racks: planning without them ({error!r})")
-            counts = {name: len(cluster.partitions_for_topic(name) or ()) for name in sorted(names)}
+            counts = {name: self._count(cluster, name) for name in sorted(names)}
             return [Topic(name, count) for name, count in counts.items() if count]
+
+    def _count(self, cluster: Any, name: str) -> int:  # noqa: ANN401
+        try:
+            return len(cluster.partitions_for_topic(name) or ())
+        except Exception as error:  # noqa: BLE001 - as above
+            self._warn("topic", f"the metadata of topic {name!r} cannot be read: it is left out ({error!r})")
+            return 0
 
     def _warn(self, subject: str, message: str) -> None:
         """Warn once of each subject: a rebalance a minute must not fill the log."""
@@ -218,12 +226,12 @@ class HRWAssignor(_Assignor):
         self._seed = seed
         self._rack_by: RackBy = rack_by
         self._node = node
-        if not watch_interval_s > 0:  # also catches nan
-            raise WorkersError(f"watch_interval_s={watch_interval_s!r}, need a number above 0")
+        if not _is_interval(watch_interval_s):
+            raise WorkersError(f"watch_interval_s={watch_interval_s!r}, need a finite number above 0")
         self._interval_s = watch_interval_s
         self._watch: WorkersWatch | None = None
         self._led = False
-        _check_seed(seed)
+        check_seed(seed)
         plan((), (), rack_by=rack_by)  # raises StrategyError
         if not callable(node):
             node_numbers([Member(id="", topics=frozenset())], node)  # raises NodesError
@@ -306,7 +314,7 @@ class ShuffledRoundRobinAssignor(_Assignor):
             keep: whether owned partitions stay where they may.
         """
         super().__init__(rack=rack, agent=agent, weight=1.0, cooperative=cooperative)
-        _check_seed(seed)
+        check_seed(seed)
         self._seed = seed
         self._keep = keep
 
@@ -326,13 +334,16 @@ _TEXT = 500
 
 def _check_name(setting: str, name: object) -> None:
     # A longer one would not fit into what members may send, and its owner would be a stranger to the leader.
-    if name is not None and not (isinstance(name, str) and len(name.encode(errors="replace")) <= _NAME_BYTES):
+    try:
+        fits = name is None or (isinstance(name, str) and len(name.encode()) <= _NAME_BYTES)
+    except UnicodeEncodeError:  # half a character, which cannot be sent
+        fits = False
+    if not fits:
         raise MembershipError(f"{setting}={name!r}: need text of at most {_NAME_BYTES} bytes")
 
 
-def _check_seed(seed: object) -> None:
-    if not isinstance(seed, int):
-        raise StrategyError(f"seed={seed!r}, need a whole number")
+def _is_interval(seconds: object) -> bool:
+    return isinstance(seconds, int | float) and 0 < seconds <= threading.TIMEOUT_MAX
 
 
 def _shortened(configuration: str) -> str:

@@ -1,6 +1,7 @@
 """What a plan is made from: topics and members, as values."""
 
 import math
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -21,7 +22,7 @@ class Topic:
         id: Kafka's topic id, where known. Not used by the planner.
 
     Raises:
-        TopicError: a negative number of partitions, or racks or leaders for another number of partitions.
+        TopicError: partitions negative or not whole, or racks or leaders for another number of them.
     """
 
     name: str
@@ -31,8 +32,12 @@ class Topic:
     id: str | None = None
 
     def __post_init__(self) -> None:
-        if self.partitions < 0:
-            raise TopicError(f"topic {self.name!r}: partitions={self.partitions!r}, need 0 or more")
+        try:
+            fits = operator.index(self.partitions) >= 0
+        except TypeError:  # text, None, a part of one
+            fits = False
+        if not fits:
+            raise TopicError(f"topic {self.name!r}: partitions={self.partitions!r}, need a whole number, 0 or more")
         for what, given in (("racks", self.racks), ("leaders", self.leaders)):
             if given is not None and len(given) != self.partitions:
                 raise TopicError(
@@ -69,7 +74,7 @@ class Member:
     def __post_init__(self) -> None:
         try:
             fits = self.weight > 0 and math.isfinite(self.weight)
-        except TypeError:  # text, None
+        except (TypeError, OverflowError):  # text, None; a whole number beyond any float
             fits = False
         if not fits:
             raise WeightError(f"member {self.id!r}: weight={self.weight!r}, need a finite number above 0")

@@ -14,6 +14,7 @@ from assignors._fill import Fill, Scores
 from assignors._general import general_plan, read_kinds
 from assignors._hash import U64, hash64s
 from assignors._keep import kept_loads, release
+from assignors._least import least_moves
 from assignors._model import Member, Topic
 from assignors._nodes import Node, node_numbers
 from assignors._problem import I32, NOBODY, Bools, Problem, read_problem
@@ -24,7 +25,7 @@ from assignors._result import Plan, count_moved
 from assignors._scores import STRATEGIES, Strategy, member_scores
 from assignors._workers import Workers, worker_caps
 
-_AGAIN: Final = 4
+_AGAIN: Final = 2
 _LOOSEST: Final = 1e9  # allows everything, and a share times it still fits an integer
 EXACT_CELLS: Final = 4_000_000
 """Members x kinds of partitions up to which different subscriptions and caps are planned exactly: about 300 MB."""
@@ -63,7 +64,7 @@ def plan(  # noqa: PLR0913
 
     Raises:
         BoundError: epsilon is negative or not a number.
-        StrategyError: no such strategy or no such rack_by.
+        StrategyError: no such strategy, no such rack_by, or a seed that is no whole number.
         TopicError: a topic or member is given twice.
         WorkersError: workers below 1, or a pattern that is no regular expression.
     """
@@ -72,6 +73,7 @@ def plan(  # noqa: PLR0913
     if rack_by not in RACK_BY:
         raise StrategyError(f"rack_by={rack_by!r}, need one of {', '.join(RACK_BY)}")
     check_epsilon(epsilon)
+    check_seed(seed)
     epsilon = min(epsilon, _LOOSEST)
     problem = read_problem(topics, members, seed, keep=keep)
     caps = worker_caps(workers, [t.name for t in problem.topics])
@@ -82,6 +84,16 @@ def plan(  # noqa: PLR0913
     if not problem.members or not problem.partitions:
         return Plan(question, np.full(problem.partitions, NOBODY, dtype=np.int32), 0)
     return _solve(question)
+
+
+def check_seed(seed: object) -> None:
+    """Check without planning.
+
+    Raises:
+        StrategyError: no whole number.
+    """
+    if not isinstance(seed, int):
+        raise StrategyError(f"seed={seed!r}, need a whole number")
 
 
 def _solve(question: Question) -> Plan:
@@ -108,14 +120,15 @@ def _solve(question: Question) -> Plan:
     if proven and not alone.any():
         bound = count_moved(problem, fill.owner)
     elif problem.equal and _within(fill.owner, band):
-        bound = _balance_bound(problem, band)
+        bound = _least(question, band)
     return Plan(question, fill.owner, bound)
 
 
 def _general(question: Question, problem: Problem, alone: Bools, band: Band, fill: Fill) -> bool:
     """Plan different subscriptions, racks and caps into `fill.owner`; say whether the plan is proven the cheapest."""
     scores = member_scores(problem, question.strategy, question.seed)
-    readers, pieces = choose_readers(problem, question.racks, question.caps, alone, band, scores)
+    least = _least(question, band) if problem.equal else 0
+    readers, pieces = choose_readers(problem, question.racks, question.caps, alone, band, scores, least)
     kinds = read_kinds(problem, question.racks, readers, alone)
     if kinds.allowed.size > EXACT_CELLS:
         coarse_plan(problem, readers, pieces, question.epsilon, fill, scores)
@@ -135,10 +148,10 @@ def _within(owner: I32, band: Band) -> bool:
     return bool((load >= band.low).all() and (load <= band.high).all())
 
 
-def _balance_bound(problem: Problem, band: Band) -> int:
-    """Bound the moves by what balance alone forces."""
-    owned = np.bincount(problem.owner[problem.owner >= 0], minlength=len(problem.members))
-    return int((owned - kept_loads(owned, band, problem.partitions, problem.weights)).sum())
+def _least(question: Question, band: Band) -> int:
+    """Bound the moves by what balance and caps force."""
+    problem = question.problem
+    return least_moves(problem.owned, np.diff(problem.first), question.caps, band, problem.weights)
 
 
 def _plain_plan(problem: Problem, band: Band, fill: Fill, scores: Scores, topic_hashes: U64) -> int:

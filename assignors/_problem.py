@@ -53,6 +53,14 @@ class Problem:
         return int(self.first[-1])
 
     @property
+    def owned(self) -> I64:
+        """Valid claims of each member on each topic, shape (T, M)."""
+        out = np.zeros((len(self.topics), len(self.members)), dtype=np.int64)
+        held = np.flatnonzero(self.owner >= 0)
+        np.add.at(out, (np.searchsorted(self.first, held, side="right") - 1, self.owner[held]), 1)
+        return out
+
+    @property
     def equal(self) -> bool:
         """Whether every member reads every topic."""
         return len(self.subscribed) == 1

@@ -19,10 +19,9 @@ class Plan:
     """Who reads what, and what it costs.
 
     Attributes:
-        lower_bound: no plan within the same bounds moves fewer claims. Where no worker cap binds, it is what `moved`
-            has to be compared with. Where one binds in a group too large to be planned exactly, it counts only what
-            balance forces: in 25 % of 1,086 small groups even the best plan moved more (1.09 times the bound when a
-            member joins). It is 0 where nothing is known.
+        lower_bound: no plan within the same bounds and caps moves fewer claims. Where no worker cap binds it is what
+            can be reached, and is. Where one binds in a group too large to be planned exactly it may be too low, and
+            `moved` above it: see `assignors._least`. It is 0 where nothing is known.
     """
 
     def __init__(self, question: Question, owner: I32, lower_bound: int) -> None:

@@ -33,6 +33,7 @@ _FUNCTIONS: Final[Mapping[str, Signature]] = {
     "rd_kafka_mock_broker_set_down": (ctypes.c_int, (_PTR, ctypes.c_int32)),
     "rd_kafka_mock_broker_set_up": (ctypes.c_int, (_PTR, ctypes.c_int32)),
     "rd_kafka_mock_broker_set_rtt": (ctypes.c_int, (_PTR, ctypes.c_int32, ctypes.c_int)),
+    "rd_kafka_mock_group_initial_rebalance_delay_ms": (None, (_PTR, ctypes.c_int32)),
     "rd_kafka_mock_topic_create": (ctypes.c_int, (_PTR, ctypes.c_char_p, ctypes.c_int, ctypes.c_int)),
     "rd_kafka_mock_topic_set_error": (None, (_PTR, ctypes.c_char_p, ctypes.c_int)),
     "rd_kafka_mock_partition_set_leader": (
@@ -109,6 +110,10 @@ class MockCluster:
     def delay(self, broker: int, milliseconds: int) -> None:
         """Make a broker slow: every answer takes this long."""
         self._do("rd_kafka_mock_broker_set_rtt", broker, milliseconds)
+
+    def wait_for_members(self, milliseconds: int) -> None:
+        """Have a new group wait so long for more members before it begins; 3,000 where this is not called."""
+        self._library.rd_kafka_mock_group_initial_rebalance_delay_ms(self._cluster, milliseconds)
 
     def down(self, broker: int) -> None:
         """Cut a broker off; its leaders stay named, as until a real controller notices."""

@@ -1,7 +1,9 @@
 """How good plans are: thousands of small problems against every assignment, and 80 topics on 3 hosts with a picture."""
 
+import itertools
 import random
 import statistics
+import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from types import SimpleNamespace
@@ -13,11 +15,14 @@ from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
 
 from assignors import Member, Topic, plan
-from assignors.testing import random_scenario
+from assignors import _plan as planner
+from assignors._problem import read_problem
+from assignors.testing import Scenario, random_scenario
 from tests.benchmarks.assignors_report import FOLDER, save
 
 pytestmark = pytest.mark.benchmark
 CASES = 6400
+CAPPED = 1500
 
 
 def test_no_small_problem_has_a_better_plan() -> None:
@@ -118,3 +123,85 @@ def test_eighty_topics_on_three_hosts() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     (FOLDER / "assignors-80-topics.svg").write_text(draw(plans))
     save("80 topics, 3 hosts x 4 consumers", plans)
+
+
+def capped_group(seed: int) -> Scenario | None:
+    """A group of 3 to 7 members and topics whose caps bind, after a join, a leave, a mess or at its start."""
+    rng = random.Random(77_000 + seed)
+    count, number = rng.randint(3, 7), rng.randint(3, 7)
+    workers = rng.randint(1, 2 if count == 3 else 3)
+    epsilon = rng.choice([0, 0.05, 0.2, 0.5])
+    topics = [Topic(f"t{i}", rng.randint(1 if workers == 1 else workers + 1, workers + 4)) for i in range(number)]
+    names = frozenset(t.name for t in topics)
+    members = [Member(f"m{i}", names) for i in range(count)]
+    if not planner.is_small(read_problem(topics, [*members, Member("x", names)], 0)):
+        return None
+    if seed % 4 == 2:
+        claims: list[list[tuple[str, int]]] = [[] for _ in members]
+        for topic in topics:
+            readers = rng.sample(range(count), min(count, workers + rng.randint(0, 1)))
+            for partition in range(topic.partitions):
+                claims[rng.choice(readers)].append((topic.name, partition))
+        members = [Member(m.id, names, owned=frozenset(c), generation=1) for m, c in zip(members, claims, strict=True)]
+    elif seed % 4 < 2:
+        before = plan(topics, members, workers=workers, epsilon=epsilon).partitions
+        members = [Member(m.id, names, owned=frozenset(before[m.id]), generation=1) for m in members]
+        members = [*members, Member("new", names)] if seed % 4 == 0 else members[1:]
+    return Scenario(topics=tuple(topics), members=tuple(members), epsilon=epsilon, workers=workers)
+
+
+def test_worker_caps_by_search_beside_the_optimum(monkeypatch: pytest.MonkeyPatch) -> None:
+    """1,500 small groups, planned exactly and as larger ones are: same loads and moves, moved more, less even."""
+    found: Counter[str] = Counter()
+    done, seed = 0, 0
+    for seed in itertools.count():
+        if done == CAPPED:
+            break
+        scenario = capped_group(seed)
+        if scenario is None:
+            continue
+        done += 1
+        settings: dict[str, Any] = {"workers": scenario.workers, "epsilon": scenario.epsilon}
+        best = scenario.goals_of(plan(scenario.topics, scenario.members, **settings))
+        with monkeypatch.context() as as_large:
+            as_large.setattr(planner, "is_small", lambda _: False)
+            made = plan(scenario.topics, scenario.members, **settings)
+        goals = scenario.goals_of(made)
+        kind = "same" if goals == best else "loads less even" if goals[:2] != best[:2] else "moved more"
+        found[kind] += 1
+        if goals[:2] == best[:2]:
+            found["moved"] += goals.moved
+            found["moved by the optimum"] += best.moved
+        if not best.outside:
+            found["with a plan within the bounds"] += 1
+            found["of them, bound is the optimum"] += made.lower_bound == best.moved
+            assert made.lower_bound <= best.moved
+    save("worker caps by search, beside the optimum", {"groups": done, "last seed": seed, **found})
+
+
+def test_worker_caps_in_larger_groups() -> None:
+    """Moved, its lower bound, loads and seconds: where the optimum is not known, how far the bound is."""
+    rng, figures = random.Random(1), {}
+    for count, number, largest in ((10, 40, 6), (12, 80, 12), (30, 100, 9), (30, 300, 3), (50, 200, 6), (100, 300, 12)):
+        for workers in (1, 2, 3):
+            topics = [Topic(f"t{i:03d}", rng.randint(1, largest)) for i in range(number)]
+            names = frozenset(t.name for t in topics)
+            members = [Member(f"m{i:03d}", names) for i in range(count)]
+            before = plan(topics, members, workers=workers).partitions
+            owners = [Member(m.id, names, owned=frozenset(before[m.id]), generation=1) for m in members]
+            for event, after in {
+                "stable": owners,
+                "join": [*owners, Member("new", names)],
+                "leave": owners[1:],
+                "leave many": owners[count // 5 :],
+            }.items():
+                start = time.thread_time()
+                made = plan(topics, after, workers=workers)
+                loads = made.loads.values()
+                figures[f"{count} members, {number} topics of 1 to {largest}, workers={workers}, {event}"] = {
+                    "ms": 1000 * (time.thread_time() - start),
+                    "moved": made.moved,
+                    "lower bound": made.lower_bound,
+                    "loads": [min(loads), max(loads)],
+                }
+    save("worker caps in larger groups", figures)

@@ -4,10 +4,10 @@ import time
 from typing import Any
 
 import pytest
-from confluent_kafka import Message
 
 from assignors import GroupConsumer, HRWAssignor
 from tests.integration.assignors.conftest import Topics
+from tests.records import offsets, read
 
 pytestmark = pytest.mark.integration
 
@@ -25,25 +25,6 @@ def name(topics: Topics) -> str:
 def consumer(topics: Topics, **more: Any) -> GroupConsumer:  # noqa: ANN401 - settings
     """A consumer that commits nothing by itself."""
     return GroupConsumer({**topics.consumer_config(), **more}, assignors=[HRWAssignor(agent="a")])
-
-
-def read(one: GroupConsumer, count: int, timeout_s: float = 30.0) -> list[Message]:
-    """So many records."""
-    found: list[Message] = []
-    until = time.monotonic() + timeout_s
-    while len(found) < count:
-        assert time.monotonic() < until, f"{len(found)} of {count} records"
-        found += one.consume(count - len(found), 0.2)
-    assert not [m.error() for m in found if m.error() is not None]
-    return found
-
-
-def offsets(messages: list[Message]) -> dict[int, list[int]]:
-    """Offsets of each partition in the order of delivery."""
-    found: dict[int, list[int]] = {}
-    for one in messages:
-        found.setdefault(one.partition() or 0, []).append(one.offset() or 0)
-    return found
 
 
 def test_what_was_delivered_is_committed_at_the_end_and_by_the_clock(topics: Topics, name: str) -> None:

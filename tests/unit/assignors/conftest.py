@@ -1,11 +1,10 @@
 """Consumers on a cluster inside this process."""
 
-import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from confluent_kafka import Message, Producer
+from confluent_kafka import Producer
 
 from assignors import GroupConsumer, HRWAssignor
 from producer.testing import MockCluster
@@ -17,6 +16,7 @@ RECORDS = 50
 def mock() -> Iterator[MockCluster]:
     """Three brokers, and a topic of three partitions with records that are numbered."""
     with MockCluster() as made:
+        made.wait_for_members(100)
         made.create("t", [1, 2, 3])
         producer = Producer({"bootstrap.servers": made.bootstrap_servers, "log_level": 0})
         for number in range(RECORDS * 3):
@@ -38,22 +38,3 @@ def consumer(mock: MockCluster, **more: Any) -> GroupConsumer:  # noqa: ANN401 -
         **more,
     }
     return GroupConsumer(config, assignors=[HRWAssignor(agent="a")], member={"api_version": (2, 0)})
-
-
-def read(one: GroupConsumer, count: int, timeout_s: float = 20.0) -> list[Message]:
-    """So many records."""
-    found: list[Message] = []
-    until = time.monotonic() + timeout_s
-    while len(found) < count:
-        assert time.monotonic() < until, f"{len(found)} of {count} records"
-        found += one.consume(count - len(found), 0.2)
-    assert not [m.error() for m in found if m.error() is not None]
-    return found
-
-
-def offsets(messages: list[Message]) -> dict[int, list[int]]:
-    """Offsets of each partition in the order of delivery."""
-    found: dict[int, list[int]] = {}
-    for one in messages:
-        found.setdefault(one.partition() or 0, []).append(one.offset() or 0)
-    return found

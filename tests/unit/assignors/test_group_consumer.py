@@ -12,7 +12,8 @@ from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException, Message,
 
 from assignors import MembershipError, NotOwnedError, Ownership
 from producer.testing import MockCluster
-from tests.unit.assignors.conftest import RECORDS, consumer, offsets, read
+from tests.records import offsets, read
+from tests.unit.assignors.conftest import RECORDS, consumer
 
 
 def test_the_whole_interface_on_one_way(mock: MockCluster) -> None:

@@ -5,7 +5,8 @@ from confluent_kafka import TopicPartition
 
 from assignors import GroupConsumer, MembershipError
 from producer.testing import MockCluster
-from tests.unit.assignors.conftest import RECORDS, consumer, offsets, read
+from tests.records import offsets, read
+from tests.unit.assignors.conftest import RECORDS, consumer
 
 
 def test_a_callback_says_where_to_begin_and_polls_nothing(mock: MockCluster) -> None:

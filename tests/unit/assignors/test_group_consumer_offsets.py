@@ -5,7 +5,8 @@ from confluent_kafka import OFFSET_INVALID, TopicPartition
 
 from assignors import MembershipError, NotOwnedError
 from producer.testing import MockCluster
-from tests.unit.assignors.conftest import RECORDS, consumer, read
+from tests.records import read
+from tests.unit.assignors.conftest import RECORDS, consumer
 
 
 def test_only_what_was_stored_is_committed_where_the_program_stores(mock: MockCluster) -> None:

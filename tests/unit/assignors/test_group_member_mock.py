@@ -16,6 +16,7 @@ T0, T1 = ("t", 0), ("t", 1)
 def mock() -> Iterator[MockCluster]:
     """Three brokers and a topic of two partitions."""
     with MockCluster() as made:
+        made.wait_for_members(500)
         made.create("t", [1, 2])
         yield made
 
@@ -90,3 +91,22 @@ def test_assignors_that_were_not_chosen_know_what_is_owned(mock: MockCluster) ->
         claims = other.metadata({"t"})
     assert claims.generation_id == now.generation
     assert [(one.topic, list(one.partitions)) for one in claims.owned_partitions] == [("t", [0, 1])]
+
+
+def test_a_join_answered_between_two_polls_is_not_asked_again(
+    mock: MockCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """kafka-python forgets such an answer: the whole group would rebalance a second time, for nothing."""
+    monkeypatch.setattr("assignors._group_member_thread._PAUSE_S", 1.5)
+    plans: list[int] = []
+
+    class Counting(HRWAssignor):
+        """An assignor that notes for how many it planned."""
+
+        def assign(self, cluster: Any, members: list[Any]) -> Any:  # noqa: ANN401 - kafka-python's
+            plans.append(len(members))
+            return super().assign(cluster, members)
+
+    with GroupMember(config(mock), topics=["t"], assignors=[Counting(agent="a")]) as member:
+        member.wait_for(lambda now: now.joined and len(now.partitions) == 2, 20)
+    assert plans == [1]

@@ -18,6 +18,10 @@ class Coordinator:
 
     group_id = "g"
     _generation = SimpleNamespace(is_lost=lambda: False)
+    _join_task = None
+    _net = SimpleNamespace(run=lambda *_: None)
+    _manager = SimpleNamespace(wait_for=None)
+    _cluster = SimpleNamespace(request_update=lambda: None)
 
     def __init__(self, polls: int | None) -> None:
         self._left = polls

@@ -353,6 +353,12 @@ def test_a_wrong_configuration_is_found_where_it_is_made(configuration: dict[str
         ({"agent": 5}, MembershipError),
         ({"agent": "x" * 1001}, MembershipError),
         ({"rack": b"az-a"}, MembershipError),
+        ({"rack": "\ud800"}, MembershipError),
+        ({"epsilon": 10**400}, BoundError),
+        ({"weight": 10**400}, WeightError),
+        ({"weight": float("nan")}, WeightError),
+        ({"watch_interval_s": "5"}, WorkersError),
+        ({"watch_interval_s": float("inf")}, WorkersError),
     ],
     ids=lambda one: (
         one.__name__
@@ -406,3 +412,43 @@ def test_fields_and_metadata_that_make_no_sense_lose_no_partition(caplog: pytest
         assert {m: len(mine) for m, mine in given.items()} == {"1": 2, "2": 2}
     assert len([m for m in caplog.messages if "'2' sent fields" in m]) == 1
     assert len([m for m in caplog.messages if "planning without" in m]) == 1
+
+
+def test_members_that_want_nothing_or_share_an_identity_lose_no_partition() -> None:
+    """An empty subscription, and one static id twice: all is given to those who subscribed, and both twins get some."""
+    lead, cluster = HRWAssignor(agent="a"), Cluster({"t": 4})
+    given = read(lead.assign(cluster, [joined(lead, "1", set()), joined(lead, "2", {"t"})]))
+    assert {m: len(mine) for m, mine in given.items()} == {"1": 0, "2": 4}
+    twins = [joined(HRWAssignor(), str(i), {"t"}, "same") for i in range(2)]
+    assert {m: len(mine) for m, mine in read(lead.assign(cluster, twins)).items()} == {"0": 2, "1": 2}
+    assert read(lead.assign(cluster, [joined(lead, "1", set())])) == {"1": set()}
+    assert read(lead.assign(Cluster({}), [joined(lead, "1", {"t"})])) == {"1": set()}
+
+
+def test_a_topic_deleted_while_the_leader_reads_costs_only_itself(caplog: pytest.LogCaptureFixture) -> None:
+    """The metadata changes in another thread: what is gone is left out, all else is given."""
+
+    class Going(Cluster):
+        """Metadata that loses a topic between two looks, and cannot be asked for another at all."""
+
+        def partitions_for_topic(self, topic: str) -> set[int] | None:
+            if topic == "broken":
+                raise RuntimeError("dictionary changed size during iteration")
+            found = super().partitions_for_topic(topic)
+            if topic == "gone":
+                self._partitions.pop(topic, None)
+            return found
+
+    lead = HRWAssignor(agent="a", rack="az-a")
+    wanted = {"t", "gone", "broken"}
+    given = read(lead.assign(Going({"t": 4, "gone": 2}, {0: "az-a"}), [joined(lead, "1", wanted)]))
+    assert {t for t, _ in given["1"]} == {"t"}
+    assert [m for m in caplog.messages if "'broken'" in m]
+
+
+def test_topics_that_are_no_names_are_left_out() -> None:
+    """No client of the protocol can send them; one inside the process can."""
+    lead = HRWAssignor(agent="a")
+    strange = SimpleNamespace(member_id="2", group_instance_id="b", metadata=SimpleNamespace(topics=[None, 5, "t"]))
+    given = read(lead.assign(Cluster({"t": 4}), [joined(lead, "1", {"t"}), strange]))
+    assert {m: len(mine) for m, mine in given.items()} == {"1": 2, "2": 2}

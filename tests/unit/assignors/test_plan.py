@@ -1,6 +1,9 @@
 """The planner: exactly optimal on small problems, and its promises on any."""
 
+import os
 import random
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -142,6 +145,9 @@ def test_two_members_of_one_identity_are_told_apart() -> None:
         ({"epsilon": float("inf")}, BoundError),
         ({"epsilon": "0.1"}, BoundError),
         ({"epsilon": None}, BoundError),
+        ({"epsilon": 10**400}, BoundError),
+        ({"seed": "1"}, StrategyError),
+        ({"seed": None}, StrategyError),
         ({"node": "("}, NodesError),
         ({"workers": 0}, WorkersError),
         ({"workers": {"t": -1}}, WorkersError),
@@ -153,8 +159,39 @@ def test_two_members_of_one_identity_are_told_apart() -> None:
 )
 def test_bad_settings_are_named(settings_given: dict[str, object], error: type[Exception]) -> None:
     """A wrong setting is an error that names the value."""
-    with pytest.raises(error, match=r"epsilon=|workers|strategy=|rack_by=|node="):
+    with pytest.raises(error, match=r"epsilon=|workers|strategy=|rack_by=|node=|seed="):
         plan([Topic("t", 1)], [Member("m", frozenset("t"))], **settings_given)  # type: ignore[arg-type] # wrong on purpose
+
+
+@pytest.mark.parametrize("count", [-1, 1.5, float("nan"), "3", None], ids=repr)
+def test_a_number_of_partitions_is_whole(count: Any) -> None:  # noqa: ANN401 - wrong on purpose
+    """A part of a partition would be lost in silence."""
+    with pytest.raises(TopicError, match="partitions="):
+        Topic("t", count)
+
+
+def test_the_seed_of_hash_changes_nothing() -> None:
+    """PYTHONHASHSEED differs from process to process: each leader must make the same plan."""
+    code = (
+        "from assignors import Member, Topic, plan\n"
+        "names = frozenset(f't{i}' for i in range(40))\n"
+        "members = [Member(f'm{i}', names, rack='ab'[i % 2]) for i in range(7)]\n"
+        "topics = [Topic(t, 3, racks=[frozenset('a'), frozenset('b'), frozenset('ab')]) for t in names]\n"
+        "for settings in ({}, {'workers': 2}, {'strategy': 'shuffled'}):\n"
+        "    print(plan(topics, members, **settings).partitions)\n"
+    )
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        for seed in ("0", "1", "77")
+    }
+    assert len(said) == 1
+    assert "t39" in said.pop()
 
 
 def test_a_topic_given_twice_is_an_error() -> None:

@@ -1,0 +1,77 @@
+"""Hand-overs between readers: caps hold, nothing is lost, and the end is never worse than the beginning."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from assignors._bound import fair_band
+from assignors._handover import settle
+from assignors._seats import Seats
+
+
+@st.composite
+def groups(draw: st.DrawFn) -> Seats:
+    """Topics with caps and claims, each placed on as many members as its cap allows."""
+    topics, members = draw(st.integers(1, 6)), draw(st.integers(1, 6))
+    caps = np.array(draw(st.lists(st.integers(1, members), min_size=topics, max_size=topics)), dtype=np.int32)
+    pieces, owned = np.zeros((topics, members), dtype=np.int64), np.zeros((topics, members), dtype=np.int64)
+    for topic in range(topics):
+        for _ in range(draw(st.integers(1, 5))):
+            readers = np.flatnonzero(pieces[topic])
+            who = draw(st.sampled_from(readers.tolist() if len(readers) == caps[topic] else list(range(members))))
+            pieces[topic, who] += 1
+            owned[topic, draw(st.integers(0, members - 1))] += 1
+    weights = np.array(draw(st.lists(st.sampled_from([1.0, 2.0]), min_size=members, max_size=members)))
+    band = fair_band(int(pieces.sum()), weights, draw(st.sampled_from([0.0, 0.05, 0.5])))
+    may = np.ones((topics, members), dtype=bool)
+    return Seats(weights=weights, band=band, caps=caps, may=may, owned=owned, pieces=pieces)
+
+
+@given(groups())
+@settings(max_examples=100, deadline=None)
+def test_the_end_is_valid_and_no_worse(seats: Seats) -> None:
+    """Every partition is there, no topic has more readers than its cap, and the counts that are kept along are true."""
+    sizes, before = seats.pieces.sum(axis=1), seats.key()
+    settle(seats, 0)
+    assert (seats.pieces >= 0).all()
+    assert (seats.pieces.sum(axis=1) == sizes).all()
+    assert (seats.readers == (seats.pieces > 0).sum(axis=1)).all()
+    assert (seats.readers <= seats.caps).all()
+    assert (seats.load == seats.pieces.sum(axis=0)).all()
+    assert seats.moved == np.maximum(seats.owned - seats.pieces, 0).sum()
+    assert seats.key()[0] <= before[0]
+    if not before[0]:
+        assert seats.moved <= before[2]
+
+
+def test_a_newcomer_gets_small_topics_from_those_above_their_bound() -> None:
+    """What is given up for the upper bound is what the newcomer needs: no claim moves for nothing."""
+    owned = np.array([[2, 0, 0], [2, 0, 0], [1, 0, 0], [0, 2, 0], [0, 2, 0], [0, 1, 0]])
+    band = fair_band(10, np.ones(3), 0.2)
+    caps = np.ones(6, dtype=np.int32)
+    seats = Seats(
+        weights=np.ones(3), band=band, caps=caps, may=np.ones((6, 3), dtype=bool), owned=owned, pieces=owned.copy()
+    )
+    settle(seats, 0)
+    assert sorted(seats.load.tolist()) == [3, 3, 4]
+    assert seats.moved == 3
+
+
+def test_a_step_can_be_taken_back() -> None:
+    """Trying is doing and undoing: all counts are as before."""
+    owned = np.array([[3, 0], [0, 2]])
+    seats = Seats(
+        weights=np.ones(2),
+        band=fair_band(5, np.ones(2), 0),
+        caps=np.array([1, 2], dtype=np.int32),
+        may=np.ones((2, 2), dtype=bool),
+        owned=owned,
+        pieces=owned.copy(),
+    )
+    steps = [[(0, 0, 1, 3), (1, 1, 0, 2)], [(1, 0, 1, 1)]]
+    for step in steps:
+        seats.apply(step)
+    assert (seats.moved, seats.load.tolist()) == (4, [1, 4])
+    seats.undo(steps)
+    assert (seats.moved, seats.load.tolist(), seats.readers.tolist()) == (0, [3, 2], [1, 1])
+    assert (seats.pieces == owned).all()
