@@ -20,6 +20,7 @@ log = logging.getLogger(__name__)
 
 _POLL_MS: Final = 200
 _TOPICS_MS: Final = 2_000
+_FRESH_S: Final = 3.0  # half of the shortest session that brokers allow by default
 _PAUSE_S: Final = 0.05
 _SETTLE_S: Final = 5.0
 _BACKOFF_S: Final = 0.5
@@ -88,6 +89,7 @@ class MemberThread:
         self._awake = awake
         self._ended = threading.Event()
         self._told_generation = -1
+        self._polled_at = time.monotonic()
         self._thread = threading.Thread(
             target=self._run, name=f"group-member-{self._coordinator.group_id}", daemon=True
         )
@@ -161,12 +163,17 @@ class MemberThread:
         return _PAUSE_S
 
     def _poll(self) -> None:
+        coordinator, join = self._coordinator, self._coordinator._join_task
+        if isinstance(join, _JoinAnswer) and time.monotonic() - self._polled_at > _FRESH_S:
+            # Nobody polled for long, and no heartbeat is sent before an answer is taken: the group may have gone on.
+            coordinator._join_task = join.answer
         try:
-            self._coordinator.poll(timeout_ms=_POLL_MS)
+            coordinator.poll(timeout_ms=_POLL_MS)
         finally:
-            join = self._coordinator._join_task
+            self._polled_at = time.monotonic()
+            join = coordinator._join_task
             if join is not None:
-                self._coordinator._join_task = _JoinAnswer(join.answer if isinstance(join, _JoinAnswer) else join)
+                coordinator._join_task = _JoinAnswer(join.answer if isinstance(join, _JoinAnswer) else join)
 
     def _look(self) -> None:
         """Note the standing in the group, which changes without a listener's call where no partition moves."""

@@ -31,9 +31,9 @@ def least_moves(owned: I64, sizes: I64, caps: I32, band: Band, weights: F64) -> 
         band: bounds of the loads.
         weights: of the members, shape (M,).
     """
-    kept_of_topic = -np.sort(-owned, axis=1)
-    within_cap = np.arange(owned.shape[1])[None, :] < caps[:, None]
-    over_cap = int(owned.sum() - kept_of_topic[within_cap].sum())
+    many = (owned > 0).sum(axis=1) > caps
+    lowest = np.sort(owned[many], axis=1)
+    over_cap = int(lowest[np.arange(owned.shape[1])[None, ::-1] >= caps[many, None]].sum())
     whole = caps == 1
     band = _in_whole_topics(band, sizes, whole)
     claims = owned.sum(axis=0)

@@ -55,16 +55,17 @@ def choose_readers(  # noqa: PLR0913, PLR0917
 def _seat_owners(problem: Problem, caps: I32, alone: Bools, band: Band, may: Bools) -> Seats:
     owned = np.zeros(may.shape, dtype=np.int64)
     np.add.at(owned, _rows(problem, alone), problem.owned)
-    place = np.empty_like(owned)
-    np.put_along_axis(place, np.argsort(-owned, axis=1, kind="stable"), np.arange(may.shape[1])[None, :], axis=1)
+    pieces = owned.copy()
+    for topic in np.flatnonzero(alone & ((owned > 0).sum(axis=1) > caps)).tolist():
+        # Where owners are more than the cap, those with the largest pieces stay.
+        pieces[topic, np.argsort(-owned[topic], kind="stable")[int(caps[topic]) :]] = 0
     return Seats(
         weights=problem.weights,
         band=band,
         caps=np.where(alone, caps, NO_CAP),
         may=may,
         owned=owned,
-        # Where owners are more than the cap, those with the largest pieces stay.
-        pieces=np.where((place < caps[:, None]) | ~alone[:, None], owned, 0),
+        pieces=pieces,
     )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.coordinator.assignors.range import RangePartitionAssignor
@@ -223,8 +224,23 @@ def test_grid_of_kafkas_benchmark() -> None:
     above = sum(r[f"{e} moved / bound"] > 1 for r in rows for e in EVENTS)
     save(
         "grid",
-        {"slowest_s": worst, "moved when stable": stable, "events above the bound of moves": above, "rows": rows},
+        {
+            "slowest_s": worst,
+            "growth": {e: growth(rows, e) for e in EVENTS},
+            "moved when stable": stable,
+            "events above the bound of moves": above,
+            "rows": rows,
+        },
     )
+
+
+def growth(rows: list[dict[str, Any]], event: str) -> dict[str, float]:
+    """Exponents of seconds in each size, fitted to the logarithms of all rows: 1 is linear."""
+    sizes = ("members", "topics", "partitions")
+    logs = np.log([[row[size] for size in sizes] for row in rows])
+    seconds = np.log([max(row[event], 1e-4) for row in rows])
+    fitted = np.linalg.lstsq(np.c_[logs, np.ones(len(rows))], seconds, rcond=None)[0]
+    return {size: round(float(exponent), 2) for size, exponent in zip(sizes, fitted[:3], strict=True)}
 
 
 MEMORY = """

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from kafka.errors import KafkaConnectionError
+from kafka.future import Future
 
 from assignors import _group_member_thread as subject
 from assignors._group_member_callbacks import RebalanceListener
@@ -111,3 +112,24 @@ def test_a_membership_that_failed_waits_for_no_rebalance(monkeypatch: pytest.Mon
     cell.fail(RuntimeError("inside the client"))
     thread.end(leave=True)
     assert coordinator.standing_at_the_end is True
+
+
+@pytest.mark.parametrize("fresh_s", [pytest.param(60.0, id="at once"), pytest.param(-1.0, id="after a long sleep")])
+def test_an_answer_to_a_join_is_kept_for_the_next_poll_unless_it_is_old(
+    monkeypatch: pytest.MonkeyPatch, fresh_s: float
+) -> None:
+    """kafka-python forgets what is done when it looks; an old answer may be one of a group that has gone on."""
+    monkeypatch.setattr(subject, "_FRESH_S", fresh_s)
+    coordinator: Any = Coordinator(polls=0)
+    thread, _ = thread_of(coordinator)
+    untyped: Any = Future
+    coordinator._join_task = answer = untyped()
+    looked: list[bool] = []
+    monkeypatch.setattr(coordinator, "poll", lambda **_: looked.append(coordinator._join_task.is_done))
+    thread._poll()
+    answer.success(b"yours")
+    thread._poll()
+    assert looked == [False, fresh_s < 0]
+    given: list[bytes] = []
+    coordinator._join_task.add_callback(given.append)
+    assert given == [b"yours"]
