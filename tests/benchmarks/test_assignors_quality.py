@@ -15,7 +15,7 @@ from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
 
 from assignors import Member, Topic, plan
-from assignors import _plan as planner
+from assignors._exact import is_small
 from assignors._problem import read_problem
 from assignors.testing import Scenario, random_scenario
 from tests.benchmarks.assignors_report import FOLDER, save
@@ -134,7 +134,7 @@ def capped_group(seed: int) -> Scenario | None:
     topics = [Topic(f"t{i}", rng.randint(1 if workers == 1 else workers + 1, workers + 4)) for i in range(number)]
     names = frozenset(t.name for t in topics)
     members = [Member(f"m{i}", names) for i in range(count)]
-    if not planner.is_small(read_problem(topics, [*members, Member("x", names)], 0)):
+    if not is_small(read_problem(topics, [*members, Member("x", names)], 0)):
         return None
     if seed % 4 == 2:
         claims: list[list[tuple[str, int]]] = [[] for _ in members]
@@ -164,7 +164,7 @@ def test_worker_caps_by_search_beside_the_optimum(monkeypatch: pytest.MonkeyPatc
         settings: dict[str, Any] = {"workers": scenario.workers, "epsilon": scenario.epsilon}
         best = scenario.goals_of(plan(scenario.topics, scenario.members, **settings))
         with monkeypatch.context() as as_large:
-            as_large.setattr(planner, "is_small", lambda _: False)
+            as_large.setattr("assignors._plan.is_small", lambda _: False)
             made = plan(scenario.topics, scenario.members, **settings)
         goals = scenario.goals_of(made)
         kind = "same" if goals == best else "loads less even" if goals[:2] != best[:2] else "moved more"

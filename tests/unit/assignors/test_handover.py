@@ -28,7 +28,7 @@ def groups(draw: st.DrawFn) -> Seats:
 
 
 @given(groups())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_the_end_is_valid_and_no_worse(seats: Seats) -> None:
     """Every partition is there, no topic has more readers than its cap, and the counts that are kept along are true."""
     sizes, before = seats.pieces.sum(axis=1), seats.key()
