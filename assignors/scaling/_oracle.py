@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from assignors.scaling._capacity import REBALANCE_S
 from assignors.scaling._gate import View
 from assignors.scaling._group import SimulatedGroup
 from assignors.scaling._observation import F64, I64
@@ -31,7 +32,7 @@ class Oracle:
     numbers: I64
 
     @classmethod
-    def of(cls, trace: Trace, slo_s: float, *, start_s: float = 30.0, rebalance_s: float = 10.0) -> "Oracle":
+    def of(cls, trace: Trace, slo_s: float, *, start_s: float = 30.0, rebalance_s: float = REBALANCE_S) -> "Oracle":
         """Find the numbers for a trace.
 
         Args:

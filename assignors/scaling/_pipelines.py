@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from assignors._errors import LimitsError
 from assignors.scaling._baselines import DS2, Keda, Numaflow, Static, Thresholds
-from assignors.scaling._capacity import Capacity
+from assignors.scaling._capacity import REBALANCE_S, Capacity
 from assignors.scaling._decision import Scaler
 from assignors.scaling._gate import GateSettings
 from assignors.scaling._limits import Bounds, Confirmed, CoolDown, DownWindow, Limit, Step, UsablePartitions
@@ -32,7 +32,7 @@ class Pipeline(BaseModel):
     worker_rate: float | None = Field(
         default=None, gt=0, description="Records per second that a worker reads; measured if absent."
     )
-    rebalance_s: float = Field(default=10.0, ge=0, description="Seconds without reading that a change costs.")
+    rebalance_s: float = Field(default=REBALANCE_S, ge=0, description="Seconds without reading that a change costs.")
     window_s: float = Field(default=7200.0, gt=0, description="How far back a decision sees, seconds.")
     stalled_s: float = Field(
         default=180.0, gt=0, description="A committed offset that stands so long over records has stopped."

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from assignors.scaling._capacity import REBALANCE_S
 from assignors.scaling._decision import Decision, Scaler, decide
 from assignors.scaling._group import SimulatedGroup
 from assignors.scaling._observation import F64, I64, Window
@@ -26,7 +27,7 @@ class World:
     decide_s: float = 30.0
     window_s: float = 7200.0
     start_s: float = 30.0
-    rebalance_s: float = 10.0
+    rebalance_s: float = REBALANCE_S
     workers: int = 1
 
 
