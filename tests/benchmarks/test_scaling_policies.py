@@ -89,12 +89,14 @@ def _draw(outcomes: list[Outcome]) -> None:
     hours = np.arange(len(trace.arrivals)) * trace.step_s / 3600
     load.plot(hours, trace.arrivals.sum(axis=1) / trace.step_s * 3600, linewidth=0.6)
     load.set_ylabel("records an hour")
-    for one in outcomes:
-        run = one.runs[0]
-        age.plot(hours, ages(run.written, run.committed, trace.step_s).max(axis=1), label=one.policy, linewidth=0.8)
-        workers.plot(hours, run.workers, label=one.policy, linewidth=0.8)
+    # Ours on top and thicker: some of the others cover the whole picture.
+    for one in sorted(outcomes, key=lambda outcome: outcome.policy == "capacity"):
+        run, width = one.runs[0], 2.0 if one.policy == "capacity" else 0.6
+        age.plot(hours, ages(run.written, run.committed, trace.step_s).max(axis=1), label=one.policy, linewidth=width)
+        workers.plot(hours, run.workers, label=one.policy, linewidth=width)
     age.axhline(PIPELINE.slo_s, color="black", linestyle=":")
     age.set_yscale("symlog", linthresh=60)
+    age.set_ylim(bottom=0)
     age.set_ylabel("oldest unread record, s")
     workers.set_ylabel("workers")
     workers.set_xlabel("hours")
