@@ -12,6 +12,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from spark_sink import _daemon
 from spark_sink._errors import QueryError
 from spark_sink._metrics import serve
 from spark_sink._settings import AVAILABLE_NOW, AgentSettings
@@ -93,6 +94,7 @@ def _session(settings: AgentSettings) -> "Iterator[SparkSession]":
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.python.daemon.module", _daemon.MODULE)
     )
     for name, value in settings.spark.items():
         builder = builder.config(name, value)

@@ -1,17 +1,20 @@
 """`azimuth sink` as a process: it ends when it is told to."""
 
+import contextlib
 import signal
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
-from confluent_kafka import ConsumerGroupState
+from confluent_kafka import ConsumerGroupState, Producer
 from confluent_kafka.admin import AdminClient
 
+from spark_sink import _daemon, positions
 from spark_sink.demo.cluster import Cluster
-from tests.integration.spark_sink.tied import launch
+from tests.integration.spark_sink.tied import launch, tree
 
 pytestmark = pytest.mark.integration
 
@@ -47,3 +50,32 @@ def test_an_agent_that_is_told_to_end_leaves_the_group_and_exits_with_0(
     described = admin.describe_consumer_groups([group])[group].result(10)
     assert described.state == ConsumerGroupState.EMPTY
     assert "Traceback" not in log.read_text()
+
+
+def _command(process: psutil.Process) -> list[str]:
+    with contextlib.suppress(psutil.Error):  # it may end meanwhile
+        return process.cmdline()
+    return []
+
+
+def test_tasks_run_in_processes_forked_from_one_that_has_loaded_everything(
+    cluster: Cluster, topic: Callable[..., str], producer: Producer, tmp_path: Path
+) -> None:
+    """Four workers on two cores: each would load Arrow, librdkafka and delta-rs for itself."""
+    name, table = topic("few", 2), str(tmp_path / "table")
+    for number in range(20):
+        producer.produce(name, value=str(number), partition=number % 2)
+    producer.flush()
+    command = [sys.executable, "-m", "spark_sink", "sink", "--bootstrap-servers", cluster.bootstrap_servers]
+    command += ["--group", name, "--table", table, "--checkpoint", str(tmp_path / "checkpoint")]
+    command += ["--subscribe", name, "--master", "local[1]"]
+    agent = launch(command, tmp_path / "log")
+    try:
+        _wait(lambda: sum(positions(table, name).values()) == 20, 120)
+        forked = [one for one in tree(agent.pid) if _command(one)[1:] == ["-m", _daemon.MODULE, "pyspark.worker"]]
+        # The process itself and at least one that was forked from it and is called the same.
+        assert len(forked) > 1
+        assert {forked[0].pid} == {one.ppid() for one in forked[1:]}
+    finally:
+        agent.terminate()
+        agent.wait(60)

@@ -21,7 +21,7 @@ import psutil
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from spark_sink import positions
+from spark_sink import _daemon, positions
 from spark_sink._offsets import TopicPartition as Key
 from spark_sink._verify import verify
 from spark_sink.demo.cluster import Cluster
@@ -93,7 +93,7 @@ def _kind(process: psutil.Process) -> str:
             return "jvm"
         if any("python_streaming_source_runner" in word for word in command):
             return "reader"
-        if any("pyspark.daemon" in word for word in command) and process.ppid() != 1:
+        if {"pyspark.daemon", _daemon.MODULE} & set(command) and process.ppid() != 1:
             return "worker"
     return ""
 
