@@ -14,17 +14,19 @@ from pyspark.sql import SparkSession
 
 from spark_sink import _daemon
 from spark_sink._errors import QueryError
-from spark_sink._metrics import serve
 from spark_sink._settings import AVAILABLE_NOW, AgentSettings
 from spark_sink._sink import DeltaExactlyOnceSink
 from spark_sink._source import KafkaGroupSource
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Iterator
 
     from pyspark.sql.streaming.query import StreamingQuery
 
 _LOOK_S = 1
+# By default the JVM begins with a heap of 1/64 of the machine's memory, however little lives in it.
+_JVM = "-XX:+UseSerialGC -Xshare:auto -Xms96m"
 
 
 def run(settings: AgentSettings) -> None:
@@ -40,7 +42,7 @@ def run(settings: AgentSettings) -> None:
             # After pyspark has put its own handler for SIGINT in place.
             stop.wait_for_the_query()
             query = start(spark, settings)
-            ended = serve(query, settings) if settings.metrics_port is not None else None
+            ended = _served(query, settings)
             try:
                 while not (stop.asked or query.awaitTermination(_LOOK_S)):
                     pass
@@ -83,14 +85,25 @@ def cause(text: str) -> str:
     return f"the query ended: {said or 'one of its processes was lost'}; the log above says more"
 
 
+def _served(query: "StreamingQuery", settings: AgentSettings) -> "threading.Event | None":
+    if settings.metrics_port is None:
+        return None
+    # Imported here, so that an agent without metrics holds no client for them in memory.
+    from spark_sink._metrics import serve  # noqa: PLC0415
+
+    return serve(query, settings)
+
+
 @contextmanager
 def _session(settings: AgentSettings) -> "Iterator[SparkSession]":
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    # Hundreds of short-lived threads would each leave pages in an arena of their own.
+    os.environ.setdefault("MALLOC_ARENA_MAX", "2")
     builder = (
         SparkSession.builder.appName(settings.agent)
         .master(settings.master)
         .config("spark.driver.memory", settings.driver_memory)
-        .config("spark.driver.extraJavaOptions", "-XX:+UseSerialGC -Xshare:auto")
+        .config("spark.driver.extraJavaOptions", _JVM)
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.session.timeZone", "UTC")

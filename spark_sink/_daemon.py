@@ -12,7 +12,15 @@ import gc
 import importlib
 
 MODULE = "spark_sink._daemon"
-_LOADED = ("pyspark.worker", "spark_sink._source", "spark_sink._direct", "spark_sink._sink", "pyarrow.parquet")
+# pyspark loads pandas with the first Arrow batch of a task.
+_LOADED = (
+    "pyspark.worker",
+    "spark_sink._source",
+    "spark_sink._direct",
+    "spark_sink._sink",
+    "pyarrow.parquet",
+    "pandas",
+)
 
 
 def load() -> None:
