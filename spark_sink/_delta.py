@@ -5,6 +5,7 @@ the handle stands at, and refuses it when an application id that it sets was set
 A commit by path opens a fresh handle, has nothing to be checked against, and lets a late writer in.
 """
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -16,7 +17,7 @@ from deltalake import CommitProperties, DeltaTable, Schema, Transaction, WriterP
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction
 
-from spark_sink._errors import ConflictError, SchemaError, TableError
+from spark_sink._errors import ConflictError, SchemaError, TableError, plain
 from spark_sink._landing import KEYS, Landing, Layout, normal_schema, storage_errors
 from spark_sink._log import TransactionLog
 from spark_sink._offsets import TopicPartition
@@ -98,7 +99,7 @@ class DeltaLakeTable:
                 ) from None
             return None
         except (DeltaError, OSError) as error:
-            raise TableError(f"{self._uri}: the table cannot be read: {error}") from error
+            raise TableError(f"{self._uri}: the table cannot be read: {plain(error)}") from error
         with storage_errors(self._uri):
             found = self._log.refresh(handle.version())
         return Snapshot(
@@ -126,8 +127,8 @@ class DeltaLakeTable:
                 commit_properties=CommitProperties(max_commit_retries=0),
             )
         except (DeltaError, OSError, ValueError) as error:
-            if not DeltaTable.is_deltatable(self._uri, self._storage or None):
-                raise TableError(f"{self._uri}: the table cannot be made: {error}") from error
+            if not self._exists():
+                raise TableError(f"{self._uri}: the table cannot be made: {plain(error)}") from error
 
     def swap(self, snapshot: Snapshot, change: Change) -> None:
         """Commit the change on top of the snapshot.
@@ -161,9 +162,9 @@ class DeltaLakeTable:
                 commit_properties=properties,
             )
         except CommitFailedError as error:
-            raise ConflictError(f"{self._uri}: {error}") from error
+            raise ConflictError(f"{self._uri}: {plain(error)}") from error
         except (DeltaError, OSError) as error:
-            raise TableError(f"{self._uri}: the commit failed: {error}") from error
+            raise TableError(f"{self._uri}: the commit failed: {plain(error)}") from error
 
     def filtered(self, file: DataFile, floors: Mapping[TopicPartition, int]) -> DataFile | None:
         """Copy the rows at or above the floor of their partition.
@@ -254,6 +255,12 @@ class DeltaLakeTable:
         )
         handle.update_incremental()
 
+    def _exists(self) -> bool:
+        # Asked for where the storage has refused already: it may refuse this as well.
+        with contextlib.suppress(DeltaError, OSError):
+            return DeltaTable.is_deltatable(self._uri, self._storage or None)
+        return False
+
     def _newest(self) -> DeltaTable:
         if self._handle is not None and not self._log.moved():
             self._handle.update_incremental()
@@ -283,7 +290,7 @@ class DeltaLakeTable:
                 [delta_field(one) for one in new], commit_properties=CommitProperties(max_commit_retries=0)
             )
         except (DeltaError, OSError) as error:
-            raise ConflictError(f"{self._uri}: columns were not added: {error}") from error
+            raise ConflictError(f"{self._uri}: columns were not added: {plain(error)}") from error
         raise ConflictError(f"{self._uri}: columns were added, so the table must be looked at again")
 
 

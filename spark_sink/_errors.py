@@ -19,6 +19,9 @@ SparkSinkError
 """
 
 import inspect
+import re
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class SparkSinkError(Exception):
@@ -26,6 +29,11 @@ class SparkSinkError(Exception):
 
     def __init__(self, message: str | None = None) -> None:
         super().__init__(message or inspect.getdoc(type(self)))
+
+
+def plain(error: BaseException) -> str:
+    """What a library says as one line: delta-rs draws its causes as a coloured tree."""
+    return " ".join(_COLOUR.sub("", str(error)).replace("\N{DOWNWARDS ARROW WITH TIP RIGHTWARDS}", "").split())
 
 
 class ClusterError(SparkSinkError):

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.fs as pa_fs
 import pyarrow.parquet as pq
 
-from spark_sink._errors import SchemaError, TableError
+from spark_sink._errors import SchemaError, TableError, plain
 from spark_sink._offsets import TopicPartition
 from spark_sink._table import DataFile, Span
 from spark_sink._variant import VARIANT, is_variant, with_variants
@@ -281,4 +281,4 @@ class storage_errors:  # noqa: N801 -- reads as the statement it is
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, OSError):
-            raise TableError(f"{self._path}: the table's storage refused: {error}") from error
+            raise TableError(f"{self._path}: the table's storage refused: {plain(error)}") from error

@@ -15,7 +15,7 @@ from deltalake.exceptions import DeltaError
 
 from spark_sink._commit import ATTEMPTS
 from spark_sink._delta import DeltaLakeTable
-from spark_sink._errors import ConflictError, SchemaError, TableError
+from spark_sink._errors import ConflictError, SchemaError, TableError, plain
 from spark_sink._landing import Landing, Layout
 from spark_sink._offsets import TopicPartition
 from spark_sink._quarantine import SCHEMA, quarantine_of
@@ -53,7 +53,7 @@ def quarantined(table: str, storage: Storage | None = None) -> pa.Table:
     try:
         rows = DeltaTable(address, storage_options=options).to_pyarrow_table()
     except (DeltaError, OSError) as error:
-        raise TableError(f"{address}: the quarantine cannot be read: {error}") from error
+        raise TableError(f"{address}: the quarantine cannot be read: {plain(error)}") from error
     return rows.select(SCHEMA.names).cast(SCHEMA).sort_by([(name, "ascending") for name in _KEYS])
 
 
@@ -154,7 +154,7 @@ def _offsets(uri: str, version: int, rows: pa.Table, storage: Storage | None) ->
         handle = DeltaTable(uri, version=version, storage_options=dict(storage or {}) or None)
         found = handle.to_pyarrow_dataset().to_table(columns=list(_KEYS), filter=wanted)
     except (DeltaError, OSError) as error:
-        raise TableError(f"{uri}: the table cannot be read: {error}") from error
+        raise TableError(f"{uri}: the table cannot be read: {plain(error)}") from error
     return set(zip(*(found.column(name).to_pylist() for name in _KEYS), strict=True))
 
 

@@ -1,13 +1,20 @@
 """Where a table lies: one file system, rooted at the table, for local folders and object stores alike."""
 
+import io
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
+import pyarrow as pa
 import pyarrow.fs as pa_fs
 from deltalake.fs import DeltaStorageHandler
 
 from spark_sink._errors import OptionError
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+    from deltalake._internal import ObjectOutputStream
 
 Storage = Mapping[str, str]
 
@@ -54,7 +61,39 @@ def filesystem(uri: str, storage: Storage | None = None, *, make: bool = False) 
         if make:
             local.mkdir(parents=True, exist_ok=True)
         return pa_fs.SubTreeFileSystem(str(local.absolute()), pa_fs.LocalFileSystem())
-    return pa_fs.PyFileSystem(DeltaStorageHandler(uri, dict(storage or {})))
+    return pa_fs.PyFileSystem(_ObjectStore(uri, dict(storage or {})))
+
+
+class _ObjectStore(DeltaStorageHandler):
+    """delta-rs' store for Arrow, with output that takes what Arrow hands it: buffers, where delta-rs takes bytes."""
+
+    def open_output_stream(self, path: str, metadata: dict[str, str] | None = None) -> pa.PythonFile:
+        return pa.PythonFile(_Output(self._handler.open_output_stream(path, metadata)))
+
+
+class _Output(io.RawIOBase):
+    """A stream into an object, which is there once it is closed."""
+
+    def __init__(self, stream: "ObjectOutputStream") -> None:
+        super().__init__()
+        self._stream, self._written = stream, 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: "ReadableBuffer") -> int:
+        plain = bytes(data)
+        self._stream.write(plain)
+        self._written += len(plain)
+        return len(plain)
+
+    def tell(self) -> int:
+        return self._written
+
+    def close(self) -> None:
+        if not self.closed:
+            self._stream.close()  # type: ignore[attr-defined]  # missing in its stub
+        super().close()
 
 
 def read_text(files: pa_fs.FileSystem, path: str) -> str | None:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from spark_sink._errors import TableError
+from spark_sink._errors import TableError, plain
 from spark_sink._log import TransactionLog
 from spark_sink._offsets import TopicPartition
 from spark_sink._positions import groups, parse_beginnings, parse_positions
@@ -211,7 +211,7 @@ def verify(
     except TableNotFoundError as error:
         raise TableError(f"{uri}: there is no Delta table") from error
     except (DeltaError, OSError, KeyError, pa.ArrowInvalid) as error:
-        raise TableError(f"{uri}: the table cannot be read: {error}") from error
+        raise TableError(f"{uri}: the table cannot be read: {plain(error)}") from error
     return judge(found, parse_positions(kept, name), parse_beginnings(kept, name), accounted)
 
 

@@ -1,0 +1,140 @@
+"""A table in a bucket: the same compare and swap, over an object store's conditional writes."""
+
+import contextlib
+import json
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from urllib.error import URLError
+
+import pyarrow as pa
+import pytest
+from confluent_kafka import Producer
+
+from spark_sink import positions
+from spark_sink._commit import Batch, commit
+from spark_sink._delta import DeltaLakeTable
+from spark_sink._errors import TableError
+from spark_sink._landing import Landing
+from spark_sink._offsets import Offset, Range, TopicPartition
+from spark_sink._storage import filesystem
+from spark_sink._verify import verify
+from spark_sink.demo.cluster import Cluster
+from tests.integration.spark_sink.tied import launch
+
+pytestmark = pytest.mark.integration
+
+BUCKET, SECRET = "lake", "canary-9fd1"
+SCHEMA = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64()), ("value", pa.binary())])
+PARTITIONS = 2
+
+
+@pytest.fixture(scope="module")
+def storage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, str]]:
+    """The options of a small S3 with one bucket; a process of its own, because delta-rs waits with Python's lock."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    log = tmp_path_factory.mktemp("s3") / "log"
+    server = launch([sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)], log)
+    endpoint = f"http://127.0.0.1:{port}"
+    deadline = time.monotonic() + 60
+    while not _made(f"{endpoint}/{BUCKET}"):
+        assert server.poll() is None, log.read_text()
+        assert time.monotonic() < deadline, log.read_text()
+        time.sleep(0.2)
+    yield {
+        "AWS_ENDPOINT_URL": endpoint,
+        "AWS_ALLOW_HTTP": "true",
+        "AWS_REGION": "us-east-1",
+        "AWS_ACCESS_KEY_ID": "someone",
+        "AWS_SECRET_ACCESS_KEY": SECRET,
+    }
+    server.terminate()
+    server.wait()
+
+
+def _made(bucket: str) -> bool:
+    with contextlib.suppress(URLError), urllib.request.urlopen(urllib.request.Request(bucket, method="PUT")):  # noqa: S310 - ours
+        return True
+    return False
+
+
+def _land(table: str, storage: Mapping[str, str], ranges: list[Range]) -> Batch:
+    landing = Landing(filesystem(table, storage), SCHEMA)
+    for one in ranges:
+        numbers = list(range(one.begin, one.end))
+        columns = [[one.topic] * len(numbers), [one.partition] * len(numbers), numbers, [b"v"] * len(numbers)]
+        arrays = [pa.array(values, field.type) for values, field in zip(columns, SCHEMA, strict=True)]
+        landing.write(pa.RecordBatch.from_arrays(arrays, schema=SCHEMA))
+    return Batch(offset=Offset.of(ranges), files=landing.close(), schema=SCHEMA)
+
+
+def test_writers_that_race_for_a_table_in_a_bucket_write_every_record_once(storage: Mapping[str, str]) -> None:
+    """Each brings all records, in batches of another size; what another was faster with is left out or cut."""
+    table, end = f"s3://{BUCKET}/{uuid.uuid4().hex}", 24
+
+    def write(size: int) -> None:
+        handle = DeltaLakeTable(table, "g", storage)
+        for begin in range(0, end, size):
+            ranges = [Range("a", number, begin, begin + size) for number in range(PARTITIONS)]
+            commit(handle, _land(table, storage, ranges))
+
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(write, (4, 6, 8)))
+    report = verify(table, "g", storage)
+    assert (report.rows, report.ok) == (PARTITIONS * end, True)
+    assert positions(table, "g", storage) == {TopicPartition("a", number): end for number in range(PARTITIONS)}
+
+
+def test_a_bucket_that_is_not_there_is_one_sentence_without_secrets(storage: Mapping[str, str]) -> None:
+    """What the store says goes into the sentence; what it was given does not."""
+    with pytest.raises(TableError) as error:
+        DeltaLakeTable("s3://nowhere/table", "g", storage).create(SCHEMA)
+    assert "s3://nowhere/table" in str(error.value)
+    assert SECRET not in str(error.value)
+    assert str(error.value).isprintable()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("landing", ["direct", "rows"])
+def test_an_agent_lands_in_a_bucket_and_the_commands_find_it(  # noqa: PLR0913, PLR0917 - fixtures and cases
+    cluster: Cluster,
+    topic: Callable[..., str],
+    producer: Producer,
+    storage: Mapping[str, str],
+    tmp_path: Path,
+    landing: str,
+) -> None:
+    """Twice, so that a restart finds its positions there."""
+    name, table = topic("lake", PARTITIONS), f"s3://{BUCKET}/{uuid.uuid4().hex}"
+    config = tmp_path / "sink.toml"
+    lines = [
+        f'bootstrap_servers = "{cluster.bootstrap_servers}"',
+        f'group = "{name}"\nsubscribe = "{name}"\ntable = "{table}"\ncheckpoint = "{tmp_path}/checkpoint"',
+        f'trigger = "available-now"\nmaster = "local[2]"\nlanding = "{landing}"\n[storage]',
+        *(f'{key} = "{value}"' for key, value in storage.items()),
+    ]
+    config.write_text("\n".join(lines))
+    for _ in range(2):
+        for number in range(20):
+            producer.produce(name, value=str(number), partition=number % PARTITIONS)
+        producer.flush()
+        done = _azimuth("sink", "--config", str(config))
+        assert done.returncode == 0, done.stderr[-3000:]
+        assert SECRET not in done.stdout + done.stderr
+    flags = [word for key, value in storage.items() for word in ("--storage", f"{key}={value}")]
+    checked = _azimuth("verify", table, "--json", *flags)
+    assert checked.returncode == 0, checked.stderr
+    assert json.loads(checked.stdout)["rows"] == 40
+    assert positions(table, name, storage) == {TopicPartition(name, number): 20 for number in range(PARTITIONS)}
+
+
+def _azimuth(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "spark_sink", *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
