@@ -1,6 +1,5 @@
 """Where a table lies: one file system, rooted at the table, for local folders and object stores alike."""
 
-import io
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +12,6 @@ from deltalake.fs import DeltaStorageHandler
 from spark_sink._errors import OptionError
 
 if TYPE_CHECKING:
-    from _typeshed import ReadableBuffer
     from deltalake._internal import ObjectOutputStream
 
 Storage = Mapping[str, str]
@@ -71,29 +69,30 @@ class _ObjectStore(DeltaStorageHandler):
         return pa.PythonFile(_Output(self._handler.open_output_stream(path, metadata)))
 
 
-class _Output(io.RawIOBase):
-    """A stream into an object, which is there once it is closed."""
+class _Output:
+    """What Arrow asks of a file that it writes; the object is there once it is closed."""
+
+    mode = "wb"
 
     def __init__(self, stream: "ObjectOutputStream") -> None:
-        super().__init__()
         self._stream, self._written = stream, 0
+        self.closed = False
 
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: "ReadableBuffer") -> int:
-        plain = bytes(data)
-        self._stream.write(plain)
+    def write(self, data: pa.Buffer) -> int:
+        self._stream.write(plain := bytes(data))
         self._written += len(plain)
         return len(plain)
 
     def tell(self) -> int:
         return self._written
 
+    def flush(self) -> None:
+        """Do nothing: parts go out when they are large enough, and the rest at the end."""
+
     def close(self) -> None:
         if not self.closed:
+            self.closed = True
             self._stream.close()  # type: ignore[attr-defined]  # missing in its stub
-        super().close()
 
 
 def read_text(files: pa_fs.FileSystem, path: str) -> str | None:
