@@ -39,7 +39,10 @@ def tell(alerts: Sequence[Alert], message: Mapping[str, Any]) -> None:
 
 
 def _hook(address: str) -> Alert:
-    parts = urllib.parse.urlsplit(address)
+    try:
+        parts = urllib.parse.urlsplit(address)
+    except ValueError as error:
+        raise ScalingFileError(f"alert {address!r}: {error}") from error
     if address == "log":
         return lambda message: _log.warning(message["text"], kind=message["kind"], topic=message["topic"])
     if parts.scheme in {"http", "https"}:

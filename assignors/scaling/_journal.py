@@ -63,7 +63,7 @@ def entries(path: Path, topic: str) -> Iterator[dict[str, Any]]:
         ScalingFileError: the file cannot be read.
     """
     try:
-        with path.open(encoding="utf-8") as file:
+        with path.open(encoding="utf-8", errors="replace") as file:
             for text in file:
                 try:
                     line = json.loads(text)
@@ -76,7 +76,21 @@ def entries(path: Path, topic: str) -> Iterator[dict[str, Any]]:
 
 
 def explain(line: dict[str, Any]) -> str:
-    """One decision in words."""
+    """One decision in words.
+
+    Raises:
+        ScalingFileError: something is missing in it.
+    """
+    try:
+        return _in_words(line)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ScalingFileError(
+            f"a decision on topic {line.get('topic')!r} at {line.get('at')} is not as this version writes them "
+            f"({error!r}): --json prints it as it is"
+        ) from error
+
+
+def _in_words(line: dict[str, Any]) -> str:
     inputs = line["inputs"]
     known = [lag for lag in inputs["lag"] if lag >= 0]
     change = (

@@ -19,6 +19,7 @@ from assignors._client_names import kafka_python_settings
 from assignors._errors import LagError, MembershipError
 from assignors._log_offsets import LogOffsets
 from assignors.fleet._lanes import lane_groups
+from assignors.scaling._client import made
 from assignors.scaling._observation import NEVER, UNKNOWN, Observation
 
 _log = structlog.get_logger("azimuth.scaling")
@@ -68,9 +69,12 @@ class KafkaLag:
 
         Args:
             kafka: librdkafka's properties, `bootstrap.servers` at least.
+
+        Raises:
+            ScalingFileError: a property has no meaning.
         """
         self._config = {"log_level": 2, **kafka}
-        self._admin = AdminClient(self._config)
+        self._admin = made(AdminClient, self._config)
         self._logs: dict[str, LogOffsets] = {}
 
     def cluster_id(self) -> str:

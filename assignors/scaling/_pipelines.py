@@ -1,9 +1,9 @@
 """Settings of pipelines, and the policies and limits they name."""
 
 from collections.abc import Callable, Mapping
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from assignors._errors import LimitsError
 from assignors.scaling._baselines import DS2, Keda, Numaflow, Static, Thresholds
@@ -22,7 +22,7 @@ _RATE = 1000.0
 class Pipeline(BaseModel):
     """How the topics of one consumer group are scaled; each topic has a number of its own."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     group: str = Field(default="", description="Consumer group.")
     topics: tuple[str, ...] = Field(default=(), description="Topics.")
@@ -50,7 +50,7 @@ class Pipeline(BaseModel):
     max_lag: int | None = Field(default=None, description="thresholds: more above so many records.")
     retention_step: int = Field(default=4, description="thresholds: so many more when retention comes near.")
     lag_threshold: int | None = Field(default=None, gt=0, description="keda: records a worker.")
-    workers: int = Field(default=1, description="static: the number; others: the number to begin with.")
+    workers: int = Field(default=1, ge=1, description="static: the number; others: the number to begin with.")
     max_poll_records: int | None = Field(default=None, gt=0, description="Published for workers: records per poll.")
     poll_timeout_ms: int | None = Field(default=None, gt=0, description="Published for workers: how long a poll waits.")
 
@@ -60,7 +60,21 @@ class Pipeline(BaseModel):
             self.scaler()
         except LimitsError as error:
             raise ValueError(str(error)) from error
+        if self.max_workers is not None and self.workers > self.max_workers:
+            raise ValueError(f"workers={self.workers} to begin with is above max_workers={self.max_workers}")
         return self
+
+    @classmethod
+    def of(cls, **given: object) -> Self:
+        """Make one.
+
+        Raises:
+            LimitsError: a setting is unknown or has no meaning, in one sentence.
+        """
+        try:
+            return cls.model_validate(given)
+        except ValidationError as error:
+            raise LimitsError("; ".join(sentence(one) for one in error.errors())) from error
 
     def scaler(self, retention_s: float | None = None) -> Scaler:
         """What decides for one topic.
@@ -95,6 +109,13 @@ class Pipeline(BaseModel):
             limits.append(UsablePartitions())
         limits.append(Bounds(least=self.min_workers, most=self.max_workers))
         return limits
+
+
+def sentence(error: Any) -> str:  # noqa: ANN401 -- pydantic's own dictionary
+    """What is wrong with a setting, and where."""
+    place = ".".join(str(one) for one in error["loc"])
+    message = error["msg"].removeprefix("Value error, ")
+    return f"{place}: {message}" if place else message
 
 
 def _house_limits(pipeline: Pipeline) -> list[Limit]:

@@ -10,17 +10,17 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from assignors._errors import ScalingFileError
 from assignors.scaling._alerts import hooks
-from assignors.scaling._pipelines import Pipeline
+from assignors.scaling._pipelines import Pipeline, sentence
 from assignors.scaling._workers_topic import DEFAULT_TOPIC
 
 
 class ScalingSettings(BaseSettings):
     """Settings of the evaluator; environment variables are called `AZIMUTH_SCALING_<NAME>`."""
 
-    model_config = SettingsConfigDict(env_prefix="AZIMUTH_SCALING_", extra="forbid", frozen=True)
+    model_config = SettingsConfigDict(env_prefix="AZIMUTH_SCALING_", extra="forbid", frozen=True, allow_inf_nan=False)
 
     bootstrap_servers: str = Field(description="Kafka brokers, host:port by commas.")
-    interval_s: float = Field(default=30.0, gt=0, description="Time between two decisions, seconds.")
+    interval_s: float = Field(default=30.0, gt=0, le=86_400, description="Time between two decisions, seconds.")
     store: str = Field(default="memory", description="Where observations wait: 'memory', or redis://host:port/db.")
     journal: Path = Field(default=Path("scaling.jsonl"), description="File that takes every decision.")
     workers_topic: str = Field(default=DEFAULT_TOPIC, description="Compacted topic that takes the numbers.")
@@ -39,6 +39,11 @@ class ScalingSettings(BaseSettings):
                 raise ValueError(f"pipelines.{name}: group is missing")
             if not pipeline.topics and not pipeline.pattern:
                 raise ValueError(f"pipelines.{name}: give topics or a pattern")
+            if pipeline.window_s < 2 * self.interval_s:
+                raise ValueError(
+                    f"pipelines.{name}: window_s={pipeline.window_s:g} is less than two rounds of "
+                    f"interval_s={self.interval_s:g}: no rate could be read from it"
+                )
             try:
                 re.compile(pipeline.pattern or "")
             except re.error as error:
@@ -61,7 +66,7 @@ class ScalingSettings(BaseSettings):
         try:
             settings = cls(**given)
         except ValidationError as error:
-            raise ScalingFileError(f"{config}: {'; '.join(_sentence(one) for one in error.errors())}") from error
+            raise ScalingFileError(f"{config}: {'; '.join(sentence(one) for one in error.errors())}") from error
         hooks(settings.alerts)
         return settings
 
@@ -69,9 +74,3 @@ class ScalingSettings(BaseSettings):
     def client(self) -> dict[str, str]:
         """Properties of a Kafka client."""
         return {"bootstrap.servers": self.bootstrap_servers, **self.kafka}
-
-
-def _sentence(error: Any) -> str:  # noqa: ANN401 -- pydantic's own dictionary
-    place = ".".join(str(one) for one in error["loc"])
-    message = error["msg"].removeprefix("Value error, ")
-    return f"{place}: {message}" if place else message

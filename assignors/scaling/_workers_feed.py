@@ -8,6 +8,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # its stub has no __all__
 
 from assignors._errors import PublishError
+from assignors.scaling._client import made
 from assignors.scaling._workers_topic import (
     DEFAULT_TOPIC,
     ScaledTopic,
@@ -37,16 +38,20 @@ class WorkersFeed:
         Args:
             kafka: librdkafka's properties, `bootstrap.servers` at least.
             topic: the workers topic.
+
+        Raises:
+            ScalingFileError: a property has no meaning.
         """
         self._topic = topic
-        self._consumer = Consumer(
+        self._consumer = made(
+            Consumer,
             {
                 **kafka,
                 "group.id": "azimuth.workers.reader",  # librdkafka asks for one; nothing joins or commits
                 "enable.auto.commit": False,
                 "enable.partition.eof": True,
                 "log_level": 2,
-            }
+            },
         )
         self._behind: set[int] = set()
         self._assigned = 0
@@ -127,12 +132,14 @@ class WorkersPublisher:
 
         Raises:
             PublishError: no broker answers, the topic cannot be made, or it is not compacted.
+            ScalingFileError: a property has no meaning.
         """
         self._topic = topic
-        self._admin = AdminClient({**kafka, "log_level": 2})
+        self._admin = made(AdminClient, {**kafka, "log_level": 2})
         self._make_topic()
-        self._producer = Producer(
-            {**kafka, "enable.idempotence": True, "message.timeout.ms": int(_TIMEOUT_S * 1000), "log_level": 2}
+        self._producer = made(
+            Producer,
+            {**kafka, "enable.idempotence": True, "message.timeout.ms": int(_TIMEOUT_S * 1000), "log_level": 2},
         )
 
     def publish(self, name: ScaledTopic, record: WorkersRecord | None) -> None:
@@ -167,4 +174,6 @@ class WorkersPublisher:
         except (KafkaException, TimeoutError) as error:
             if isinstance(error, KafkaException) and error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
                 return
-            raise PublishError(f"workers topic {self._topic!r} cannot be made: {error}") from error
+            raise PublishError(
+                f"workers topic {self._topic!r} cannot be made: {str(error) or f'no answer in {_TIMEOUT_S:g} s'}"
+            ) from error

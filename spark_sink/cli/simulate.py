@@ -1,6 +1,7 @@
 """`azimuth simulate`: policies over made-up or own traces, held against the oracle."""
 
 import json
+import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -41,8 +42,8 @@ def simulate(  # noqa: PLR0913, PLR0917 -- each is a flag
 ) -> None:
     """Say what each policy costs and misses on a load, beside the least that was possible."""
     for flag, value in (("--slo", slo), ("--worker-rate", worker_rate), ("--retention-s", retention_s)):
-        if not value > 0:
-            raise typer.BadParameter(f"{value:g}, need a number above 0", param_hint=flag)
+        if not 0 < value < math.inf:
+            raise typer.BadParameter(f"{value:g}, need a finite number above 0", param_hint=flag)
     from assignors.scaling._comparison import compare  # noqa: PLC0415 -- numpy loads slowly
     from assignors.scaling._pipelines import POLICIES, Pipeline  # noqa: PLC0415 -- as above
     from assignors.scaling._traces import STANDARD, from_csv, generate  # noqa: PLC0415 -- as above
@@ -53,7 +54,7 @@ def simulate(  # noqa: PLR0913, PLR0917 -- each is a flag
         traces.append(from_csv(csv, worker_rate=worker_rate, retention_s=retention_s))
     policies = [name for name in POLICIES if name != "static"] if policy in (None, ["all"]) else policy or []
     outcomes: list[Outcome] = []
-    pipeline = Pipeline.model_validate({"slo_s": slo})
+    pipeline = Pipeline.of(slo_s=slo)
     with Progress(console=Console(stderr=True), transient=True) as progress:
         running = progress.add_task("simulating", total=len(traces) * len({*policies, "oracle"}))
         for one in compare(traces, policies, pipeline):

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -99,9 +100,16 @@ def test_a_trace_is_read_from_a_file(tmp_path: Path) -> None:
         ("", "holds no rows"),
         ("time_s,topic,partition\n1,a,0\n", "'records'"),
         ("time_s,topic,partition,records\n1,a,0,many\n", "line 2"),
-        ("time_s,topic,partition,records\n1,a,-1,3\n", "negative partition"),
-        ("time_s,topic,partition,records\n1,a,0,-3\n", "negative number"),
-        ("time_s,topic,partition,records\nnan,a,0,3\n", "no number"),
+        ("time_s,topic,partition,records\n1,a,-1,3\n", "line 2: .*partition=-1"),
+        ("time_s,topic,partition,records\n1,a,0,-3\n", "line 2: .*records=-3"),
+        ("time_s,topic,partition,records\nnan,a,0,3\n", "finite time"),
+        ("time_s,topic,partition,records\n0,a,0,3\nnan,a,0,3\n", "line 3: time_s=nan"),
+        ("time_s,topic,partition,records\n0,a,0,3\n1e15,a,0,3\n", "times in seconds"),
+        ("time_s,topic,partition,records\n0,a,2000000000,3\n", "numbered from 0"),
+        (f"time_s,topic,partition,records\n0,a,0,{10**23}\n", "records in all"),
+        (f"time_s,topic,partition,records\n0,a,0,{10**18}\n30,a,1,{10**18}\n", "records in all"),
+        ("time_s,topic,partition,records\n0,a\n", "line 2: no column 'partition'"),
+        (f"time_s,topic,partition,records\n0,{'a' * 200_000},0,3\n", "field larger"),
     ],
 )
 def test_a_file_that_is_no_trace_is_named(tmp_path: Path, text: str, named: str) -> None:
@@ -112,7 +120,42 @@ def test_a_file_that_is_no_trace_is_named(tmp_path: Path, text: str, named: str)
         from_csv(path, worker_rate=10.0)
 
 
-@pytest.mark.parametrize(("name", "days"), [("no-such", 1.0), ("steady", 0.0), ("steady", -1.0)])
+def test_a_file_as_spreadsheets_write_it_is_read(tmp_path: Path) -> None:
+    """A mark of the byte order before the first column."""
+    path = tmp_path / "sheet.csv"
+    path.write_text("time_s,topic,partition,records\n0,a,0,3\n", encoding="utf-8-sig")
+    (only,) = from_csv(path, worker_rate=10.0)
+    assert only.arrivals.tolist() == [[3]]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"worker_rate": np.inf},
+        {"worker_rate": 1e300},
+        {"step_s": np.inf},
+        {"retention_s": np.inf},
+        {"retention_s": 0.0},
+        {"retention_s": np.nan},
+        {"arrivals": np.full((2, 2), 1 << 62)},
+    ],
+)
+def test_a_trace_that_cannot_be_counted_is_refused(given: dict[str, Any]) -> None:
+    """Offsets, steps and what a worker reads in one are whole numbers of 64 bits."""
+    with pytest.raises(AssignorError, match="trace 'own'"):
+        Trace(**{"name": "own", "step_s": 30.0, "arrivals": np.ones((2, 2), dtype=np.int64), **given})
+
+
+def test_a_seed_below_0_is_refused() -> None:
+    """As numpy would, but in a sentence."""
+    with pytest.raises(AssignorError, match="seed=-1"):
+        generate("steady", days=0.1, seed=-1)
+
+
+@pytest.mark.parametrize(
+    ("name", "days"),
+    [("no-such", 1.0), ("steady", 0.0), ("steady", -1.0), ("steady", np.inf), ("steady", np.nan), ("steady", 1e9)],
+)
 def test_traces_without_a_meaning_are_named(name: str, days: float) -> None:
     """Unknown names and empty lengths."""
     with pytest.raises(AssignorError, match="trace"):

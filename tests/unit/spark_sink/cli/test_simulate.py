@@ -36,6 +36,10 @@ def test_a_simulation_prints_json_and_writes_a_page(tmp_path: Path, capsys: pyte
         (["simulate", "--trace", "nope"], "nope"),
         (["simulate", "--policy", "nope", "--days", "0.01"], "nope"),
         (["simulate", "--days", "0"], "no length"),
+        (["simulate", "--days", "inf"], "no length"),
+        (["simulate", "--days", "0.1", "--seed", "-1"], "seed=-1"),
+        (["simulate", "--days", "0.1", "--slo", "inf"], "--slo"),
+        (["simulate", "--days", "0.1", "--slo", "1"], "slo_s=1 is not above rebalance_s"),
         (["simulate", "--csv", "/no/such/file"], "/no/such/file"),
         (["autoscale", "--config", "/no/such/file"], "/no/such/file"),
         (["autoscale", "explain", "t", "--journal", "/no/such/file"], "/no/such/file"),
@@ -59,3 +63,14 @@ def test_explain_prints_the_decisions_as_json(tmp_path: Path, capsys: pytest.Cap
     assert [one["workers"] for one in json.loads(capsys.readouterr().out)] == [2, 3]
     assert run("autoscale", "explain", "other", "--journal", str(journal), "--json") == 1
     assert json.loads(capsys.readouterr().out) == []
+
+
+def test_a_journal_of_another_version_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What cannot be put into words is said in a sentence; bytes that are no text are passed over."""
+    journal = tmp_path / "scaling.jsonl"
+    journal.write_bytes(b"\xff\xfe\n" + json.dumps({"topic": "t", "workers": 1}).encode() + b"\n")
+    assert run("autoscale", "explain", "t", "--journal", str(journal)) == 2
+    told = capsys.readouterr().err
+    assert "topic 't'" in told
+    assert "--json" in told
+    assert "Traceback" not in told

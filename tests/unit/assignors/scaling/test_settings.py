@@ -1,0 +1,49 @@
+"""Settings of the evaluator: what cannot work is refused where it is written."""
+
+from pathlib import Path
+
+import pytest
+
+from assignors._errors import ScalingFileError
+from assignors.scaling._kafka_lag import KafkaLag
+from assignors.scaling._settings import ScalingSettings
+from assignors.scaling._workers_feed import WorkersFeed, WorkersPublisher
+
+
+def load(path: Path, top: str = "", pipeline: str = "") -> ScalingSettings:
+    """Settings with these lines."""
+    file = path / "scaling.toml"
+    file.write_text(f"bootstrap_servers = 'b:1'\n{top}\n[pipelines.a]\ngroup = 'g'\ntopics = ['t']\n{pipeline}\n")
+    return ScalingSettings.load(file)
+
+
+@pytest.mark.parametrize(
+    ("top", "pipeline", "named"),
+    [
+        ("interval_s = inf", "", "interval_s"),
+        ("interval_s = 1e300", "", "interval_s"),
+        ("interval_s = 60", "window_s = 100", "window_s=100 is less than two rounds"),
+        ("alerts = ['http://[bad']", "", "http://"),
+        ("", "slo_s = inf", "slo_s"),
+        ("", "window_s = inf", "window_s"),
+        ("", "cool_down_up_s = nan", "cool_down_up_s"),
+        ("", "worker_rate = inf\npolicy = 'keda'", "worker_rate"),
+        ("", "worker_rate = inf\npolicy = 'thresholds'", "worker_rate"),
+        ("", "workers = 0", "workers"),
+        ("", "workers = 9\nmax_workers = 3", "workers=9 to begin with is above max_workers=3"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(tmp_path: Path, top: str, pipeline: str, named: str) -> None:
+    """In a sentence with the name of the setting, before anything is asked or written."""
+    with pytest.raises(ScalingFileError, match=r"scaling\.toml|alert") as refused:
+        load(tmp_path, top, pipeline)
+    assert named in str(refused.value)
+
+
+@pytest.mark.parametrize("client", [KafkaLag, WorkersFeed, WorkersPublisher])
+def test_a_property_that_kafkas_client_does_not_know_is_named(
+    client: type[KafkaLag | WorkersFeed | WorkersPublisher],
+) -> None:
+    """Not only by a trace of the client's own error."""
+    with pytest.raises(ScalingFileError, match=r"no\.such\.property"):
+        client({"bootstrap.servers": "b:1", "no.such.property": "1"})
