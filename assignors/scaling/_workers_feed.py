@@ -43,6 +43,7 @@ class WorkersFeed:
             ScalingFileError: a property has no meaning.
         """
         self._topic = topic
+        self._brokers = kafka.get("bootstrap.servers")
         self._consumer = made(
             Consumer,
             {
@@ -97,7 +98,9 @@ class WorkersFeed:
         try:
             found = self._consumer.list_topics(self._topic, timeout=timeout_s).topics[self._topic]
         except KafkaException as error:
-            raise PublishError(f"workers topic {self._topic!r}: no broker answers ({error.args[0]})") from error
+            raise PublishError(
+                f"workers topic {self._topic!r}: no broker answers at {self._brokers} ({error.args[0].str()})"
+            ) from error
         count = 0 if found.error else len(found.partitions)
         if count <= self._assigned:
             return

@@ -33,7 +33,7 @@ def simulate(  # noqa: PLR0913, PLR0917 -- each is a flag
         typer.Option(help="capacity, thresholds, keda, ds2, numaflow, static, oracle; or all. May be repeated."),
     ] = None,
     days: Annotated[float, typer.Option(help="Simulated days.")] = 7.0,
-    slo: Annotated[float, typer.Option(help="Age that an unread record may reach, seconds.")] = 300.0,
+    slo: Annotated[float, typer.Option("--slo-s", "--slo", help="Age an unread record may reach, seconds.")] = 300.0,
     worker_rate: Annotated[float, typer.Option(help="Records per second of a worker, for --csv.")] = 1000.0,
     retention_s: Annotated[float, typer.Option(help="Retention, seconds, for --csv.")] = 86_400.0,
     seed: Annotated[int, typer.Option(help="Of the made-up traces.")] = 1,
@@ -41,7 +41,7 @@ def simulate(  # noqa: PLR0913, PLR0917 -- each is a flag
     html: Annotated[Path | None, typer.Option(help="Write a report with plots here.")] = None,
 ) -> None:
     """Say what each policy costs and misses on a load, beside the least that was possible."""
-    for flag, value in (("--slo", slo), ("--worker-rate", worker_rate), ("--retention-s", retention_s)):
+    for flag, value in (("--slo-s", slo), ("--worker-rate", worker_rate), ("--retention-s", retention_s)):
         if not 0 < value < math.inf:
             raise typer.BadParameter(f"{value:g}, need a finite number above 0", param_hint=flag)
     from assignors.scaling._comparison import compare  # noqa: PLC0415 -- numpy loads slowly

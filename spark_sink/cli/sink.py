@@ -22,7 +22,9 @@ def sink(  # noqa: PLR0913, PLR0917 -- every setting is a flag
     table: Annotated[str | None, typer.Option(help="Delta table; {topic} in it makes a table of each topic.")] = None,
     checkpoint: Annotated[str | None, typer.Option(help="Folder for Spark's checkpoint, this agent's own.")] = None,
     subscribe: Annotated[str | None, typer.Option(help="Topics, by commas.")] = None,
-    subscribe_pattern: Annotated[str | None, typer.Option(help="Regular expression of topics.")] = None,
+    subscribe_pattern: Annotated[
+        str | None, typer.Option("--subscribe-pattern", "--pattern", help="Regular expression of topics.")
+    ] = None,
     agent: Annotated[str | None, typer.Option(help="The agent's lasting name.  [default: host name]")] = None,
     rack: Annotated[str | None, typer.Option(help="The agent's zone.")] = None,
     assignor: Annotated[str | None, typer.Option(help="hrw or shuffled.  [default: hrw]")] = None,

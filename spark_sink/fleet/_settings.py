@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
+from assignors._errors import FleetError, WorkersError
 from assignors.fleet import Agent as FleetAgentId
 from assignors.fleet import Balance, FleetWorkers, Lanes, Session
 from assignors.fleet._clusters import Source
@@ -161,7 +162,10 @@ class FleetSettings(BaseSettings):
             raise OptionError(f"{config}: " + "; ".join(_sentence(one) for one in error.errors())) from error
         except SettingsError as error:  # pydantic's own words name the field
             raise OptionError(f"environment: {error}: need JSON in AZIMUTH_FLEET_<FIELD>") from error
-        found.check(config)
+        try:
+            found.check(config)
+        except (FleetError, WorkersError) as error:
+            raise type(error)(f"{config}: {error}") from error
         return found
 
     def check(self, config: Path) -> None:
@@ -242,10 +246,19 @@ class FleetSettings(BaseSettings):
         return Source(name=name, kafka=self.kafka(name), topics=given.topics, pattern=given.pattern)
 
 
+_PLAIN = {
+    "extra_forbidden": "unknown setting, look at its spelling and at the table it stands in",
+    "missing": "needed, and not given",
+    "union_tag_invalid": "kind must be 'kafka', 'redis' or 'static'",
+}
+
+
 def _sentence(error: Any) -> str:  # noqa: ANN401 -- pydantic's own dictionary
     place = ".".join(str(one) for one in error["loc"])
     if error["loc"] == ("agent",) and error["type"] == "missing":
         return "agent: needed, as --id or AZIMUTH_FLEET_AGENT, as one file serves all agents"
+    if (plain := _PLAIN.get(error["type"])) is not None:
+        return f"{place}: {plain}"
     told = error["msg"].removeprefix("Value error, ")
     given = f", not {error['input']!r}" if isinstance(error.get("input"), int | float) else ""
     return f"{place or 'settings'}: {told}{given}"
