@@ -111,10 +111,16 @@ class Pipeline(BaseModel):
         return limits
 
 
+_PLAIN = {
+    "extra_forbidden": "unknown setting, look at its spelling and at the table it stands in",
+    "missing": "needed, and not given",
+}
+
+
 def sentence(error: Any) -> str:  # noqa: ANN401 -- pydantic's own dictionary
     """What is wrong with a setting, and where."""
     place = ".".join(str(one) for one in error["loc"])
-    message = error["msg"].removeprefix("Value error, ")
+    message = _PLAIN.get(error["type"]) or error["msg"].removeprefix("Value error, ")
     return f"{place}: {message}" if place else message
 
 

@@ -24,6 +24,7 @@ def load(path: Path, top: str = "", pipeline: str = "") -> ScalingSettings:
         ("interval_s = 1e300", "", "interval_s"),
         ("interval_s = 60", "window_s = 100", "window_s=100 is less than two rounds"),
         ("alerts = ['http://[bad']", "", "http://"),
+        ("", "slo = 300", "pipelines.a.slo: unknown setting"),
         ("", "slo_s = inf", "slo_s"),
         ("", "window_s = inf", "window_s"),
         ("", "cool_down_up_s = nan", "cool_down_up_s"),
