@@ -21,86 +21,15 @@ _LEAST: Final = 1e-9
 _TRIES: Final = 8  # fullest and emptiest members that are looked at in a step
 _FEW: Final = 3  # of them, those that exchange pieces
 _MENDING: Final = 8  # steps to mend what giving a piece back broke
-STEPS: Final = 600
-"""Most steps that look for fewer moves, in groups that are not large: a bound on the work of a leader whose heartbeats
-wait, about 0.2 s. A third of them where loads are beside their bounds, which often cannot be mended."""
-_CELLS: Final = 100_000  # of topics x members at which a step counts as two
-
-
-def settle(seats: Seats, least: int) -> None:
-    """Bring loads into their bounds, then pieces back to their owners.
-
-    Args:
-        seats: changed.
-        least: claims that must move whatever is done; nothing is tried once no more do.
-    """
-    _balance(seats, 4 * (len(seats.caps) + len(seats.load)))
-    left, again = STEPS * _CELLS // (_CELLS + seats.pieces.size), True
-    if seats.beside().any():
-        left //= 3
-    while again and left > 0:
-        again = False
-        for find in (_returns, _other_readers):
-            for step in find(seats):
-                if left <= 0 or (seats.moved <= least and not seats.beside().any()):
-                    return
-                better, steps = _try(seats, step)
-                again |= better
-                left -= steps
-
-
-def _try(seats: Seats, step: Step) -> tuple[bool, int]:
-    """Do it where what it breaks can be mended and the plan is better then; returns whether, and the steps it took."""
-    before, steps = seats.key(), 0
-    topic, _, taker, _ = step[0]
-    for swaps in (False, True):
-        seats.apply(step)
-        done = [step, *_balance(seats, _MENDING, (topic, taker), swaps=swaps)]
-        steps += len(done)
-        if seats.key() < before:
-            return True, steps
-        seats.undo(done)
-    return False, steps
-
-
-def _returns(seats: Seats) -> Iterator[Step]:
-    """Ways in which owners get back what they miss, the largest pieces first; each fits the seats as they are then."""
-    topics, owners = np.nonzero(seats.pieces < seats.owned)
-    missing = seats.owned[topics, owners] - seats.pieces[topics, owners]
-    for i in np.argsort(-missing, kind="stable").tolist():
-        topic, owner = int(topics[i]), int(owners[i])
-        for holder in np.flatnonzero(seats.pieces[topic]).tolist():
-            pieces, owned = seats.pieces[topic], seats.owned[topic]
-            lacks, spare = int(owned[owner] - pieces[owner]), int(pieces[holder] - owned[holder])
-            seated = pieces[owner] > 0 or seats.readers[topic] < seats.caps[topic]
-            if holder == owner or lacks <= 0 or pieces[holder] == 0:
-                continue
-            if not seated:
-                yield [(topic, holder, owner, int(pieces[holder]))]
-            elif spare > 0:
-                yield [(topic, holder, owner, min(lacks, spare))]
-
-
-def _other_readers(seats: Seats) -> Iterator[Step]:
-    """Whole pieces of capped topics to somebody else."""
-    topics, readers = np.nonzero(seats.pieces * (seats.caps < len(seats.load))[:, None])
-    for topic, reader in zip(topics.tolist(), readers.tolist(), strict=True):
-        for other in np.flatnonzero(seats.may[topic]).tolist():
-            count = int(seats.pieces[topic, reader])
-            if other != reader and count:
-                yield [(topic, reader, other, count)]
-
-
-def _balance(seats: Seats, steps: int, stays: tuple[int, int] = (-1, -1), *, swaps: bool = True) -> list[Step]:
-    """Step towards the bounds; where none leads there, make the fullest less full. Returns what was done."""
-    done: list[Step] = []
-    while len(done) < steps and seats.beside().any():
-        step = _best_step(seats, stays, swaps=swaps)
-        if step is None:
-            break
-        seats.apply(step)
-        done.append(step)
-    return done
+_MANY: Final = 8  # members beside their bounds: for more, one look finds many hand-overs
+_LOOK: Final = 2_000  # hand-overs that could be priced in the time that a look takes anyway
+_MIXED: Final = 1009
+_WIDE: Final = 16  # of the fullest, for such a look
+LOOKS: Final = 4_000_000
+"""Most hand-overs that are looked at to bring loads near to their bounds, and as many again to bring them there: a
+bound on the work of a leader whose heartbeats wait, about a second each."""
+SEARCH: Final = 2_000_000
+"""The same to find fewer moves. A third where loads are beside their bounds, which often cannot be mended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +63,141 @@ class Steps:
         return out
 
 
+def settle(seats: Seats, least: int) -> None:
+    """Bring loads into their bounds, then pieces back to their owners.
+
+    Args:
+        seats: changed.
+        least: claims that must move whatever is done; nothing is tried once no more do.
+    """
+    _roughly(seats)
+    _balance(seats, _NEVER, end=seats.looked + LOOKS)
+    end, again = seats.looked + (SEARCH // 3 if seats.beside().any() else SEARCH), True
+    while again:
+        again = False
+        for find in (_returns, _other_readers):
+            for step in find(seats):
+                if seats.looked >= end or (seats.moved <= least and not seats.beside().any()):
+                    return
+                again |= _try(seats, step)
+
+
+def _try(seats: Seats, step: Step) -> bool:
+    """Do it where what it breaks can be mended and the plan is better then; returns whether."""
+    before = seats.key()
+    topic, _, taker, _ = step[0]
+    for swaps in (False, True):
+        seats.apply(step)
+        done = [step, *_balance(seats, _MENDING, (topic, taker), swaps=swaps)]
+        if seats.key() < before:
+            return True
+        seats.undo(done)
+    return False
+
+
+def _roughly(seats: Seats) -> None:
+    """Bring loads near to their bounds, many hand-overs for one look, while many members are beside them."""
+    end = seats.looked + LOOKS
+    while np.count_nonzero(seats.beside()) > _MANY and seats.looked < end:
+        together = _together(seats, _wide_gifts(seats))
+        if not together:
+            return
+        for step in together:
+            seats.apply(step)
+
+
+def _wide_gifts(seats: Seats) -> Steps:
+    """What many of the fullest can give to all that lack something.
+
+    Where nobody lacks, to those with room; where nobody has too much, of those with some to spare.
+    """
+    room, spare = seats.band.high - seats.load, seats.load - seats.band.low
+    lacking, over = np.flatnonzero(spare < 0), np.flatnonzero(room < 0)
+    givers = over[np.argsort(room[over], kind="stable")] if over.size else np.argsort(-spare, kind="stable")
+    return _between(seats, givers[:_WIDE], lacking if lacking.size else np.flatnonzero(room > 0))
+
+
+def _between(seats: Seats, givers: I64, takers: I64) -> Steps:
+    topic, who = np.nonzero(seats.pieces[:, givers])
+    topics, givers = np.repeat(topic, len(takers)), np.repeat(givers[who], len(takers))
+    return _whole(seats, topics, givers, np.tile(takers, len(topic)))
+
+
+def _whole(seats: Seats, topics: I64, givers: I64, takers: I64) -> Steps:
+    """Whole pieces, where the takers may read them."""
+    fits = seats.may[topics, takers] & (givers != takers)
+    topics, givers, takers = topics[fits], givers[fits], takers[fits]
+    piece = seats.pieces[topics, givers]
+    return Steps(topics, givers, takers, piece, np.full(len(topics), -1), np.zeros_like(piece))
+
+
+def _together(seats: Seats, gifts: Steps) -> list[Step]:
+    """The cheapest hand-over to each taker, but for those that are in the way of a cheaper one."""
+    if not gifts.topic.size:
+        return []
+    steps, price = _priced(seats, gifts)
+    # Of equal price, each taker looks at another piece first, or all would want the same one.
+    mixed = (steps.topic * 31 + steps.giver * 17 + steps.taker * 7) % _MIXED
+    order = np.lexsort((mixed, price))
+    order = order[price[order] < _NEVER]
+    order = order[np.sort(np.unique(steps.taker[order], return_index=True)[1])]
+    over, spare = seats.load - seats.band.high, seats.load - seats.band.low
+    left = np.where(over > 0, over, spare)
+    topics, givers, out = set[int](), set[int](), list[Step]()
+    for i in order.tolist():
+        topic, giver, count = int(steps.topic[i]), int(steps.giver[i]), int(steps.count[i])
+        if topic not in topics and (giver not in givers or count <= left[giver]):
+            out.append(steps.step(i))
+            topics.add(topic)
+            givers.add(giver)
+            left[giver] -= count
+    return out
+
+
+def _returns(seats: Seats) -> Iterator[Step]:
+    """Ways in which owners get back what they miss, the largest pieces first; each fits the seats as they are then."""
+    topics, owners = np.nonzero(seats.pieces < seats.owned)
+    missing = seats.owned[topics, owners] - seats.pieces[topics, owners]
+    for i in np.argsort(-missing, kind="stable").tolist():
+        topic, owner = int(topics[i]), int(owners[i])
+        for holder in np.flatnonzero(seats.pieces[topic]).tolist():
+            pieces, owned = seats.pieces[topic], seats.owned[topic]
+            lacks, spare = int(owned[owner] - pieces[owner]), int(pieces[holder] - owned[holder])
+            seated = pieces[owner] > 0 or seats.readers[topic] < seats.caps[topic]
+            if holder == owner or lacks <= 0 or pieces[holder] == 0:
+                continue
+            if not seated:
+                yield [(topic, holder, owner, int(pieces[holder]))]
+            elif spare > 0:
+                yield [(topic, holder, owner, min(lacks, spare))]
+
+
+def _other_readers(seats: Seats) -> Iterator[Step]:
+    """Whole pieces of capped topics to somebody else."""
+    topics, readers = np.nonzero(seats.pieces * (seats.caps < len(seats.load))[:, None])
+    for topic, reader in zip(topics.tolist(), readers.tolist(), strict=True):
+        for other in np.flatnonzero(seats.may[topic]).tolist():
+            count = int(seats.pieces[topic, reader])
+            if other != reader and count:
+                yield [(topic, reader, other, count)]
+
+
+def _balance(
+    seats: Seats, steps: int, stays: tuple[int, int] = (-1, -1), *, swaps: bool = True, end: int = _NEVER
+) -> list[Step]:
+    """Step towards the bounds; where none leads there, make the fullest less full. Returns what was done."""
+    done: list[Step] = []
+    while len(done) < steps and seats.looked < end and seats.beside().any():
+        step = _best_step(seats, stays, swaps=swaps)
+        if step is None:
+            break
+        seats.apply(step)
+        done.append(step)
+    return done
+
+
 def _best_step(seats: Seats, stays: tuple[int, int], *, swaps: bool) -> Step | None:
-    beside = seats.beside()
-    order = np.argsort(beside, kind="stable")
-    full = order[::-1][:_TRIES][beside[order[::-1][:_TRIES]] > 0]
-    empty = order[:_TRIES][beside[order[:_TRIES]] < 0]
+    full, empty = _extremes(seats)
     gifts = _gifts(seats, full, empty).without(*stays)
     best = _nearest(seats, gifts)
     if best is not None and (best[0] < 0 or not swaps):  # no claim moves for nothing
@@ -150,20 +209,21 @@ def _best_step(seats: Seats, stays: tuple[int, int], *, swaps: bool) -> Step | N
     return _lowest(seats, gifts, exchanges)
 
 
+def _extremes(seats: Seats) -> tuple[I64, I64]:
+    """The members that are farthest above their bounds, and those that are farthest below."""
+    beside = seats.beside()
+    order = np.argsort(beside, kind="stable")
+    full, empty = order[::-1][:_TRIES], order[:_TRIES]
+    return full[beside[full] > 0], empty[beside[empty] < 0]
+
+
 def _gifts(seats: Seats, full: I64, empty: I64) -> Steps:
     """What the fullest can give to anybody, and the emptiest take from anybody."""
-    members = len(seats.load)
-    topic, who = np.nonzero(seats.pieces[:, full])
-    topics, givers = np.repeat(topic, members), np.repeat(full[who], members)
-    takers = np.tile(np.arange(members), len(topic))
-    topic, giver = np.nonzero(seats.pieces) if empty.size else (topics[:0], givers[:0])
-    topics, givers = np.r_[topics, np.tile(topic, len(empty))], np.r_[givers, np.tile(giver, len(empty))]
-    takers = np.r_[takers, np.repeat(empty, len(topic))]
-    fits = seats.may[topics, takers] & (givers != takers)
-    topics, givers, takers = topics[fits], givers[fits], takers[fits]
-    piece = seats.pieces[topics, givers]
-    none = np.full(len(topics), -1)
-    return Steps(topics, givers, takers, piece, none, np.zeros_like(piece))
+    given = _between(seats, full, np.arange(len(seats.load)))
+    topic, giver = np.nonzero(seats.pieces) if empty.size else (given.topic[:0], given.giver[:0])
+    topics, givers = np.tile(topic, len(empty)), np.tile(giver, len(empty))
+    taken = _whole(seats, topics, givers, np.repeat(empty, len(topic)))
+    return Steps(*(np.r_[getattr(given, f.name), getattr(taken, f.name)] for f in fields(Steps)))
 
 
 def _swaps(seats: Seats, full: I64, empty: I64) -> Steps:
@@ -192,6 +252,14 @@ def _nearest(seats: Seats, steps: Steps) -> tuple[int, Step] | None:
     """
     if not steps.topic.size:
         return None
+    steps, price = _priced(seats, steps)
+    best = int(np.lexsort((seats.load[steps.taker], price))[0])
+    return None if price[best] == _NEVER else (int(price[best]), steps.step(best))
+
+
+def _priced(seats: Seats, steps: Steps) -> tuple[Steps, I64]:
+    """As much of each hand-over as is wanted, and its price; _NEVER where it brings loads no nearer."""
+    seats.looked += _LOOK + steps.topic.size
     load, low, high = seats.load, seats.band.low, seats.band.high
     giver, taker = steps.giver, steps.taker
     over, under = np.maximum(load - high, 0)[giver], np.maximum(low - load, 0)[taker]
@@ -204,9 +272,7 @@ def _nearest(seats: Seats, steps: Steps) -> tuple[int, Step] | None:
     after = _beside(load[giver] - net, low[giver], high[giver]) + _beside(load[taker] + net, low[taker], high[taker])
     nearer = beside[giver] + beside[taker] - after
     price = (2 * _lost(seats, steps) - nearer) * _NEARER - nearer
-    price = np.where(nearer > 0, price, _NEVER)
-    best = int(np.lexsort((load[taker], price))[0])
-    return None if price[best] == _NEVER else (int(price[best]), steps.step(best))
+    return steps, np.where(nearer > 0, price, _NEVER)
 
 
 def _lowest(seats: Seats, gifts: Steps, swaps: Steps) -> Step | None:

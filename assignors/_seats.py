@@ -28,6 +28,7 @@ class Seats:
         load: their sums, shape (M,).
         readers: how many members read each topic, shape (T,).
         moved: claims that are with others now.
+        looked: hand-overs that were looked at so far.
     """
 
     weights: F64
@@ -39,6 +40,7 @@ class Seats:
     load: I64 = field(init=False)
     readers: I64 = field(init=False)
     moved: int = field(init=False)
+    looked: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
         self.load = self.pieces.sum(axis=0)

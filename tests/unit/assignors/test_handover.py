@@ -1,11 +1,16 @@
 """Hand-overs between readers: caps hold, nothing is lost, and the end is never worse than the beginning."""
 
+from unittest import mock
+
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from assignors import _handover
 from assignors._bound import fair_band
 from assignors._handover import settle
+from assignors._problem import I64
 from assignors._seats import Seats
 
 
@@ -27,12 +32,16 @@ def groups(draw: st.DrawFn) -> Seats:
     return Seats(weights=weights, band=band, caps=caps, may=may, owned=owned, pieces=pieces)
 
 
-@given(groups())
-@settings(max_examples=50, deadline=None)
-def test_the_end_is_valid_and_no_worse(seats: Seats) -> None:
-    """Every partition is there, no topic has more readers than its cap, and the counts that are kept along are true."""
+@given(groups(), st.sampled_from([0, 8]))
+@settings(max_examples=100, deadline=None)
+def test_the_end_is_valid_and_no_worse(seats: Seats, many: int) -> None:
+    """Every partition is there, no topic has more readers than its cap, and the counts that are kept along are true.
+
+    Also where many hand-overs are found with one look, as in groups that are larger than these.
+    """
     sizes, before = seats.pieces.sum(axis=1), seats.key()
-    settle(seats, 0)
+    with mock.patch.object(_handover, "_MANY", many):
+        settle(seats, 0)
     assert (seats.pieces >= 0).all()
     assert (seats.pieces.sum(axis=1) == sizes).all()
     assert (seats.readers == (seats.pieces > 0).sum(axis=1)).all()
@@ -42,6 +51,43 @@ def test_the_end_is_valid_and_no_worse(seats: Seats) -> None:
     assert seats.key()[0] <= before[0]
     if not before[0]:
         assert seats.moved <= before[2]
+
+
+def _large(topics: int, members: int, cap: int) -> Seats:
+    """Topics of 64 partitions that all had owners anywhere, on the first members that their cap allows."""
+    rng = np.random.default_rng(3)
+    owned = np.stack([np.bincount(rng.integers(0, members, 64), minlength=members) for _ in range(topics)])
+    pieces = np.zeros_like(owned)
+    pieces[:, :cap] = 64 // cap
+    pieces[:, 0] += 64 % cap
+    weights = rng.choice([0.5, 1.0, 2.0, 4.0], members)
+    may, caps = np.ones(owned.shape, dtype=bool), np.full(topics, cap, dtype=np.int32)
+    band = fair_band(64 * topics, weights, 0.05)
+    return Seats(weights=weights, band=band, caps=caps, may=may, owned=owned, pieces=pieces)
+
+
+def test_a_large_group_far_from_its_bounds_comes_into_them() -> None:
+    """Hundreds of hand-overs are needed; that a step is found at a time would take a leader's whole session."""
+    seats = _large(100, 100, 20)
+    settle(seats, 0)
+    assert not seats.beside().any()
+
+
+@pytest.mark.parametrize("cap", [1, 3])
+def test_the_work_is_bounded_where_bounds_cannot_be_reached(cap: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A leader's heartbeats wait: each phase ends with the look that passes its limit."""
+    seats, looked = _large(60, 60, cap), list[int]()
+
+    def priced(seats: Seats, steps: _handover.Steps) -> tuple[_handover.Steps, I64]:
+        looked.append(steps.topic.size)
+        return known(seats, steps)
+
+    known = _handover._priced
+    monkeypatch.setattr(_handover, "_priced", priced)
+    monkeypatch.setattr(_handover, "LOOKS", 100_000)
+    monkeypatch.setattr(_handover, "SEARCH", 50_000)
+    settle(seats, 0)
+    assert sum(looked) <= 2 * 100_000 + 50_000 + 40 * max(looked)
 
 
 def test_a_newcomer_gets_small_topics_from_those_above_their_bound() -> None:
