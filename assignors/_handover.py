@@ -24,7 +24,7 @@ _MENDING: Final = 8  # steps to mend what giving a piece back broke
 _MANY: Final = 8  # members beside their bounds: for more, one look finds many hand-overs
 _LOOK: Final = 2_000  # hand-overs that could be priced in the time that a look takes anyway
 _MIXED: Final = 1009
-_WIDE: Final = 16  # of the fullest, for such a look
+_WIDE: Final = 4  # of the fullest, for such a look
 LOOKS: Final = 4_000_000
 """Most hand-overs that are looked at to bring loads near to their bounds, and as many again to bring them there: a
 bound on the work of a leader whose heartbeats wait, about a second each."""

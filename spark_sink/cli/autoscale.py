@@ -38,6 +38,7 @@ def autoscale(
     if config is None:
         raise typer.BadParameter("--config FILE is missing")
     # Heavy clients load when they are needed.
+    from assignors import AssignorError  # noqa: PLC0415
     from assignors.scaling._alerts import hooks  # noqa: PLC0415
     from assignors.scaling._evaluator import Evaluator  # noqa: PLC0415
     from assignors.scaling._kafka_lag import KafkaLag  # noqa: PLC0415
@@ -45,22 +46,27 @@ def autoscale(
     from assignors.scaling._workers_feed import WorkersFeed, WorkersPublisher  # noqa: PLC0415
 
     settings = ScalingSettings.load(config)
+    store = _store(settings, apply=apply)  # looked at before a topic is made for what it would keep
     publisher = WorkersPublisher(settings.client, settings.workers_topic) if apply else None
-    evaluator = Evaluator(settings, KafkaLag(settings.client), _store(settings, apply=apply), publisher)
+    evaluator = Evaluator(settings, KafkaLag(settings.client), store, publisher)
     evaluator.alert(hooks(settings.alerts))
     with WorkersFeed(settings.client, settings.workers_topic) as feed:
         feed.refresh()
         evaluator.follow(feed.records)
-    stopped = threading.Event()
+    stopped, decided = threading.Event(), False
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopped.set())
 
     def after_round(made: "list[Decision]") -> None:
+        nonlocal decided
+        decided |= bool(made)
         _say(made, apply=apply)
         if once:
             stopped.set()
 
     evaluator.run(stopped, after_round)
+    if once and not decided:
+        raise AssignorError(f"{config}: no topic was decided on; the log above says why")
 
 
 @group.command()

@@ -125,6 +125,14 @@ def test_a_topic_that_is_deleted_meanwhile_is_left_out(cluster: Cluster, tmp_pat
     assert [line["topic"] for line in lines] == [f"{name}.t1"]
 
 
+def test_deciding_once_on_nothing_is_an_error(cluster: Cluster, tmp_path: Path, name: str) -> None:
+    """Who runs it from a clock sees it by the exit code."""
+    done = autoscale(cluster, tmp_path, name)
+    assert done.returncode == 2
+    assert "no topic was decided on" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_brokers_that_are_away_are_one_sentence(tmp_path: Path) -> None:
     """Exit code 2; no traceback."""
     config = tmp_path / "scaling.toml"
