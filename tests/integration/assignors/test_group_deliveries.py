@@ -106,7 +106,8 @@ def test_killed_consumers_lose_no_record(flow: Flow, start: Start, name: str) ->
     assert not any(one.errors().count("Traceback") for one in everyone)
 
 
-@pytest.mark.parametrize("name", [pytest.param("hrw", marks=pytest.mark.slow), "hrw-cooperative"])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["hrw", "hrw-cooperative"])
 def test_a_rolling_restart_delivers_each_record_once(flow: Flow, start: Start, name: str) -> None:
     """Offsets are committed on revocation: the next owner begins exactly where the last one ended."""
     running = [start(f"agent-{n}", name) for n in range(3)]

@@ -58,6 +58,7 @@ def _command(process: psutil.Process) -> list[str]:
     return []
 
 
+@pytest.mark.slow
 def test_tasks_run_in_processes_forked_from_one_that_has_loaded_everything(
     cluster: Cluster, topic: Callable[..., str], producer: Producer, tmp_path: Path
 ) -> None:

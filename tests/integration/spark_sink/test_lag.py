@@ -80,6 +80,7 @@ def test_a_topic_that_is_gone_is_left_out_at_once(
     assert f"{group}: 2 records behind in 1 topics" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_partition_without_a_leader_is_an_error_and_no_smaller_sum(
     cluster: Cluster, topic: MakeTopic, producer: Producer, admin: AdminClient
 ) -> None:

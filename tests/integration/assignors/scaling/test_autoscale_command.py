@@ -108,6 +108,7 @@ def test_retention_without_an_end_and_compaction_set_no_deadline(cluster: Cluste
     assert found == {"forever": None, "compacted": None, "both": 3600.0, "day": 86_400.0}
 
 
+@pytest.mark.slow
 def test_a_topic_that_is_deleted_meanwhile_is_left_out(cluster: Cluster, tmp_path: Path, name: str) -> None:
     """Its number is taken back, the other topics are decided on as before."""
     make(cluster, [f"{name}.t0", f"{name}.t1"])

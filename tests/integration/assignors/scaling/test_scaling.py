@@ -203,6 +203,7 @@ def test_lag_is_what_was_written_less_what_was_committed(cluster: Cluster, topic
     assert one.committed.tolist() == [30] + [NEVER] * 7
 
 
+@pytest.mark.slow
 def test_a_broker_that_dies_leaves_unknowns_and_then_answers(cluster: Cluster, topic: str) -> None:
     """No partition keeps an old value; after the failover all are known again, by the same source."""
     source = KafkaLag({"bootstrap.servers": cluster.bootstrap_servers})

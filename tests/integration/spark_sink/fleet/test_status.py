@@ -36,6 +36,7 @@ def status_of(file: Path, topic: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_workers_of_the_autoscalers_topic_change_at_run_time(cluster: Cluster, tmp_path: Path, name: str) -> None:
     """One more worker is one more agent of that topic and of no other; taken back, it leaves; `fleet status` tells."""
     topics = [f"{name}.t{n}" for n in range(4)]
