@@ -3,12 +3,14 @@
 import contextlib
 import os
 import signal
+import socketserver
 import sys
 from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError
+from pyspark import accumulators
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -111,12 +113,19 @@ def _session(settings: AgentSettings) -> "Iterator[SparkSession]":
     )
     for name, value in settings.spark.items():
         builder = builder.config(name, value)
+    accumulators.AccumulatorTCPServer.handle_error = _tell_but_the_end  # type: ignore[assignment, method-assign]
     session = builder.getOrCreate()
     try:
         yield session
     finally:
         with contextlib.suppress(Py4JError, OSError):  # the JVM may be what was lost
             session.stop()
+
+
+def _tell_but_the_end(server: accumulators.AccumulatorTCPServer, request: object, address: object) -> None:
+    """Where the JVM ends in the middle of a batch, so does its connection; pyspark would print that as a traceback."""
+    if not isinstance(sys.exc_info()[1], EOFError):
+        socketserver.BaseServer.handle_error(server, request, address)  # type: ignore[arg-type]
 
 
 class _Stop:
