@@ -11,6 +11,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from assignors._setting_errors import message, place
 from spark_sink._clients import librdkafka_config
 from spark_sink._errors import OptionError
 
@@ -155,5 +156,4 @@ def _sentences(errors: list[Any]) -> list[str]:
 
 
 def _sentence(error: Any) -> str:  # noqa: ANN401 -- pydantic's own dictionary
-    place = ".".join(str(one) for one in error["loc"])
-    return f"{place or 'settings'}: {error['msg'].removeprefix('Value error, ')}"
+    return f"{place(error) or 'settings'}: {message(error)}"

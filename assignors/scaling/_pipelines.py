@@ -6,6 +6,7 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from assignors._errors import LimitsError
+from assignors._setting_errors import message, place, plain
 from assignors.scaling._baselines import DS2, Keda, Numaflow, Static, Thresholds
 from assignors.scaling._capacity import REBALANCE_S, Capacity
 from assignors.scaling._decision import Scaler
@@ -111,17 +112,10 @@ class Pipeline(BaseModel):
         return limits
 
 
-_PLAIN = {
-    "extra_forbidden": "unknown setting, look at its spelling and at the table it stands in",
-    "missing": "needed, and not given",
-}
-
-
 def sentence(error: Any) -> str:  # noqa: ANN401 -- pydantic's own dictionary
     """What is wrong with a setting, and where."""
-    place = ".".join(str(one) for one in error["loc"])
-    message = _PLAIN.get(error["type"]) or error["msg"].removeprefix("Value error, ")
-    return f"{place}: {message}" if place else message
+    told = plain(error) or message(error)
+    return f"{where}: {told}" if (where := place(error)) else told
 
 
 def _house_limits(pipeline: Pipeline) -> list[Limit]:

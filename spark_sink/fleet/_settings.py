@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from assignors._errors import FleetError, WorkersError
+from assignors._setting_errors import message, place, plain
 from assignors.fleet import Agent as FleetAgentId
 from assignors.fleet import Balance, FleetWorkers, Lanes, Session
 from assignors.fleet._clusters import Source
@@ -246,19 +247,12 @@ class FleetSettings(BaseSettings):
         return Source(name=name, kafka=self.kafka(name), topics=given.topics, pattern=given.pattern)
 
 
-_PLAIN = {
-    "extra_forbidden": "unknown setting, look at its spelling and at the table it stands in",
-    "missing": "needed, and not given",
-    "union_tag_invalid": "kind must be 'kafka', 'redis' or 'static'",
-}
-
-
 def _sentence(error: Any) -> str:  # noqa: ANN401 -- pydantic's own dictionary
-    place = ".".join(str(one) for one in error["loc"])
     if error["loc"] == ("agent",) and error["type"] == "missing":
         return "agent: needed, as --id or AZIMUTH_FLEET_AGENT, as one file serves all agents"
-    if (plain := _PLAIN.get(error["type"])) is not None:
-        return f"{place}: {plain}"
-    told = error["msg"].removeprefix("Value error, ")
+    if error["type"] == "union_tag_invalid":
+        return f"{place(error)}: kind must be 'kafka', 'redis' or 'static'"
+    if (told := plain(error)) is not None:
+        return f"{place(error)}: {told}"
     given = f", not {error['input']!r}" if isinstance(error.get("input"), int | float) else ""
-    return f"{place or 'settings'}: {told}{given}"
+    return f"{place(error) or 'settings'}: {message(error)}{given}"
