@@ -5,9 +5,10 @@ A job claims a few partitions, works, commits and disowns; who dies is followed 
 """
 
 from assignors._errors import ClaimLostError, ClaimsAwayError, ClaimsError
-from assignors.scaling.claims._claims import PartitionClaims, standings
+from assignors.scaling.claims._claims import PartitionClaims
 from assignors.scaling.claims._model import Claim, Form, Lease, Standing, Visit
 from assignors.scaling.claims._picking import Picking
+from assignors.scaling.claims._standings import standings
 
 __all__ = [
     "Claim",

@@ -10,24 +10,23 @@ from sqlalchemy import (
     BigInteger,
     ColumnElement,
     Connection,
-    RowMapping,
-    Table,
     Update,
     and_,
     bindparam,
     delete,
     select,
-    true,
     update,
 )
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 
-from assignors._errors import ClaimLostError, ClaimsError
+from assignors._errors import ClaimLostError
+from assignors.scaling.claims import _limits
 from assignors.scaling.claims._database import Database
 from assignors.scaling.claims._forms import Claiming, Scope, claiming
-from assignors.scaling.claims._model import MS, Claim, Form, Lease, Standing, Visit
+from assignors.scaling.claims._model import Claim, Form, Lease, Standing, Visit
 from assignors.scaling.claims._picking import Picking
 from assignors.scaling.claims._schema import DatabaseNow, Lesser, claims_table, held
+from assignors.scaling.claims._standings import standings_of
 
 _MYSQL = frozenset({"mysql", "mariadb"})
 _NAMED = 3
@@ -55,7 +54,7 @@ class PartitionClaims:
         table: name of the table: one for each set of jobs that share the work.
 
     Raises:
-        ClaimsError: the address has no meaning, or its driver is missing.
+        ClaimsError: the address has no meaning, its driver is missing, or a name is none that databases keep.
     """
 
     def __init__(  # noqa: PLR0913 -- each with a default, and none belongs to another
@@ -69,9 +68,11 @@ class PartitionClaims:
         form: Form = Form.LOCKING,
         table: str = "partition_claims",
     ) -> None:
+        _limits.text("cluster", cluster)
         self.lease = lease or Lease()
         self.picking = picking or Picking()
         self.owner = f"{owner or f'{socket.gethostname()}-{os.getpid()}'}/{uuid.uuid4().hex[:8]}"
+        _limits.text("owner", self.owner)
         self._cluster = cluster
         self._form = form
         self._table = claims_table(table)
@@ -101,9 +102,9 @@ class PartitionClaims:
 
         Raises:
             ClaimsAwayError: the database does not answer.
-            ClaimsError: it refuses.
+            ClaimsError: it refuses, or no topic has such a name or partition.
         """
-        wanted = set(partitions)
+        wanted = {_limits.partition(*one) for one in partitions}
         self._database.ask(self._create)
         new = wanted - self._database.ask(self._known)
         if not new:
@@ -117,9 +118,9 @@ class PartitionClaims:
 
         Raises:
             ClaimsAwayError: the database does not answer.
-            ClaimsError: it refuses.
+            ClaimsError: it refuses, or no topic has such a name or partition.
         """
-        gone = sorted(set(partitions))
+        gone = sorted({_limits.partition(*one) for one in partitions})
         self._database.ask(
             lambda connection: [connection.execute(delete(self._table).where(self._row(*one))) for one in gone]
         )
@@ -141,10 +142,9 @@ class PartitionClaims:
 
         Raises:
             ClaimsAwayError: the database does not answer.
-            ClaimsError: it refuses, or `most` is below 1.
+            ClaimsError: it refuses, or `most` is no whole number, 1 or more.
         """
-        if most < 1:
-            raise ClaimsError(f"most={most}, need 1 or more")
+        most = _limits.whole("most", most, 1, _limits.MOST_32)
         if self._claiming is None:
             scope = Scope(table=self._table, cluster=self._cluster, owner=self.owner, lease=self.lease)
             self._claiming = claiming(self._form, self._database, scope)
@@ -156,9 +156,9 @@ class PartitionClaims:
         Raises:
             ClaimLostError: some are not held any more; those of the others are committed. `lost` names them.
             ClaimsAwayError: the database does not answer.
-            ClaimsError: it refuses.
+            ClaimsError: it refuses, or an offset is none; then nothing is committed.
         """
-        self._refuse(self._guarded(self._committed, {one: {"offset": at} for one, at in offsets.items()}))
+        self._refuse(self._guarded(self._committed, {one: {"offset": _offset(one, at)} for one, at in offsets.items()}))
 
     def renew(self, claims: Iterable[Claim]) -> list[Claim]:
         """Renew leases, up to the longest hold.
@@ -170,9 +170,9 @@ class PartitionClaims:
             ClaimsAwayError: the database does not answer.
             ClaimsError: it refuses.
         """
-        wanted = sorted(claims)
-        lost = self._guarded(self._renewed, {one: {} for one in wanted})
-        return [one for one in wanted if one not in lost]
+        wanted: dict[Claim, dict[str, Any]] = {one: {} for one in claims}
+        lost = self._guarded(self._renewed, wanted)
+        return sorted(wanted.keys() - set(lost))
 
     def disown(self, visits: Mapping[Claim, Visit] | Collection[Claim]) -> list[Claim]:
         """Give partitions back; with what was found, where that is known, to decide when they are due again.
@@ -195,7 +195,7 @@ class PartitionClaims:
             ClaimsAwayError: the database does not answer.
             ClaimsError: it refuses.
         """
-        return _standings(self._database, self._table, self._table.c.cluster == self._cluster)
+        return standings_of(self._database, self._table, self._table.c.cluster == self._cluster)
 
     def close(self) -> None:
         """Disown what this owner still holds, and close the connections.
@@ -216,12 +216,13 @@ class PartitionClaims:
 
         A statement each: none waits for another's lock while it holds one, and no lock outlives a round trip.
         """
+        named = {one: _names(one) for one in values}
         # MySQL's own count leaves out rows that were so already; SQLAlchemy asks it for those found.
         return self._database.ask(
             lambda connection: [
                 one
-                for one in sorted(values)
-                if connection.execute(statement, {**_names(one), **values[one]}).rowcount != 1
+                for one in sorted(named)
+                if connection.execute(statement, {**named[one], **values[one]}).rowcount != 1
             ]
         )
 
@@ -269,7 +270,13 @@ class PartitionClaims:
 
 
 def _names(claim: Claim) -> dict[str, Any]:
-    return {"of_topic": claim.topic, "of_partition": claim.partition, "of_epoch": claim.epoch}
+    topic, partition = _limits.partition(claim.topic, claim.partition)
+    epoch = _limits.whole(f"{topic}/{partition}: epoch", claim.epoch, 0, _limits.MOST_64)
+    return {"of_topic": topic, "of_partition": partition, "of_epoch": epoch}
+
+
+def _offset(claim: Claim, offset: int) -> int:
+    return _limits.whole(f"{claim.topic}/{claim.partition}: offset", offset, 0, _limits.MOST_64)
 
 
 def _quiet_insert(connection: Connection, table: Any) -> Any:  # noqa: ANN401 -- SQLAlchemy's own
@@ -279,44 +286,3 @@ def _quiet_insert(connection: Connection, table: Any) -> Any:  # noqa: ANN401 --
     if connection.dialect.name == "postgresql":
         return postgresql.insert(table).on_conflict_do_nothing()
     return sqlite.insert(table).on_conflict_do_nothing()
-
-
-def standings(address: str, table: str = "partition_claims") -> list[Standing]:
-    """How each partition of every cluster stands, for who only looks.
-
-    Raises:
-        ClaimsAwayError: the database does not answer.
-        ClaimsError: it refuses, or the address has no meaning.
-    """
-    database = Database(address, Lease().lease_s)
-    try:
-        return _standings(database, claims_table(table), true())
-    finally:
-        database.close()
-
-
-def _standings(database: Database, table: Table, which: ColumnElement[bool]) -> list[Standing]:
-    columns = table.c
-    asked = select(table, DatabaseNow().label("now")).where(which)
-    asked = asked.order_by(columns.cluster, columns.topic, columns.partition)
-    return [_standing(row) for row in database.ask(lambda one: one.execute(asked).mappings().all())]
-
-
-def _standing(row: RowMapping) -> Standing:
-    now, until = row["now"], row["lease_until"]
-    is_held = until > now
-    free_ms = 0 if is_held else now - (until or row["updated_at"])
-    return Standing(
-        cluster=row["cluster"],
-        topic=row["topic"],
-        partition=row["partition"],
-        owner=row["owner"],
-        held=is_held,
-        lease_s=(until - now) / MS if until else 0.0,
-        free_s=free_ms / MS,
-        due_s=(row["due_at"] - now) / MS,
-        picked_s=None if row["last_picked_at"] is None else (now - row["last_picked_at"]) / MS,
-        epoch=row["epoch"],
-        committed_offset=row["committed_offset"],
-        volume=row["volume"],
-    )

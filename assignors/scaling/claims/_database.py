@@ -8,6 +8,7 @@ import random
 import sqlite3
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, create_engine, event
@@ -42,6 +43,9 @@ class Database:
         address: SQLAlchemy's, such as `sqlite:///claims.db`, `postgresql://user@host/database`, `mariadb://...`.
         lease_s: a transaction of MySQL that is idle for so long is ended by the server.
 
+    Attributes:
+        name: the address without its password.
+
     Raises:
         ClaimsError: the address has no meaning, the driver is missing, or the database is none of those known.
     """
@@ -51,7 +55,7 @@ class Database:
         try:
             url = make_url(address)
             url = url.set(drivername=_DRIVERS.get(url.drivername, url.drivername))
-            self._name = url.render_as_string(hide_password=True)
+            self.name = url.render_as_string(hide_password=True)
             self._engine = _engine(url, "AUTOCOMMIT")
             # An engine of its own: to change a connection's isolation for one call takes two more round trips.
             self._transactions = _engine(url, "READ COMMITTED")
@@ -63,6 +67,14 @@ class Database:
             raise ClaimsError(f"{error}: the driver is missing, pip install 'kafka-azimuth[sql]'") from error
         for engine in (self._engine, self._transactions):
             self._prepare(engine)
+
+    @property
+    def file(self) -> Path | None:
+        """SQLite's file; None for a server, and for an address in SQLite's own form, whose mode is its own matter."""
+        url = self._engine.url
+        if url.get_backend_name() != "sqlite" or "uri" in url.query:
+            return None
+        return Path(str(url.database))
 
     @property
     def dialect(self) -> str:
@@ -113,8 +125,8 @@ class Database:
         cause = getattr(error, "orig", None) or error
         text = " ".join(str(cause).split())
         if _away(error):
-            return ClaimsAwayError(f"{self._name}: the database of claims does not answer: {text}")
-        return ClaimsError(f"{self._name}: {text}")
+            return ClaimsAwayError(f"{self.name}: the database of claims does not answer: {text}")
+        return ClaimsError(f"{self.name}: {text}")
 
     def _prepare(self, engine: Engine) -> None:
         if engine.dialect.name == "sqlite":

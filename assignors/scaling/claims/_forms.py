@@ -5,7 +5,6 @@
   it cannot return what an UPDATE changed.
 * SQLite: `BEGIN IMMEDIATE; UPDATE ... RETURNING; COMMIT`.
 * MySQL, which returns nothing: `SELECT ... FOR UPDATE SKIP LOCKED; UPDATE; SELECT; COMMIT`.
-| MySQL | none: `SELECT ... FOR UPDATE SKIP LOCKED; UPDATE; COMMIT` |
 """
 
 import functools

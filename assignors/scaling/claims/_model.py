@@ -4,8 +4,11 @@ from dataclasses import dataclass
 from enum import Enum
 
 from assignors._errors import ClaimsError
+from assignors.scaling.claims import _limits
 
 LONGEST_HOLD_S = LONGEST_PAUSE_S = 3600.0
+SHORTEST_LEASE_S = 0.1
+"""Less is over before the answer to the claim is there."""
 MS = 1000
 
 
@@ -28,7 +31,8 @@ class Lease:
     """How long a claim lasts, on the database's clock.
 
     Attributes:
-        lease_s: from the last claim, commit or renewal; then others may take the partition.
+        lease_s: from the last claim, commit or renewal; then others may take the partition. A tenth of a second at
+            least.
         hold_s: from the claim, however often it is renewed; an hour at most.
     """
 
@@ -36,20 +40,20 @@ class Lease:
     hold_s: float = LONGEST_HOLD_S
 
     def __post_init__(self) -> None:
-        if not 0 < self.lease_s <= self.hold_s <= LONGEST_HOLD_S:  # also catches nan
-            raise ClaimsError(
-                f"lease_s={self.lease_s!r}, hold_s={self.hold_s!r}: need 0 < lease_s <= hold_s <= {LONGEST_HOLD_S:g}"
-            )
+        _limits.real("lease_s", self.lease_s, SHORTEST_LEASE_S, LONGEST_HOLD_S)
+        _limits.real("hold_s", self.hold_s, SHORTEST_LEASE_S, LONGEST_HOLD_S)
+        if self.lease_s > self.hold_s:
+            raise ClaimsError(f"lease_s={self.lease_s!r} is more than hold_s={self.hold_s!r}")
 
     @property
     def lease_ms(self) -> int:
         """In the table's unit."""
-        return max(1, round(self.lease_s * MS))
+        return round(self.lease_s * MS)
 
     @property
     def hold_ms(self) -> int:
         """In the table's unit."""
-        return max(1, round(self.hold_s * MS))
+        return round(self.hold_s * MS)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -84,6 +88,9 @@ class Visit:
 
     records: int = 0
     more: bool = False
+
+    def __post_init__(self) -> None:
+        _limits.whole("records", self.records, 0, _limits.MOST_64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

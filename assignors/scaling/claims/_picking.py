@@ -8,8 +8,10 @@ each partition becomes the oldest: it ages instead of starving, whatever the oth
 import math
 from dataclasses import dataclass
 
-from assignors._errors import ClaimsError
+from assignors.scaling.claims import _limits
 from assignors.scaling.claims._model import LONGEST_PAUSE_S, MS, Visit
+
+_SHORTEST_S, _LONGEST_S = 1e-3, 1e9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,12 +30,9 @@ class Picking:
     half_life_s: float = 600.0
 
     def __post_init__(self) -> None:
-        if not 0 <= self.worth_records < math.inf:  # also catches nan
-            raise ClaimsError(f"worth_records={self.worth_records!r}, need 0 or more")
-        if not 0 <= self.longest_s <= LONGEST_PAUSE_S:
-            raise ClaimsError(f"longest_s={self.longest_s!r}, need 0 to {LONGEST_PAUSE_S:g}")
-        if not 0 < self.half_life_s < math.inf:
-            raise ClaimsError(f"half_life_s={self.half_life_s!r}, need more than 0")
+        _limits.real("worth_records", self.worth_records, 0, _limits.MOST_64)
+        _limits.real("longest_s", self.longest_s, 0, LONGEST_PAUSE_S)
+        _limits.real("half_life_s", self.half_life_s, _SHORTEST_S, _LONGEST_S)
 
     def volume(self, before: float, visit: Visit, elapsed_s: float | None) -> float:
         """Smooth a volume over visits; each counts by the time that it covers.

@@ -22,6 +22,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
+from assignors.scaling.claims import _limits
 from assignors.scaling.claims._model import LONGEST_HOLD_S, MS
 
 _LONGEST_MS = int(LONGEST_HOLD_S * MS)
@@ -76,7 +77,11 @@ def claims_table(name: str) -> Table:
 
     Times are milliseconds on the database's clock. Names compare byte by byte: a topic `a` is not `A`, which MySQL and
     MariaDB would say it is.
+
+    Raises:
+        ClaimsError: a name that not all databases take.
     """
+    _limits.table_name(name)
     text: Any = String(190)
     topic: Any = String(249)
     for dialect in _MYSQL:

@@ -106,9 +106,28 @@ def test_settings_without_a_meaning_are_refused(settings: dict[str, float]) -> N
 
 
 @pytest.mark.parametrize(
-    ("lease_s", "hold_s"), [(0, 10), (-1, 10), (20, 10), (10, 3601), (math.nan, 10), (math.inf, math.inf)], ids=str
+    ("lease_s", "hold_s"),
+    [
+        (0, 10),
+        (-1, 10),
+        (1e-9, 10),
+        (20, 10),
+        (10, 3601),
+        (math.nan, 10),
+        (10, math.nan),
+        (math.inf, math.inf),
+        ("9", 10),
+    ],
+    ids=str,
 )
 def test_a_hold_is_an_hour_at_most_and_a_lease_no_longer(lease_s: float, hold_s: float) -> None:
-    """Nothing is held for ever."""
-    with pytest.raises(ClaimsError, match="lease_s"):
+    """Nothing is held for ever, and no lease is over before it is known."""
+    with pytest.raises(ClaimsError, match=r"(lease|hold)_s="):
         Lease(lease_s=lease_s, hold_s=hold_s)
+
+
+@pytest.mark.parametrize("records", [-1, 1 << 63, math.nan, True], ids=str)
+def test_a_visit_counts_records(records: int) -> None:
+    """What it found becomes a volume, which nothing would correct."""
+    with pytest.raises(ClaimsError, match="records="):
+        Visit(records=records)

@@ -1,0 +1,12 @@
+"""What a topic may be called."""
+
+import re
+
+_LEGAL = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+TOPIC_NAMES = "1 to 249 letters, digits, '.', '_' and '-', and not '.' or '..' alone"
+"""In words, for messages."""
+
+
+def is_topic_name(name: object) -> bool:
+    """Whether Kafka takes it as the name of a topic (`Topic.validate` of its own source)."""
+    return isinstance(name, str) and _LEGAL.fullmatch(name) is not None and name not in {".", ".."}
