@@ -15,6 +15,7 @@ from assignors.fleet._clusters import Source, ask_ids, sight
 from assignors.scaling.claims import PartitionClaims
 from spark_sink._clients import librdkafka_config
 from spark_sink._fetch import FetchSettings, fetch
+from spark_sink._lag import admin
 from spark_sink._logs import Logs
 from spark_sink._options import SourceOptions
 from spark_sink.claimed._ingest import ClaimedIngest, Parts
@@ -30,20 +31,14 @@ def build(settings: ClaimedSettings) -> ClaimedIngest:
     Raises:
         ClaimsError: the database's address has no meaning.
         FleetError: neither topics nor a pattern, or no broker answers.
+        SparkSinkError: a property that Kafka's client does not take.
     """
     kafka = librdkafka_config(settings.kafka)
     source = Source(name=settings.name, kafka=kafka, topics=settings.topics, pattern=settings.pattern)
-    admin = AdminClient({"log_level": 2, **kafka})
-    cluster = sight(admin, source).cluster
-    claims = PartitionClaims(
-        settings.database,
-        cluster=cluster,
-        owner=settings.owner,
-        lease=settings.lease,
-        picking=settings.picking,
-        form=settings.form,
-        table=settings.claims_table,
-    )
+    _claims(settings, "not known yet").close()  # what is wrong with them is said before a broker is waited for
+    client = admin(kafka)
+    cluster = sight(client, source).cluster
+    claims = _claims(settings, cluster)
     # No group is joined, but librdkafka has no consumer's queue without a group's name.
     named = {**settings.kafka, "group.id": settings.name}
     reading = FetchSettings(
@@ -55,9 +50,9 @@ def build(settings: ClaimedSettings) -> ClaimedIngest:
             claims=claims,
             writer=TableWriter(settings.table, settings.name, claims.owner, settings.storage),
             logs=Logs(SourceOptions(kafka=named, group=settings.name)),
-            topics=lambda: _topics(admin, source, cluster),
+            topics=lambda: _topics(client, source, cluster),
             fetch=lambda ranges: fetch(ranges, reading),
-            ids=partial(ask_ids, admin, source),
+            ids=partial(ask_ids, client, source),
         ),
     )
 
@@ -80,8 +75,20 @@ def run(settings: ClaimedSettings) -> None:
     build(settings).run(stop)
 
 
-def _topics(admin: AdminClient, source: Source, cluster: str) -> Sequence[FleetTopic]:
-    seen = sight(admin, source)
+def _claims(settings: ClaimedSettings, cluster: str) -> PartitionClaims:
+    return PartitionClaims(
+        settings.database,
+        cluster=cluster,
+        owner=settings.owner,
+        lease=settings.lease,
+        picking=settings.picking,
+        form=settings.form,
+        table=settings.claims_table,
+    )
+
+
+def _topics(client: AdminClient, source: Source, cluster: str) -> Sequence[FleetTopic]:
+    seen = sight(client, source)
     if seen.cluster != cluster:
         raise FleetError(
             f"source {source.name!r}: {source.kafka['bootstrap.servers']} is cluster {seen.cluster!r} now, and was "

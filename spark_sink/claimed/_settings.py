@@ -6,6 +6,10 @@ from dataclasses import dataclass, field
 from assignors.scaling.claims import Form, Lease, Picking
 from spark_sink._errors import OptionError
 
+_DAY_S = 86_400.0
+_MOST_PARTITIONS = 1_000_000
+_MOST_RECORDS = 1_000_000_000  # all are held in memory until they are committed
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimedSettings:
@@ -52,9 +56,14 @@ class ClaimedSettings:
     storage: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in ("partitions", "records"):
-            if getattr(self, name) < 1:
-                raise OptionError(f"{name}={getattr(self, name)}, need 1 or more")
+        for name in ("name", "table", "database"):
+            if not getattr(self, name):
+                raise OptionError(f"{name} is empty")
+        for name, most in (("partitions", _MOST_PARTITIONS), ("records", _MOST_RECORDS)):
+            given = getattr(self, name)
+            if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= most:
+                raise OptionError(f"{name}={given!r}, need a whole number, 1 to {most}")
         for name in ("discover_s", "idle_s", "poll_timeout_s"):
-            if not getattr(self, name) > 0:  # also catches nan
-                raise OptionError(f"{name}={getattr(self, name)}, need more than 0")
+            given = getattr(self, name)
+            if not isinstance(given, int | float) or not 0 < given <= _DAY_S:  # also catches nan
+                raise OptionError(f"{name}={given!r}, need more than 0, and {_DAY_S:g} at most")

@@ -243,7 +243,7 @@ def test_a_topic_made_anew_goes_under_its_own_label(stage: Stage) -> None:
 def test_a_topic_made_anew_while_it_is_read_is_left_out_and_read_under_its_own_label_next(stage: Stage) -> None:
     """The job knows topics of half a minute ago and reads by name: the new log may have passed the old position."""
     stage.world.table[TopicPartition("b", 0)] = list(range(5))
-    job, _ = stage.job(partitions=4, records=1_000, discover_s=1e9)
+    job, _ = stage.job(partitions=4, records=1_000, discover_s=86_400)
     job._discover()
     stage.world.anew = {"b": "id-2"}
     stage.world.ends_at[TopicPartition("b", 0)] = 9

@@ -1,0 +1,26 @@
+"""Settings of a job: what cannot work is refused before a broker or a database is asked."""
+
+import math
+from typing import Any
+
+import pytest
+
+from spark_sink import SparkSinkError
+from spark_sink.claimed import ClaimedSettings
+
+GOOD: dict[str, Any] = {"name": "n", "table": "t", "database": "sqlite:///claims.db", "kafka": {}}
+WHOLE = [0, -1, 1 << 64, 1.5, math.nan, math.inf, True, "many"]
+SECONDS = [0, -1, math.nan, math.inf, 1e9, "soon"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [(name, value) for name in ("partitions", "records") for value in WHOLE]
+    + [(name, value) for name in ("discover_s", "idle_s", "poll_timeout_s") for value in SECONDS]
+    + [(name, "") for name in ("name", "table", "database")],
+)
+def test_a_setting_without_a_meaning_is_named(name: str, value: object) -> None:
+    """A wait of `inf` would end the job in the middle of its work, with a trace."""
+    ClaimedSettings(**GOOD)
+    with pytest.raises(SparkSinkError, match=name):
+        ClaimedSettings(**{**GOOD, name: value})

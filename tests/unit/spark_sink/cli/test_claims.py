@@ -1,0 +1,53 @@
+"""`azimuth claims` with what cannot work: one sentence, exit code 2, and no file is made."""
+
+from pathlib import Path
+
+import pytest
+
+from spark_sink.cli import main
+
+RUN = ("run", "--name", "n", "--table", "t", "--database", "sqlite:///{tmp}/c.db", "--bootstrap-servers", "localhost:9")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("status", "--database", "sqlite:///{tmp}/none.db"), "none.db: there is no such file"),
+        (("status", "--database", "sqlite:///{tmp}/no/folder.db"), "folder.db: there is no such file"),
+        (("status", "--database", "sqlite:///{tmp}/none.db", "--claims-table", "a b"), "table 'a b'"),
+        (("status", "--database", "sqlite:///{tmp}/text"), "file is not a database"),
+        (("status", "--database", "sqlite://"), "name a file"),
+        (("status", "--database", ""), "is no address of a database"),
+        *(
+            ((*RUN, "--topic", "a", flag, value), flag.removeprefix("--").replace("-", "_") + "=")
+            for flag in ("--lease-s", "--partitions", "--records", "--worth-records", "--longest-s")
+            for value in ("-1", "0", "nan", "inf", "1e-9", "99999999999999999999999")
+            # These are numbers of seconds and records that mean something, or fail as no whole number at the flag.
+            if (flag, value) not in {("--worth-records", "0"), ("--longest-s", "0"), ("--longest-s", "1e-9")}
+            if (flag, value) != ("--worth-records", "1e-9")
+            if flag not in {"--partitions", "--records"} or value.lstrip("-").isdigit()
+        ),
+        ((*RUN, "--topic", "a", "--partitions", "nan"), "--partitions"),
+        ((*RUN, "--topic", "a", "--claims-table", ""), "table ''"),
+        ((*RUN, "--topic", "a", "--name", ""), "name is empty"),
+        ((*RUN, "--topic", "a", "--table", ""), "table is empty"),
+        ((*RUN, "--topic", "a", "--database", "nonsense"), "'nonsense' is no address of a database"),
+        ((*RUN, "--topic", "a", "--owner", "o\0"), "owner="),
+        ((*RUN, "--pattern", "("), "pattern '('"),
+        (RUN, "give topics, a pattern, or both"),
+        ((*RUN, "--topic", "a", "--kafka", "no.such=1"), "no.such"),
+    ],
+    ids=lambda one: " ".join(one) if isinstance(one, tuple) else "",
+)
+def test_a_wrong_invocation_is_one_sentence_and_two(
+    arguments: tuple[str, ...], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No broker is waited for to say it."""
+    (tmp_path / "text").write_text("this is no database, it is some text of more than a hundred bytes" * 9)
+    with pytest.raises(SystemExit) as ended:
+        main(["claims", *(one.format(tmp=tmp_path) for one in arguments)])
+    said = capsys.readouterr()
+    assert (ended.value.code, said.out) == (2, "")
+    assert says in " ".join(said.err.replace("│", " ").split())
+    assert "Traceback" not in said.err
+    assert [file.name for file in tmp_path.iterdir()] == ["text"]
