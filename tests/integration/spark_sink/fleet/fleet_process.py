@@ -70,15 +70,21 @@ def _have_leaders(admin: AdminClient, names: Sequence[str]) -> bool:
     return all(name in found and all(p.leader >= 0 for p in found[name].partitions.values()) for name in names)
 
 
-def wait_until(fits: Callable[[], bool], timeout_s: float, what: str) -> float:
+def wait_until(fits: Callable[[], bool], timeout_s: float, what: str, state: Callable[[], str] | None = None) -> float:
     """Wait for a condition.
+
+    Args:
+        fits: the condition.
+        timeout_s: how long.
+        what: is waited for.
+        state: asked for more to say where it was waited for in vain.
 
     Returns:
         Seconds waited.
     """
     began = time.monotonic()
     while not fits():
-        assert time.monotonic() - began < timeout_s, f"after {timeout_s} s: {what}"
+        assert time.monotonic() - began < timeout_s, f"after {timeout_s} s: {what}{': ' + state() if state else ''}"
         time.sleep(0.05)
     return time.monotonic() - began
 
