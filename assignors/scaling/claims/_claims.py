@@ -39,7 +39,8 @@ class PartitionClaims:
     * A partition has one holder at a time, and each claim of it a higher epoch than any before.
     * `commit`, `renew` and `disown` write only for the owner, under its epoch, while its lease lasts; a claim that is
       lost stays lost. All times are the database's: what this process takes for the time changes nothing.
-    * Nothing is written while one of these calls is not running: who is stopped or killed holds no lock.
+    * Nothing is written while one of these calls is not running: who is stopped or killed between two holds no lock.
+      Who is stopped within one may hold one; what that means for others depends on the database (`_database`).
     * A database that goes away is a `ClaimsAwayError`; the next call connects anew. A claim whose answer was lost
       ends with its lease.
     * Calls block on the database. Threads may share an instance; processes may not (make it after a fork).

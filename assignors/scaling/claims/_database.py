@@ -1,7 +1,14 @@
 """The connection to the database of claims: settings by dialect, and errors that say what to do.
 
 No transaction spans two round trips where that can be avoided: a process that is stopped (SIGSTOP, a long pause)
-between them would keep its row locks, and others would skip its rows for ever.
+between them would keep its row locks, and others would skip its rows for ever. Who is killed loses its
+locks everywhere. Where it cannot be avoided:
+
+* SQLite has one lock for the whole file, and its holder is the process itself: no server could take it away. Who is
+  stopped between `BEGIN IMMEDIATE` and `COMMIT` keeps all others from writing until it goes on or is killed; they wait
+  `_TIMEOUT_S` and get a `ClaimsAwayError`, each time. That is a limit of SQLite, and no lease ends it.
+* PostgreSQL: others skip rows that are locked. Only `register` locks over more than a statement, and only new rows.
+* MariaDB and MySQL: `wait_timeout`, which is the lease, ends the connection and with it the locks.
 """
 
 import random
