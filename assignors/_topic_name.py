@@ -10,3 +10,14 @@ TOPIC_NAMES = "1 to 249 letters, digits, '.', '_' and '-', and not '.' or '..' a
 def is_topic_name(name: object) -> bool:
     """Whether Kafka takes it as the name of a topic (`Topic.validate` of its own source)."""
     return isinstance(name, str) and _LEGAL.fullmatch(name) is not None and name not in {".", ".."}
+
+
+def topic_name(name: str) -> str:
+    """The name, checked: for models of settings.
+
+    Raises:
+        ValueError: no topic can have it.
+    """
+    if not is_topic_name(name):
+        raise ValueError(f"no topic is named {name!r}: need {TOPIC_NAMES}")
+    return name

@@ -13,6 +13,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 
 from assignors._errors import FleetError
+from assignors._topic_name import TOPIC_NAMES, is_topic_name
 from assignors.fleet._topic import FleetTopic
 
 log = logging.getLogger(__name__)
@@ -33,7 +34,8 @@ class Source:
         pattern: besides, all topics whose whole name matches this regular expression; internal ones never do.
 
     Raises:
-        FleetError: neither topics nor pattern, or a pattern that is no regular expression.
+        FleetError: neither topics nor pattern, a name that no topic can have, or a pattern that is no regular
+            expression.
     """
 
     name: str
@@ -44,6 +46,9 @@ class Source:
     def __post_init__(self) -> None:
         if not self.topics and self.pattern is None:
             raise FleetError(f"source {self.name!r}: give topics, a pattern, or both")
+        for topic in self.topics:
+            if not is_topic_name(topic):
+                raise FleetError(f"source {self.name!r}: no topic is named {topic!r}: need {TOPIC_NAMES}")
         if not self.kafka.get("bootstrap.servers"):
             raise FleetError(f"source {self.name!r}: give bootstrap_servers, host:port by commas")
         try:

@@ -1,12 +1,13 @@
 """Settings of pipelines, and the policies and limits they name."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from assignors._errors import LimitsError
 from assignors._setting_errors import message, place, plain
+from assignors._topic_name import topic_name
 from assignors.scaling._baselines import DS2, Keda, Numaflow, Static, Thresholds
 from assignors.scaling._capacity import REBALANCE_S, Capacity
 from assignors.scaling._decision import Scaler
@@ -14,6 +15,7 @@ from assignors.scaling._gate import GateSettings
 from assignors.scaling._limits import Bounds, Confirmed, CoolDown, DownWindow, Limit, Step, UsablePartitions
 from assignors.scaling._policy import Policy
 
+TopicName = Annotated[str, AfterValidator(topic_name)]
 PolicyName = Literal["capacity", "thresholds", "keda", "ds2", "numaflow", "static"]
 
 # Where neither a rate nor a threshold is given: what the demo's agents read on two cores.
@@ -26,7 +28,7 @@ class Pipeline(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     group: str = Field(default="", description="Consumer group.")
-    topics: tuple[str, ...] = Field(default=(), description="Topics.")
+    topics: tuple[TopicName, ...] = Field(default=(), description="Topics.")
     pattern: str | None = Field(default=None, description="Regular expression of topics, for the whole name.")
     policy: PolicyName = Field(default="capacity", description="Which policy chooses.")
     slo_s: float = Field(default=300.0, gt=0, description="Age that an unread record may reach, seconds.")

@@ -10,7 +10,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from assignors._errors import ScalingFileError
 from assignors.scaling._alerts import hooks
-from assignors.scaling._pipelines import Pipeline, sentence
+from assignors.scaling._pipelines import Pipeline, TopicName, sentence
 from assignors.scaling._workers_topic import DEFAULT_TOPIC
 
 
@@ -23,7 +23,7 @@ class ScalingSettings(BaseSettings):
     interval_s: float = Field(default=30.0, gt=0, le=86_400, description="Time between two decisions, seconds.")
     store: str = Field(default="memory", description="Where observations wait: 'memory', or redis://host:port/db.")
     journal: Path = Field(default=Path("scaling.jsonl"), description="File that takes every decision.")
-    workers_topic: str = Field(default=DEFAULT_TOPIC, description="Compacted topic that takes the numbers.")
+    workers_topic: TopicName = Field(default=DEFAULT_TOPIC, description="Compacted topic that takes the numbers.")
     alerts: tuple[str, ...] = Field(
         default=("log",), description="'log', http addresses, redis://host/db?channel=name."
     )

@@ -10,6 +10,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from assignors._errors import FleetError, WorkersError
 from assignors._setting_errors import message, place, plain
+from assignors._topic_name import topic_name
 from assignors.fleet import Agent as FleetAgentId
 from assignors.fleet import Balance, FleetWorkers, Lanes, Session
 from assignors.fleet._clusters import Source
@@ -103,7 +104,9 @@ class WorkersSettings(BaseModel):
     patterns: dict[str, int] = Field(default_factory=dict, description="Regular expression of names to number.")
     overrides: dict[str, int | tuple[str, ...]] = Field(default_factory=dict, description="By hand: number or agents.")
     file: Path | None = Field(None, description="JSON file of overrides, read again when it changes.")
-    topic: str | None = Field(None, description="Workers topic of the autoscaler, on the home cluster.")
+    topic: Annotated[str, AfterValidator(topic_name)] | None = Field(
+        None, description="Workers topic of the autoscaler, on the home cluster."
+    )
 
 
 class FleetSettings(BaseSettings):

@@ -10,10 +10,10 @@ from assignors.scaling._settings import ScalingSettings
 from assignors.scaling._workers_feed import WorkersFeed, WorkersPublisher
 
 
-def load(path: Path, top: str = "", pipeline: str = "") -> ScalingSettings:
+def load(path: Path, top: str = "", pipeline: str = "", topics: str = "['t']") -> ScalingSettings:
     """Settings with these lines."""
     file = path / "scaling.toml"
-    file.write_text(f"bootstrap_servers = 'b:1'\n{top}\n[pipelines.a]\ngroup = 'g'\ntopics = ['t']\n{pipeline}\n")
+    file.write_text(f"bootstrap_servers = 'b:1'\n{top}\n[pipelines.a]\ngroup = 'g'\ntopics = {topics}\n{pipeline}\n")
     return ScalingSettings.load(file)
 
 
@@ -24,6 +24,12 @@ def load(path: Path, top: str = "", pipeline: str = "") -> ScalingSettings:
         ("interval_s = 1e300", "", "interval_s"),
         ("interval_s = 60", "window_s = 100", "window_s=100 is less than two rounds"),
         ("alerts = ['http://[bad']", "", "http://"),
+        ("workers_topic = ''", "", "workers_topic: no topic is named ''"),
+        ("workers_topic = 'a b'", "", "workers_topic: no topic is named 'a b'"),
+        ("workers_topic = '..'", "", "workers_topic: no topic is named '..'"),
+        (f"workers_topic = '{'a' * 250}'", "", "need 1 to 249 letters"),
+        ('workers_topic = "a\\u0000"', "", "workers_topic: no topic is named"),
+        ("workers_topic = 3", "", "workers_topic"),
         ("", "slo = 300", "pipelines.a.slo: unknown setting"),
         ("", "slo_s = inf", "slo_s"),
         ("", "window_s = inf", "window_s"),
@@ -39,6 +45,12 @@ def test_settings_that_cannot_work_are_refused(tmp_path: Path, top: str, pipelin
     with pytest.raises(ScalingFileError, match=r"scaling\.toml|alert") as refused:
         load(tmp_path, top, pipeline)
     assert named in str(refused.value)
+
+
+def test_a_pipeline_of_a_topic_that_cannot_be_is_refused(tmp_path: Path) -> None:
+    """Not reported as missing, round after round."""
+    with pytest.raises(ScalingFileError, match=r"pipelines\.a\.topics\.1: no topic is named 'a b'"):
+        load(tmp_path, topics="['a', 'a b']")
 
 
 @pytest.mark.parametrize("client", [KafkaLag, WorkersFeed, WorkersPublisher])

@@ -89,6 +89,8 @@ def test_a_file_serves_all_agents_and_the_environment_tells_them_apart(
         ('agent = "a"', 'agent = "a"\ncapacity = inf', "capacity=inf"),
         ('agent = "a"', 'agent = "a"\nepsilon = inf', "epsilon=inf"),
         ("9093", "9092", "sources 'one' and 'two' both read 't' from 127.0.0.1:9092: take it out"),
+        ("default = 2", 'default = 2\ntopic = ""', "workers.topic: no topic is named ''"),
+        ('topics = ["t"]', 'topics = ["t", "a/b"]', "source 'two': no topic is named 'a/b'"),
         ("client.id", "no.such.property", 'No such configuration property: "no.such.property"'),
     ],
     ids=[
@@ -118,6 +120,8 @@ def test_a_file_serves_all_agents_and_the_environment_tells_them_apart(
         "capacity inf",
         "epsilon inf",
         "twins",
+        "workers topic",
+        "topic",
         "property",
     ],
 )
