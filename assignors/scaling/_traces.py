@@ -1,10 +1,8 @@
-"""What comes: records by partition and time, made from a seed or read from a file."""
+"""What comes: records by partition and time; the standard ones are made from a seed."""
 
-import csv
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -16,8 +14,8 @@ PARTITIONS = 32
 RATE = 1000.0
 """Records per second that a worker reads in the standard traces."""
 _MOST = 1 << 60  # records: offsets and their sums stay whole numbers of 64 bits
-_CELLS = 1 << 28  # steps x partitions that a simulation holds: 2 GB for each of its tables
-_STEPS = 1 << 21  # two years of half minutes: hours of computing
+MOST_CELLS = 1 << 28  # steps x partitions that a simulation holds: 2 GB for each of its tables
+MOST_STEPS = 1 << 21  # two years of half minutes: hours of computing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -116,9 +114,9 @@ def generate(name: str, *, days: float = 7.0, step_s: float = 30.0, seed: int = 
     if name not in TRACES:
         raise TraceError(f"trace {name!r}: known are {', '.join(TRACES)}")
     length = days * DAY_S / step_s if days > 0 and step_s > 0 else 0.0
-    if not 0.5 < length < _STEPS:  # noqa: PLR2004 -- rounds to a step
+    if not 0.5 < length < MOST_STEPS:  # noqa: PLR2004 -- rounds to a step
         raise TraceError(
-            f"trace {name!r}: days={days!r} in steps of step_s={step_s!r} s is no length; need 1 to {_STEPS} steps"
+            f"trace {name!r}: days={days!r} in steps of step_s={step_s!r} s is no length; need 1 to {MOST_STEPS} steps"
         )
     if seed < 0:
         raise TraceError(f"trace {name!r}: seed={seed!r}, need 0 or more")
@@ -237,80 +235,4 @@ TRACES: Mapping[str, Generator] = {
     "random-walk": _random_walk,
     "published": _published,
 }
-_COLUMNS = ("time_s", "topic", "partition", "records")
 STANDARD = ("steady", "diurnal", "bursts", "ramp", "hot", "outage", "random-walk")
-
-
-def from_csv(path: Path, *, worker_rate: float, step_s: float = 30.0, retention_s: float | None = DAY_S) -> list[Trace]:
-    """Read traces from a file with the columns time_s, topic, partition, records.
-
-    A row says how many records were written to a partition since its row before; times count from the first one.
-
-    Raises:
-        TraceError: the file cannot be read, a column is missing, or a value is no number.
-    """
-    rows = _rows(path)
-    first = min(time for found in rows.values() for time, _, _ in found)
-    last = max(time for found in rows.values() for time, _, _ in found)
-    made = []
-    for topic, found in rows.items():
-        steps, partitions = (last - first) // step_s + 1, max(partition for _, partition, _ in found) + 1
-        if steps > _STEPS or steps * partitions > _CELLS:
-            raise TraceError(
-                f"{path}: topic {topic!r} has {partitions} partitions over {last - first:g} s, {steps:g} steps: more "
-                f"than the {_STEPS} steps and {_CELLS} cells that can be simulated; give times in seconds, a shorter "
-                "time, and partitions numbered from 0"
-            )
-        arrivals = np.zeros((int(steps), partitions), dtype=np.int64)
-        for time, partition, records in found:
-            arrivals[int((time - first) // step_s), partition] += records
-        made.append(
-            Trace(
-                name=path.stem,
-                step_s=step_s,
-                arrivals=arrivals,
-                worker_rate=worker_rate,
-                retention_s=retention_s,
-                topic=topic,
-            )
-        )
-    return made
-
-
-def _rows(path: Path) -> dict[str, list[tuple[float, int, int]]]:
-    """Time, partition and records of each topic."""
-    rows: dict[str, list[tuple[float, int, int]]] = {}
-    total = number = 0
-    try:
-        # A mark of the byte order, as spreadsheets write it, belongs to no column.
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            for number, row in enumerate(csv.DictReader(file), start=2):
-                topic, entry = _row(row, f"{path}, line {number}")
-                rows.setdefault(topic, []).append(entry)
-                total += entry[2]
-    except csv.Error as error:
-        raise TraceError(f"{path}, line {number + 1}: {error}") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise TraceError(f"{path}: cannot be read: {error}") from error
-    if not rows:
-        raise TraceError(f"{path}: holds no rows")
-    if total >= _MOST:
-        raise TraceError(f"{path}: {total} records in all, need fewer than {_MOST}")
-    return rows
-
-
-def _row(row: Mapping[str, str | None], place: str) -> tuple[str, tuple[float, int, int]]:
-    missing = [column for column in _COLUMNS if row.get(column) is None]
-    if missing:
-        raise TraceError(f"{place}: no column {missing[0]!r}; need {', '.join(_COLUMNS)}")
-    time_s, topic, partition, records = (str(row[column]) for column in _COLUMNS)
-    try:
-        entry = (float(time_s), int(partition), int(records))
-    except ValueError as error:
-        raise TraceError(f"{place}: {error}; time_s is seconds, partition and records are whole numbers") from error
-    if not math.isfinite(entry[0]) or entry[1] < 0 or entry[2] < 0:
-        raise TraceError(
-            f"{place}: time_s={time_s}, partition={partition}, records={records}: need a finite time, "
-            "and partition and records of 0 or more"
-        )
-    return topic, entry

@@ -27,7 +27,13 @@ def simulate(  # noqa: PLR0913, PLR0917 -- each is a flag
             help="steady, diurnal, bursts, ramp, hot, outage, random-walk, published; or all. May be repeated."
         ),
     ] = None,
-    csv: Annotated[Path | None, typer.Option(help="Own trace: a file with time_s, topic, partition, records.")] = None,
+    csv: Annotated[
+        Path | None,
+        typer.Option(
+            help="Own trace: a file with time_s, topic, partition, records. Records of a row come evenly from its time "
+            "to that of the partition's next row."
+        ),
+    ] = None,
     policy: Annotated[
         list[str] | None,
         typer.Option(help="capacity, thresholds, keda, ds2, numaflow, static, oracle; or all. May be repeated."),
@@ -46,7 +52,8 @@ def simulate(  # noqa: PLR0913, PLR0917 -- each is a flag
             raise typer.BadParameter(f"{value:g}, need a finite number above 0", param_hint=flag)
     from assignors.scaling._comparison import compare  # noqa: PLC0415 -- numpy loads slowly
     from assignors.scaling._pipelines import POLICIES, Pipeline  # noqa: PLC0415 -- as above
-    from assignors.scaling._traces import STANDARD, from_csv, generate  # noqa: PLC0415 -- as above
+    from assignors.scaling._trace_file import from_csv  # noqa: PLC0415 -- as above
+    from assignors.scaling._traces import STANDARD, generate  # noqa: PLC0415 -- as above
 
     names = list(STANDARD) if trace == ["all"] else trace or ([] if csv else ["diurnal"])
     traces = [generate(name, days=days, seed=seed) for name in names]

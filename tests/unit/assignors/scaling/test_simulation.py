@@ -1,7 +1,6 @@
 """The simulator keeps its books, the oracle keeps the objective, and policies do what they promise over time."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from assignors.scaling._comparison import compare, scaler_for
 from assignors.scaling._pipelines import Pipeline
 from assignors.scaling._score import ages, score
 from assignors.scaling._simulation import simulate
-from assignors.scaling._traces import STANDARD, TRACES, Trace, from_csv, generate, readable
+from assignors.scaling._traces import STANDARD, TRACES, Trace, generate, readable
 
 
 @settings(max_examples=25)
@@ -83,49 +82,6 @@ def test_a_trace_is_made_from_its_seed(name: str) -> None:
     assert all((a.arrivals == b.arrivals).all() for a, b in zip(one, same, strict=True))
     assert any((a.arrivals != b.arrivals).any() for a, b in zip(one, other, strict=True))
     assert name in TRACES
-
-
-def test_a_trace_is_read_from_a_file(tmp_path: Path) -> None:
-    """Rows in any order, each in its step and partition."""
-    path = tmp_path / "mine.csv"
-    path.write_text("time_s,topic,partition,records\n100,a,1,7\n161,a,0,3\n100,a,1,1\n130,b,0,2\n")
-    a, b = from_csv(path, worker_rate=10.0, step_s=30.0)
-    assert a.arrivals.tolist() == [[0, 8], [0, 0], [3, 0]]
-    assert b.arrivals.tolist() == [[0], [2], [0]]
-
-
-@pytest.mark.parametrize(
-    ("text", "named"),
-    [
-        ("", "holds no rows"),
-        ("time_s,topic,partition\n1,a,0\n", "'records'"),
-        ("time_s,topic,partition,records\n1,a,0,many\n", "line 2"),
-        ("time_s,topic,partition,records\n1,a,-1,3\n", "line 2: .*partition=-1"),
-        ("time_s,topic,partition,records\n1,a,0,-3\n", "line 2: .*records=-3"),
-        ("time_s,topic,partition,records\nnan,a,0,3\n", "finite time"),
-        ("time_s,topic,partition,records\n0,a,0,3\nnan,a,0,3\n", "line 3: time_s=nan"),
-        ("time_s,topic,partition,records\n0,a,0,3\n1e15,a,0,3\n", "times in seconds"),
-        ("time_s,topic,partition,records\n0,a,2000000000,3\n", "numbered from 0"),
-        (f"time_s,topic,partition,records\n0,a,0,{10**23}\n", "records in all"),
-        (f"time_s,topic,partition,records\n0,a,0,{10**18}\n30,a,1,{10**18}\n", "records in all"),
-        ("time_s,topic,partition,records\n0,a\n", "line 2: no column 'partition'"),
-        (f"time_s,topic,partition,records\n0,{'a' * 200_000},0,3\n", "field larger"),
-    ],
-)
-def test_a_file_that_is_no_trace_is_named(tmp_path: Path, text: str, named: str) -> None:
-    """The message has the file, the place and what is wrong."""
-    path = tmp_path / "bad.csv"
-    path.write_text(text)
-    with pytest.raises(AssignorError, match=named):
-        from_csv(path, worker_rate=10.0)
-
-
-def test_a_file_as_spreadsheets_write_it_is_read(tmp_path: Path) -> None:
-    """A mark of the byte order before the first column."""
-    path = tmp_path / "sheet.csv"
-    path.write_text("time_s,topic,partition,records\n0,a,0,3\n", encoding="utf-8-sig")
-    (only,) = from_csv(path, worker_rate=10.0)
-    assert only.arrivals.tolist() == [[3]]
 
 
 @pytest.mark.parametrize(
