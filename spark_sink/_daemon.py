@@ -16,6 +16,7 @@ MODULE = "spark_sink._daemon"
 _LOADED = (
     "pyspark.worker",
     "spark_sink._source",
+    "spark_sink._fetch",
     "spark_sink._direct",
     "spark_sink._sink",
     "pyarrow.parquet",

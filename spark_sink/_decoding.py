@@ -5,8 +5,6 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from spark_sink._errors import OptionError
-from spark_sink._fetch import fetch
-from spark_sink._logs import Logs
 from spark_sink._offsets import Range
 from spark_sink._options import SourceOptions
 from spark_sink.formats import Decoder
@@ -79,6 +77,10 @@ def _json_columns(options: SourceOptions, known: pa.Schema | None) -> pa.Schema:
 
 def _sample(options: SourceOptions) -> Iterator[bytes | None]:
     """The last records of each partition, some of every topic."""
+    # Imported here: the processes that plan a query without a sample need no client of Kafka.
+    from spark_sink._fetch import fetch  # noqa: PLC0415
+    from spark_sink._logs import Logs  # noqa: PLC0415
+
     logs = Logs(options)
     keys = sorted(logs.subscribed())
     first, last = logs.beginnings(keys), logs.ends(keys)

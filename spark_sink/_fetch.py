@@ -7,7 +7,6 @@ than a small batch. It is only handed on when a task ended well, with nothing as
 import contextlib
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -16,13 +15,15 @@ import pyarrow.compute as pc
 from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaPartition
 
+from spark_sink._batches import record_batch
 from spark_sink._clients import librdkafka_config
 from spark_sink._errors import DataLossError, FetchError
+from spark_sink._fetch_settings import FetchSettings
 from spark_sink._gather import Addresses, structs
 from spark_sink._librdkafka import MESSAGE, NativeConsumer, error_text, topic_name
 from spark_sink._offsets import Range, TopicPartition
 from spark_sink._progress import Progress
-from spark_sink._rows import arrow_schema, record_batch
+from spark_sink._rows import arrow_schema
 
 _TUNED: dict[str, str | int | float | bool] = {
     # A new partition joins the fetch after the one that is out: waiting for records holds the others up.
@@ -38,25 +39,6 @@ _CHUNK = 50_000
 _WAIT_S = 0.05
 _DOUBT_S = 5.0
 _STALE_LEADER_S, _BACKOFF_S = 30.0, 0.2
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchSettings:
-    """How a task reads.
-
-    Attributes:
-        kafka: client properties, Kafka's names.
-        headers: whether batches have the column `headers`.
-        fail_on_data_loss: raise where records are gone, or go on after them.
-        poll_timeout_s: give up where nothing came for so long.
-        batch_bytes: close a record batch when its values pass this size.
-    """
-
-    kafka: Mapping[str, str]
-    headers: bool = False
-    fail_on_data_loss: bool = True
-    poll_timeout_s: float = 120.0
-    batch_bytes: int = 32 * 1024 * 1024
 
 
 def consumer_config(kafka: Mapping[str, str], longest: int) -> dict[str, str | int | float | bool]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from spark_sink._errors import OptionError
-from spark_sink._fetch import FetchSettings
+from spark_sink._fetch_settings import FetchSettings
 from spark_sink._offsets import TopicPartition
 
 EARLIEST, LATEST = -2, -1

@@ -1,31 +1,23 @@
 """The reader of a query: Spark's calls on one side, the group and the tasks on the other.
 
-It is made in two processes and pickled between them; only the one that is asked for offsets joins the group.
+It is made in several processes and pickled between them; only the one that is asked for offsets joins the group, and
+only the tasks read. What each of these needs is imported where it is needed, so that the others stay small.
 """
 
-import os
-import signal
-import threading
 from collections.abc import Iterator, Mapping, Sequence
-from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import structlog
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
-from spark_sink._feed import Feed, Positions
-from spark_sink._fetch import fetch
-from spark_sink._group import KafkaMembership
 from spark_sink._offsets import Offset, Range
 from spark_sink._options import SourceOptions
-from spark_sink._orphan import Watch
 from spark_sink._packing import Packing, pack
-from spark_sink._telemetry import Telemetry
 from spark_sink.formats import Decoder, decode_batch
 
-_log = structlog.get_logger("azimuth.source")
+if TYPE_CHECKING:
+    from spark_sink._session import Session
 
 
 class Pieces(InputPartition):
@@ -51,7 +43,7 @@ class KafkaGroupReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: SourceOptions, decoder: Decoder | None = None) -> None:
         self._options = options
         self._decoder = decoder
-        self._session: _Session | None = None
+        self._session: Session | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_options": self._options, "_decoder": self._decoder, "_session": None}
@@ -83,6 +75,8 @@ class KafkaGroupReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read the ranges of a task; runs in Spark's Python workers."""
+        from spark_sink._fetch import fetch  # noqa: PLC0415 -- as said above
+
         assert isinstance(partition, Pieces)  # noqa: S101 -- Spark hands back what `partitions` made
         rows = fetch(partition.ranges, self._options.fetch)
         if (decoder := self._decoder) is not None:
@@ -98,60 +92,12 @@ class KafkaGroupReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._session.close()
             self._session = None
 
-    def _joined(self) -> "_Session":
+    def _joined(self) -> "Session":
+        from spark_sink._session import Session  # noqa: PLC0415 -- as said above
+
         if self._session is None:
-            self._session = _Session(self._options)
+            self._session = Session(self._options)
         return self._session
-
-
-class _Session:
-    """Membership of this process while its query lives."""
-
-    def __init__(self, options: SourceOptions) -> None:
-        self._lock = threading.RLock()
-        agent = options.agent or f"reader-{os.getpid()}"
-        telemetry = Telemetry(options.telemetry, agent) if options.telemetry else None
-        self._feed = Feed(options, KafkaMembership(options), positions=_positions(options), telemetry=telemetry)
-        self._watch = Watch(
-            asleep=self._asleep,
-            dead=self._dead,
-            patience_s=options.session_timeout_s,
-            silence_s=options.max_poll_interval_s,
-        )
-        # Spark ends the reader with SIGTERM, and calls `stop` only where that raises.
-        signal.signal(signal.SIGTERM, _end)
-        self._watch.start()
-
-    def __enter__(self) -> Feed:
-        self._watch.__enter__()
-        self._lock.acquire()
-        return self._feed
-
-    def __exit__(self, *_: object) -> None:
-        self._lock.release()
-        self._watch.__exit__()
-
-    def close(self) -> None:
-        self._watch.stop()
-        with self._lock:
-            self._feed.leave()
-
-    def _asleep(self, reason: str) -> None:
-        _log.warning("the query sleeps; its partitions go to others until it is back", reason=reason)
-        with self._lock:
-            self._feed.leave()
-
-    def _dead(self, reason: str) -> None:
-        _log.warning("the query is dead; the reader leaves the group and ends", reason=reason)
-        # The main thread may hold the lock, waiting for a broker: leave all the same, the process ends here.
-        self._feed.leave()
-        os._exit(1)
-
-
-def _end(_signal: int, _frame: FrameType | None) -> None:
-    # Spark sends it twice within a millisecond: the second one must not end the leaving that the first has begun.
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    raise SystemExit(0)
 
 
 def _landed(rows: Iterator[pa.RecordBatch], sink: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
@@ -159,13 +105,3 @@ def _landed(rows: Iterator[pa.RecordBatch], sink: Mapping[str, str]) -> Iterator
     from spark_sink._direct import land, run_of_task, table_schema  # noqa: PLC0415
 
     yield land(rows, sink, table_schema(sink), run_of_task())
-
-
-def _positions(options: SourceOptions) -> Positions | None:
-    if options.positions is None:
-        return None
-    # Imported here, so that a query without a table needs no deltalake.
-    from spark_sink._positions import positions  # noqa: PLC0415
-
-    table, group, storage = options.positions, options.group, dict(options.storage)
-    return lambda: positions(table, group, storage)

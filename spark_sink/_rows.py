@@ -1,23 +1,18 @@
-"""Kafka records as Arrow record batches, in the columns of the raw format."""
+"""The columns of the raw format, as Spark writes them and as Arrow does."""
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-
-from spark_sink._gather import Addresses, binary
-from spark_sink._librdkafka import headers, timestamps
 
 RAW = "topic string, partition int, offset bigint, timestamp timestamp, key binary, value binary"
 HEADERS = "headers array<struct<key: string, value: binary>>"
 LANDED = "_landed string"  # what passes through Spark where the tasks write the data files
 
 _HEADER = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
-_TIMESTAMP = pa.timestamp("us", tz="UTC")
+TIMESTAMP = pa.timestamp("us", tz="UTC")
 _FIELDS = [
     pa.field("topic", pa.string()),
     pa.field("partition", pa.int32()),
     pa.field("offset", pa.int64()),
-    pa.field("timestamp", _TIMESTAMP),
+    pa.field("timestamp", TIMESTAMP),
     pa.field("key", pa.binary()),
     pa.field("value", pa.binary()),
 ]
@@ -31,39 +26,3 @@ def schema(*, headers: bool) -> str:
 def arrow_schema(*, headers: bool) -> pa.Schema:
     """The same columns as Arrow types; exactly what pyspark makes of `schema`, which it compares."""
     return pa.schema([*_FIELDS, pa.field("headers", pa.list_(pa.field("element", _HEADER)))] if headers else _FIELDS)
-
-
-def record_batch(
-    records: npt.NDArray[np.void], addresses: Addresses, topics: pa.Array, schema: pa.Schema
-) -> pa.RecordBatch:
-    """Copy records that librdkafka holds into a batch.
-
-    Args:
-        records: of the layout `MESSAGE`, shape (N,).
-        addresses: of the same records, shape (N,).
-        topics: their topics' names, N strings.
-        schema: of `arrow_schema`.
-    """
-    stamps = timestamps(addresses)
-    known = stamps >= 0
-    columns = [
-        topics,
-        _numbers(records["partition"], pa.int32()),
-        _numbers(records["offset"], pa.int64()),
-        _numbers(stamps * 1000, _TIMESTAMP, None if known.all() else known),
-        binary(records["key"], records["key_bytes"]),
-        binary(records["value"], records["value_bytes"]),
-    ]
-    if "headers" in schema.names:
-        pairs = [headers(address) for address in addresses.tolist()]
-        found = [None if one is None else [{"key": key, "value": value} for key, value in one] for one in pairs]
-        columns.append(pa.array(found, schema.field("headers").type))
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def _numbers(
-    values: npt.NDArray[np.integer], kind: pa.DataType, valid: npt.NDArray[np.bool_] | None = None
-) -> pa.Array:
-    # Not pa.array: given a numpy array it imports pandas, most of a second in a worker that has just started.
-    mask = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
-    return pa.Array.from_buffers(kind, len(values), [mask, pa.py_buffer(np.ascontiguousarray(values))])

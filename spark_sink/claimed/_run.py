@@ -14,7 +14,8 @@ from assignors.fleet import FleetTopic
 from assignors.fleet._clusters import Source, ask_ids, sight
 from assignors.scaling.claims import PartitionClaims
 from spark_sink._clients import librdkafka_config
-from spark_sink._fetch import FetchSettings, fetch
+from spark_sink._fetch import fetch
+from spark_sink._fetch_settings import FetchSettings
 from spark_sink._lag import admin
 from spark_sink._logs import Logs
 from spark_sink._options import SourceOptions

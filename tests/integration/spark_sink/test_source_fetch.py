@@ -11,7 +11,8 @@ from confluent_kafka.admin import AdminClient
 
 from spark_sink import _fetch
 from spark_sink._errors import DataLossError, FetchError
-from spark_sink._fetch import FetchSettings, fetch
+from spark_sink._fetch import fetch
+from spark_sink._fetch_settings import FetchSettings
 from spark_sink._offsets import Range
 from spark_sink.demo.cluster import Cluster
 

@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError
 
 from spark_sink import _fetch
 from spark_sink._errors import DataLossError
-from spark_sink._fetch import FetchSettings
+from spark_sink._fetch_settings import FetchSettings
 from spark_sink._librdkafka import NativeConsumer
 from spark_sink._offsets import Range, TopicPartition
 

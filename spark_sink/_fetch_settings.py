@@ -1,0 +1,23 @@
+"""How a task reads; apart from the reading, because who only plans a query needs no client of Kafka."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchSettings:
+    """How a task reads.
+
+    Attributes:
+        kafka: client properties, Kafka's names.
+        headers: whether batches have the column `headers`.
+        fail_on_data_loss: raise where records are gone, or go on after them.
+        poll_timeout_s: give up where nothing came for so long.
+        batch_bytes: close a record batch when its values pass this size.
+    """
+
+    kafka: Mapping[str, str]
+    headers: bool = False
+    fail_on_data_loss: bool = True
+    poll_timeout_s: float = 120.0
+    batch_bytes: int = 32 * 1024 * 1024

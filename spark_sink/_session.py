@@ -1,0 +1,76 @@
+"""The membership of a query's reader while the query lives, and who watches whether it does."""
+
+import os
+import signal
+import threading
+from types import FrameType
+
+import structlog
+
+from spark_sink._feed import Feed, Positions
+from spark_sink._group import KafkaMembership
+from spark_sink._options import SourceOptions
+from spark_sink._orphan import Watch
+from spark_sink._telemetry import Telemetry
+
+_log = structlog.get_logger("azimuth.source")
+
+
+class Session:
+    """Membership of this process while its query lives."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        self._lock = threading.RLock()
+        agent = options.agent or f"reader-{os.getpid()}"
+        telemetry = Telemetry(options.telemetry, agent) if options.telemetry else None
+        self._feed = Feed(options, KafkaMembership(options), positions=_positions(options), telemetry=telemetry)
+        self._watch = Watch(
+            asleep=self._asleep,
+            dead=self._dead,
+            patience_s=options.session_timeout_s,
+            silence_s=options.max_poll_interval_s,
+        )
+        # Spark ends the reader with SIGTERM, and calls `stop` only where that raises.
+        signal.signal(signal.SIGTERM, _end)
+        self._watch.start()
+
+    def __enter__(self) -> Feed:
+        self._watch.__enter__()
+        self._lock.acquire()
+        return self._feed
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+        self._watch.__exit__()
+
+    def close(self) -> None:
+        self._watch.stop()
+        with self._lock:
+            self._feed.leave()
+
+    def _asleep(self, reason: str) -> None:
+        _log.warning("the query sleeps; its partitions go to others until it is back", reason=reason)
+        with self._lock:
+            self._feed.leave()
+
+    def _dead(self, reason: str) -> None:
+        _log.warning("the query is dead; the reader leaves the group and ends", reason=reason)
+        # The main thread may hold the lock, waiting for a broker: leave all the same, the process ends here.
+        self._feed.leave()
+        os._exit(1)
+
+
+def _end(_signal: int, _frame: FrameType | None) -> None:
+    # Spark sends it twice within a millisecond: the second one must not end the leaving that the first has begun.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise SystemExit(0)
+
+
+def _positions(options: SourceOptions) -> Positions | None:
+    if options.positions is None:
+        return None
+    # Imported here, so that a query without a table needs no deltalake.
+    from spark_sink._positions import positions  # noqa: PLC0415
+
+    table, group, storage = options.positions, options.group, dict(options.storage)
+    return lambda: positions(table, group, storage)
