@@ -6,13 +6,13 @@ A commit by path opens a fresh handle, has nothing to be checked against, and le
 """
 
 import contextlib
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-import structlog
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction, WriterProperties
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction
@@ -29,7 +29,7 @@ from spark_sink._variant import arrow_columns, delta_field
 # Opening a table reads a checkpoint and all commits after it; writing one costs as much as the table has files.
 PROPERTIES = {"delta.checkpointInterval": "50", "delta.logRetentionDuration": "interval 2 days"}
 
-_log = structlog.get_logger("azimuth.sink")
+_log = logging.getLogger("azimuth.sink")
 
 _COMPACTION, _COMPACTION_DONE = "azimuth/compaction", "azimuth/compaction-done"
 
@@ -221,7 +221,7 @@ class DeltaLakeTable:
             handle.update_incremental()
             self._set_application(handle, _COMPACTION_DONE, self._compacted)
         except (DeltaError, OSError) as error:
-            _log.info("compaction left to the next time", table=self._uri, error=str(error))
+            _log.info("%s: compaction left to the next time: %s", self._uri, error)
             return False
         return True
 
