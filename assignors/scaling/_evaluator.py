@@ -9,7 +9,7 @@ import structlog
 
 from assignors._errors import ScalingError
 from assignors.scaling import _journal
-from assignors.scaling._alerts import Alert, tell
+from assignors.scaling._alerts import Alert, Outbox
 from assignors.scaling._decision import Decision, decide
 from assignors.scaling._gate import SHARED, finding_of_many
 from assignors.scaling._kafka_lag import LagSource, TopicFacts
@@ -41,6 +41,7 @@ class Evaluator:
     * A round never ends because of one pipeline: its error is reported, and the next round asks again. What was
       published stays in force meanwhile.
     * A number is part of the state only when it was published.
+    * No round waits for a hook; `close`, also at the end of `run`, waits some seconds for those that still have alerts.
     """
 
     def __init__(
@@ -48,7 +49,7 @@ class Evaluator:
     ) -> None:
         """Prepare a dry run, or with a publisher the real thing."""
         self._settings, self._source, self._store, self._publisher = settings, source, store, publisher
-        self._alerts: Sequence[Alert] = ()
+        self._outbox = Outbox()
         self._said: dict[tuple[str, str], str] = {}
         self._new: list[tuple[ScaledTopic, str, str]] = []
         self._known: dict[str, set[str]] = {}
@@ -56,7 +57,8 @@ class Evaluator:
 
     def alert(self, alerts: Sequence[Alert]) -> None:
         """Tell these hooks from now on; each finding once until it is gone, and once for many topics that share it."""
-        self._alerts = alerts
+        self.close()
+        self._outbox = Outbox(alerts)
 
     def follow(self, current: Mapping[ScaledTopic, WorkersRecord]) -> None:
         """Begin with the numbers that are in force."""
@@ -82,12 +84,19 @@ class Evaluator:
         return made
 
     def run(self, stopped: threading.Event, after_round: Callable[[list[Decision]], None] | None = None) -> None:
-        """Go on until told to stop."""
-        while not stopped.is_set():
-            made = self.round()
-            if after_round is not None:
-                after_round(made)
-            stopped.wait(self._settings.interval_s)
+        """Go on until told to stop, then close."""
+        try:
+            while not stopped.is_set():
+                made = self.round()
+                if after_round is not None:
+                    after_round(made)
+                stopped.wait(self._settings.interval_s)
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Deliver what hooks have not been told yet, as far as they take it in time."""
+        self._outbox.close()
 
     def _pipeline(self, name: str, pipeline: Pipeline) -> list[Decision]:
         cluster = self._cluster = self._cluster or self._source.cluster_id()
@@ -156,7 +165,7 @@ class Evaluator:
                 found = [(found[0][0], finding_of_many(kind, names))]
             for name, text in found:
                 message: dict[str, Any] = {"kind": kind, "topic": name.topic, "group": name.group, "text": text}
-                tell(self._alerts, message | ({"topics": names} if len(names) > len(found) else {}))
+                self._outbox.tell(message | ({"topics": names} if len(names) > len(found) else {}))
         self._new.clear()
 
 

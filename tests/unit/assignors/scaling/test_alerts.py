@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
@@ -10,9 +10,18 @@ import pytest
 from structlog.testing import capture_logs
 
 from assignors._errors import ScalingFileError
-from assignors.scaling._alerts import hooks, tell
+from assignors.scaling import _alerts
+from assignors.scaling._alerts import Alert, Outbox, hooks
 
 MESSAGE = {"kind": "hot", "topic": "flights", "group": "ingest", "text": "flights: 1 of 8 partitions (3) bring more"}
+
+
+def tell(alerts: Sequence[Alert], *messages: Mapping[str, Any]) -> None:
+    """Give hooks messages, and wait until they have taken them."""
+    outbox = Outbox(alerts)
+    for message in messages:
+        outbox.tell(message)
+    outbox.close()
 
 
 class Webhook(BaseHTTPRequestHandler):
@@ -70,3 +79,48 @@ def test_an_address_of_no_known_kind_is_named(address: str) -> None:
     """Also a Redis server without a channel."""
     with pytest.raises(ScalingFileError, match="channel=name"):
         hooks([address])
+
+
+def test_a_hook_gets_messages_in_their_order_each_once() -> None:
+    """Also those that wait when the outbox is closed; another hook's failures are none of its matter."""
+    told, messages = list[Mapping[str, Any]](), [{**MESSAGE, "text": str(n)} for n in range(100)]
+
+    def broken(_: Mapping[str, Any]) -> None:
+        raise OSError("down")
+
+    with capture_logs() as said:
+        tell([broken, told.append], *messages)
+    assert told == messages
+    assert [(line["event"], line["text"]) for line in said] == [
+        ("an alert was not delivered", str(n)) for n in range(100)
+    ]
+
+
+def test_what_a_hook_does_not_keep_up_with_is_dropped_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Said when it begins and ends, not for each; and closing does not wait for a hook that hangs for ever."""
+    monkeypatch.setattr(_alerts, "_MOST", 3)
+    monkeypatch.setattr(_alerts, "_CLOSE_S", 0.05)
+    entered, step, told = threading.Semaphore(0), threading.Semaphore(0), list[str]()
+
+    def slow(message: Mapping[str, Any]) -> None:
+        entered.release()
+        step.acquire()
+        told.append(message["text"])
+
+    outbox = Outbox([slow])
+    with capture_logs() as said:
+        outbox.tell({"text": "0"})
+        entered.acquire()
+        for n in range(1, 10):  # one is with the hook, three wait
+            outbox.tell({"text": str(n)})
+        step.release()
+        entered.acquire()
+        outbox.tell({"text": "10"})
+        outbox.close()
+    step.release(9)
+    assert told[0] == "0"
+    assert [(line["event"].split(":")[0], line.get("dropped"), line.get("alerts")) for line in said] == [
+        ("alerts are dropped", None, None),
+        ("alerts were dropped", 6, None),
+        ("alerts were not delivered", None, 4),
+    ]

@@ -1,6 +1,7 @@
 """The evaluator against a source, a store and a publisher in memory."""
 
 import json
+import threading
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from assignors._errors import LagError, ScalingFileError
-from assignors.scaling import NEVER, UNKNOWN, Observation, ScaledTopic, WorkersRecord
+from assignors.scaling import NEVER, UNKNOWN, Observation, ScaledTopic, WorkersRecord, _alerts
 from assignors.scaling._evaluator import Evaluator
 from assignors.scaling._journal import entries, explain
 from assignors.scaling._kafka_lag import TopicFacts
@@ -117,6 +118,7 @@ def test_a_topic_that_is_deleted_loses_its_number_and_is_reported(settings: Scal
     source.gone = True
     for _ in range(3):
         evaluator.round()
+    evaluator.close()
     assert publisher.published[-1] == (NAME, None)
     assert [message["kind"] for message in told] == ["missing"]
 
@@ -132,6 +134,7 @@ def test_brokers_that_do_not_answer_change_nothing(settings: ScalingSettings) ->
     source.silent, source.unknown = False, True
     (made,) = evaluator.round()
     assert made.workers == made.before
+    evaluator.close()
     assert [message["kind"] for message in told] == ["error", "unknown"]
     assert len(publisher.published) == 1
 
@@ -147,7 +150,32 @@ def test_a_hook_that_fails_keeps_no_other_from_being_told(settings: ScalingSetti
     evaluator = Evaluator(settings, source, MemoryStore())
     evaluator.alert([broken, told.append])
     evaluator.round()
+    evaluator.close()
     assert len(told) == 1
+
+
+def test_no_round_waits_for_a_hook_that_hangs(settings: ScalingSettings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It once held a round for its time-out at each alert; another hook is told meanwhile, and the end is bounded."""
+    monkeypatch.setattr(_alerts, "_CLOSE_S", 0.05)
+    released, other, told = threading.Event(), threading.Event(), list[Mapping[str, Any]]()
+
+    def hanging(message: Mapping[str, Any]) -> None:
+        released.wait(60)
+        told.append(message)
+
+    source = Source()
+    evaluator = Evaluator(settings, source, MemoryStore())
+    evaluator.alert([hanging, lambda _: other.set()])
+    try:
+        source.silent = True
+        assert evaluator.round() == []
+        assert other.wait(20)
+        source.silent = False
+        assert len(evaluator.round()) == 1
+        evaluator.close()
+        assert not told
+    finally:
+        released.set()
 
 
 def test_a_finding_of_many_topics_is_told_once(settings: ScalingSettings) -> None:
@@ -159,6 +187,7 @@ def test_a_finding_of_many_topics_is_told_once(settings: ScalingSettings) -> Non
     evaluator.alert([told.append])
     for _ in range(3):
         evaluator.round()
+    evaluator.close()
     (message,) = [one for one in told if one["kind"] == "uncommitted"]
     assert message["text"].startswith("224 topics (flights.000, flights.001, flights.002 and 221 more) have partitions")
     assert message["topics"] == source.names
