@@ -1,0 +1,114 @@
+"""How many requests a look at the lag takes: so many by broker and group, whatever the number of partitions."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from assignors._log_offsets import LogOffsets
+from assignors.scaling._kafka_lag import KafkaLag
+from producer.testing import MockCluster
+
+BROKERS = 3
+
+
+class Answer:
+    """A future that is done."""
+
+    def __init__(self, value: Any) -> None:  # noqa: ANN401 -- the client's own
+        self._value = value
+
+    def result(self, _timeout_s: float) -> Any:  # noqa: ANN401 -- as above
+        """Give it."""
+        return self._value
+
+
+class Admin:
+    """An admin client that counts its calls, each of them one request; the mock cluster answers only some of them."""
+
+    def __init__(self, admin: Any, asked: Counter[str]) -> None:  # noqa: ANN401 -- as above
+        self._admin, self._asked = admin, asked
+
+    def list_topics(self, timeout: float) -> Any:  # noqa: ANN401 -- as above
+        """Ask the mock cluster."""
+        self._asked["Metadata of all topics"] += 1
+        return self._admin.list_topics(timeout=timeout)
+
+    def describe_configs(self, resources: Sequence[object]) -> Mapping[object, Answer]:
+        """Say that all is kept for an hour."""
+        self._asked["DescribeConfigs"] += 1
+        settings = {"retention.ms": SimpleNamespace(value="3600000"), "cleanup.policy": SimpleNamespace(value="delete")}
+        return {one: Answer(settings) for one in resources}
+
+    def list_consumer_groups(self, request_timeout: float) -> Answer:  # noqa: ARG002 -- the client's
+        """Name the groups of two lanes."""
+        self._asked["ListGroups"] += 1
+        return Answer(SimpleNamespace(valid=[SimpleNamespace(group_id=f"g.lane-{n}") for n in range(2)]))
+
+
+@pytest.fixture
+def mock() -> Iterator[MockCluster]:
+    """Three brokers."""
+    with MockCluster() as made:
+        made.wait_for_members(500)
+        yield made
+
+
+def requests_of(mock: MockCluster, topics: Mapping[str, int]) -> Counter[str]:
+    """By kind, what the second look at topics of so many partitions sends; the first one also connects."""
+    asked: Counter[str] = Counter()
+    servers = mock.bootstrap_servers
+    lag = KafkaLag({"bootstrap.servers": servers})
+    counting: Any = Admin(lag._admin, asked)
+    lag._admin = counting
+    # The mock cluster does not say which versions it speaks.
+    lag._logs = {
+        group: LogOffsets.connect(
+            {"bootstrap_servers": servers.split(","), "group_id": group, "api_version": (2, 0)},
+        )
+        for group in ("g", *lag._lanes("g"))
+    }
+    try:
+        for _ in range(2):
+            asked.clear()
+            for logs in lag._logs.values():
+                _count(logs, asked)
+            facts = lag.topics(list(topics), None)
+            seen = lag.observe("g", facts)
+    finally:
+        for logs in lag._logs.values():
+            logs.close()
+    assert {name: one.partitions for name, one in facts.items()} == dict(topics)
+    assert all((one.end == 0).all() and (one.start == 0).all() and (one.committed == -1).all() for one in seen.values())
+    return asked
+
+
+def _count(logs: LogOffsets, asked: Counter[str]) -> None:
+    send = type(logs._manager).send
+
+    def counted(request: Any, *arguments: Any, **named: Any) -> Any:  # noqa: ANN401 -- kafka-python is untyped
+        asked[type(request).__name__] += 1
+        return send(logs._manager, request, *arguments, **named)
+
+    logs._manager.send = counted
+
+
+def test_requests_do_not_grow_with_partitions(mock: MockCluster) -> None:
+    """Ends and beginnings: one a broker each; commits: one for the group and each of its lanes; the rest once."""
+    leaders = [1, 2, 3]
+    mock.create("few", leaders)
+    for n in range(20):
+        mock.create(f"many.{n:02}", leaders * 20)
+    few = requests_of(mock, {"few": 3})
+    many = requests_of(mock, {f"many.{n:02}": 60 for n in range(20)})
+    groups = 3
+    assert few == {
+        "Metadata of all topics": 1,
+        "DescribeConfigs": 1,
+        "ListGroups": 1,
+        "OffsetFetchRequest": groups,
+        "ListOffsetsRequest": 2 * BROKERS,
+    }
+    assert many == few
