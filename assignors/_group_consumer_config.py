@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END
+
 from assignors._client_names import KAFKA_PYTHON_NAMES
 from assignors._errors import MembershipError
 
@@ -20,6 +22,9 @@ FETCHING: Final[Mapping[str, object]] = {
 _BOTH: Final = ("client.id", "client.rack", "sasl.mechanism", "security.protocol")
 _MEMBER: Final = ("group.instance.id", "heartbeat.interval.ms", "max.poll.interval.ms", "session.timeout.ms")
 _OURS: Final = ("auto.commit.interval.ms", "enable.auto.commit", "enable.auto.offset.store", "on_commit")
+_RESETS: Final = dict.fromkeys(("smallest", "earliest", "beginning"), OFFSET_BEGINNING) | dict.fromkeys(
+    ("largest", "latest", "end"), OFFSET_END
+)
 _MAX_POLL_MS: Final = 300_000
 _AUTO_COMMIT_MS: Final = 5_000
 
@@ -31,6 +36,7 @@ class Configuration:
     Attributes:
         member: settings of kafka-python's KafkaConsumer.
         fetching: properties of librdkafka's consumer.
+        reset: the logical offset to begin at where the group has committed none; None where that is an error.
         auto_store: whether what is delivered counts as done; else what `store_offsets` says.
         auto_commit_s: seconds between two commits of what was delivered, None for none.
         max_poll_s: a program that asks for nothing for so long is taken for dead.
@@ -39,6 +45,7 @@ class Configuration:
 
     member: Mapping[str, Any]
     fetching: Mapping[str, Any]
+    reset: int | None
     auto_store: bool
     auto_commit_s: float | None
     max_poll_s: float
@@ -68,6 +75,7 @@ def read(config: Mapping[str, Any], member: Mapping[str, Any]) -> Configuration:
     return Configuration(
         member={**_translated(config), "max_poll_interval_ms": max_poll_ms, **member},
         fetching={**FETCHING, **fetching, "enable.auto.commit": False, "enable.auto.offset.store": False},
+        reset=_RESETS.get(str(config.get("auto.offset.reset", "latest")).lower()),
         auto_store=_truth(config, "enable.auto.offset.store"),
         auto_commit_s=auto_commit_ms / 1000 if auto else None,
         max_poll_s=max_poll_ms / 1000,
@@ -109,6 +117,7 @@ def _translated(config: Mapping[str, Any]) -> dict[str, Any]:
     known: dict[str, Any] = {
         "bootstrap_servers": str(config["bootstrap.servers"]).split(","),
         "group_id": config["group.id"],
+        "isolation_level": config.get("isolation.level", "read_committed"),  # librdkafka's default
     }
     for name, value in config.items():
         if name in _BOTH or name in _MEMBER:

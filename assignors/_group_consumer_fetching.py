@@ -1,5 +1,6 @@
 """Fetching by librdkafka: which partitions, from where, and no record of any other."""
 
+import contextlib
 import itertools
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -13,6 +14,9 @@ from assignors._group_member_ownership import Ownership
 from assignors._model import TopicPartition
 
 log = logging.getLogger(__name__)
+
+_LEADERS_S: Final = 1.0
+_ONE_BY_ONE: Final = 8  # more topics are asked for at once, with all others that there are
 
 
 class Fetching:
@@ -54,10 +58,13 @@ class Fetching:
     def add(self, begins: Mapping[TopicPartition, int]) -> None:
         """Read these too, from these offsets on."""
         new = {key: at for key, at in begins.items() if key not in self._begun}
-        self._begun |= new
-        self._checked = Ownership()
-        if new:
-            self._consumer.incremental_assign([KafkaPartition(*key, at) for key, at in new.items()])
+        try:
+            self._ask_for_leaders({topic for topic, _ in new} - {topic for topic, _ in self._begun})
+        finally:  # also after Ctrl-C
+            self._begun |= new
+            self._checked = Ownership()
+            if new:
+                self._consumer.incremental_assign([KafkaPartition(*key, at) for key, at in new.items()])
 
     def remove(self, partitions: Collection[TopicPartition]) -> None:
         """Read these no more."""
@@ -146,11 +153,19 @@ class Fetching:
         """End it."""
         self._consumer.close()
 
+    def _ask_for_leaders(self, topics: Collection[str]) -> None:
+        """Where librdkafka does not know a leader it waits for half a second, or a whole one, until it asks it."""
+        asked: Iterable[dict[str, str]] = ({"topic": topic} for topic in topics) if len(topics) <= _ONE_BY_ONE else [{}]
+        with contextlib.suppress(KafkaException):  # asked again by librdkafka
+            for which in asked:
+                self._consumer.list_topics(**which, timeout=_LEADERS_S)
+
     def _begin_anew(self, error: KafkaError) -> None:
         log.warning("fetching ended (%s): beginning anew with %d partitions", error, len(self._begun))
         begins = self._begun | self.positions()
         self._consumer.close()
         self._consumer = Consumer(self._config)
+        self._ask_for_leaders({topic for topic, _ in begins})
         self._consumer.incremental_assign([KafkaPartition(*key, at) for key, at in begins.items()])
         self._consumer.pause([KafkaPartition(*key) for key in self._paused])
 

@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -22,6 +22,7 @@ log = logging.getLogger(__name__)
 
 COMMIT_S: Final = 20.0
 """So long at most the coordinator is waited for."""
+_COMMITTED_S: Final = 5.0
 _CLOSING_S: Final = 0.005
 _AWAKE_PART: Final = 10
 
@@ -177,21 +178,35 @@ class Membership:
             in_time = change.begin()
             try:
                 if change.kind is Kind.ASSIGNED:
-                    self._gain(change)
+                    self._gain(member, change)
                 else:
                     self._give_up(member, change, Kind.LOST if not in_time else change.kind)
             finally:
                 change.end()
             self.polled()
 
-    def _gain(self, change: Rebalance) -> None:
+    def _gain(self, member: GroupMember, change: Rebalance) -> None:
         self._begins = begins = dict.fromkeys(change.partitions, Fetching.GROUPS)
         try:
             self._tell(Kind.ASSIGNED, change.partitions)
+            begins |= self._committed(member, [key for key, at in begins.items() if at == Fetching.GROUPS])
         finally:
             # Also when it raised: the group counts them as read by this member, and nobody else would.
             self._begins = None
             self._fetching.add(begins)
+
+    def _committed(self, member: GroupMember, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
+        """Where to begin, asked by the member, whose coordinator is known.
+
+        librdkafka is in no group here: it would look for the coordinator first, once a second.
+        """
+        reset = self._config.reset
+        try:
+            known = member.committed(partitions, _COMMITTED_S) if partitions else {}
+        except MembershipError as error:
+            log.warning("%s; the fetching client asks again", error)
+            return {}
+        return known if reset is None else {key: known.get(key, reset) for key in partitions}
 
     def _give_up(self, member: GroupMember, change: Rebalance, kind: Kind) -> None:
         try:

@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 import pytest
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END
 
 from assignors import MembershipError
 from assignors._group_consumer_config import pattern_of, read
@@ -30,6 +31,7 @@ def test_each_client_gets_what_it_knows() -> None:
     assert made.member == {
         "bootstrap_servers": ["a:1", "b:2"],
         "group_id": "g",
+        "isolation_level": "read_committed",
         "session_timeout_ms": 6000,
         "group_instance_id": "one",
         "security_protocol": "SASL_SSL",
@@ -44,6 +46,15 @@ def test_each_client_gets_what_it_knows() -> None:
     assert made.fetching["fetch.queue.backoff.ms"] == 50
     assert made.fetching["enable.auto.commit"] is False
     assert not {"group.instance.id", "session.timeout.ms"} & made.fetching.keys()
+
+
+@pytest.mark.parametrize(
+    ("given", "begins"),
+    [("Earliest", OFFSET_BEGINNING), ("beginning", OFFSET_BEGINNING), (None, OFFSET_END), ("end", OFFSET_END)],
+)
+def test_where_nothing_is_committed_begins_where_librdkafka_would(given: str | None, begins: int) -> None:
+    """All its words are known, and what it does without one."""
+    assert read(LEAST if given is None else {**LEAST, "auto.offset.reset": given}, {}).reset == begins
 
 
 @pytest.mark.parametrize(

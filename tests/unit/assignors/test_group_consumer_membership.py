@@ -1,7 +1,9 @@
 """What rebalances do to a consumer: its callbacks, where it begins, what it gives up."""
 
+import time
+
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from assignors import GroupConsumer, MembershipError
 from producer.testing import MockCluster
@@ -29,6 +31,27 @@ def test_a_callback_says_where_to_begin_and_polls_nothing(mock: MockCluster) -> 
         assert len(refused) == 1
         with pytest.raises(MembershipError, match="the group assigns"):
             one.assign([TopicPartition("t", 0, 1)])
+
+
+@pytest.mark.parametrize(("reset", "elsewhere"), [("earliest", list(range(RECORDS))), ("latest", []), ("error", None)])
+def test_it_begins_where_the_group_has_committed_and_elsewhere_at_the_reset(
+    mock: MockCluster, reset: str, elsewhere: list[int] | None
+) -> None:
+    """Of three partitions one has an offset; the others begin at an end of their logs, or are errors that say so."""
+    before = Consumer({"bootstrap.servers": mock.bootstrap_servers, "group.id": "g", "log_level": 0})
+    before.commit(offsets=[TopicPartition("t", 1, 20)], asynchronous=False)
+    before.close()
+    wanted = RECORDS - 20 + 2 * (1 if elsewhere is None else len(elsewhere))
+    found: list[Message] = []
+    with consumer(mock, **{"auto.offset.reset": reset}) as one:
+        one.subscribe(["t"])
+        until = time.monotonic() + 30
+        while len(found) < wanted and time.monotonic() < until:
+            found += one.consume(100, 0.2)
+    errors = [error.code() for message in found if (error := message.error()) is not None]
+    assert errors == ([KafkaError._AUTO_OFFSET_RESET] * 2 if elsewhere is None else [])
+    read_of = offsets([message for message in found if message.error() is None])
+    assert read_of == {n: expected for n in range(3) if (expected := list(range(20, RECORDS)) if n == 1 else elsewhere)}
 
 
 def test_callbacks_that_raise_lose_neither_partitions_nor_the_end(mock: MockCluster) -> None:
