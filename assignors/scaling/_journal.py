@@ -67,7 +67,7 @@ def entries(path: Path, topic: str) -> Iterator[dict[str, Any]]:
             for text in file:
                 try:
                     line = json.loads(text)
-                except ValueError:
+                except (ValueError, RecursionError):
                     continue
                 if isinstance(line, dict) and line.get("topic") == topic:
                     yield line

@@ -14,6 +14,7 @@ from assignors.scaling._decision import Scaler
 from assignors.scaling._gate import GateSettings
 from assignors.scaling._limits import Bounds, Confirmed, CoolDown, DownWindow, Limit, Step, UsablePartitions
 from assignors.scaling._policy import Policy
+from assignors.scaling._workers_topic import MOST
 
 TopicName = Annotated[str, AfterValidator(topic_name)]
 PolicyName = Literal["capacity", "thresholds", "keda", "ds2", "numaflow", "static"]
@@ -33,15 +34,15 @@ class Pipeline(BaseModel):
     policy: PolicyName = Field(default="capacity", description="Which policy chooses.")
     slo_s: float = Field(default=300.0, gt=0, description="Age that an unread record may reach, seconds.")
     worker_rate: float | None = Field(
-        default=None, gt=0, description="Records per second that a worker reads; measured if absent."
+        default=None, gt=0, le=1e12, description="Records per second that a worker reads; measured if absent."
     )
     rebalance_s: float = Field(default=REBALANCE_S, ge=0, description="Seconds without reading that a change costs.")
     window_s: float = Field(default=7200.0, gt=0, description="How far back a decision sees, seconds.")
     stalled_s: float = Field(
         default=180.0, gt=0, description="A committed offset that stands so long over records has stopped."
     )
-    min_workers: int = Field(default=1, description="At least so many.")
-    max_workers: int | None = Field(default=None, description="At most so many.")
+    min_workers: int = Field(default=1, le=MOST, description="At least so many.")
+    max_workers: int | None = Field(default=None, le=MOST, description="At most so many.")
     step_up: int | None = Field(default=None, description="So many more at once.")
     step_down: int | None = Field(default=None, description="So many fewer at once.")
     cool_down_up_s: float = Field(default=0.0, description="No more so soon after a change, seconds.")
@@ -53,9 +54,13 @@ class Pipeline(BaseModel):
     max_lag: int | None = Field(default=None, description="thresholds: more above so many records.")
     retention_step: int = Field(default=4, description="thresholds: so many more when retention comes near.")
     lag_threshold: int | None = Field(default=None, gt=0, description="keda: records a worker.")
-    workers: int = Field(default=1, ge=1, description="static: the number; others: the number to begin with.")
-    max_poll_records: int | None = Field(default=None, gt=0, description="Published for workers: records per poll.")
-    poll_timeout_ms: int | None = Field(default=None, gt=0, description="Published for workers: how long a poll waits.")
+    workers: int = Field(default=1, ge=1, le=MOST, description="static: the number; others: the number to begin with.")
+    max_poll_records: int | None = Field(
+        default=None, gt=0, le=MOST, description="Published for workers: records per poll."
+    )
+    poll_timeout_ms: int | None = Field(
+        default=None, gt=0, le=MOST, description="Published for workers: how long a poll waits."
+    )
 
     @model_validator(mode="after")
     def _makes_sense(self) -> Self:

@@ -13,13 +13,15 @@ from assignors.scaling._alerts import hooks
 from assignors.scaling._pipelines import Pipeline, TopicName, sentence
 from assignors.scaling._workers_topic import DEFAULT_TOPIC
 
+_REDIS = ("redis://", "rediss://", "unix://")
+
 
 class ScalingSettings(BaseSettings):
     """Settings of the evaluator; environment variables are called `AZIMUTH_SCALING_<NAME>`."""
 
     model_config = SettingsConfigDict(env_prefix="AZIMUTH_SCALING_", extra="forbid", frozen=True, allow_inf_nan=False)
 
-    bootstrap_servers: str = Field(description="Kafka brokers, host:port by commas.")
+    bootstrap_servers: str = Field(min_length=1, description="Kafka brokers, host:port by commas.")
     interval_s: float = Field(default=30.0, gt=0, le=86_400, description="Time between two decisions, seconds.")
     store: str = Field(default="memory", description="Where observations wait: 'memory', or redis://host:port/db.")
     journal: Path = Field(default=Path("scaling.jsonl"), description="File that takes every decision.")
@@ -32,6 +34,8 @@ class ScalingSettings(BaseSettings):
 
     @model_validator(mode="after")
     def _pipelines_make_sense(self) -> Self:
+        if self.store != "memory" and not self.store.startswith(_REDIS):
+            raise ValueError(f"store {self.store!r}: need 'memory', or redis://host:port/db")
         if not self.pipelines:
             raise ValueError("pipelines: name one at least")
         for name, pipeline in self.pipelines.items():

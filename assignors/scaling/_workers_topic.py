@@ -15,6 +15,8 @@ from typing import Any, NamedTuple, TypeGuard
 
 DEFAULT_TOPIC = "azimuth.workers"
 VERSION = 1
+MOST = (1 << 31) - 1
+"""Workers, records or milliseconds: no reader counts further."""
 
 
 class ScaledTopic(NamedTuple):
@@ -83,12 +85,12 @@ def decode(value: bytes | None) -> WorkersRecord | None:
     """
     try:
         read = json.loads(value or b"null")
-    except ValueError:
+    except (ValueError, RecursionError):  # anybody may write to a topic
         return None
     if not isinstance(read, Mapping) or read.get("v") != VERSION:
         return None
     workers, at_ms = read.get("workers"), read.get("at_ms")
-    if not _whole(workers, 1) or not _whole(at_ms, 0):
+    if not _whole(workers, 1, MOST) or not _whole(at_ms, 0, MOST**2):
         return None
     return WorkersRecord(
         workers=workers,
@@ -100,9 +102,9 @@ def decode(value: bytes | None) -> WorkersRecord | None:
     )
 
 
-def _whole(value: object, least: int) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+def _whole(value: object, least: int, most: int) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
 
 
 def _optional(value: Any) -> int | None:  # noqa: ANN401 -- what JSON holds
-    return value if _whole(value, 1) else None
+    return value if _whole(value, 1, MOST) else None

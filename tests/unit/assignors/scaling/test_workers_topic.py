@@ -54,7 +54,11 @@ def test_a_value_is_read_as_it_was_written(  # noqa: PLR0913, PLR0917 -- the fie
         b'{"v": 1, "workers": true, "at_ms": 1}',
         b'{"v": 1, "workers": 2.5, "at_ms": 1}',
         b'{"v": 1, "workers": 3}',
+        b'{"v": 1, "workers": 2147483648, "at_ms": 1}',
+        b'{"v": 1, "workers": 1%s, "at_ms": 1}' % (b"0" * 400),
+        b"[" * 100_000,
     ],
+    ids=lambda value: str(value)[:40],
 )
 def test_what_is_not_ours_is_no_number(value: bytes | None) -> None:
     """A reader of a shared topic must not fail, and must not believe nonsense."""

@@ -57,7 +57,7 @@ def test_bad_input_is_one_sentence(arguments: list[str], named: str, capsys: pyt
 def test_explain_prints_the_decisions_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One value, the last decisions whole; an empty one, and exit code 1, where there are none."""
     journal = tmp_path / "scaling.jsonl"
-    lines = [json.dumps({"topic": "t", "workers": workers}) for workers in (1, 2, 3)]
+    lines = ["[" * 100_000, *(json.dumps({"topic": "t", "workers": workers}) for workers in (1, 2, 3))]
     journal.write_text("\n".join(lines) + "\n")
     assert run("autoscale", "explain", "t", "--journal", str(journal), "--last", "2", "--json") == 0
     assert [one["workers"] for one in json.loads(capsys.readouterr().out)] == [2, 3]
