@@ -5,7 +5,7 @@ import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaPartition
@@ -13,6 +13,8 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from assignors.fleet import FleetTopic, Lane
 from spark_sink._errors import SparkSinkError
 from spark_sink._offsets import Range, TopicPartition
+from spark_sink.fleet._lane_config import lane_config
+from spark_sink.fleet._ledger import Ledger
 
 log = logging.getLogger(__name__)
 
@@ -22,23 +24,6 @@ Positions = Callable[[Collection[str]], Mapping[TopicPartition, int]]
 _GONE = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})  # noqa: SLF001
 _RESET = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})  # noqa: SLF001
 _AWAY = frozenset({KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._RESOLVE})  # noqa: SLF001
-_DEFAULTS: Final[Mapping[str, Any]] = {
-    "log_level": 2,
-    "session.timeout.ms": 6000,
-    "heartbeat.interval.ms": 500,
-    # In a rebalance librdkafka holds all partitions, also those that stay, until its callback has returned and the
-    # answers under way have come: with the default of 500 ms others pause for so much longer.
-    "fetch.wait.max.ms": 200,
-    # A topic that was deleted and made anew is found by this alone; the default is five minutes.
-    "topic.metadata.refresh.interval.ms": 3000,
-}
-_FIXED: Final[Mapping[str, Any]] = {
-    # Partitions that stay are read on while others move (KIP-429).
-    "partition.assignment.strategy": "cooperative-sticky",
-    "enable.auto.commit": False,
-    "enable.auto.offset.store": False,
-    "auto.offset.reset": "error",
-}
 _WATERMARKS_S = 2.0
 _RESTART_S = 1.0
 _LAG_S = 1.0
@@ -71,14 +56,10 @@ class LaneConsumer:
     def __init__(self, lane: Lane, config: Mapping[str, Any], parts: LaneParts) -> None:
         self.lane = lane
         self._parts = parts
-        self._consumer = Consumer({**_DEFAULTS, **config, **_FIXED})
-        self._labels: dict[str, str] = {}
-        self._topics: dict[str, FleetTopic] = {}
-        self._stands: dict[TopicPartition, int | None] = {}
-        self._read: dict[TopicPartition, tuple[int, int, int]] = {}
+        self._consumer = Consumer(lane_config(config))
+        self._ledger = Ledger()
         self._stopped: set[tuple[str, int]] = set()
         self._restart_at = 0.0
-        self._stale = False
         self._failure: Exception | None = None
         self._lag: Mapping[str, int] = {}
         self._lag_at = -_LAG_S
@@ -96,36 +77,22 @@ class LaneConsumer:
     def _look_at_lag(self) -> None:
         if time.monotonic() - self._lag_at < _LAG_S:
             return
-        names = self._names()
         found: dict[str, int] = {}
-        for key, at in self._stands.items():
-            if at is None or key.topic not in names:
-                continue
-            name = names[key.topic]
+        for name, partition, at in self._ledger.positions():
             with contextlib.suppress(KafkaException):  # not held any more
-                _, high = self._consumer.get_watermark_offsets(KafkaPartition(name, key.partition), cached=True)
+                _, high = self._consumer.get_watermark_offsets(KafkaPartition(name, partition), cached=True)
                 if high >= 0:
                     found[name] = found.get(name, 0) + max(0, high - at)
         self._lag, self._lag_at = found, time.monotonic()
 
-    def _names(self) -> dict[str, str]:
-        """Topics by the labels that the table has for them."""
-        return {label: name for name, label in self._labels.items()}
-
     def subscribe(self, labels: Mapping[FleetTopic, str]) -> None:
         """Read these topics from now on; the others of the group keep what they have while it is sorted out."""
-        before, self._labels = self._labels, {topic.name: label for topic, label in labels.items()}
-        # What was read of topics that leave is handed over with them.
-        left = {key.topic: self._topics[key.topic] for key in self._read}
-        self._topics = left | {label: topic for topic, label in labels.items()}
-        self._stands = {key: at for key, at in self._stands.items() if key.topic in self._topics}
+        before = self._ledger.names
+        new = self._ledger.follow(labels)
         self.problems = {}
-        if set(before) != set(self._labels):
-            self._consumer.subscribe(
-                sorted(self._labels), on_assign=self._gain, on_revoke=self._yield, on_lost=self._lose
-            )
+        if before != (names := self._ledger.names):
+            self._consumer.subscribe(sorted(names), on_assign=self._gain, on_revoke=self._yield, on_lost=self._lose)
         # Also a topic that left and came back before the group took it away: nothing of it was taken in between.
-        new = {name for name, label in self._labels.items() if before.get(name) != label}
         held = [one for one in self._consumer.assignment() if one.topic in new]
         if held:
             self._parts.before_revoked()  # or what was read of them would be read twice
@@ -150,17 +117,13 @@ class LaneConsumer:
             if error is not None:
                 self._hear(error, message)
                 continue
-            label = self._labels.get(message.topic() or "")
-            key = TopicPartition(label or "", message.partition() or 0)
-            if label is None or self._stale or key not in self._stands:
-                continue  # no longer asked for, or to be read again
-            at, offset = self._stands[key], message.offset() or 0
-            if at is not None and offset < at and key not in self._read:
-                continue  # came before it was told to go on further ahead
+            offset = message.offset() or 0
+            key = self._ledger.wants(message.topic() or "", message.partition() or 0, offset)
+            if key is None:
+                continue
             count += 1
-            add(label, message)
-            begin, _, records = self._read.get(key, (offset if at is None else at, 0, 0))
-            self._read[key] = begin, offset + 1, records + 1
+            add(key.topic, message)
+            self._ledger.take(key, offset)
         if count:
             self.problems.pop("", None)
         self._restart()
@@ -173,37 +136,26 @@ class LaneConsumer:
     @property
     def records(self) -> int:
         """How many were read and are not handed over."""
-        return sum(records for _, _, records in self._read.values())
+        return self._ledger.records
 
     def hand_over(self) -> tuple[list[Range], dict[str, FleetTopic]]:
         """What was read is on its way into the table: its ranges, and their topics by label. Reading goes on."""
-        ranges = [Range(*key, begin, end) for key, (begin, end, _) in self._read.items()]
-        self._stands |= {one.key: one.end for one in ranges if one.key in self._stands}
-        self._read = {}
-        return ranges, {one.topic: self._topics[one.topic] for one in ranges}
+        return self._ledger.hand_over()
 
     def settle(self, ends: Mapping[TopicPartition, int], ahead: Mapping[TopicPartition, int]) -> None:
         """What was handed over is in the table; where the table is further than what was read, go on from there.
-
-        What was read meanwhile and is in the table as well is left out by the next compare and swap.
 
         Args:
             ends: where what was handed over ends, by partition; also those of other lanes.
             ahead: where the table is.
         """
-        names = self._names()
-        held = {key: ahead.get(key, end) for key, end in ends.items() if key in self._stands and key.topic in names}
-        for key in held.keys() & ahead.keys():
-            _, read_to, _ = self._read.get(key, (0, self._stands[key] or 0, 0))
-            if ahead[key] <= read_to:
-                continue
-            log.info("fleet: %s/%d: the table is at %d already, reading on from there", *key, ahead[key])
-            self._seek(KafkaPartition(names[key.topic], key.partition, ahead[key]))
-            if key not in self._read:
-                self._stands[key] = ahead[key]
+        onward, held = self._ledger.settle(ends, ahead)
+        for key, at in onward.items():
+            log.info("fleet: %s/%d: the table is at %d already, reading on from there", *key, at)
+            self._seek(KafkaPartition(*key, at))
         if not held:
             return
-        offsets = [KafkaPartition(names[key.topic], key.partition, at) for key, at in held.items()]
+        offsets = [KafkaPartition(*key, at) for key, at in held.items()]
         try:
             self._consumer.commit(offsets=offsets, asynchronous=True)  # a hint for others, the table is the truth
         except KafkaException as error:
@@ -211,13 +163,11 @@ class LaneConsumer:
 
     def leave_out(self, labels: Collection[str]) -> None:
         """What was read of these is not brought in, and nothing more is taken of them until they are given again."""
-        self._read = {key: read for key, read in self._read.items() if key.topic not in labels}
-        self._stands = {key: at for key, at in self._stands.items() if key.topic not in labels}
+        self._ledger.leave_out(labels)
 
     def forget(self) -> None:
         """What was read is not in the table: take nothing more until `rewind`, or a hole would be left."""
-        self._read = {}
-        self._stale = True
+        self._ledger.forget()
 
     def rewind(self) -> None:
         """Forget what was read and is not in the table, and read it again.
@@ -225,10 +175,9 @@ class LaneConsumer:
         Raises:
             TableError: the table cannot be read.
         """
-        self.forget()
-        self._stands = {}
-        self.take_again(set(self._labels.values()))
-        self._stale = False
+        self._ledger.clear()
+        self.take_again(set(self._ledger.labels.values()))
+        self._ledger.stale = False
 
     def take_again(self, labels: Collection[str]) -> None:
         """Read these on from where the table is.
@@ -236,9 +185,10 @@ class LaneConsumer:
         Raises:
             TableError: the table cannot be read.
         """
-        held = [one for one in self._consumer.assignment() if self._labels.get(one.topic) in labels]
+        known_as = self._ledger.labels
+        held = [one for one in self._consumer.assignment() if known_as.get(one.topic) in labels]
         if held:
-            known = self._parts.positions({self._labels[one.topic] for one in held})
+            known = self._parts.positions({known_as[one.topic] for one in held})
             self._consumer.incremental_unassign(held)
             self._begin(self._consumer, held, known)
 
@@ -249,13 +199,14 @@ class LaneConsumer:
     def _gain(self, consumer: Consumer, partitions: Sequence[KafkaPartition]) -> None:
         known: Mapping[TopicPartition, int] = {}
         self.rebalances += 1
-        gained = {self._labels[one.topic] for one in partitions if one.topic in self._labels}
+        labels = self._ledger.labels
+        gained = {labels[one.topic] for one in partitions if one.topic in labels}
         try:
             # librdkafka holds all partitions until this returns: nothing is asked for in vain.
             known = self._parts.positions(gained) if gained else {}
         except (SparkSinkError, OSError) as error:
             # An error must not leave the callback, or the partitions would be nobody's: `read` raises it.
-            self._failure, self._stale = error, True
+            self._failure, self._ledger.stale = error, True
         self._begin(consumer, partitions, known)
 
     def _begin(
@@ -263,8 +214,8 @@ class LaneConsumer:
     ) -> None:
         begin = []
         for one in partitions:
-            key = TopicPartition(self._labels.get(one.topic, one.topic), one.partition)
-            self._stands[key] = known.get(key)
+            key = self._ledger.key(one.topic, one.partition)
+            self._ledger.begin(key, known.get(key))
             self._stopped.discard((one.topic, one.partition))
             begin.append(KafkaPartition(one.topic, one.partition, known.get(key, OFFSET_BEGINNING)))
         consumer.incremental_assign(begin)
@@ -282,8 +233,7 @@ class LaneConsumer:
         consumer.incremental_unassign(list(partitions))
 
     def _drop(self, partitions: Iterable[KafkaPartition]) -> None:
-        gone = {TopicPartition(self._labels.get(one.topic, one.topic), one.partition) for one in partitions}
-        self._stands = {key: at for key, at in self._stands.items() if key not in gone}
+        self._ledger.drop(self._ledger.key(one.topic, one.partition) for one in partitions)
 
     def _hear(self, error: KafkaError, message: Any) -> None:  # noqa: ANN401 - a confluent_kafka.Message
         code, topic = error.code(), message.topic() or ""
@@ -308,11 +258,11 @@ class LaneConsumer:
 
     def _reset(self, topic: str, partition: int) -> None:
         """Records are gone, the topic is another one than before, or a broker has answered that did not know better."""
-        key = TopicPartition(self._labels.get(topic, topic), partition)
-        if key not in self._stands:
+        key = self._ledger.key(topic, partition)
+        if not self._ledger.holds(key):
             self._stopped.discard((topic, partition))  # not held any more, or left out until it is given again
             return
-        _, at, _ = self._read.get(key, (0, self._stands[key], 0))
+        at = self._ledger.reached(key)
         try:
             low, high = self._consumer.get_watermark_offsets(KafkaPartition(topic, partition), timeout=_WATERMARKS_S)
         except KafkaException as error:

@@ -17,6 +17,7 @@ from spark_sink._errors import SparkSinkError, TableError
 from spark_sink._offsets import Range, TopicPartition
 from spark_sink.fleet._lane import LaneConsumer, LaneParts
 from spark_sink.fleet._parcels import Bringer, Carrier, Parcel, TopicIds
+from spark_sink.fleet._refusals import Refusals
 from spark_sink.fleet._writer import Rows, TableWriter
 
 log = logging.getLogger(__name__)
@@ -28,7 +29,6 @@ _WAIT_S = 0.05
 _MOST = 5_000
 _ROWS = 200_000
 _PAUSE_S = 1.0
-_RECENT_S = 10.0
 _PART = re.compile(r"part-[0-9a-f]+")
 
 
@@ -86,9 +86,7 @@ class SourceReader:
         self._rows = Rows()
         self._ended = threading.Event()
         self._problem = ""
-        self._refused: dict[str, tuple[str, float]] = {}
-        self._again: set[str] = set()
-        self._again_at = 0.0
+        self._refusals = Refusals(source)
         self._deferred: Exception | None = None
         self.rows_written = 0
         self.commits = 0
@@ -102,8 +100,7 @@ class SourceReader:
     def problems(self) -> list[str]:
         """What does not go well now."""
         found = [problem for lane in list(self._lanes.values()) for problem in list(lane.problems.values())]
-        now = time.monotonic()
-        found += [problem for problem, at in list(self._refused.values()) if now - at < _RECENT_S]
+        found += self._refusals.problems()
         if not self._thread.is_alive() and not self._ended.is_set():
             found.append(f"{self._source}: reading has ended by an error that nobody expected, the log has it: restart")
         return [*([self._problem] if self._problem else []), *sorted(set(found))]
@@ -181,19 +178,11 @@ class SourceReader:
         """The table of these refuses: it is tried again after a pause, and holds up no topic of another table."""
         if self._writer.shared:
             raise error
-        now = time.monotonic()
-        for label in labels:
-            _, before = self._refused.get(label, ("", -_RECENT_S))
-            if now - before >= _RECENT_S:
-                log.error("fleet: %s/%s: %s", self._source, label, error)
-            self._refused[label] = f"{self._source}/{label}: {error}", now
-        self._again |= set(labels)
-        self._again_at = now + _PAUSE_S
+        self._refusals.note(labels, error)
 
     def _try_again(self) -> None:
-        if not self._again or time.monotonic() < self._again_at:
+        if not (labels := self._refusals.due()):
             return
-        labels, self._again = self._again, set()
         for lane, topics in self._applied.items():
             if any(topic.name in labels for topic in topics):
                 self._applied[lane] = frozenset()  # those without a label are asked for again
@@ -259,8 +248,7 @@ class SourceReader:
             log.warning("fleet: %s: made anew while they were read: %s", self._source, ", ".join(sorted(brought.anew)))
             self._parts.look_again()
             # Or it was a broker that does not know the new one yet: then nothing else would have them read on.
-            self._again |= brought.anew
-            self._again_at = time.monotonic() + _PAUSE_S
+            self._refusals.again(brought.anew)
         out = brought.anew | brought.refused.keys()
         if out:
             self._rows = self._rows.without(out)

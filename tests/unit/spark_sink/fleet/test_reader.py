@@ -334,8 +334,8 @@ def test_names_of_topics_that_left_are_not_kept(monkeypatch: pytest.MonkeyPatch)
     for number in range(5):
         lane.subscribe({FleetTopic("c", str(number), f"t{number}", "s"): f"t{number}"})
         cast("Client", lane._consumer).gain(f"t{number}")
-    assert set(lane._topics) == {"t4"}
-    assert set(lane._stands) == {TopicPartition("t4", 0)}
+    assert set(lane._ledger._topics) == {"t4"}
+    assert set(lane._ledger._stands) == {TopicPartition("t4", 0)}
 
 
 def test_records_that_another_agent_has_written_are_left_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
