@@ -12,6 +12,7 @@ from assignors._bound import fair_band
 from assignors._handover import settle
 from assignors._problem import I64
 from assignors._seats import Seats
+from assignors._steps import Steps
 
 
 @st.composite
@@ -78,7 +79,7 @@ def test_the_work_is_bounded_where_bounds_cannot_be_reached(cap: int, monkeypatc
     """A leader's heartbeats wait: each phase ends with the look that passes its limit."""
     seats, looked = _large(60, 60, cap), list[int]()
 
-    def priced(seats: Seats, steps: _handover.Steps) -> tuple[_handover.Steps, I64]:
+    def priced(seats: Seats, steps: Steps) -> tuple[Steps, I64]:
         looked.append(steps.topic.size)
         return known(seats, steps)
 
