@@ -11,12 +11,15 @@ locks everywhere. Where it cannot be avoided:
 * MariaDB and MySQL: `wait_timeout`, which is the lease, ends the connection and with it the locks.
 """
 
+import inspect
 import random
+import re
 import sqlite3
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import unquote, urlsplit
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL, make_url
@@ -66,10 +69,9 @@ class Database:
             self._engine = _engine(url, "AUTOCOMMIT")
             # An engine of its own: to change a connection's isolation for one call takes two more round trips.
             self._transactions = _engine(url, "READ COMMITTED")
-        except (ArgumentError, NoSuchModuleError) as error:
-            raise ClaimsError(
-                f"{address!r} is no address of a database, such as sqlite:///claims.db: {error}"
-            ) from error
+        except (ArgumentError, NoSuchModuleError, ValueError, TypeError) as error:  # the last two: of a port, an option
+            told = f"{address!r} is no address of a database, such as sqlite:///claims.db: {error}"
+            raise ClaimsError(re.sub(r"://\S*@", "://***@", told)) from error
         except ImportError as error:
             raise ClaimsError(f"{error}: the driver is missing, pip install 'kafka-azimuth[sql]'") from error
         for engine in (self._engine, self._transactions):
@@ -77,11 +79,12 @@ class Database:
 
     @property
     def file(self) -> Path | None:
-        """SQLite's file; None for a server, and for an address in SQLite's own form, whose mode is its own matter."""
+        """SQLite's file, also where the address is in SQLite's own form, `file:...?uri=true`; None for a server."""
         url = self._engine.url
-        if url.get_backend_name() != "sqlite" or "uri" in url.query:
+        if url.get_backend_name() != "sqlite":
             return None
-        return Path(str(url.database))
+        name = str(url.database)
+        return Path(unquote(urlsplit(name).path) if "uri" in url.query else name)
 
     @property
     def dialect(self) -> str:
@@ -173,6 +176,10 @@ def _engine(url: URL, isolation: str) -> Engine:
         settings["connect_args"] = {"connect_timeout": _TIMEOUT_S, "application_name": "azimuth-claims"}
     elif name in _MYSQL:
         settings["connect_args"] = dict.fromkeys(("connect_timeout", "read_timeout", "write_timeout"), _TIMEOUT_S)
+        made = create_engine(url, **settings)
+        # An option that the driver does not know is otherwise a TypeError at the first question.
+        inspect.signature(made.dialect.loaded_dbapi.connect).bind(**made.dialect.create_connect_args(url)[1])
+        return made
     else:
         raise ClaimsError(f"{name!r}: claims are kept in SQLite, PostgreSQL, MariaDB or MySQL")
     return create_engine(url, **settings)

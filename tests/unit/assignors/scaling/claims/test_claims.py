@@ -94,9 +94,11 @@ def test_the_ends_of_the_ranges_are_kept(claims: PartitionClaims) -> None:
 
 def test_who_only_looks_makes_no_database(file: Path) -> None:
     """A wrong path is said to be one, and stays empty."""
-    with pytest.raises(ClaimsError, match=r"claims\.db: there is no such file"):
-        standings(f"sqlite:///{file}")
+    for address in (f"sqlite:///{file}", f"sqlite:///file:{file}?uri=true"):
+        with pytest.raises(ClaimsError, match="there is no such file"):
+            standings(address)
     assert not list(file.parent.iterdir())
     with PartitionClaims(f"sqlite:///{file}", cluster="c") as claims:
         claims.register([("flights", 0)])
-    assert [one.topic for one in standings(f"sqlite:///{file}")] == ["flights"]
+    for address in (f"sqlite:///{file}", f"sqlite:///file:{file}?uri=true"):
+        assert [one.topic for one in standings(address)] == ["flights"]

@@ -44,12 +44,23 @@ def test_no_time_comes_from_the_client(scope: Scope) -> None:
 
 @pytest.mark.parametrize(
     "address",
-    ["", "nonsense", "sqlite://", "sqlite:///:memory:", "oracle://host/db", "nosuch://host"],
+    [
+        "",
+        "nonsense",
+        "sqlite://",
+        "sqlite:///:memory:",
+        "sqlite:///claims.db?timeout=soon",
+        "oracle://host/db",
+        "nosuch://host",
+        "postgresql://user:secret@host:port/db",
+        "mysql://user:secret@host/db?no_such_option=1",
+    ],
 )
 def test_an_address_without_a_meaning_is_a_sentence(address: str) -> None:
-    """A named error, not SQLAlchemy's; a database in memory is nobody else's."""
-    with pytest.raises(ClaimsError):
+    """A named error, not SQLAlchemy's nor a driver's, and no password in it; one in memory is nobody else's."""
+    with pytest.raises(ClaimsError) as raised:
         PartitionClaims(address, cluster="c")
+    assert "secret" not in str(raised.value)
 
 
 def test_a_server_that_is_not_there_is_away() -> None:
