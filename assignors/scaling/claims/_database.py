@@ -7,8 +7,9 @@ locks everywhere. Where it cannot be avoided:
 * SQLite has one lock for the whole file, and its holder is the process itself: no server could take it away. Who is
   stopped between `BEGIN IMMEDIATE` and `COMMIT` keeps all others from writing until it goes on or is killed; they wait
   `_TIMEOUT_S` and get a `ClaimsAwayError`, each time. That is a limit of SQLite, and no lease ends it.
-* PostgreSQL: others skip rows that are locked. Only `register` locks over more than a statement, and only new rows.
-* MariaDB and MySQL: `wait_timeout`, which is the lease, ends the connection and with it the locks.
+* PostgreSQL: others skip rows that are locked; only `register` locks over more than a statement, and only new rows.
+  `idle_in_transaction_session_timeout`, which is the lease, ends the connection and with it the locks.
+* MariaDB and MySQL: so does `wait_timeout`.
 """
 
 import inspect
@@ -28,6 +29,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.pool import QueuePool
 
 from assignors._errors import ClaimsAwayError, ClaimsError
+from assignors.scaling.claims._model import MS
 
 Answer = TypeVar("Answer")
 
@@ -51,7 +53,7 @@ class Database:
 
     Args:
         address: SQLAlchemy's, such as `sqlite:///claims.db`, `postgresql://user@host/database`, `mariadb://...`.
-        lease_s: a transaction of MySQL that is idle for so long is ended by the server.
+        lease_s: a transaction that is idle for so long is ended by the server, but for SQLite's, which has none.
 
     Attributes:
         name: the address without its password.
@@ -146,8 +148,9 @@ class Database:
             return
         event.listen(engine, "checkin", _note_time)
         event.listen(engine, "checkout", self._ping_after_rest)
-        if engine.dialect.name in _MYSQL:
-            event.listen(engine, "connect", self._set_up_mysql)
+        event.listen(
+            engine, "connect", self._set_up_mysql if engine.dialect.name in _MYSQL else self._set_up_postgresql
+        )
 
     def _ping_after_rest(self, connection: Any, record: Any, _proxy: object) -> None:  # noqa: ANN401 -- the pool's own
         """Look whether a connection still stands; not before each call, which would double the round trips."""
@@ -157,6 +160,11 @@ class Database:
             self._engine.dialect.do_ping(connection)
         except self._engine.dialect.loaded_dbapi.Error as error:
             raise DisconnectionError(str(error)) from error
+
+    def _set_up_postgresql(self, connection: Any, _record: object) -> None:  # noqa: ANN401 -- the driver's own
+        with connection.cursor() as cursor:
+            cursor.execute(f"SET idle_in_transaction_session_timeout = {round(self._lease_s * MS)}")  # as for MySQL
+        connection.commit()
 
     def _set_up_mysql(self, connection: Any, _record: object) -> None:  # noqa: ANN401 -- the driver's own
         with connection.cursor() as cursor:

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 
 import pytest
+from sqlalchemy import Connection, select
 
 from assignors.scaling.claims import (
     Claim,
@@ -265,6 +266,27 @@ def test_a_database_that_goes_away_is_named_and_heals(way: Way) -> None:
     assert len(claims.claim(4)) == 2
     claims.commit(dict.fromkeys(held, 13))
     assert sorted(one.committed_offset or 0 for one in claims.standings()) == [0, 0, 13, 13]
+
+
+def test_who_is_stopped_within_a_transaction_holds_no_row_longer_than_its_lease(way: Way) -> None:
+    """The server ends an idle transaction; on SQLite nobody could, as the lock is the process's own."""
+    if way.kind == "sqlite":
+        pytest.skip("a limit of SQLite, which the documentation states")
+    holder, other = way.claims(lease=Lease(lease_s=1, hold_s=3600)), way.claims()
+    holder.register(partitions(1))
+    (new,) = set(partitions(2)) - set(partitions(1))
+    rows = [{"cluster": "c", "topic": new[0], "partition": new[1]}]
+    with ThreadPoolExecutor(1) as thread:
+
+        def stopped(connection: Connection) -> None:
+            holder._insert(connection, rows)
+            # It waits for the row, until the server has ended this transaction.
+            thread.submit(other.register, partitions(2)).result(20)
+            connection.execute(select(1))
+
+        with pytest.raises(ClaimsAwayError):
+            holder._database.transaction(stopped)
+    assert holder.known() == set(partitions(2))
 
 
 def test_a_table_that_is_missing_is_no_absence_of_the_database(way: Way) -> None:
