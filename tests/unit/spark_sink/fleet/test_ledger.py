@@ -50,7 +50,7 @@ def test_parts_handed_over_follow_one_another_without_a_hole(steps: list[tuple[s
     """
     books, table, log = ledger(0), 0, 0
     on_its_way: list[tuple[int, int]] = []
-    for step, count in [*steps, ("hand over", 0), ("settle", 0)]:
+    for step, count in [*steps, ("settle", 0), ("hand over", 0), ("settle", 0)]:
         if step == "read":
             assert read(books, *range(log, log + count)) == list(range(log, log + count))
             log += count

@@ -1,0 +1,15 @@
+"""Commands that are run within the tests' own process."""
+
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def handlers_as_before() -> Iterator[None]:
+    """Give back the handlers that a command has set for its lifetime, which is the process' own elsewhere."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
