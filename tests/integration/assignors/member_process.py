@@ -12,7 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from assignors import GroupMember, HRWAssignor
-from assignors._model import TopicPartition
+from assignors._model import Member, Topic, TopicPartition
+from assignors._result import Plan
 
 
 def main(settings: dict[str, Any]) -> None:
@@ -29,11 +30,17 @@ def main(settings: dict[str, Any]) -> None:
     def callback(event: str) -> Callable[[frozenset[TopicPartition]], None]:
         return lambda partitions: say(event, partitions, member.ownership().generation)
 
+    class Assignor(HRWAssignor):
+        def _plan(self, topics: list[Topic], members: list[Member]) -> Plan:
+            say("plans", frozenset(), -1)
+            time.sleep(settings.get("plan_s", 0.0))
+            return super()._plan(topics, members)
+
     member = GroupMember(
         settings["config"],
         pattern=settings["pattern"],
         assignors=[
-            HRWAssignor(
+            Assignor(
                 agent=settings["agent"],
                 cooperative=settings["cooperative"],
                 workers=settings.get("workers"),
@@ -51,6 +58,9 @@ def main(settings: dict[str, Any]) -> None:
             if now.joined and now.version != seen:
                 seen = now.version
                 say("owns", now.partitions, now.generation)
+            elif now.generation < 0 and -1 < seen != now.version:
+                seen = now.version
+                say("joins", frozenset(), -1)  # and has no answer yet
     say("closed", frozenset(), -1)
 
 
