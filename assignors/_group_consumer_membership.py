@@ -36,7 +36,7 @@ class Membership:
     * Used by one thread, the program's. The member's own threads only note changes; `rebalance` and `leave` make them.
     * Gained partitions are fetched when the program was told. Those given up are fetched, owned and may be committed
       until the program was told and all commits are answered. Both also where the program raises, which comes out.
-    * While the program does not poll (`polled`), the member takes part in no rebalance, and leaves after a time.
+    * While the program does not poll (`polled`), the member joins no rebalance, and leaves after a time.
 
     Args:
         config: of the consumer.

@@ -50,8 +50,8 @@ class GroupMember:
         on_revoked: called with partitions to give up.
         on_lost: called with partitions that were lost.
         callback_timeout_s: how long the group waits for a callback, below max_poll_interval_ms.
-        awake: asked before each step; while it says no, the member takes part in no rebalance, and after
-            max_poll_interval_ms it leaves the group until it is awake again.
+        awake: asked before each step; while it says no, the member joins no rebalance, and after max_poll_interval_ms
+            it leaves the group until it is awake again.
 
     Raises:
         MembershipError: no group id, no assignor, neither or both of topics and pattern, a pattern that is no regular

@@ -63,7 +63,7 @@ class MemberThread:
 
     Contract:
     * Errors that waiting can mend end nothing; with another one the listener is told, and the thread ends.
-    * While `awake` says no, the member takes part in no rebalance.
+    * While `awake` says no, the member joins no rebalance; one that it has joined is finished.
     * Told to end within a rebalance, it first finishes that one, for 5 s at most, awake or not. One that a slow member
       holds open for longer costs the last commit: records since the one before are delivered again.
     * An answer to a join is taken even where it comes between two polls; the topics are known before the first join.
@@ -118,7 +118,9 @@ class MemberThread:
     def _run(self) -> None:
         self._ask_for_topics()
         while self._cell.failed is None and not self._ended.is_set():
-            self._ended.wait(self._step(take_part=self._awake()))
+            # A join that was sent is seen through: no heartbeat is sent before its answer is taken, and a program that
+            # asks for nothing for longer than a session would cost its member the group, and the group one more round.
+            self._ended.wait(self._step(take_part=self._coordinator.rejoining or self._awake()))
         self._settle()
 
     def _ask_for_topics(self) -> None:

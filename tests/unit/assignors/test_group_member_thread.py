@@ -20,6 +20,7 @@ class Coordinator:
     group_id = "g"
     _generation = SimpleNamespace(is_lost=lambda: False)
     _join_task = None
+    rejoining = False
     _net = SimpleNamespace(run=lambda *_: None)
     _manager = SimpleNamespace(wait_for=None)
     _cluster = SimpleNamespace(request_update=lambda: None)
@@ -89,6 +90,24 @@ def test_a_rebalance_under_way_is_finished_before_partitions_are_given_up(
     coordinator.hold.set()
     thread.end(leave=True)
     assert coordinator.standing_at_the_end is False
+
+
+def test_a_join_that_was_sent_is_seen_through_by_a_member_that_is_not_awake() -> None:
+    """Nobody sends heartbeats before the answer is taken: asleep for a session, it would be put out of the group."""
+    coordinator = Coordinator(polls=0)
+    asked = threading.Event()
+
+    def awake() -> bool:
+        asked.set()
+        return False
+
+    thread, _ = thread_of(coordinator, awake=awake)
+    thread.start()
+    assert asked.wait(10)
+    assert not coordinator.joining.is_set()
+    coordinator.rejoining = True
+    assert coordinator.joining.wait(10)
+    thread.end(leave=True)
 
 
 def test_a_rebalance_that_does_not_end_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
