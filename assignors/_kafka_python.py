@@ -244,13 +244,14 @@ class HRWAssignor(_Assignor):
 
     def assign(self, cluster: Any, members: list[Any]) -> dict[str, ConsumerProtocolAssignment]:  # noqa: ANN401
         """Plan for the group, and look from now on whether the workers change."""
+        planned = self._workers.value  # as it is before: what changes while the group is planned is seen as a change
         given = super().assign(cluster, members)
         self._led = True
         if self._workers.changes:
             self.stop_watch()
             rejoin = Rejoin(self, cluster)
             if rejoin.alive():
-                self._watch = WorkersWatch(self._workers, rejoin, self._interval_s)
+                self._watch = WorkersWatch(self._workers, planned, rejoin, self._interval_s)
             else:
                 self._warn("rejoin", "no coordinator found: changed workers count from the next rebalance on")
         return given

@@ -5,6 +5,7 @@ import threading
 import weakref
 from typing import Any
 
+from assignors._workers import Workers
 from assignors._workers_source import WorkersSource
 
 log = logging.getLogger(__name__)
@@ -36,31 +37,35 @@ class Rejoin:
 
 
 class WorkersWatch:
-    """A daemon thread on the leader that reads the source and asks for a rejoin once when it differs.
+    """A daemon thread on the leader that reads the source, and asks for a rejoin while it differs.
 
-    It ends when it has asked, when it is stopped, or when the consumer is gone.
+    It ends when it is stopped, or when the consumer is gone. Asking once would not do: kafka-python forgets what is
+    asked for within a rebalance when that one ends, although it was planned with the value of before.
     """
 
-    def __init__(self, source: WorkersSource, rejoin: Rejoin, interval_s: float) -> None:
+    def __init__(self, source: WorkersSource, planned: Workers, rejoin: Rejoin, interval_s: float) -> None:
         """Start watching.
 
         Args:
-            source: the workers; its value is what the group was planned with.
+            source: the workers.
+            planned: what the group was planned with.
             rejoin: the way to the consumer.
             interval_s: seconds between two reads.
         """
         self._stopped = threading.Event()
-        arguments = (source, source.value, rejoin, interval_s)
+        arguments = (source, planned, rejoin, interval_s)
         threading.Thread(target=self._run, args=arguments, name="workers-watch", daemon=True).start()
 
     def stop(self) -> None:
         """End soon; does not wait."""
         self._stopped.set()
 
-    def _run(self, source: WorkersSource, planned: object, rejoin: Rejoin, interval_s: float) -> None:
+    def _run(self, source: WorkersSource, planned: Workers, rejoin: Rejoin, interval_s: float) -> None:
+        said = planned
         while not self._stopped.wait(interval_s) and rejoin.alive():
             source.refresh()
             if source.value != planned:
-                log.info("workers changed from %r to %r: asking for a rebalance", planned, source.value)
+                if source.value != said:
+                    log.info("workers changed from %r to %r: asking for a rebalance", planned, source.value)
+                said = source.value
                 rejoin.ask()
-                return

@@ -27,6 +27,7 @@ from assignors import (
     WorkersError,
 )
 from assignors import _kafka_python as module
+from assignors._result import Plan
 from assignors._subscription import UserData, decode_user_data, encode_subscription
 
 Given = dict[str, set[tuple[str, int]]]
@@ -194,7 +195,10 @@ def coordinated(assignor: object, cluster: Cluster) -> tuple[Coordinator, Cluste
 
 
 def test_changed_workers_file_asks_for_a_rebalance(tmp_path: Path) -> None:
-    """The leader looks at the file, asks once, and plans with the new number; a broken file changes nothing."""
+    """The leader looks at the file, asks, and plans with the new number; a broken file changes nothing.
+
+    It asks until the group was planned anew: kafka-python forgets what is asked for within a rebalance.
+    """
     path = tmp_path / "workers.json"
     path.write_text("1")
     assignor = HRWAssignor(workers=path, epsilon=0, agent="m0", watch_interval_s=0.01)
@@ -205,7 +209,28 @@ def test_changed_workers_file_asks_for_a_rebalance(tmp_path: Path) -> None:
     assert not coordinator.asked.wait(0.1)
     path.write_text(json.dumps({"t": 2}))
     assert coordinator.asked.wait(5)
+    coordinator.asked.clear()
+    assert coordinator.asked.wait(5)
     assert sorted(len(mine) for mine in read(assignor.assign(cluster, people)).values()) == [2, 2]
+    assignor.stop_watch()
+
+
+def test_workers_that_change_while_the_group_is_planned_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the group was planned with is the value of before the plan, whoever reads the source meanwhile."""
+    values = {"now": 1}
+    assignor = HRWAssignor(workers=lambda: values["now"], agent="m0", watch_interval_s=0.01)
+    coordinator, cluster = coordinated(assignor, Cluster({"t": 4}))
+    plan = assignor._plan
+
+    def changed(*arguments: Any) -> Plan:  # noqa: ANN401 - passed on
+        made = plan(*arguments)
+        values["now"] = 2
+        assignor._workers.refresh()
+        return made
+
+    monkeypatch.setattr(assignor, "_plan", changed)
+    assignor.assign(cluster, [joined(assignor, "m0", {"t"})])
+    assert coordinator.asked.wait(5)
     assignor.stop_watch()
 
 
