@@ -212,9 +212,10 @@ class GroupMember:
         return {key: at for key, at in found.items() if at is not None}
 
     def rejoin(self) -> None:
-        """Ask for a rebalance."""
+        """Ask for a rebalance; within one, for another after it."""
         self._asked()
-        self._consumer._coordinator.request_rejoin()
+        assert self._thread is not None  # noqa: S101 - as asked
+        self._thread.rejoin()
 
     def _connect(self) -> Any:  # noqa: ANN401 - kafka-python is untyped
         made: list[KafkaNetClient] = []

@@ -88,6 +88,7 @@ class MemberThread:
         self._cell = cell
         self._awake = awake
         self._ended = threading.Event()
+        self._rejoin = threading.Event()
         self._told_generation = -1
         self._polled_at = time.monotonic()
         self._thread = threading.Thread(
@@ -97,6 +98,10 @@ class MemberThread:
     def start(self) -> None:
         """Begin."""
         self._thread.start()
+
+    def rejoin(self) -> None:
+        """Ask for a rebalance; where one is under way, for another after it, whose end would forget what was asked."""
+        self._rejoin.set()
 
     def end(self, *, leave: bool) -> None:
         """Stop, give everything up, close the consumer; waits for all of it.
@@ -169,6 +174,9 @@ class MemberThread:
         if isinstance(join, _JoinAnswer) and time.monotonic() - self._polled_at > _FRESH_S:
             # Nobody polled for long, and no heartbeat is sent before an answer is taken: the group may have gone on.
             coordinator._join_task = join.answer
+        if self._rejoin.is_set() and not coordinator.rejoining:
+            self._rejoin.clear()
+            coordinator.request_rejoin()
         try:
             coordinator.poll(timeout_ms=_POLL_MS)
         finally:

@@ -30,6 +30,7 @@ class Coordinator:
         self.joining = threading.Event()
         self.hold = threading.Event()
         self.standing_at_the_end: bool | None = None
+        self.asked = threading.Event()
         self.broken = False
 
     def poll(self, timeout_ms: int) -> bool:
@@ -48,6 +49,10 @@ class Coordinator:
 
     def generation_if_stable(self) -> None:
         """In none: nothing to note."""
+
+    def request_rejoin(self) -> None:
+        """As asked."""
+        self.asked.set()
 
     async def _on_close_prepare_async(self) -> None:
         """Not run here."""
@@ -107,6 +112,22 @@ def test_a_join_that_was_sent_is_seen_through_by_a_member_that_is_not_awake() ->
     assert not coordinator.joining.is_set()
     coordinator.rejoining = True
     assert coordinator.joining.wait(10)
+    thread.end(leave=True)
+
+
+def test_a_rebalance_that_is_asked_for_within_another_comes_after_it() -> None:
+    """kafka-python forgets at the end of a rebalance what was asked for within it."""
+    coordinator = Coordinator(polls=0)
+    coordinator.rejoining = True
+    thread, _ = thread_of(coordinator)
+    thread.rejoin()
+    thread.start()
+    for _ in range(3):
+        coordinator.joining.clear()
+        assert coordinator.joining.wait(10)
+    assert not coordinator.asked.is_set()
+    coordinator.rejoining = False
+    assert coordinator.asked.wait(10)
     thread.end(leave=True)
 
 
