@@ -199,12 +199,12 @@ class GroupConsumer(Questions):
             self._fetching.seek(key_of(partition), partition.offset)
 
     def pause(self, partitions: Iterable[KafkaPartition]) -> None:
-        """Deliver nothing of these until `resume`, or until they are given up."""
-        self._fetching.pause([key_of(one) for one in partitions])
+        """Deliver nothing of these until `resume`, or until they are given up; in `on_assign` too."""
+        self._membership.pause([key_of(one) for one in partitions])
 
     def resume(self, partitions: Iterable[KafkaPartition]) -> None:
         """Deliver them again."""
-        self._fetching.resume([key_of(one) for one in partitions])
+        self._membership.resume([key_of(one) for one in partitions])
 
     def close(self) -> None:
         """Give everything up (`on_revoke` is called), leave the group, end. A second call does nothing."""

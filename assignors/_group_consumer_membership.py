@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -66,6 +66,7 @@ class Membership:
         self._pattern = ""
         self._rebalances = Rebalances(config.max_poll_s)
         self._begins: dict[TopicPartition, int] | None = None
+        self._paused: set[TopicPartition] = set()  # of those that begin
         self._polled_at = time.monotonic()
         self.member: GroupMember | None = None
         self.giving_up = False
@@ -173,6 +174,16 @@ class Membership:
         self._begins[key] = offset
         return True
 
+    def pause(self, partitions: Collection[TopicPartition]) -> None:
+        """Deliver nothing of these, which are read, or which the program is being told that it gains."""
+        self._paused.update(partitions)
+        self._fetching.pause(partitions)
+
+    def resume(self, partitions: Collection[TopicPartition]) -> None:
+        """Deliver them again."""
+        self._paused.difference_update(partitions)
+        self._fetching.resume(partitions)
+
     def _rebalance(self, member: GroupMember) -> None:
         while (change := self._rebalances.take()) is not None:
             in_time = change.begin()
@@ -187,6 +198,7 @@ class Membership:
 
     def _gain(self, member: GroupMember, change: Rebalance) -> None:
         self._begins = begins = dict.fromkeys(change.partitions, Fetching.GROUPS)
+        self._paused.clear()
         try:
             self._tell(Kind.ASSIGNED, change.partitions)
             begins |= self._committed(member, [key for key, at in begins.items() if at == Fetching.GROUPS])
@@ -194,6 +206,7 @@ class Membership:
             # Also when it raised: the group counts them as read by this member, and nobody else would.
             self._begins = None
             self._fetching.add(begins)
+            self._fetching.pause(begins.keys() & self._paused)
 
     def _committed(self, member: GroupMember, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
         """Where to begin, asked by the member, whose coordinator is known.

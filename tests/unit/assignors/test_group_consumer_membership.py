@@ -91,3 +91,18 @@ def test_unassign_belongs_into_a_revocation(mock: MockCluster) -> None:
         with pytest.raises(MembershipError, match="pause"):
             one.incremental_unassign(one.assignment())
     assert told == [3]
+
+
+def test_what_is_paused_in_on_assign_is_not_delivered_until_it_is_resumed(mock: MockCluster) -> None:
+    """A program that is still busy with other records holds new partitions back where it is told of them."""
+
+    def hold(one: GroupConsumer, partitions: list[TopicPartition]) -> None:
+        one.pause(partitions)
+        one.resume(partitions[:1])
+
+    with consumer(mock) as one:
+        one.subscribe(["t"], on_assign=hold)
+        assert offsets(read(one, RECORDS)) == {0: list(range(RECORDS))}
+        assert one.poll(0.2) is None
+        one.resume(one.assignment())
+        assert offsets(read(one, 2 * RECORDS)) == {n: list(range(RECORDS)) for n in (1, 2)}
