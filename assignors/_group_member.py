@@ -14,7 +14,7 @@ from kafka.net.compat import KafkaNetClient
 
 from assignors._errors import FencedError, MembershipError
 from assignors._group_member_callbacks import Callback, RebalanceListener
-from assignors._group_member_join import lose_before_joining
+from assignors._group_member_join import lead_any_member, see_joins_through
 from assignors._group_member_offsets import Offsets
 from assignors._group_member_ownership import Ownership, OwnershipCell
 from assignors._group_member_thread import FATAL, MemberThread
@@ -110,7 +110,8 @@ class GroupMember:
             name=f"group-callbacks-{self._config['group_id']}",
         )
         listener.attach(consumer._manager, consumer._coordinator)
-        lose_before_joining(consumer._coordinator)
+        see_joins_through(consumer._coordinator)
+        lead_any_member(consumer._coordinator)
         self._offsets = Offsets(consumer, self._cell, listener.fail)
         consumer.subscribe(topics=self._topics, pattern=self._pattern, listener=listener)
         self._thread = MemberThread(consumer, listener, self._cell, self._awake)

@@ -102,6 +102,27 @@ def test_topics_come_and_go_under_a_pattern(topics: Topics) -> None:
         assert left.partitions == {(second, 0), (second, 1)}
 
 
+@pytest.mark.parametrize("cooperative", [False, True], ids=["eager", "cooperative"])
+def test_who_sees_a_topic_first_joins_and_waits_for_the_others(topics: Topics, cooperative: bool) -> None:  # noqa: FBT001 - a parameter
+    """Having told its topics, it needs the rebalance no more: it takes part all the same, and stays a member."""
+    topics.make("a", partitions=4)
+    slow = {"metadata_max_age_ms": 60_000, "heartbeat_interval_ms": 1500}
+
+    def one(agent: str, config: dict[str, Any]) -> GroupMember:
+        return member(topics, config=config, assignors=[HRWAssignor(agent=agent, cooperative=cooperative)])
+
+    with one("agent-0", slow) as leader:
+        leader.wait_for(holding(4), 40)
+        with one("agent-1", {"metadata_max_age_ms": 300}) as first:
+            both = (leader, first)
+            for other in both:
+                other.wait_for(holding(2), 40)
+            topics.make("b", partitions=4)
+            for other in both:
+                other.wait_for(holding(4), 40)
+            assert leader.ownership().generation == first.ownership().generation
+
+
 def test_whole_names_match(topics: Topics) -> None:
     """A pattern means whole names, as Spark's own source has it, not their beginning."""
     name, _ = topics.make("a", "ab", partitions=1)
