@@ -37,10 +37,14 @@ class Outbox:
 
     def __init__(self, alerts: Sequence[Alert] = ()) -> None:
         """Prepare; a thread starts with the first message."""
-        self._queues = [_Queue(alert) for alert in alerts]
+        # The log is written at once: it waits for nobody, and lines of two threads would run into each other.
+        self._logs = any(alert is _say for alert in alerts)
+        self._queues = [_Queue(alert) for alert in alerts if alert is not _say]
 
     def tell(self, message: Mapping[str, Any]) -> None:
         """Give a message to every hook."""
+        if self._logs:
+            _say(message)
         for queue in self._queues:
             queue.put(message)
 
@@ -124,7 +128,7 @@ def _hook(address: str) -> Alert:
     except ValueError as error:
         raise ScalingFileError(f"alert {address!r}: {error}") from error
     if address == "log":
-        return lambda message: _log.warning(message["text"], kind=message["kind"], topic=message["topic"])
+        return _say
     if parts.scheme in {"http", "https"}:
         return lambda message: _post(address, message)
     channel = urllib.parse.parse_qs(parts.query).get("channel", [""])[0]
@@ -132,6 +136,10 @@ def _hook(address: str) -> Alert:
         server = urllib.parse.urlunsplit(parts._replace(query=""))
         return lambda message: _publish(server, channel, message)
     raise ScalingFileError(f"alert {address!r}: need 'log', an http address, or redis://host/db?channel=name")
+
+
+def _say(message: Mapping[str, Any]) -> None:
+    _log.warning(message["text"], kind=message["kind"], topic=message["topic"])
 
 
 def _post(address: str, message: Mapping[str, Any]) -> None:

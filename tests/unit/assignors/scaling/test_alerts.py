@@ -68,9 +68,10 @@ def test_a_webhook_that_refuses_or_is_away_is_logged_and_the_next_is_told(webhoo
 
 
 def test_the_log_is_a_hook() -> None:
-    """The sentence is the event; what it is about stands beside it."""
+    """The sentence is the event; what it is about stands beside it. It is there at once, before what comes after it."""
+    outbox = Outbox(hooks(["log"]))
     with capture_logs() as said:
-        tell(hooks(["log"]), MESSAGE)
+        outbox.tell(MESSAGE)
     assert said == [{"event": MESSAGE["text"], "kind": "hot", "topic": "flights", "log_level": "warning"}]
 
 
