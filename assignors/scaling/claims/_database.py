@@ -54,6 +54,7 @@ class Database:
     Args:
         address: SQLAlchemy's, such as `sqlite:///claims.db`, `postgresql://user@host/database`, `mariadb://...`.
         lease_s: a transaction that is idle for so long is ended by the server, but for SQLite's, which has none.
+        reads: nothing is written, so the file stays as it is, whoever's it may be.
 
     Attributes:
         name: the address without its password.
@@ -62,8 +63,8 @@ class Database:
         ClaimsError: the address has no meaning, the driver is missing, or the database is none of those known.
     """
 
-    def __init__(self, address: str, lease_s: float) -> None:
-        self._lease_s = lease_s
+    def __init__(self, address: str, lease_s: float, *, reads: bool = False) -> None:
+        self._lease_s, self._reads = lease_s, reads
         try:
             url = make_url(address)
             url = url.set(drivername=_DRIVERS.get(url.drivername, url.drivername))
@@ -142,7 +143,8 @@ class Database:
 
     def _prepare(self, engine: Engine) -> None:
         if engine.dialect.name == "sqlite":
-            event.listen(engine, "connect", _set_up_sqlite)
+            if not self._reads:
+                event.listen(engine, "connect", _set_up_sqlite)
             if engine is self._transactions:
                 event.listen(engine, "begin", _begin_immediately)
             return

@@ -16,7 +16,7 @@ def standings(address: str, table: str = "partition_claims") -> list[Standing]:
         ClaimsError: it refuses, or the address has no meaning, or names a file that is not there.
     """
     described = claims_table(table)
-    database = Database(address, Lease().lease_s)
+    database = Database(address, Lease().lease_s, reads=True)
     if (file := database.file) is not None and not file.exists():
         # SQLite would make it, and say that it holds no such table.
         raise ClaimsError(f"{database.name}: there is no such file; the first job makes it")

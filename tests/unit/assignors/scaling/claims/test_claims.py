@@ -98,6 +98,10 @@ def test_who_only_looks_makes_no_database(file: Path) -> None:
         with pytest.raises(ClaimsError, match="there is no such file"):
             standings(address)
     assert not list(file.parent.iterdir())
+    file.touch()
+    with pytest.raises(ClaimsError, match="no such table"):
+        standings(f"sqlite:///{file}")
+    assert not file.stat().st_size
     with PartitionClaims(f"sqlite:///{file}", cluster="c") as claims:
         claims.register([("flights", 0)])
     for address in (f"sqlite:///{file}", f"sqlite:///file:{file}?uri=true"):
