@@ -10,7 +10,8 @@ from spark_sink._cursors import Cursors
 from spark_sink._errors import DataLossError, OptionError
 from spark_sink._membership import Membership
 from spark_sink._offsets import Offset, TopicPartition
-from spark_sink._options import LATEST, SourceOptions, Starting
+from spark_sink._options import SourceOptions
+from spark_sink._starting import LATEST, Starting
 from spark_sink._telemetry import Telemetry
 
 Positions = Callable[[], Mapping[TopicPartition, int]]

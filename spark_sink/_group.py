@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from assignors import MembershipError
-from spark_sink._clients import kafka_python_config, why_unreachable
+from spark_sink._clients import kafka_python_config, librdkafka_config, why_unreachable
 from spark_sink._cursors import Holding
 from spark_sink._errors import JoinError
 from spark_sink._logs import Logs
@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 
     from assignors import GroupMember
+    from assignors._workers_source import Source
 
 _log = structlog.get_logger("azimuth.source")
 _COMMIT_S = 5.0
+_LOOK_S = 2.0
 
 
 class KafkaMembership(Logs):
@@ -87,4 +89,19 @@ class KafkaMembership(Logs):
         options = self._options
         if options.assignor == "shuffled":
             return ShuffledRoundRobinAssignor(rack=options.rack, agent=options.agent)
-        return HRWAssignor(workers=options.workers, epsilon=options.epsilon, rack=options.rack, agent=options.agent)
+        return HRWAssignor(
+            workers=self._workers(),
+            watch_interval_s=_LOOK_S,
+            epsilon=options.epsilon,
+            rack=options.rack,
+            agent=options.agent,
+        )
+
+    def _workers(self) -> "Source":
+        options = self._options
+        if options.workers_topic is None:
+            return options.workers
+        from spark_sink._followed_workers import FollowedWorkers  # noqa: PLC0415 -- few queries need it
+
+        config = librdkafka_config(options.kafka)
+        return FollowedWorkers(config, options.workers_topic, options.group, options.workers)

@@ -1,17 +1,14 @@
 """The options of the source, as values. Named as Spark's Kafka source names them where the meaning is the same."""
 
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from spark_sink._errors import OptionError
 from spark_sink._fetch_settings import FetchSettings
-from spark_sink._offsets import TopicPartition
+from spark_sink._option_texts import choice, flag, fraction, json_value, number
+from spark_sink._starting import Starting, starting
 
-EARLIEST, LATEST = -2, -1
-_MARKS = {"earliest": EARLIEST, "latest": LATEST}
 _KAFKA = "kafka."
 _REGISTRY = "schema.registry."
 # Properties that this source must decide itself, with what to say instead.
@@ -49,29 +46,11 @@ _KNOWN = frozenset(
         "valueschema",
         "valuesubject",
         "workers",
+        "workerstopic",
     }
 )
 # What sits beside the source's options when both sides of a query are configured from one map.
 _PASSED_OVER = ("storage.", _REGISTRY, "path", "format")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Starting:
-    """Where a partition begins that neither the table nor the group knows.
-
-    Attributes:
-        mark: EARLIEST or LATEST, for every partition that is not listed.
-        offsets: by partition, an offset, EARLIEST or LATEST.
-        timestamp_ms: the first record at or after this time, for every partition; None for no such rule.
-        timestamps_ms: the same by partition.
-        no_later_record: "error" or "latest": what a time after the last record means.
-    """
-
-    mark: int = EARLIEST
-    offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
-    timestamp_ms: int | None = None
-    timestamps_ms: Mapping[TopicPartition, int] = field(default_factory=dict)
-    no_later_record: str = "error"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +89,7 @@ class SourceOptions:
         storage: options of that table's object store.
         assignor: "hrw" or "shuffled".
         workers: agents per topic: None for all, a number, or by topic name or pattern.
+        workers_topic: where the autoscaler publishes numbers, which win over all but those of a topic's name.
         epsilon: how far a member's load may be from the fair share.
         rack: the agent's zone; for the assignment and for fetching from the closest replica (KIP-392).
         agent: the agent's lasting name.
@@ -134,6 +114,7 @@ class SourceOptions:
     storage: Mapping[str, str] = field(default_factory=dict)
     assignor: str = "hrw"
     workers: int | Mapping[str, int] | None = None
+    workers_topic: str | None = None
     epsilon: float = 0.05
     rack: str | None = None
     agent: str | None = None
@@ -164,7 +145,7 @@ class SourceOptions:
             if not kafka.get(name):
                 raise OptionError(f"kafka-group needs the option 'kafka.{name}'")
         for name in ("session.timeout.ms", "max.poll.interval.ms"):
-            _number(given, _KAFKA + name, None)
+            number(given, _KAFKA + name, None)
         topics, pattern = _subscription(given)
         rack = given.get("rack") or kafka.get("client.rack")
         if rack:
@@ -174,20 +155,21 @@ class SourceOptions:
             group=kafka["group.id"],
             topics=topics,
             pattern=pattern,
-            starting=_starting(given),
-            max_offsets=_number(given, "maxoffsetspertrigger", None),
+            starting=starting(given),
+            max_offsets=number(given, "maxoffsetspertrigger", None),
             positions=given.get("positions") or None,
             storage={name[len("storage.") :]: value for name, value in given.items() if name.startswith("storage.")},
-            assignor=_choice(given, "assignor", ("hrw", "shuffled")),
+            assignor=_assignor(given),
             workers=_workers(given.get("workers")),
-            epsilon=_fraction(given, "epsilon", 0.05),
+            workers_topic=_workers_topic(given),
+            epsilon=fraction(given, "epsilon", 0.05),
             rack=rack or None,
             agent=given.get("agent") or kafka.get("group.instance.id"),
-            parallelism=_number(given, "parallelism", len(os.sched_getaffinity(0))) or 1,
-            min_partitions=_number(given, "minpartitions", 1) or 1,
-            fail_on_data_loss=_flag(given, "failondataloss", default=True),
-            headers=_flag(given, "includeheaders", default=False),
-            poll_timeout_s=(_number(given, "kafkaconsumer.polltimeoutms", 120_000) or 120_000) / 1000,
+            parallelism=number(given, "parallelism", len(os.sched_getaffinity(0))) or 1,
+            min_partitions=number(given, "minpartitions", 1) or 1,
+            fail_on_data_loss=flag(given, "failondataloss", default=True),
+            headers=flag(given, "includeheaders", default=False),
+            poll_timeout_s=(number(given, "kafkaconsumer.polltimeoutms", 120_000) or 120_000) / 1000,
             value=_value(given, topics),
             telemetry=given.get("telemetry") or None,
             landing=_landing(given.get("landing")),
@@ -214,7 +196,7 @@ class SourceOptions:
         return self._seconds("max.poll.interval.ms", 300_000)
 
     def _seconds(self, name: str, default_ms: int) -> float:
-        return (_number(self.kafka, name, default_ms) or default_ms) / 1000
+        return (number(self.kafka, name, default_ms) or default_ms) / 1000
 
 
 def _refuse_strangers(given: Mapping[str, str]) -> None:
@@ -234,46 +216,8 @@ def _subscription(given: Mapping[str, str]) -> tuple[tuple[str, ...], str | None
     return topics, pattern
 
 
-def _number(given: Mapping[str, str], name: str, default: int | None) -> int | None:
-    text = given.get(name)
-    if text is None:
-        return default
-    try:
-        value = int(text)
-    except ValueError:
-        value = 0
-    if value < 1:
-        raise OptionError(f"option {name!r}: {text!r}, need a whole number of 1 or more")
-    return value
-
-
-def _fraction(given: Mapping[str, str], name: str, default: float) -> float:
-    text = given.get(name, str(default))
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not value >= 0:
-        raise OptionError(f"option {name!r}: {text!r}, need a number of 0 or more")
-    return value
-
-
-def _flag(given: Mapping[str, str], name: str, *, default: bool) -> bool:
-    text = given.get(name, str(default)).lower()
-    if text not in {"true", "false"}:
-        raise OptionError(f"option {name!r}: {text!r}, need true or false")
-    return text == "true"
-
-
-def _choice(given: Mapping[str, str], name: str, choices: tuple[str, ...]) -> str:
-    text = given.get(name, choices[0]).lower()
-    if text not in choices:
-        raise OptionError(f"option {name!r}: {text!r}, need one of {choices}")
-    return text
-
-
 def _value(given: Mapping[str, str], topics: tuple[str, ...]) -> ValueFormat:
-    name = _choice(given, "valueformat", ("raw", "json", "avro", "protobuf"))
+    name = choice(given, "valueformat", ("raw", "json", "avro", "protobuf"))
     if name != "raw" and given.get("landing") and "columns" not in (_landing(given["landing"]) or {}):
         raise OptionError(f"valueFormat={name} is landed by the tasks only where 'landing' holds the option 'columns'")
     registry = {key[len(_REGISTRY) :]: value for key, value in given.items() if key.startswith(_REGISTRY)}
@@ -289,14 +233,14 @@ def _value(given: Mapping[str, str], topics: tuple[str, ...]) -> ValueFormat:
         subject=subject,
         message=given.get("valuemessage") or None,
         registry=registry,
-        sample=_number(given, "inferrecords", 1_000) or 1_000,
+        sample=number(given, "inferrecords", 1_000) or 1_000,
     )
 
 
 def _workers(text: str | None) -> int | Mapping[str, int] | None:
     if not text:
         return None
-    value = _json(text, "workers")
+    value = json_value(text, "workers")
     if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
         return value
     if isinstance(value, dict) and value and all(isinstance(n, int) and n >= 1 for n in value.values()):
@@ -304,47 +248,29 @@ def _workers(text: str | None) -> int | Mapping[str, int] | None:
     raise OptionError(f"option 'workers': {text!r}, need a number of 1 or more or {{topic or pattern: number}}")
 
 
+def _workers_topic(given: Mapping[str, str]) -> str | None:
+    name = given.get("workerstopic") or None
+    if name is None:
+        return None
+    from assignors._topic_name import TOPIC_NAMES, is_topic_name  # noqa: PLC0415 -- few queries need it
+
+    if not is_topic_name(name):
+        raise OptionError(f"option 'workersTopic': no topic is named {name!r}, need {TOPIC_NAMES}")
+    return name
+
+
+def _assignor(given: Mapping[str, str]) -> str:
+    name = choice(given, "assignor", ("hrw", "shuffled"))
+    for option in ("workers", "workersTopic"):
+        if name == "shuffled" and given.get(option.lower()):
+            raise OptionError(f"option {option!r}: the assignor 'shuffled' gives a topic to all, take 'hrw'")
+    return name
+
+
 def _landing(text: str | None) -> Mapping[str, str] | None:
     if not text:
         return None
-    value = _json(text, "landing")
+    value = json_value(text, "landing")
     if not isinstance(value, dict) or not all(isinstance(one, str) for one in value.values()):
         raise OptionError(f"option 'landing': {text!r}, need a JSON object with the options of the sink")
     return value
-
-
-def _starting(given: Mapping[str, str]) -> Starting:
-    text = given.get("startingoffsets", "earliest").strip()
-    strategy = _choice(given, "startingoffsetsbytimestampstrategy", ("error", "latest"))
-    offsets = {} if text.lower() in _MARKS else _by_partition(_json(text, "startingOffsets"), "startingOffsets", -2)
-    stamps = _json(given.get("startingoffsetsbytimestamp", "{}"), "startingOffsetsByTimestamp")
-    timestamp = given.get("startingtimestamp")
-    return Starting(
-        mark=_MARKS.get(text.lower(), EARLIEST),
-        offsets=offsets,
-        timestamp_ms=None if timestamp is None else _number(given, "startingtimestamp", None),
-        timestamps_ms=_by_partition(stamps, "startingOffsetsByTimestamp", 0),
-        no_later_record=strategy,
-    )
-
-
-def _by_partition(value: object, name: str, least: int) -> dict[TopicPartition, int]:
-    try:
-        found = {
-            TopicPartition(topic, int(partition)): int(number)
-            for topic, partitions in value.items()  # type: ignore[attr-defined]  # what has none is refused below
-            for partition, number in partitions.items()
-        }
-    except (AttributeError, TypeError, ValueError) as error:
-        raise OptionError(f'option {name!r}: need {{"topic": {{"0": number}}}}, got {value!r}') from error
-    wrong = [key for key, number in found.items() if number < least]
-    if wrong:
-        raise OptionError(f"option {name!r}: {wrong[0].topic}/{wrong[0].partition} is below {least}")
-    return found
-
-
-def _json(text: str, name: str) -> Any:  # noqa: ANN401 -- whatever the JSON text holds
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise OptionError(f"option {name!r}: {text!r} is not JSON ({error})") from error

@@ -33,6 +33,9 @@ class AgentSettings(BaseSettings):
     rack: str | None = Field(None, description="The agent's zone.")
     assignor: Literal["hrw", "shuffled"] = Field("hrw", description="How the group shares partitions.")
     workers: str | None = Field(None, description="Agents per topic: a number, or JSON {pattern: number}.")
+    workers_topic: str | None = Field(
+        None, description="Topic on which 'azimuth autoscale' publishes agents per topic."
+    )
     starting_offsets: str = Field("earliest", description="Where a partition begins that nobody has a position of.")
     max_offsets_per_trigger: int | None = Field(None, ge=1, description="Offsets a batch reads at most.")
     trigger: str = Field("1 second", description="Time between batches, or 'available-now' to end when caught up.")
@@ -96,6 +99,7 @@ class AgentSettings(BaseSettings):
             "rack": self.rack,
             "assignor": self.assignor,
             "workers": self.workers,
+            "workersTopic": self.workers_topic,
             "startingOffsets": self.starting_offsets,
             "maxOffsetsPerTrigger": self.max_offsets_per_trigger,
             "positions": self.table,

@@ -18,7 +18,8 @@ class KafkaGroupSource(DataSource):
     Several queries with the same `kafka.group.id` share the partitions; rebalances change what a running query reads.
     Options: `kafka.*`, `subscribe` or `subscribePattern`, `startingOffsets`, `startingTimestamp`,
     `startingOffsetsByTimestamp`, `maxOffsetsPerTrigger`, `minPartitions`, `failOnDataLoss`, `includeHeaders`,
-    `positions`, `assignor`, `workers`, `epsilon`, `rack`, `agent`, `parallelism`, `telemetry`, `landing`.
+    `positions`, `assignor`, `workers`, `workersTopic`, `epsilon`, `rack`, `agent`, `parallelism`,
+    `telemetry`, `landing`.
     For what is in a value: `valueFormat` (raw, json, avro, protobuf), `valueSchema`, `valueSubject`, `valueMessage`,
     `inferRecords`, `schema.registry.*`; decoded values come as columns, with the column `_quarantine` that the sink
     takes away.

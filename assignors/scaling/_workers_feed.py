@@ -56,6 +56,8 @@ class WorkersFeed:
         )
         self._behind: set[int] = set()
         self._assigned = 0
+        self.cluster = ""
+        """Id of the cluster that has the topic, known after a `refresh`."""
         self.records: dict[ScaledTopic, WorkersRecord] = {}
 
     def refresh(self, timeout_s: float = 5.0) -> bool:
@@ -96,11 +98,13 @@ class WorkersFeed:
 
     def _follow_partitions(self, timeout_s: float) -> None:
         try:
-            found = self._consumer.list_topics(self._topic, timeout=timeout_s).topics[self._topic]
+            metadata = self._consumer.list_topics(self._topic, timeout=timeout_s)
         except KafkaException as error:
             raise PublishError(
                 f"workers topic {self._topic!r}: no broker answers at {self._brokers} ({error.args[0].str()})"
             ) from error
+        found = metadata.topics[self._topic]
+        self.cluster = metadata.cluster_id or ""
         count = 0 if found.error else len(found.partitions)
         if count <= self._assigned:
             return

@@ -29,6 +29,9 @@ def sink(  # noqa: PLR0913, PLR0917 -- every setting is a flag
     rack: Annotated[str | None, typer.Option(help="The agent's zone.")] = None,
     assignor: Annotated[str | None, typer.Option(help="hrw or shuffled.  [default: hrw]")] = None,
     workers: Annotated[str | None, typer.Option(help="Agents per topic: number or JSON {pattern: number}.")] = None,
+    workers_topic: Annotated[
+        str | None, typer.Option(help="Topic on which 'azimuth autoscale' publishes agents per topic.")
+    ] = None,
     starting_offsets: Annotated[
         str | None, typer.Option(help="Where unknown partitions begin.  [default: earliest]")
     ] = None,

@@ -4,7 +4,8 @@ import pytest
 
 from spark_sink._errors import OptionError
 from spark_sink._offsets import TopicPartition
-from spark_sink._options import EARLIEST, LATEST, SourceOptions
+from spark_sink._options import SourceOptions
+from spark_sink._starting import EARLIEST, LATEST
 
 BASE = {"kafka.bootstrap.servers": "x:1", "kafka.group.id": "g", "subscribe": "b, a ,b"}
 
@@ -72,6 +73,9 @@ def test_starting_offsets(text: str, mark: int, offsets: dict[TopicPartition, in
         ({"assignor": "range"}, "assignor.*'range'"),
         ({"workers": "0"}, "workers.*'0'"),
         ({"workers": '{"a": 0}'}, "workers"),
+        ({"workersTopic": "a b"}, "workersTopic.*'a b'"),
+        ({"assignor": "shuffled", "workers": "2"}, "workers'.*'shuffled'.*'hrw'"),
+        ({"assignor": "shuffled", "workersTopic": "numbers"}, "workersTopic'.*'shuffled'"),
         ({"epsilon": "much"}, "epsilon.*'much'"),
         ({"kafka.auto.offset.reset": "latest"}, "startingOffsets"),
         ({"kafka.enable.auto.commit": "true"}, "committed by the source"),
