@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import socket
 import subprocess
 import sys
 import time
@@ -26,6 +25,7 @@ from spark_sink._offsets import Offset, Range, TopicPartition
 from spark_sink._storage import filesystem
 from spark_sink._verify import verify
 from spark_sink.demo.cluster import Cluster
+from spark_sink.demo.cluster._ports import choose_ports
 from tests.integration.spark_sink.tied import launch
 
 pytestmark = pytest.mark.integration
@@ -38,8 +38,7 @@ PARTITIONS = 2
 @pytest.fixture(scope="module")
 def storage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, str]]:
     """The options of a small S3 with one bucket; a process of its own, because delta-rs waits with Python's lock."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    [port] = choose_ports(1)
     log = tmp_path_factory.mktemp("s3") / "log"
     server = launch([sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)], log)
     endpoint = f"http://127.0.0.1:{port}"

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 import redis
 
+from spark_sink.demo.cluster._ports import choose_ports
+
 
 class RedisServer:
     """A redis-server on a free port; keeps on disk only what it is told to save."""
 
     def __init__(self, directory: Path) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port: int = probe.getsockname()[1]
+        [self.port] = choose_ports(1)
         self._directory = directory
         self._process: subprocess.Popen[bytes] | None = None
         self.start()

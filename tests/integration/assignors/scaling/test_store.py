@@ -1,7 +1,6 @@
 """Stores keep the same promises: the one in memory, and a real Redis."""
 
 import shutil
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from assignors._errors import StoreError
 from assignors.scaling import Observation, State
 from assignors.scaling._alerts import hooks
 from assignors.scaling._store import MemoryStore, RedisStore, Store
+from spark_sink.demo.cluster._ports import choose_ports
 
 pytestmark = pytest.mark.integration
 
@@ -25,9 +25,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     binary = shutil.which("redis-server")
     if binary is None:
         pytest.skip("redis-server is not installed (Debian's package of that name has it)")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    [port] = choose_ports(1)
     folder = tmp_path_factory.mktemp("redis")
     process = subprocess.Popen(
         [binary, "--port", str(port), "--save", "", "--dir", str(folder), "--logfile", str(Path(folder) / "log")]

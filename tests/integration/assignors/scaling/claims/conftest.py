@@ -4,7 +4,6 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -18,6 +17,7 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.exc import OperationalError
 
 from assignors.scaling.claims import Form, PartitionClaims
+from spark_sink.demo.cluster._ports import choose_ports
 
 WAYS = {
     "sqlite": ("sqlite", Form.LOCKING),
@@ -73,7 +73,7 @@ class Server:
 
     def __init__(self, binaries: Path) -> None:
         self.binaries = binaries
-        self.port = _free_port()
+        self.port = choose_ports(1)[0]
         self.folder = Path(tempfile.mkdtemp(prefix=f"claims-{self.user}-"))
         self._process: subprocess.Popen[bytes] | None = None
         if os.getuid() == 0:
@@ -284,10 +284,3 @@ def way(request: pytest.FixtureRequest) -> Iterator[Way]:
     found = Way(*WAYS[request.param])
     yield found
     found.close()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
