@@ -47,7 +47,8 @@ class Rebalances:
     """The changes that the program has not seen yet, in their order.
 
     Contract: the member's callbacks put, one after another; only the program takes. A revocation waits until it was
-    handled; gains and losses wait for nobody.
+    handled, and so does a loss: who joins anew before the program knows may get the partitions back, and what the
+    program then commits, of before, would be accepted as the new owner's word. Gains wait for nobody.
     """
 
     def __init__(self, timeout_s: float) -> None:
@@ -64,13 +65,11 @@ class Rebalances:
 
     def revoked(self, partitions: frozenset[TopicPartition]) -> None:
         """They are to be given up; returns when they are, or when the group waits no longer."""
-        change = Rebalance(Kind.REVOKED, partitions)
-        self._waiting.append(change)
-        change.wait(0 if self._abandoned else self._timeout_s)
+        self._handled(Rebalance(Kind.REVOKED, partitions))
 
     def lost(self, partitions: frozenset[TopicPartition]) -> None:
-        """They are another member's."""
-        self._waiting.append(Rebalance(Kind.LOST, partitions))
+        """They are another member's; returns when the program was told, or when the group waits no longer."""
+        self._handled(Rebalance(Kind.LOST, partitions))
 
     def take(self) -> Rebalance | None:
         """The oldest one."""
@@ -81,3 +80,7 @@ class Rebalances:
         self._abandoned = True
         while (change := self.take()) is not None:
             change.end()
+
+    def _handled(self, change: Rebalance) -> None:
+        self._waiting.append(change)
+        change.wait(0 if self._abandoned else self._timeout_s)

@@ -4,8 +4,9 @@ import time
 from typing import Any
 
 import pytest
+from confluent_kafka import OFFSET_INVALID, TopicPartition
 
-from assignors import GroupConsumer, HRWAssignor
+from assignors import GroupConsumer, HRWAssignor, MembershipError
 from tests.integration.assignors.conftest import Topics
 from tests.records import offsets, read
 
@@ -59,6 +60,34 @@ def test_kafka_python_may_end_and_is_begun_again(topics: Topics, name: str, capl
     assert lost == [3]
     assert offsets(again) == {n: list(range(RECORDS)) for n in range(3)}
     assert "joining anew" in caplog.text
+
+
+def test_what_was_lost_is_not_committed_by_the_one_who_gets_it_back(topics: Topics, name: str) -> None:
+    """Put out of the group and back in it at once: in on_lost, and before it, old offsets are refused."""
+    refused: list[str] = []
+
+    def lost(one: GroupConsumer, partitions: list[TopicPartition]) -> None:
+        try:
+            one.commit(offsets=[TopicPartition(p.topic, p.partition, 1) for p in partitions], asynchronous=False)
+        except MembershipError as error:
+            refused.append(type(error).__name__)
+
+    with consumer(topics) as one:
+        one.subscribe([name], on_lost=lost)
+        read(one, 30)
+        member = one._membership.member
+        assert member is not None
+        # The coordinator refuses heartbeats of a generation that has passed, as after a long standstill.
+        member._consumer._coordinator._generation.generation_id -= 1
+        member.wait_for(lambda now: not now.partitions, 20)
+        with pytest.raises(MembershipError, match="not as awaited"):
+            member.wait_for(lambda now: len(now.partitions) == 3, 2)
+        until = time.monotonic() + 30
+        while not refused or len(one.assignment()) < 3:
+            assert time.monotonic() < until
+            one.poll(0.05)
+        assert refused == ["NotOwnedError"]
+        assert {p.offset for p in one.committed(one.assignment())} == {OFFSET_INVALID}
 
 
 def test_a_program_that_asks_for_nothing_leaves(topics: Topics, name: str) -> None:

@@ -2,6 +2,8 @@
 
 import threading
 
+import pytest
+
 from assignors._group_consumer_events import Kind, Rebalances
 
 A, B = frozenset({("t", 0)}), frozenset({("t", 1)})
@@ -9,7 +11,7 @@ A, B = frozenset({("t", 0)}), frozenset({("t", 1)})
 
 def test_changes_are_taken_in_their_order() -> None:
     """A gain that comes before a loss is seen before it."""
-    changes = Rebalances(10)
+    changes = Rebalances(0)
     changes.assigned(A)
     changes.lost(A)
     changes.assigned(B)
@@ -23,10 +25,11 @@ def test_changes_are_taken_in_their_order() -> None:
     assert not changes
 
 
-def test_a_revocation_waits_until_it_was_handled() -> None:
-    """The group goes on when the program has given up, not before."""
+@pytest.mark.parametrize("kind", [Kind.REVOKED, Kind.LOST])
+def test_what_is_given_up_or_lost_waits_until_the_program_knows(kind: Kind) -> None:
+    """The member goes on when the program has given up, not before: what it has lost it may be given anew."""
     changes = Rebalances(60)
-    waiting = threading.Thread(target=changes.revoked, args=(A,))
+    waiting = threading.Thread(target=changes.revoked if kind is Kind.REVOKED else changes.lost, args=(A,))
     waiting.start()
     while (change := changes.take()) is None:
         pass
