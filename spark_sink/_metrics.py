@@ -3,6 +3,7 @@
 The commits run in a process of Spark's, so they are counted from what they wrote into the log.
 """
 
+import contextlib
 import json
 import threading
 import time
@@ -38,14 +39,15 @@ class History:
     Args:
         table: its address.
         storage: options of its object store.
+        whole: read it from its first commit, not from where it stands at the first call.
     """
 
-    def __init__(self, table: str, storage: Storage | None = None) -> None:
+    def __init__(self, table: str, storage: Storage | None = None, *, whole: bool = False) -> None:
         self._files = filesystem(table, storage)
-        self._next = -1
+        self._next = 0 if whole else -1
 
     def read(self) -> Iterator[dict[str, Any]]:
-        """The notes since the last call; the first call only finds out where the log stands."""
+        """The notes since the last call; the first only finds out where a log that is not read whole stands."""
         if self._next < 0:
             self._next = self._newest() + 1
             return
@@ -58,6 +60,34 @@ class History:
     def _newest(self) -> int:
         found = self._files.get_file_info(pa_fs.FileSelector("_delta_log", allow_not_found=True))
         return max((int(one.base_name[:20]) for one in found if one.base_name[20:] == ".json"), default=-1)
+
+
+class Notes:
+    """The notes that an agent leaves in all its tables from the first look on.
+
+    A table that is not there at the first look is read whole: an agent makes its table, a topic's or the quarantine's
+    with the first rows, which are often most of what it ever writes to it.
+
+    Args:
+        settings: of the agent.
+    """
+
+    def __init__(self, settings: AgentSettings) -> None:
+        self._settings = settings
+        self._histories: dict[str, History] = {}
+        self._looked = False
+
+    def read(self) -> Iterator[dict[str, Any]]:
+        """The agent's notes since the last look."""
+        tables = [table for table, _ in existing(self._settings.table, self._settings.storage)]
+        for table in {*tables, *map(quarantine_of, tables)}:
+            if table not in self._histories:
+                self._histories[table] = History(table, self._settings.storage, whole=self._looked)
+        self._looked = True
+        for history in self._histories.values():
+            for note in history.read():
+                if note.get("agent") == self._settings.agent:
+                    yield note
 
 
 class Metrics:
@@ -130,11 +160,15 @@ def serve(query: "StreamingQuery", settings: AgentSettings) -> threading.Event:
     ended = threading.Event()
 
     def run() -> None:
-        histories: dict[str, History] = {}
+        notes = Notes(settings)
         logs: LogOffsets | None = None
+        with contextlib.suppress(SparkSinkError, OSError, ValueError):  # the next look says it, if it is not over
+            for note in notes.read():
+                metrics.committed(note)
         while not ended.wait(_INTERVAL_S):
             try:
-                _read(settings, histories, metrics)
+                for note in notes.read():
+                    metrics.committed(note)
                 _progress(query, metrics)
                 known = positions(settings.table, settings.group, settings.storage)
                 logs = logs or LogOffsets.connect(kafka_python_settings(settings.admin_options()))
@@ -146,15 +180,6 @@ def serve(query: "StreamingQuery", settings: AgentSettings) -> threading.Event:
 
     threading.Thread(target=run, name="metrics", daemon=True).start()
     return ended
-
-
-def _read(settings: AgentSettings, histories: dict[str, History], metrics: Metrics) -> None:
-    tables = [table for table, _ in existing(settings.table, settings.storage)]
-    for table in {*tables, *map(quarantine_of, tables)}:
-        history = histories.setdefault(table, History(table, settings.storage))
-        for note in history.read():
-            if note.get("agent") == settings.agent:
-                metrics.committed(note)
 
 
 def _progress(query: "StreamingQuery", metrics: Metrics) -> None:

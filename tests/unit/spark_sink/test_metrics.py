@@ -8,9 +8,10 @@ from prometheus_client import CollectorRegistry
 from spark_sink._commit import Batch, commit
 from spark_sink._delta import DeltaLakeTable
 from spark_sink._landing import Landing
-from spark_sink._metrics import History, Metrics
+from spark_sink._metrics import History, Metrics, Notes
 from spark_sink._offsets import Offset, Range
 from spark_sink._rows import arrow_schema
+from spark_sink._settings import AgentSettings
 from spark_sink._storage import filesystem
 
 SCHEMA = arrow_schema(headers=False)
@@ -48,6 +49,20 @@ def test_commits_are_counted_from_the_log_as_it_grows(tmp_path: Path) -> None:
     assert (_value(registry, "azimuth_rows_total"), _value(registry, "azimuth_rows_left_out_total")) == (7, 2)
     assert (_value(registry, "azimuth_freshness_seconds") or 0) > 1_000_000
     assert list(history.read()) == []
+
+
+def test_tables_made_later_are_counted_from_their_first_commit(tmp_path: Path) -> None:
+    """With a table for each topic, the first rows of a new topic are in the numbers, and no other agent's."""
+    _commit(tmp_path / "flights-old", 0, 5, "one")
+    table = str(tmp_path / "flights-{topic}")
+    settings = {"bootstrap_servers": "b:1", "group": "g", "table": table, "checkpoint": "c", "subscribe": "t"}
+    notes = Notes(AgentSettings.load(None, {**settings, "agent": "one"}))
+    assert list(notes.read()) == []
+    _commit(tmp_path / "flights-old", 5, 6, "one")
+    _commit(tmp_path / "flights-new", 0, 9, "one")
+    _commit(tmp_path / "flights-new", 9, 11, "two")
+    assert sorted(note["rows"] for note in notes.read()) == [1, 9]
+    assert list(notes.read()) == []
 
 
 def test_quarantine_is_counted_apart() -> None:
