@@ -15,15 +15,17 @@ _TIMEOUT_S = 60.0
 def create_topics(
     bootstrap_servers: str, topics: Iterable[str], *, partitions: int, replicas: int, config: dict[str, str]
 ) -> None:
-    """Create topics and return when every partition has a leader.
+    """Create topics, if any, and return when every partition of them has a leader.
 
     Raises:
         DemoError: a topic could not be created.
     """
-    admin = AdminClient({"bootstrap.servers": bootstrap_servers})
     wanted = [
         NewTopic(t, num_partitions=partitions, replication_factor=replicas, config=config) for t in sorted(topics)
     ]
+    if not wanted:  # the client takes no empty request
+        return
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers})
     for topic, future in admin.create_topics(wanted, operation_timeout=_TIMEOUT_S).items():
         try:
             future.result(timeout=_TIMEOUT_S)
