@@ -1,5 +1,7 @@
 """The producer part of `azimuth plan`: where a producer's records would go."""
 
+from collections.abc import Mapping
+
 from confluent_kafka.admin import AdminClient
 
 from producer import UnknownTopicError
@@ -9,11 +11,11 @@ from producer.topology import Topology
 _TIMEOUT_S = 10.0
 
 
-def producer_forecast(bootstrap_servers: str, rack: str, topic: str, fallback: tuple[str, ...] = ()) -> Forecast:
+def producer_forecast(properties: Mapping[str, str], rack: str, topic: str, fallback: tuple[str, ...] = ()) -> Forecast:
     """Read a topic's leaders, replicas and racks, and say where records of a producer in this zone would go.
 
     Args:
-        bootstrap_servers: the cluster.
+        properties: of the client, librdkafka's names; `bootstrap.servers` at least.
         rack: zone of the producer.
         topic: an existing topic.
         fallback: zones to try when the own one leads nothing.
@@ -22,18 +24,19 @@ def producer_forecast(bootstrap_servers: str, rack: str, topic: str, fallback: t
         MetadataError: the cluster did not answer.
         UnknownTopicError: there is no such topic.
     """
-    config: dict[str, str | int | float | bool] = {"bootstrap.servers": bootstrap_servers, "log_level": 0}
+    config: dict[str, str | int | float | bool] = {"log_level": 0, **properties}
     topology = Topology(config, timeout_s=_TIMEOUT_S)
     admin = AdminClient(config)
     leaders = topology.leaders(admin).get(topic)
     if leaders is None:
-        raise UnknownTopicError(f"topic {topic!r} does not exist on {bootstrap_servers}, or may not be described")
+        servers = properties["bootstrap.servers"]
+        raise UnknownTopicError(f"topic {topic!r} does not exist on {servers}, or may not be described")
     topology.read_racks()
     partitions = admin.list_topics(topic, timeout=_TIMEOUT_S).topics[topic].partitions
     replicas = [list(partitions[number].replicas) for number in range(len(leaders))]
     return forecast(topic, leaders, replicas, topology.racks, rack, fallback)
 
 
-def render_producer_plan(bootstrap_servers: str, rack: str, topic: str, fallback: tuple[str, ...] = ()) -> str:
+def render_producer_plan(properties: Mapping[str, str], rack: str, topic: str, fallback: tuple[str, ...] = ()) -> str:
     """Write what `azimuth plan --producer RACK --topic TOPIC` prints; arguments and errors as `producer_forecast`."""
-    return render(producer_forecast(bootstrap_servers, rack, topic, fallback))
+    return render(producer_forecast(properties, rack, topic, fallback))

@@ -5,15 +5,17 @@ from typing import Annotated
 
 import typer
 
+from spark_sink.cli._spellings import formerly
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("agent", rich_help_panel="Ingest into Delta")(agent)
+    app.command("agent", cls=formerly(agent="id"), rich_help_panel="Ingest into Delta")(agent)
 
 
 def agent(
     config: Annotated[Path, typer.Option(help="TOML file of the fleet.")],
-    name: Annotated[str | None, typer.Option("--id", help="This agent's lasting name, above the file's.")] = None,
+    name: Annotated[str | None, typer.Option("--agent", help="This agent's lasting name, above the file's.")] = None,
     http: Annotated[
         str | None, typer.Option(metavar="[HOST]:PORT", help="Serve the live page, metrics and probes; :8080 is local.")
     ] = None,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spark_sink.cli._pairs import pairs
+from spark_sink.cli._spellings import formerly
 
 if TYPE_CHECKING:
     from assignors.scaling.claims import Standing
@@ -26,14 +27,16 @@ def claims() -> None:
     """Jobs without a consumer group: partitions are claimed in a database."""
 
 
-@group.command()
+@group.command(cls=formerly(group="name", subscribe="topic", subscribe_pattern="pattern"))
 def run(  # noqa: PLR0913, PLR0917 -- each is a flag
-    name: Annotated[str, typer.Option(help="What the table keeps positions under; the same for all jobs of a set.")],
-    table: Annotated[str, typer.Option(help="Delta table; {topic} in it stands for the topic.")],
+    name: Annotated[
+        str, typer.Option("--group", help="What the table keeps positions under; the same for all jobs of a set.")
+    ],
+    table: Annotated[str, typer.Option(help="Delta table; {topic} in it makes a table of each topic.")],
     database: Annotated[str, _DATABASE],
     bootstrap_servers: Annotated[str, typer.Option(help="Kafka brokers, host:port by commas.")],
-    topic: Annotated[list[str] | None, typer.Option(help="Topic, as often as needed.")] = None,
-    pattern: Annotated[str | None, typer.Option(help="Regular expression of whole topic names.")] = None,
+    subscribe: Annotated[list[str] | None, typer.Option(help="Topics, by commas.")] = None,
+    subscribe_pattern: Annotated[str | None, typer.Option(help="Regular expression of whole topic names.")] = None,
     owner: Annotated[str | None, typer.Option(help="How others see this job; its host and process by default.")] = None,
     claims_table: Annotated[str, typer.Option(help="Table of the claims.")] = "partition_claims",
     partitions: Annotated[int, typer.Option(help="Claimed at a time.")] = 16,
@@ -56,8 +59,8 @@ def run(  # noqa: PLR0913, PLR0917 -- each is a flag
             table=table,
             database=database,
             kafka={"bootstrap.servers": bootstrap_servers, **pairs(kafka, "--kafka")},
-            topics=tuple(topic or ()),
-            pattern=pattern,
+            topics=tuple(one.strip() for names in subscribe or () for one in names.split(",")),
+            pattern=subscribe_pattern,
             claims_table=claims_table,
             owner=owner,
             partitions=partitions,
@@ -74,7 +77,7 @@ def run(  # noqa: PLR0913, PLR0917 -- each is a flag
 def status(
     database: Annotated[str, _DATABASE],
     claims_table: Annotated[str, typer.Option(help="Table of the claims.")] = "partition_claims",
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON value.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Say who holds which partition, since when and until when, on the database's clock."""
     from assignors.scaling.claims import standings  # noqa: PLC0415 -- an extra

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from spark_sink.cli._spellings import formerly
+
 if TYPE_CHECKING:
     from spark_sink.fleet._status import FleetStatus
 
@@ -24,11 +26,13 @@ def fleet() -> None:
     """Agents over many clusters, each topic on a few of them."""
 
 
-@group.command()
+@group.command(cls=formerly(explain="topic"))
 def status(
     config: Annotated[Path, typer.Option(help="TOML file of the fleet.")],
-    topic: Annotated[list[str] | None, typer.Option(help="Explain who reads this topic and who is next.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON value.")] = False,
+    explain: Annotated[
+        list[str] | None, typer.Option(metavar="TOPIC", help="Say who reads this topic and who is next.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Say who lives, who reads how much, and why; exit code 1 where something does not go well."""
     import logging  # noqa: PLC0415 -- with the rest
@@ -37,7 +41,7 @@ def status(
     from spark_sink.fleet._settings import FleetSettings  # noqa: PLC0415 -- pydantic loads slowly
     from spark_sink.fleet._status import look  # noqa: PLC0415 -- Kafka's clients load slowly
 
-    found = look(FleetSettings.load(config, agent="status"), topic or ())
+    found = look(FleetSettings.load(config, agent="status"), explain or ())
     if as_json:
         typer.echo(json.dumps(found.value()))
     else:

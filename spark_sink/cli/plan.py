@@ -10,6 +10,8 @@ from rich.console import Console
 from rich.table import Table
 
 from spark_sink.cli._pairs import pairs
+from spark_sink.cli._spellings import formerly
+from spark_sink.cli._workers import workers as read_workers
 
 if TYPE_CHECKING:
     from assignors.comparison import LiveGroup, Outcome, Settings
@@ -17,38 +19,37 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("plan", rich_help_panel="Look and check (changes nothing)")(plan)
+    app.command("plan", cls=formerly(assignor="strategy"), rich_help_panel="Look and check (changes nothing)")(plan)
 
 
 def plan(  # noqa: PLR0913, PLR0917 -- each is a flag
     bootstrap_servers: Annotated[str, typer.Option(help="Kafka brokers, host:port by commas.")],
     group: Annotated[str | None, typer.Option(help="Consumer group to look at.")] = None,
-    strategy: Annotated[
-        list[str] | None, typer.Option(help="Only this strategy; may be repeated: range, round robin, sticky, ...")
+    assignor: Annotated[
+        list[str] | None, typer.Option(help="Only this one; may be repeated: range, round robin, sticky, ...")
     ] = None,
     workers: Annotated[
-        list[str] | None, typer.Option(metavar="TOPIC=K", help="hrw: most members of a topic or pattern; * is all.")
+        list[str] | None,
+        typer.Option(metavar="K|TOPIC=K", help="hrw: most members of all topics, or of a topic or pattern."),
     ] = None,
     epsilon: Annotated[float, typer.Option(help="hrw: allowed distance from the fair share.")] = 0.05,
     leaving: Annotated[str | None, typer.Option(help="Member whose leaving is tried; by default the fullest.")] = None,
     explain: Annotated[str | None, typer.Option(metavar="TOPIC", help="Say why hrw gives this topic to whom.")] = None,
     producer: Annotated[str | None, typer.Option(metavar="ZONE", help="Look at a producer in this zone.")] = None,
     topic: Annotated[str | None, typer.Option(help="With --producer: the topic it writes.")] = None,
-    kafka: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Client property, as security.protocol=SSL.")
-    ] = None,
+    kafka: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Kafka client property.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Compare the assignors on a live group (--group), or forecast a producer (--producer). Changes nothing."""
     if (group is None) == (producer is None):
         raise typer.BadParameter("need one of --group and --producer", param_hint="--group")
     if producer is not None:
-        _producer(bootstrap_servers, producer, topic, as_json=as_json)
+        _producer({**pairs(kafka, "--kafka"), "bootstrap.servers": bootstrap_servers}, producer, topic, as_json=as_json)
         return
     from assignors import comparison  # noqa: PLC0415 -- clients load slowly
 
-    _check(strategy, comparison.STRATEGIES)
-    settings = comparison.Settings(workers=_workers(workers), epsilon=epsilon)
+    _check(assignor, comparison.STRATEGIES)
+    settings = comparison.Settings(workers=read_workers(workers), epsilon=epsilon)
     _check_settings(settings)  # before half a minute of asking for brokers
     found = comparison.read_group(
         bootstrap_servers, str(group), _client_settings(bootstrap_servers, pairs(kafka, "--kafka"))
@@ -58,11 +59,11 @@ def plan(  # noqa: PLR0913, PLR0917 -- each is a flag
         _explain(found, settings, explain, as_json=as_json)
         return
     console = Console(stderr=True)
-    with console.status("asking the strategies") as status:
+    with console.status("asking the assignors") as status:
         outcomes = comparison.compare(
             found.topics,
             found.members,
-            strategies=strategy or comparison.STRATEGIES,
+            strategies=assignor or comparison.STRATEGIES,
             settings=settings,
             sizes=found.sizes,
             leaving=leaving,
@@ -74,15 +75,15 @@ def plan(  # noqa: PLR0913, PLR0917 -- each is a flag
     _print(found, outcomes, [m for m in found.members if m.rack])
 
 
-def _producer(servers: str, zone: str, topic: str | None, *, as_json: bool) -> None:
+def _producer(properties: dict[str, str], zone: str, topic: str | None, *, as_json: bool) -> None:
     from spark_sink.cli._plan_producer import producer_forecast, render_producer_plan  # noqa: PLC0415 -- as above
 
     if topic is None:
         raise typer.BadParameter("--producer needs it", param_hint="--topic")
     if as_json:
-        typer.echo(json.dumps(asdict(producer_forecast(servers, zone, topic)), default=list))
+        typer.echo(json.dumps(asdict(producer_forecast(properties, zone, topic)), default=list))
     else:
-        typer.echo(render_producer_plan(servers, zone, topic))
+        typer.echo(render_producer_plan(properties, zone, topic))
 
 
 def _print(group: "LiveGroup", outcomes: Sequence["Outcome"], racked: Sequence[object]) -> None:
@@ -132,7 +133,7 @@ def _explain(group: "LiveGroup", settings: "Settings", topic: str, *, as_json: b
 def _check(asked: Sequence[str] | None, known: Sequence[str]) -> None:
     for one in asked or ():
         if one not in known:
-            raise typer.BadParameter(f"{one!r}, need one of {', '.join(known)}", param_hint="--strategy")
+            raise typer.BadParameter(f"{one!r}, need one of {', '.join(known)}", param_hint="--assignor")
 
 
 def _check_settings(settings: "Settings") -> None:
@@ -145,15 +146,6 @@ def _check_leaving(leaving: str | None, members: Sequence[object]) -> None:
     ids = [str(getattr(member, "id", "")) for member in members]
     if leaving is not None and leaving not in ids:
         raise typer.BadParameter(f"{leaving!r} is none of the members {', '.join(ids)}", param_hint="--leaving")
-
-
-def _workers(texts: list[str] | None) -> dict[str, int | None] | None:
-    found: dict[str, int | None] = {}
-    for name, text in pairs(texts, "--workers").items():
-        if not text.isdecimal():  # isdigit() takes a superscript, int() does not
-            raise typer.BadParameter(f"{name}={text!r}, need a whole number", param_hint="--workers")
-        found[name] = int(text)
-    return found or None
 
 
 def _client_settings(servers: str, properties: Mapping[str, str]) -> dict[str, object]:

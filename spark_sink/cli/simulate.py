@@ -11,13 +11,15 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from spark_sink.cli._spellings import formerly
+
 if TYPE_CHECKING:
     from assignors.scaling._comparison import Outcome
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("simulate", rich_help_panel="Workers per topic")(simulate)
+    app.command("simulate", cls=formerly(slo_s="slo"), rich_help_panel="Workers per topic")(simulate)
 
 
 def simulate(  # noqa: PLR0913, PLR0917 -- each is a flag
@@ -39,7 +41,7 @@ def simulate(  # noqa: PLR0913, PLR0917 -- each is a flag
         typer.Option(help="capacity, thresholds, keda, ds2, numaflow, static, oracle; or all. May be repeated."),
     ] = None,
     days: Annotated[float, typer.Option(help="Simulated days.")] = 7.0,
-    slo: Annotated[float, typer.Option("--slo-s", "--slo", help="Age an unread record may reach, seconds.")] = 300.0,
+    slo_s: Annotated[float, typer.Option(help="Age an unread record may reach, seconds.")] = 300.0,
     worker_rate: Annotated[float, typer.Option(help="Records per second of a worker, for --csv.")] = 1000.0,
     retention_s: Annotated[float, typer.Option(help="Retention, seconds, for --csv.")] = 86_400.0,
     seed: Annotated[int, typer.Option(help="Of the made-up traces.")] = 1,
@@ -47,7 +49,7 @@ def simulate(  # noqa: PLR0913, PLR0917 -- each is a flag
     html: Annotated[Path | None, typer.Option(help="Write a report with plots here.")] = None,
 ) -> None:
     """Say what each policy costs and misses on a load, beside the least that was possible."""
-    for flag, value in (("--slo-s", slo), ("--worker-rate", worker_rate), ("--retention-s", retention_s)):
+    for flag, value in (("--slo-s", slo_s), ("--worker-rate", worker_rate), ("--retention-s", retention_s)):
         if not 0 < value < math.inf:
             raise typer.BadParameter(f"{value:g}, need a finite number above 0", param_hint=flag)
     from assignors.scaling._comparison import compare  # noqa: PLC0415 -- numpy loads slowly
@@ -61,7 +63,7 @@ def simulate(  # noqa: PLR0913, PLR0917 -- each is a flag
         traces.append(from_csv(csv, worker_rate=worker_rate, retention_s=retention_s))
     policies = [name for name in POLICIES if name != "static"] if policy in (None, ["all"]) else policy or []
     outcomes: list[Outcome] = []
-    pipeline = Pipeline.of(slo_s=slo)
+    pipeline = Pipeline.of(slo_s=slo_s)
     with Progress(console=Console(stderr=True), transient=True) as progress:
         running = progress.add_task("simulating", total=len(traces) * len({*policies, "oracle"}))
         for one in compare(traces, policies, pipeline):
@@ -74,7 +76,7 @@ def simulate(  # noqa: PLR0913, PLR0917 -- each is a flag
     if html is not None:
         from spark_sink.cli._simulation_page import write  # noqa: PLC0415 -- matplotlib is an extra
 
-        write(html, outcomes, slo)
+        write(html, outcomes, slo_s)
         typer.echo(f"report: {html}", err=True)
 
 

@@ -1,18 +1,21 @@
 """`azimuth sink`: one ingestion agent, from a consumer group into a Delta table."""
 
+import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from spark_sink.cli._pairs import pairs
+from spark_sink.cli._spellings import formerly
+from spark_sink.cli._workers import workers as read_workers
 
 _Pairs = list[str] | None
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("sink", rich_help_panel="Ingest into Delta")(sink)
+    app.command("sink", cls=formerly(subscribe_pattern="pattern"), rich_help_panel="Ingest into Delta")(sink)
 
 
 def sink(  # noqa: PLR0913, PLR0917 -- every setting is a flag
@@ -22,13 +25,13 @@ def sink(  # noqa: PLR0913, PLR0917 -- every setting is a flag
     table: Annotated[str | None, typer.Option(help="Delta table; {topic} in it makes a table of each topic.")] = None,
     checkpoint: Annotated[str | None, typer.Option(help="Folder for Spark's checkpoint, this agent's own.")] = None,
     subscribe: Annotated[str | None, typer.Option(help="Topics, by commas.")] = None,
-    subscribe_pattern: Annotated[
-        str | None, typer.Option("--subscribe-pattern", "--pattern", help="Regular expression of topics.")
-    ] = None,
+    subscribe_pattern: Annotated[str | None, typer.Option(help="Regular expression of whole topic names.")] = None,
     agent: Annotated[str | None, typer.Option(help="The agent's lasting name.  [default: host name]")] = None,
     rack: Annotated[str | None, typer.Option(help="The agent's zone.")] = None,
     assignor: Annotated[str | None, typer.Option(help="hrw or shuffled.  [default: hrw]")] = None,
-    workers: Annotated[str | None, typer.Option(help="Agents per topic: number or JSON {pattern: number}.")] = None,
+    workers: Annotated[
+        _Pairs, typer.Option(metavar="K|TOPIC=K", help="Agents per topic, of all or of a topic or pattern.")
+    ] = None,
     workers_topic: Annotated[
         str | None, typer.Option(help="Topic on which 'azimuth autoscale' publishes agents per topic.")
     ] = None,
@@ -56,6 +59,7 @@ def sink(  # noqa: PLR0913, PLR0917 -- every setting is a flag
     flags = {name: value for name, value in locals().items() if name != "config"}
     for name in ("kafka", "source", "sink", "storage", "spark"):
         flags[name] = pairs(flags[name], f"--{name}")
+    flags["workers"] = json.dumps(read_workers(workers)) if workers else None
     from spark_sink._settings import AgentSettings  # noqa: PLC0415 -- pydantic loads slowly
 
     settings = AgentSettings.load(config, flags)

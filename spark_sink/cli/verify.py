@@ -24,7 +24,7 @@ def verify(
     table: Annotated[str, typer.Argument(help="Address of the Delta table.")],
     group: Annotated[str | None, typer.Option(help="Consumer group, where several have written.")] = None,
     storage: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Option of the object store.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON value.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Check that a table has every record once, from the table alone; exit code 1 where it has not."""
     from spark_sink._verify import verify as check  # noqa: PLC0415 -- pyarrow and deltalake load slowly

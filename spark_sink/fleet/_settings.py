@@ -252,7 +252,7 @@ class FleetSettings(BaseSettings):
 
 def _sentence(error: Any) -> str:  # noqa: ANN401 -- pydantic's own dictionary
     if error["loc"] == ("agent",) and error["type"] == "missing":
-        return "agent: needed, as --id or AZIMUTH_FLEET_AGENT, as one file serves all agents"
+        return "agent: needed, as --agent or AZIMUTH_FLEET_AGENT, as one file serves all agents"
     if error["type"] == "union_tag_invalid":
         return f"{place(error)}: kind must be 'kafka', 'redis' or 'static'"
     if (told := plain(error)) is not None:

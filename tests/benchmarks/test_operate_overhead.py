@@ -74,7 +74,7 @@ def _agent(backlog: Backlog, root: Path, port: int | None) -> list[str]:
     file = root / "fleet.toml"
     file.write_text(FLEET.format(group=root.name, table=f"{root}/table", backlog=backlog))
     http = [] if port is None else ["--http", f":{port}"]
-    return [*AZIMUTH, "agent", "--config", str(file), "--id", "one", *http]
+    return [*AZIMUTH, "agent", "--config", str(file), "--agent", "one", *http]
 
 
 KINDS = {"azimuth sink --metrics-port": (_sink, ("/metrics",)), "azimuth agent --http": (_agent, ("/metrics", "/"))}

@@ -165,9 +165,10 @@ def test_the_plan_shows_local_partitions_and_each_zones_failure(
 ) -> None:
     """What `azimuth plan --producer` prints comes from the live topic."""
     topic = make_topic(6, 3)
-    seen = producer_forecast(cluster.bootstrap_servers, "az-a", topic)
+    servers = {"bootstrap.servers": cluster.bootstrap_servers}
+    seen = producer_forecast(servers, "az-a", topic)
     assert set(seen.now.locality.candidates) == local_partitions(cluster, admin, topic, "az-a")
     assert set(seen.failures) == set(ZONES)
     assert seen.failures["az-a"].locality.reason is Reason.NO_LOCAL_LEADER
-    assert f"topic {topic}, 6 partitions" in render_producer_plan(cluster.bootstrap_servers, "az-a", topic)
+    assert f"topic {topic}, 6 partitions" in render_producer_plan(servers, "az-a", topic)
     assert read_racks({"bootstrap.servers": cluster.bootstrap_servers}, 10) == {1: "az-a", 2: "az-b", 3: "az-c"}

@@ -38,9 +38,9 @@ class Jobs:
         self.database = f"sqlite:///{root}/claims.db"
         self.table = str(root / "table")
         self._root = root
-        self._command = [sys.executable, "-m", "spark_sink", "claims", "run", "--name", name, "--table", self.table]
+        self._command = [sys.executable, "-m", "spark_sink", "claims", "run", "--group", name, "--table", self.table]
         self._command += ["--database", self.database, "--bootstrap-servers", cluster.bootstrap_servers]
-        self._command += ["--pattern", f"{name}[.].*", "--lease-s", str(LEASE_S), "--partitions", "8"]
+        self._command += ["--subscribe-pattern", f"{name}[.].*", "--lease-s", str(LEASE_S), "--partitions", "8"]
         self._command += ["--records", "2000", "--longest-s", "0.5"]
         self.running: dict[str, subprocess.Popen[bytes]] = {}
 

@@ -30,7 +30,7 @@ _CAPTURED: dict[str, Any] = {"capture_output": True, "text": True, "timeout": 60
 
 def status_of(file: Path, topic: str) -> dict[str, Any]:
     """What `azimuth fleet status` says, with the line of a topic."""
-    told = subprocess.run([*_STATUS, str(file), "--topic", topic], check=False, **_CAPTURED)
+    told = subprocess.run([*_STATUS, str(file), "--explain", topic], check=False, **_CAPTURED)
     assert told.returncode == 0, told.stdout + told.stderr
     found: dict[str, Any] = json.loads(told.stdout)
     return found

@@ -6,7 +6,8 @@ import pytest
 
 from spark_sink.cli import main
 
-RUN = ("run", "--name", "n", "--table", "t", "--database", "sqlite:///{tmp}/c.db", "--bootstrap-servers", "localhost:9")
+SERVERS = ("--bootstrap-servers", "localhost:9")
+RUN = ("run", "--group", "n", "--table", "t", "--database", "sqlite:///{tmp}/c.db", *SERVERS)
 
 
 @pytest.mark.parametrize(
@@ -19,7 +20,7 @@ RUN = ("run", "--name", "n", "--table", "t", "--database", "sqlite:///{tmp}/c.db
         (("status", "--database", "sqlite://"), "name a file"),
         (("status", "--database", ""), "is no address of a database"),
         *(
-            ((*RUN, "--topic", "a", flag, value), flag.removeprefix("--").replace("-", "_") + "=")
+            ((*RUN, "--subscribe", "a", flag, value), flag.removeprefix("--").replace("-", "_") + "=")
             for flag in ("--lease-s", "--partitions", "--records", "--worth-records", "--longest-s")
             for value in ("-1", "0", "nan", "inf", "1e-9", "99999999999999999999999")
             # These are numbers of seconds and records that mean something, or fail as no whole number at the flag.
@@ -27,15 +28,15 @@ RUN = ("run", "--name", "n", "--table", "t", "--database", "sqlite:///{tmp}/c.db
             if (flag, value) != ("--worth-records", "1e-9")
             if flag not in {"--partitions", "--records"} or value.lstrip("-").isdigit()
         ),
-        ((*RUN, "--topic", "a", "--partitions", "nan"), "--partitions"),
-        ((*RUN, "--topic", "a", "--claims-table", ""), "table ''"),
-        ((*RUN, "--topic", "a", "--name", ""), "name is empty"),
-        ((*RUN, "--topic", "a", "--table", ""), "table is empty"),
-        ((*RUN, "--topic", "a", "--database", "nonsense"), "'nonsense' is no address of a database"),
-        ((*RUN, "--topic", "a", "--owner", "o\0"), "owner="),
-        ((*RUN, "--pattern", "("), "pattern '('"),
+        ((*RUN, "--subscribe", "a", "--partitions", "nan"), "--partitions"),
+        ((*RUN, "--subscribe", "a", "--claims-table", ""), "table ''"),
+        ((*RUN, "--subscribe", "a", "--group", ""), "name is empty"),
+        ((*RUN, "--subscribe", "a", "--table", ""), "table is empty"),
+        ((*RUN, "--subscribe", "a", "--database", "nonsense"), "'nonsense' is no address of a database"),
+        ((*RUN, "--subscribe", "a", "--owner", "o\0"), "owner="),
+        ((*RUN, "--subscribe-pattern", "("), "pattern '('"),
         (RUN, "give topics, a pattern, or both"),
-        ((*RUN, "--topic", "a", "--kafka", "no.such=1"), "no.such"),
+        ((*RUN, "--subscribe", "a", "--kafka", "no.such=1"), "no.such"),
     ],
     ids=lambda one: " ".join(one) if isinstance(one, tuple) else "",
 )

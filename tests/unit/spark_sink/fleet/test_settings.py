@@ -62,7 +62,7 @@ def test_a_file_serves_all_agents_and_the_environment_tells_them_apart(
         ("/lake/{cluster}", "/lake", "put {cluster} into the address"),
         ('pattern = ".*"', 'pattern = "("', "no regular expression"),
         ('pattern = ".*"', "", "give topics, a pattern, or both"),
-        ('agent = "a"', "", "agent: needed, as --id"),
+        ('agent = "a"', "", "agent: needed, as --agent"),
         ('agent = "a"', 'agent = "a"\nnonsense = 1', "nonsense: unknown setting"),
         ('agent = "a"', 'agent = "a"\ncapacity = 0', "capacity=0"),
         ('agent = "a"', 'agent = "a"\nlanes = 0', "lanes=0"),

@@ -1,0 +1,34 @@
+"""Options that were named differently once: taken as before, and in no help."""
+
+from typing import Any, ClassVar
+
+from typer.core import TyperCommand
+
+
+class Respelled(TyperCommand):
+    """A command that reads old spellings of its options as what they are called now."""
+
+    spellings: ClassVar[dict[str, str]] = {}
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 -- typer's own copy of click is private
+        """Read the arguments; what stands behind `--` is no option."""
+        options = args[: args.index("--")] if "--" in args else args
+        return super().parse_args(ctx, [self._spelled(one) for one in options] + args[len(options) :])
+
+    def _spelled(self, word: str) -> str:
+        name, equals, value = word.partition("=")
+        return f"{self.spellings.get(name, name)}{equals}{value}"
+
+
+def formerly(**names: str) -> type[Respelled]:
+    """The class of a command whose options `--new` were `--old` before.
+
+    Args:
+        names: new to old, without dashes before and with underscores between, as parameters are named.
+    """
+    flags = {_flag(old): _flag(new) for new, old in names.items()}
+    return type("Respelled", (Respelled,), {"spellings": flags})
+
+
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")

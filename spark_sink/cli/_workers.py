@@ -1,0 +1,38 @@
+"""`--workers`: one number for all topics, TOPIC=K as often as needed, or both as JSON."""
+
+import json
+
+import typer
+
+from spark_sink.cli._pairs import pairs
+
+_FLAG = "--workers"
+
+
+def workers(texts: list[str] | None) -> int | dict[str, int] | None:
+    """Read how many agents a topic has; numbers below 1 are left to who uses them.
+
+    Raises:
+        typer.BadParameter: it is neither a whole number, nor topics or patterns with one each.
+    """
+    if not texts:
+        return None
+    if len(texts) == 1 and ("=" not in texts[0] or texts[0].lstrip().startswith("{")):
+        return _whole(texts[0])
+    return {name: _number(f"{name}={text}", text) for name, text in pairs(texts, _FLAG).items()}
+
+
+def _whole(text: str) -> int | dict[str, int]:
+    if not text.lstrip().startswith("{"):
+        return _number(text, text)
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"{text!r} is no JSON ({error})", param_hint=_FLAG) from error
+    return {name: _number(f"{name}: {number}", str(number)) for name, number in found.items()}
+
+
+def _number(where: str, text: str) -> int:
+    if not text.isdecimal():  # isdigit() takes a superscript, int() does not
+        raise typer.BadParameter(f"{where!r}, need a whole number", param_hint=_FLAG)
+    return int(text)
