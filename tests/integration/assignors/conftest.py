@@ -71,6 +71,20 @@ class Topics:
         found: ConsumerGroupState = self.admin.describe_consumer_groups([self.group])[self.group].result(20).state
         return found
 
+    def coordinator(self) -> int:
+        """The broker that coordinates the group, when one says that it does."""
+        found: list[int] = []
+
+        def known() -> bool:
+            # A new client each time: one that has asked before goes on asking the broker that was it then.
+            admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 0})
+            node = admin.describe_consumer_groups([self.group])[self.group].result(20).coordinator
+            found.extend([] if node is None else [int(node.id)])
+            return bool(found)
+
+        wait_until(known)
+        return found[0]
+
     def config(self, **more: object) -> dict[str, Any]:
         """Settings of a member, quick to notice what happens."""
         return {
@@ -128,7 +142,7 @@ def wait_until(true: Callable[[], bool], timeout_s: float = 40.0) -> None:
         try:
             if true():
                 return
-        except KafkaException:
+        except KafkaException:  # a broker that is away, or is just beginning
             if time.monotonic() > end:
                 raise
         assert time.monotonic() < end, "the condition did not come true"

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import ConsumerGroupState, Producer
 
+from spark_sink.demo.cluster import Cluster
 from tests.integration.assignors.conftest import Topics, wait_until
 from tests.integration.assignors.members import CONSUMER, Process, deliveries, overlaps, owned_twice, settled
 
@@ -163,6 +164,39 @@ def test_a_consumer_told_to_end_within_a_rebalance_commits_and_each_record_comes
     delivered = deliveries([still, ending, third])
     assert [(record, times) for record, times in delivered.items() if times > 1] == []
     assert delivered.keys() == flow.written
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["hrw", "hrw-cooperative"])
+def test_a_coordinator_killed_within_rebalances_costs_no_record(
+    topics: Topics, cluster: Cluster, flow: Flow, start: Start, name: str
+) -> None:
+    """SIGKILL of the group's broker while one joins and one leaves: all is read, once where nobody lost anything."""
+    running = [start(f"agent-{n}", name) for n in range(3)]
+    wait_until(reading(running), PATIENCE_S)
+    everyone = list(running)
+    for run in range(2):
+        coordinator = topics.coordinator()
+        running.append(start(f"agent-{3 + run}", name))
+        everyone.append(running[-1])
+        leaving = running.pop(0)
+        leaving.terminate()
+        cluster.kill(coordinator)
+        try:
+            assert leaving.exit_code(PATIENCE_S) == 0
+            wait_until(reading(running), PATIENCE_S)
+        finally:
+            cluster.start(coordinator)
+        wait_until(reading(running), PATIENCE_S)
+    flow.end()
+    wait_until(all_read(flow, everyone), PATIENCE_S)
+    delivered = deliveries(everyone)
+    assert delivered.keys() >= flow.written
+    if not any(one.last("lost") for one in everyone):
+        assert [(record, times) for record, times in delivered.items() if times > 1] == []
+    assert owned_twice(everyone) == []
+    assert overlaps(everyone) == []
+    assert not any("membership ended" in one.errors() for one in everyone)
 
 
 @pytest.mark.parametrize(
