@@ -4,6 +4,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -15,6 +16,15 @@ from spark_sink.demo.cluster._process import uninterrupted
 from spark_sink.demo.cluster._settings import server_properties
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Ctrl-C as in a terminal: a run in the background, from a shell without job control, has it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interruption_waits_until_a_new_process_is_known() -> None:
     """Between the start of a process and the note of its id, Ctrl-C would leave it behind."""
     steps = []
