@@ -6,6 +6,10 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 VENV43 := .venv43
 READY43 := $(VENV43)/.ready
+# The wheel is tested by this Python, whatever the environment in .venv was made with.
+TEST_PYTHON ?= $(PYTHON)
+WHEEL_VENV = .venv-wheel-$(shell $(TEST_PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+WHEEL_NEEDS := tests docker docs requirements pyproject.toml mkdocs.yml Makefile $(wildcard *.md)
 SEEDS ?= 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20
 SECONDS_EACH ?= 60
 DOCKER_TESTS ?= tests/docker
@@ -14,7 +18,7 @@ AT_ONCE ?= 2
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-all test-slow unit integration test-spark43 docker-test chaos lint type bench format lock build image clean
+.PHONY: help venv demo test test-all test-slow unit integration test-spark43 test-wheel docker-test chaos lint type bench format lock build image clean
 
 help: ## say what each target does
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -54,6 +58,13 @@ test-spark43: $(READY43) ## run the tests that need Spark on pyspark 4.3, in an 
 	@$(VENV43)/bin/python -m pytest -q tests/unit/spark_sink
 	@$(VENV43)/bin/python -m pytest -q -m integration $(SPARK_TESTS)
 
+test-wheel: build ## run the unit tests on the wheel, outside the checkout: TEST_PYTHON=/path/to/python3.13
+	@[ $(WHEEL_VENV)/.ready -nt requirements/dev.txt ] || { rm -rf $(WHEEL_VENV) && $(TEST_PYTHON) -m venv $(WHEEL_VENV) \
+	  && $(WHEEL_VENV)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt && touch $(WHEEL_VENV)/.ready; }
+	@$(WHEEL_VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps --force-reinstall dist/kafka_azimuth-*.whl
+	@python=$$PWD/$(WHEEL_VENV)/bin/python; outside=$$(mktemp -d) && trap 'rm -rf "$$outside"' EXIT \
+	  && cp -r $(WHEEL_NEEDS) "$$outside" && cd "$$outside" && $$python -m pytest -q -n $$((2 * $(AT_ONCE))) tests/unit
+
 docker-test: $(READY) ## three brokers in containers: bytes between zones, and brokers that freeze, vanish and die
 	@AZIMUTH_DOCKER_TEST=1 TESTCONTAINERS_RYUK_DISABLED=true $(BIN)/python -m pytest -q -rP -m docker $(DOCKER_TESTS)
 
@@ -86,4 +97,4 @@ image: build ## build the agents' container image (needs a Docker engine)
 	@docker build --quiet --file docker/Dockerfile --tag kafka-azimuth $${PIP_INDEX_URL:+--build-arg PIP_INDEX_URL} .
 
 clean: ## remove the environment and everything that was built
-	@rm -rf $(VENV) $(VENV43) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) $(VENV43) .venv-wheel-* build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
