@@ -60,9 +60,13 @@ class Load:
                     self.errors.append(error)
                 self.sent += 1
             self.producer.poll(0)
-            route = self.producer._router.routes[self.topic]
-            if not self.reasons or self.reasons[-1] is not route.locality.reason:
-                self.reasons.append(route.locality.reason)
+            self._look()
+        self._look()  # it may have come home since
+
+    def _look(self) -> None:
+        reason = self.producer._router.routes[self.topic].locality.reason
+        if not self.reasons or self.reasons[-1] is not reason:
+            self.reasons.append(reason)
 
 
 def read_numbers(cluster: Cluster, topic: str, count: int) -> Counter[bytes]:
