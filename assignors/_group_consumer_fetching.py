@@ -58,13 +58,11 @@ class Fetching:
     def add(self, begins: Mapping[TopicPartition, int]) -> None:
         """Read these too, from these offsets on."""
         new = {key: at for key, at in begins.items() if key not in self._begun}
-        try:
-            self._ask_for_leaders({topic for topic, _ in new} - {topic for topic, _ in self._begun})
-        finally:  # also after Ctrl-C
-            self._begun |= new
-            self._checked = Ownership()
-            if new:
-                self._consumer.incremental_assign([KafkaPartition(*key, at) for key, at in new.items()])
+        unknown = {topic for topic, _ in new} - {topic for topic, _ in self._begun}
+        self._begun |= new
+        self._checked = Ownership()
+        if new:
+            self._assign(new, unknown)
 
     def remove(self, partitions: Collection[TopicPartition]) -> None:
         """Read these no more."""
@@ -153,6 +151,14 @@ class Fetching:
         """End it."""
         self._consumer.close()
 
+    def _assign(self, begins: Mapping[TopicPartition, int], topics: Collection[str]) -> None:
+        """Have these read, when the leaders of these topics were asked for."""
+        try:
+            self._ask_for_leaders(topics)
+        finally:  # also after Ctrl-C: they count as read
+            self._consumer.incremental_assign([KafkaPartition(*key, at) for key, at in begins.items()])
+            self._consumer.pause([KafkaPartition(*key) for key in begins.keys() & self._paused])
+
     def _ask_for_leaders(self, topics: Collection[str]) -> None:
         """Where librdkafka does not know a leader it waits for half a second, or a whole one, until it asks it."""
         asked: Iterable[dict[str, str]] = ({"topic": topic} for topic in topics) if len(topics) <= _ONE_BY_ONE else [{}]
@@ -165,9 +171,7 @@ class Fetching:
         begins = self._begun | self.positions()
         self._consumer.close()
         self._consumer = Consumer(self._config)
-        self._ask_for_leaders({topic for topic, _ in begins})
-        self._consumer.incremental_assign([KafkaPartition(*key, at) for key, at in begins.items()])
-        self._consumer.pause([KafkaPartition(*key) for key in self._paused])
+        self._assign(begins, {topic for topic, _ in begins})
 
 
 def _key(message: Message) -> TopicPartition:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException, Message, TopicPartition
 
-from assignors import MembershipError, NotOwnedError, Ownership
+from assignors import GroupConsumer, MembershipError, NotOwnedError, Ownership
 from producer.testing import MockCluster
 from tests.records import offsets, read
 from tests.unit.assignors.conftest import RECORDS, consumer
@@ -90,20 +90,49 @@ def test_librdkafka_may_end_and_is_begun_again(mock: MockCluster) -> None:
     with consumer(mock) as one:
         one.subscribe(["t"])
         first = read(one, 30)
-        broken = one._fetching._consumer
-
-        class Ended:
-            """A consumer that has failed for good."""
-
-            def consume(self, *_: object) -> list[Message]:
-                raise KafkaException(KafkaError(KafkaError._FATAL))
-
-            def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - all else is the consumer's
-                return getattr(broken, name)
-
-        one._fetching._consumer = Ended()  # type: ignore[assignment]  # stands in for the client
+        end(one)
         both = offsets([*first, *read(one, 3 * RECORDS - 30)])
     assert both == {n: list(range(RECORDS)) for n in range(3)}
+
+
+def test_an_interrupt_while_it_begins_anew_leaves_no_partition_unread(
+    mock: MockCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C while leaders are asked for: what counts as read is read, and what was paused stays so."""
+
+    def interrupted(*_: object) -> None:
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    with consumer(mock) as one:
+        one.subscribe(["t"])
+        first = read(one, 30)
+        one.pause([TopicPartition("t", 2)])
+        before = len(offsets(first).get(2, []))
+        monkeypatch.setattr(one._fetching, "_ask_for_leaders", interrupted)
+        end(one)
+        with pytest.raises(KeyboardInterrupt):
+            one.poll(5.0)
+        both = offsets([*first, *read(one, 2 * RECORDS - 30 + before)])
+        assert both == {0: list(range(RECORDS)), 1: list(range(RECORDS))} | ({2: list(range(before))} if before else {})
+        one.resume([TopicPartition("t", 2)])
+        assert offsets(read(one, RECORDS - before)) == {2: list(range(before, RECORDS))}
+
+
+def end(one: GroupConsumer) -> None:
+    """Let its librdkafka fail for good."""
+    broken = one._fetching._consumer
+
+    class Ended:
+        """A consumer that has failed for good."""
+
+        def consume(self, *_: object) -> list[Message]:
+            raise KafkaException(KafkaError(KafkaError._FATAL))
+
+        def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - all else is the consumer's
+            return getattr(broken, name)
+
+    one._fetching._consumer = Ended()  # type: ignore[assignment]  # stands in for the client
 
 
 def test_without_a_subscription_there_is_nothing_to_poll(mock: MockCluster) -> None:
