@@ -3,9 +3,8 @@
 import threading
 from collections.abc import Mapping
 
+from assignors._workers import Workers
 from assignors.scaling._workers_feed import WorkersFeed
-
-Workers = int | Mapping[str, int] | None
 
 _TIMEOUT_S = 5.0
 

@@ -252,11 +252,12 @@ def _workers_topic(given: Mapping[str, str]) -> str | None:
     name = given.get("workerstopic") or None
     if name is None:
         return None
-    from assignors._topic_name import TOPIC_NAMES, is_topic_name  # noqa: PLC0415 -- few queries need it
+    from assignors._topic_name import topic_name  # noqa: PLC0415 -- few queries need it
 
-    if not is_topic_name(name):
-        raise OptionError(f"option 'workersTopic': no topic is named {name!r}, need {TOPIC_NAMES}")
-    return name
+    try:
+        return topic_name(name)
+    except ValueError as error:
+        raise OptionError(f"option 'workersTopic': {error}") from error
 
 
 def _assignor(given: Mapping[str, str]) -> str:

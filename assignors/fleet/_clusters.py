@@ -13,7 +13,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 
 from assignors._errors import FleetError
-from assignors._topic_name import TOPIC_NAMES, is_topic_name
+from assignors._topic_name import topic_name
 from assignors.fleet._topic import FleetTopic
 
 log = logging.getLogger(__name__)
@@ -47,8 +47,10 @@ class Source:
         if not self.topics and self.pattern is None:
             raise FleetError(f"source {self.name!r}: give topics, a pattern, or both")
         for topic in self.topics:
-            if not is_topic_name(topic):
-                raise FleetError(f"source {self.name!r}: no topic is named {topic!r}: need {TOPIC_NAMES}")
+            try:
+                topic_name(topic)
+            except ValueError as error:
+                raise FleetError(f"source {self.name!r}: {error}") from error
         if not self.kafka.get("bootstrap.servers"):
             raise FleetError(f"source {self.name!r}: give bootstrap_servers, host:port by commas")
         try:

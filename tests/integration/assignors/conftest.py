@@ -3,6 +3,7 @@
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from spark_sink.demo.cluster import Cluster
+from tests.integration.assignors.members import Process, Start
 
 METADATA_S = 1.0  # so often members look at what topics there are
 
@@ -147,3 +149,36 @@ def wait_until(true: Callable[[], bool], timeout_s: float = 40.0) -> None:
                 raise
         assert time.monotonic() < end, "the condition did not come true"
         time.sleep(0.05)
+
+
+@pytest.fixture
+def start(topics: Topics, tmp_path: Path, cooperative: bool) -> Iterator[Start]:  # noqa: FBT001 - a parameter
+    """Start members by name, with more of their configuration; all are ended with the test."""
+    started: list[Process] = []
+
+    def begin(
+        name: str,
+        *,
+        run: str = "",
+        static: bool = False,
+        workers: Path | None = None,
+        plan_s: float = 0.0,
+        **config: object,
+    ) -> Process:
+        if static:
+            config["group_instance_id"] = name
+        settings: dict[str, Any] = {
+            "config": topics.config(**config),
+            "pattern": topics.pattern,
+            "cooperative": cooperative,
+            "agent": name,
+            "workers": None if workers is None else str(workers),
+            "plan_s": plan_s,
+        }
+        started.append(Process(tmp_path, settings, name + run))
+        return started[-1]
+
+    yield begin
+    for one in started:
+        if one.killed_at is None:
+            one.stop()

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -82,6 +83,10 @@ class Process:
     def errors(self) -> str:
         """What it wrote to standard error."""
         return self._errors.read_text()
+
+
+Start = Callable[..., Process]
+"""Starts a member by name."""
 
 
 def settled(processes: list[Process], partitions: set[tuple[str, int]]) -> bool:

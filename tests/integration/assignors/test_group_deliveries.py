@@ -9,11 +9,10 @@ from confluent_kafka import ConsumerGroupState, Producer
 
 from spark_sink.demo.cluster import Cluster
 from tests.integration.assignors.conftest import Topics, wait_until
-from tests.integration.assignors.members import CONSUMER, Process, deliveries, overlaps, owned_twice, settled
+from tests.integration.assignors.members import CONSUMER, Process, Start, deliveries, overlaps, owned_twice, settled
 
 pytestmark = pytest.mark.integration
 
-Start = Callable[..., Process]
 TOPICS, PARTITIONS = 6, 4
 PATIENCE_S = 90.0
 

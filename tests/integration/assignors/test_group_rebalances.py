@@ -1,45 +1,20 @@
 """Groups of real processes: who owned what is taken from their own words, and nothing is owned twice."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.integration.assignors.conftest import Topics, wait_until
-from tests.integration.assignors.members import Process, overlaps, owned_twice, settled
+from tests.integration.assignors.members import Process, Start, overlaps, owned_twice, settled
 
 pytestmark = [
     pytest.mark.integration,
     pytest.mark.parametrize("cooperative", [False, True], ids=["eager", "cooperative"]),
 ]
 
-Start = Callable[..., Process]
 TOPICS = 224
 PATIENCE_S = 90.0
-
-
-@pytest.fixture
-def start(topics: Topics, tmp_path: Path, cooperative: bool) -> Iterator[Start]:  # noqa: FBT001 - a parameter
-    """Start members by name; all are ended with the test."""
-    started: list[Process] = []
-
-    def begin(name: str, *, run: str = "", static: bool = False, workers: Path | None = None) -> Process:
-        settings: dict[str, Any] = {
-            "config": topics.config(**({"group_instance_id": name} if static else {})),
-            "pattern": topics.pattern,
-            "cooperative": cooperative,
-            "agent": name,
-            "workers": None if workers is None else str(workers),
-        }
-        started.append(Process(tmp_path, settings, name + run))
-        return started[-1]
-
-    yield begin
-    for one in started:
-        if one.killed_at is None:
-            one.stop()
 
 
 def test_members_join_die_and_leave(topics: Topics, start: Start) -> None:

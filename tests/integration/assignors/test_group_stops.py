@@ -1,13 +1,9 @@
 """Members that stand still for longer than their session, and come back: what was theirs is lost, and said to be."""
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from tests.integration.assignors.conftest import Topics, wait_until
-from tests.integration.assignors.members import Process, overlaps, owned_twice, settled
+from tests.integration.assignors.members import Process, Start, overlaps, owned_twice, settled
 
 pytestmark = [
     pytest.mark.integration,
@@ -15,31 +11,8 @@ pytestmark = [
     pytest.mark.parametrize("cooperative", [False, True], ids=["eager", "cooperative"]),
 ]
 
-Start = Callable[..., Process]
 PATIENCE_S = 60.0
 PATIENT_MS = 60_000
-
-
-@pytest.fixture
-def start(topics: Topics, tmp_path: Path, cooperative: bool) -> Iterator[Start]:  # noqa: FBT001 - a parameter
-    """Start members by name; all are ended with the test."""
-    started: list[Process] = []
-
-    def begin(name: str, *, plan_s: float = 0.0, **config: object) -> Process:
-        settings: dict[str, Any] = {
-            "config": topics.config(**config),
-            "pattern": topics.pattern,
-            "cooperative": cooperative,
-            "agent": name,
-            "plan_s": plan_s,
-        }
-        started.append(Process(tmp_path, settings, name))
-        return started[-1]
-
-    yield begin
-    for one in started:
-        if one.killed_at is None:
-            one.stop()
 
 
 def test_a_member_stopped_while_its_join_is_held_open_loses_what_it_had(topics: Topics, start: Start) -> None:
@@ -65,12 +38,7 @@ def test_a_member_stopped_while_its_join_is_held_open_loses_what_it_had(topics: 
 
 def test_a_leader_stopped_while_it_plans_is_done_without(topics: Topics, start: Start) -> None:
     """Others wait for its plan no longer than its session; its own, sent when it comes back, is refused."""
-    (name,) = topics.make("a", partitions=12)
-    everything = {(name, n) for n in range(12)}
-    leader = start("agent-0", plan_s=1.0)
-    wait_until(lambda: settled([leader], everything), PATIENCE_S)
-    others = [start("agent-1"), start("agent-2")]
-    wait_until(lambda: leader.last("owns", "plans") == "plans", PATIENCE_S)
+    leader, others, everything = planning(topics, start)
     leader.pause()
     wait_until(lambda: settled(others, everything), PATIENCE_S)
     leader.resume()
@@ -80,12 +48,7 @@ def test_a_leader_stopped_while_it_plans_is_done_without(topics: Topics, start: 
 
 def test_a_leader_killed_while_it_plans_is_done_without(topics: Topics, start: Start) -> None:
     """SIGKILL between JoinGroup and SyncGroup: the others join anew when its session is over."""
-    (name,) = topics.make("a", partitions=12)
-    everything = {(name, n) for n in range(12)}
-    leader = start("agent-0", plan_s=1.0)
-    wait_until(lambda: settled([leader], everything), PATIENCE_S)
-    others = [start("agent-1"), start("agent-2")]
-    wait_until(lambda: leader.last("owns", "plans") == "plans", PATIENCE_S)
+    leader, others, everything = planning(topics, start)
     leader.kill()
     wait_until(lambda: settled(others, everything), PATIENCE_S)
     nothing_twice([leader, *others])
@@ -102,6 +65,17 @@ def test_a_member_stopped_in_peace_comes_back(topics: Topics, start: Start) -> N
     one.resume()
     wait_until(lambda: settled([one, two], everything), PATIENCE_S)
     nothing_twice([one, two])
+
+
+def planning(topics: Topics, start: Start) -> tuple[Process, list[Process], set[tuple[str, int]]]:
+    """A leader in the middle of its plan, the two that joined it, and the partitions that are there."""
+    (name,) = topics.make("a", partitions=12)
+    everything = {(name, n) for n in range(12)}
+    leader = start("agent-0", plan_s=1.0)
+    wait_until(lambda: settled([leader], everything), PATIENCE_S)
+    others = [start("agent-1"), start("agent-2")]
+    wait_until(lambda: leader.last("owns", "plans") == "plans", PATIENCE_S)
+    return leader, others, everything
 
 
 def nothing_twice(processes: list[Process]) -> None:

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator
 import pytest
 from confluent_kafka import Producer
 
+from assignors._workers import Workers
 from assignors.scaling import ScaledTopic, WorkersRecord
 from assignors.scaling._workers_topic import encode, encode_key
 from producer.testing import MockCluster
-from spark_sink._followed_workers import FollowedWorkers, Workers, above
+from spark_sink._followed_workers import FollowedWorkers, above
 
 NUMBERS = "numbers"
 Publish = Callable[[ScaledTopic, int | None], None]
