@@ -83,12 +83,19 @@ def make(kind: str, cluster: Cluster, zone: str, **more: Any) -> Any:  # noqa: A
     return Producer(config) if kind == "bare" else AZAwareProducer(config, keys=kind)
 
 
-def test_end_to_end_rate_beside_the_bare_client(cluster: Cluster, admin: AdminClient) -> None:
+SAFE = {"enable.idempotence": True}  # acknowledged by all replicas in sync, as the demo sends
+
+
+@pytest.mark.parametrize(("replicas", "config"), [(3, SAFE), (1, {})], ids=["3 replicas", "1 replica"])
+def test_end_to_end_rate_beside_the_bare_client(
+    cluster: Cluster, admin: AdminClient, replicas: int, config: dict[str, Any]
+) -> None:
     """>= 90 % of bare `produce(key=)`, delivered; what a record costs the client altogether, not the choice alone.
 
+    With three replicas, so that a dead zone loses nothing; and with one, where nothing but the client is the limit.
     Seconds of records: of a few thousand nearly all are still in the client's queue when the last one is handed over.
     """
-    create(admin, ["rate"], 6, 1)
+    create(admin, ["rate"], 6, replicas)
     count, rounds = 600_000, 5
     keys = [b"%016d" % number for number in range(count)]
     kinds = ("bare", "global", "local-mod", "local-hrw")
@@ -96,7 +103,7 @@ def test_end_to_end_rate_beside_the_bare_client(cluster: Cluster, admin: AdminCl
     cpu: dict[str, list[float]] = {kind: [] for kind in kinds}
     for turn in range(rounds):
         for kind in (*kinds[turn % 4 :], *kinds[: turn % 4]):
-            producer = make(kind, cluster, "az-a")
+            producer = make(kind, cluster, "az-a", **config)
             producer.produce("rate", VALUE, b"first")
             producer.flush(30)
             began, worked = time.perf_counter(), time.process_time()
@@ -110,8 +117,9 @@ def test_end_to_end_rate_beside_the_bare_client(cluster: Cluster, admin: AdminCl
             producer.close()
     # On a machine that others use as well, the fastest round is the one they disturbed least; cpu counts all threads.
     save(
-        "end_to_end",
+        f"end_to_end_{replicas}_replicas",
         {
+            "config": config,
             "records_per_s": rates,
             "rate_ratio_fastest": {kind: max(rates[kind]) / max(rates["bare"]) for kind in kinds},
             "rate_ratio_median": {
