@@ -9,10 +9,11 @@ from typing import Final
 import numpy as np
 
 from assignors._errors import LimitsError
-from assignors.scaling._gate import View
+from assignors.scaling._gate import PartitionState, View
 from assignors.scaling._lag import lag_seconds, per_second
 from assignors.scaling._observation import F64
 from assignors.scaling._policy import Proposal, State
+from assignors.scaling._retention import rescue
 
 REBALANCE_S: Final = 8.0
 """Without a record from some partition at a change, on real brokers: 2 to 8 s where all members give up everything, and
@@ -98,6 +99,18 @@ class Capacity:
             return Proposal(workers=state.workers, reason="no partition flows, so nothing says how many would help")
         if rate is None:
             return self._without_rate(view, state)
+        proposal = self._in_time(view, state, rate)
+        kept = rescue(view, rate, self.retention_part)
+        if kept <= proposal.workers:
+            return proposal
+        hot = int(view.lag[view.states == PartitionState.HOT].max())
+        return Proposal(
+            workers=kept,
+            reason=f"{kept} workers: {hot} records wait in a partition too hot for one worker, whose reader must hold "
+            f"fewer others, or retention deletes some unread; {proposal.workers} would do for all else",
+        )
+
+    def _in_time(self, view: View, state: State, rate: float) -> Proposal:
         deadline_s = min(self.slo_s, self.retention_part * view.deadline_s)
         if deadline_s <= self.rebalance_s:
             return Proposal(workers=view.usable, reason=f"retention deletes unread records in {view.deadline_s:.0f} s")

@@ -3,6 +3,7 @@
 They are told apart, reported, and left out. What remains is what a policy sees.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -75,6 +76,7 @@ class View:
         leaving: records per second read, shape (P,).
         deadline_s: seconds until retention deletes the oldest unread record of a partition that is read; inf where
             nothing is deleted by time.
+        retention_s: how long a record is kept; inf where nothing is deleted by time.
         workers: how many the topic has now.
         worker_rate: records per second that one worker reads; None while nobody knows.
     """
@@ -87,6 +89,7 @@ class View:
     arriving: F64
     leaving: F64
     deadline_s: float
+    retention_s: float
     workers: int
     worker_rate: float | None
 
@@ -142,6 +145,7 @@ def gate(
     states = _states(seen, lag, arriving, worker_rate, settings)
     flowing = (states == PartitionState.FLOWING) & (lag > 0)
     oldest = float(lag_s[flowing].max()) if flowing.any() else 0.0
+    kept_s = math.inf if retention_s is None else retention_s
     return View(
         window=seen,
         states=states,
@@ -150,7 +154,8 @@ def gate(
         at_least=at_least,
         arriving=arriving,
         leaving=per_second(seen.committed, seen.times_s, settings.rate_s),
-        deadline_s=np.inf if retention_s is None else max(retention_s - oldest, 0.0),
+        deadline_s=max(kept_s - oldest, 0.0),
+        retention_s=kept_s,
         workers=workers,
         worker_rate=worker_rate,
     )

@@ -33,6 +33,8 @@ def test_policies_over_the_standard_traces() -> None:
     bars = {
         "time over SLO that workers could change, mean of traces <= 1 %": ours["over_slo_avoidable"] <= 0.01,
         "time over SLO that workers could change, worst trace <= 1 %": ours["worst_trace"] <= 0.01,
+        # By the letter, where records too old count whoever could have read them; on `hot` even the oracle's are.
+        "time over SLO, each trace but hot <= 1 %": _worst_but_hot(table["capacity"]) <= 0.01,
         "worker-hours <= 1.15 x oracle": ours["ratio_to_oracle"] <= 1.15,
         "diurnal: <= 12 resizes a day": diurnal["resizes_per_day"] <= 12,
         "diurnal: <= 2 flips a day": diurnal["flips_per_day"] <= 2,
@@ -48,6 +50,10 @@ def test_policies_over_the_standard_traces() -> None:
             "by_policy_and_trace": table,
         },
     )
+
+
+def _worst_but_hot(by_trace: dict[str, Any]) -> float:
+    return max(float(figures["over_slo"]) for trace, figures in by_trace.items() if trace != "hot")
 
 
 def test_the_published_scenario() -> None:

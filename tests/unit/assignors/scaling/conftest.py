@@ -10,29 +10,35 @@ from assignors.scaling import Window
 MakeWindow = Callable[..., Window]
 
 
-@pytest.fixture
-def steady() -> MakeWindow:
+def window(
+    arriving: Sequence[float],
+    leaving: Sequence[float],
+    lag: Sequence[float],
+    steps: int = 120,
+    every_s: float = 30.0,
+) -> Window:
     """Make a window: records come and are read at constant rates, by partition.
 
-    Arguments: arriving and leaving (records a second, one a partition), lag (records at the end), times.
+    Args:
+        arriving: records a second, one number a partition.
+        leaving: as arriving.
+        lag: records at the end.
+        steps: observations.
+        every_s: seconds between two of them.
     """
+    times = np.array([1e6 + n * every_s for n in range(steps)])
+    back = (times - times[-1])[:, None]
+    end = 1e9 + back * np.array(arriving)
+    committed = 1e9 - np.array(lag) + back * np.array(leaving)
+    return Window(
+        times_s=times,
+        start=np.zeros(end.shape, dtype=np.int64),
+        end=end.astype(np.int64),
+        committed=np.minimum(committed, end).astype(np.int64),
+    )
 
-    def make(
-        arriving: Sequence[float],
-        leaving: Sequence[float],
-        lag: Sequence[float],
-        steps: int = 120,
-        every_s: float = 30.0,
-    ) -> Window:
-        times = np.array([1e6 + n * every_s for n in range(steps)])
-        back = (times - times[-1])[:, None]
-        end = 1e9 + back * np.array(arriving)
-        committed = 1e9 - np.array(lag) + back * np.array(leaving)
-        return Window(
-            times_s=times,
-            start=np.zeros(end.shape, dtype=np.int64),
-            end=end.astype(np.int64),
-            committed=np.minimum(committed, end).astype(np.int64),
-        )
 
-    return make
+@pytest.fixture
+def steady() -> MakeWindow:
+    """Make a window of constant rates, as `window` does."""
+    return window
