@@ -82,7 +82,7 @@ class GroupMember:
         self._callback_timeout_s = callback_timeout_s
         self._awake = awake
         self._closed = False
-        self._closing = threading.Lock()
+        self._turn = threading.Lock()  # held while it starts: a member that is told to close meanwhile ends after it
         self._consumer: Any = None
         self._listener: RebalanceListener | None = None
         self._offsets: Offsets | None = None
@@ -94,10 +94,14 @@ class GroupMember:
         Raises:
             MembershipError: no broker answered (within bootstrap_timeout_ms), a setting is wrong, or it is closed.
         """
-        if self._closed:
-            raise MembershipError("this member is closed: make a new one")
-        if self._thread is not None:
-            return self
+        with self._turn:
+            if self._closed:
+                raise MembershipError("this member is closed: make a new one")
+            if self._thread is None:
+                self._begin()
+        return self
+
+    def _begin(self) -> None:
         consumer = self._connect()
         on_assigned, on_revoked, on_lost = self._callbacks
         self._consumer = consumer
@@ -116,7 +120,6 @@ class GroupMember:
         consumer.subscribe(topics=self._topics, pattern=self._pattern, listener=listener)
         self._thread = MemberThread(consumer, listener, self._cell, self._awake)
         self._thread.start()
-        return self
 
     def close(self, leave: bool = True) -> None:  # noqa: FBT001, FBT002 - the only setting
         """Give everything up (`on_revoked` is called) and end. A second call does nothing.
@@ -130,7 +133,7 @@ class GroupMember:
         """
         if self._listener is not None and self._listener.thread.here():
             raise MembershipError("close() was called in a callback, whose return it waits for: call it elsewhere")
-        with self._closing:
+        with self._turn:
             first, self._closed = not self._closed, True
         if first and self._thread is not None:
             self._thread.end(leave=leave)

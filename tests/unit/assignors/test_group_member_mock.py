@@ -1,12 +1,13 @@
 """A member against a cluster inside this process: joining, offsets, a broker that goes away."""
 
+import threading
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 
-from assignors import GroupMember, HRWAssignor, NotOwnedError
+from assignors import GroupMember, HRWAssignor, MembershipError, NotOwnedError
 from producer.testing import MockCluster
 
 T0, T1 = ("t", 0), ("t", 1)
@@ -110,3 +111,34 @@ def test_a_join_answered_between_two_polls_is_not_asked_again(
     with GroupMember(config(mock), topics=["t"], assignors=[Counting(agent="a")]) as member:
         member.wait_for(lambda now: now.joined and len(now.partitions) == 2, 20)
     assert plans == [1]
+
+
+def test_a_member_that_is_closed_while_it_starts_does_not_live_on(
+    mock: MockCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two threads: one connects, the other says that it is over; no thread stays in the group."""
+    connecting, go_on = threading.Event(), threading.Event()
+    connect = GroupMember._connect
+
+    def slowly(member: GroupMember) -> Any:  # noqa: ANN401 - kafka-python's consumer
+        connecting.set()
+        assert go_on.wait(20)
+        return connect(member)
+
+    monkeypatch.setattr(GroupMember, "_connect", slowly)
+    member = GroupMember(config(mock, group_id="closed-early"), topics=["t"], assignors=[HRWAssignor(agent="a")])
+    starting, closing = threading.Thread(target=member.start), threading.Thread(target=member.close)
+    starting.start()
+    assert connecting.wait(20)
+    closing.start()
+    go_on.set()
+    starting.join(20)
+    closing.join(20)
+    assert not starting.is_alive()
+    assert not closing.is_alive()
+    for one in threading.enumerate():
+        if one.name.endswith("closed-early"):
+            one.join(10)  # the one that runs callbacks ends when the last has returned
+            assert not one.is_alive(), one.name
+    with pytest.raises(MembershipError, match="closed"):
+        member.start()
