@@ -12,9 +12,9 @@ from kafka import errors as kafka_errors
 from kafka.errors import FencedInstanceIdError, KafkaError
 from kafka.future import Future
 
+from assignors._assignor import assignment_of
 from assignors._group_member_callbacks import RebalanceListener
 from assignors._group_member_ownership import Ownership, OwnershipCell
-from assignors._kafka_python import assignment_of
 
 log = logging.getLogger(__name__)
 

@@ -25,8 +25,9 @@ from assignors import (
     StrategyError,
     WeightError,
     WorkersError,
+    _assignor,
+    _kafka_python,
 )
-from assignors import _kafka_python as module
 from assignors._result import Plan
 from assignors._subscription import UserData, decode_user_data, encode_subscription
 
@@ -160,7 +161,7 @@ def test_cooperative_rounds_never_give_what_another_still_reads() -> None:
 
 def test_leader_asks_for_the_second_round_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """A member that lost its partitions still claims them and has nothing to give up: nobody else would ask."""
-    monkeypatch.setattr(module, "_FOLLOW_UP_S", 0.01)
+    monkeypatch.setattr(_assignor, "_FOLLOW_UP_S", 0.01)
     leader = HRWAssignor(agent="m0", cooperative=True, epsilon=0)
     coordinator, cluster = coordinated(leader, Cluster({"t": 2}))
     lost = HRWAssignor(agent="m1", cooperative=True, epsilon=0)
@@ -311,7 +312,7 @@ def test_a_planner_that_fails_gives_evenly_instead(
 
     assignor = HRWAssignor(agent="m0", cooperative=cooperative)
     people = [joined(HRWAssignor(agent=m), m, {"t"}) for m in ("m0", "m1")]
-    monkeypatch.setattr(module, "plan", fail)
+    monkeypatch.setattr(_kafka_python, "plan", fail)
     answer = read(assignor.assign(Cluster({"t": 4, "u": 1}), people))
     assert sorted(len(mine) for mine in answer.values()) == [2, 2]
     assert [r.levelno for r in caplog.records] == [logging.ERROR]
