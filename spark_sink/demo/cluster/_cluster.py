@@ -4,12 +4,10 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import time
 import uuid
 from base64 import urlsafe_b64encode
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -18,55 +16,15 @@ from typing import Self
 from confluent_kafka.admin import AdminClient
 
 from spark_sink._errors import ClusterError
+from spark_sink.demo.cluster._broker import Access, Broker, BrokerStatus
 from spark_sink.demo.cluster._java import KAFKA_VERSION, cache_directory, find_java, resolve_jars
 from spark_sink.demo.cluster._ports import choose_ports, is_free, ports_from
 from spark_sink.demo.cluster._process import ProcessIdentity, last_lines, launch, uninterrupted, wait_until_gone
-from spark_sink.demo.cluster._settings import LOG4J, server_properties
+from spark_sink.demo.cluster._storage import format_storage
 
 ZONES = ("az-a", "az-b", "az-c")
 _NEEDED_BYTES = 1_000_000_000
 _HEAP = "-Xms256m -Xmx512m -XX:+UseSerialGC -XX:TieredStopAtLevel=4 -Xshare:auto"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Broker:
-    """Where one broker listens and which zone it says it is in."""
-
-    id: int
-    rack: str
-    port: int
-    controller_port: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerStatus:
-    """A broker as it is now."""
-
-    broker: Broker
-    pid: int | None
-    listening: bool
-
-    @property
-    def state(self) -> str:
-        """`up`, `starting` or `down`."""
-        if self.pid is None:
-            return "down"
-        return "up" if self.listening else "starting"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
-    """Who may do what on a cluster; by default everybody everything, in the clear.
-
-    Attributes:
-        broker: properties of the brokers: listeners' protocols, certificates, the authorizer.
-        scram: passwords of users, known to the brokers by SCRAM-SHA-256.
-        client: librdkafka's properties for a user who may describe the cluster.
-    """
-
-    broker: Mapping[str, str] = field(default_factory=dict)
-    scram: Mapping[str, str] = field(default_factory=dict)
-    client: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -138,7 +96,7 @@ class Cluster:
         cluster = cls(directory=directory, brokers=brokers, cluster_id=_new_cluster_id(), tied=tied)
         cluster.access = access or cluster.access
         try:
-            cluster._format(java, jars)
+            format_storage(directory, brokers, cluster.cluster_id, cluster.access, java=java, jars=jars)
             for broker in brokers:
                 cluster._launch(broker, java, jars)
             cluster.wait_until_up(timeout_s)
@@ -255,43 +213,6 @@ class Cluster:
             if broker.id == broker_id:
                 return broker
         raise ClusterError(f"no broker {broker_id}: the cluster has {', '.join(str(b.id) for b in self.brokers)}")
-
-    def _format(self, java: str, jars: Path) -> None:
-        (self.directory / "log4j2.xml").write_text(LOG4J)
-        controllers = [(b.id, b.controller_port) for b in self.brokers]
-        for broker in self.brokers:
-            properties = self.directory / f"broker-{broker.id}.properties"
-            properties.write_text(
-                server_properties(
-                    broker_id=broker.id,
-                    rack=broker.rack,
-                    port=broker.port,
-                    controllers=controllers,
-                    data=self.directory / f"data-{broker.id}",
-                    more=self.access.broker,
-                )
-            )
-        with ExitStack() as stack:
-            formats = [self._start_format(broker, java, jars, stack) for broker in self.brokers]
-            for process in formats:
-                printed, _ = process.communicate()
-                if process.returncode:
-                    raise ClusterError(f"the storage of a broker could not be formatted:\n{printed[-1000:]}")
-
-    def _start_format(self, broker: Broker, java: str, jars: Path, stack: ExitStack) -> subprocess.Popen[str]:
-        command = [java, "-XX:TieredStopAtLevel=1", "-cp", f"{jars}/*", "kafka.tools.StorageTool", "format"]
-        # Joined by "=": one id in 64 begins with a dash, and would be taken for a flag.
-        command += ["--config", str(self.directory / f"broker-{broker.id}.properties")]
-        command += [f"--cluster-id={self.cluster_id}"]
-        for user, password in self.access.scram.items():
-            command += ["--add-scram", f"SCRAM-SHA-256=[name={user},password={password}]"]
-        with uninterrupted():
-            process = stack.enter_context(
-                subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)  # noqa: S603
-            )
-            # What still writes when another fails, or at Ctrl-C, would be in the way of the next run.
-            stack.callback(process.kill)
-        return process
 
     def _launch(self, broker: Broker, java: str, jars: Path) -> None:
         command = [java, *_HEAP.split(), f"-Dlog4j2.configurationFile={self.directory / 'log4j2.xml'}"]

@@ -11,9 +11,10 @@ import psutil
 import pytest
 
 from spark_sink._errors import ClusterError
-from spark_sink.demo.cluster import Broker, Cluster
+from spark_sink.demo.cluster import Access, Broker
 from spark_sink.demo.cluster._process import uninterrupted
 from spark_sink.demo.cluster._settings import server_properties
+from spark_sink.demo.cluster._storage import format_storage
 
 
 @pytest.fixture
@@ -71,5 +72,5 @@ def test_a_storage_that_cannot_be_formatted_leaves_no_process(tmp_path: Path) ->
     brokers = tuple(Broker(id=n, rack="az", port=20_000 + n, controller_port=21_000 + n) for n in (1, 2))
     before = set(psutil.Process().children())
     with pytest.raises(ClusterError, match="could not be formatted"):
-        Cluster(directory=tmp_path, brokers=brokers, cluster_id="any")._format(str(java), tmp_path)
+        format_storage(tmp_path, brokers, "any", Access(), java=str(java), jars=tmp_path)
     assert set(psutil.Process().children()) <= before
