@@ -7,7 +7,7 @@ A commit by path opens a fresh handle, has nothing to be checked against, and le
 
 import contextlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -34,6 +34,7 @@ _log = logging.getLogger("azimuth.sink")
 _COMPACTION, _COMPACTION_DONE = "azimuth/compaction", "azimuth/compaction-done"
 
 _UNENFORCED = ("delta.constraints.", "delta.columnMapping.mode")
+_UNENFORCED_OF_COLUMNS = ("delta.generationExpression", "delta.identity.", "delta.invariants")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,8 +101,7 @@ class DeltaLakeTable:
             return None
         except (DeltaError, OSError) as error:
             raise TableError(f"{self._uri}: the table cannot be read: {plain(error)}") from error
-        with storage_errors(self._uri):
-            found = self._log.refresh(handle.version())
+        found = self._log.refresh(handle.version())
         return Snapshot(
             version=handle.version(),
             positions=parse_positions(found, self._group),
@@ -142,6 +142,9 @@ class DeltaLakeTable:
         if handle is None or handle.version() != snapshot.version:
             raise ConflictError(f"{self._uri}: version {snapshot.version} is not the one that was looked at last")
         self._fit(handle, snapshot.schema, change.schema)
+        _refuse_other_partitioning(self._uri, handle.metadata().partition_columns, change.files)
+        if change.beginnings:
+            self._refuse_other_groups(change.beginnings)
         transactions = [
             *(Transaction(application(self._group, key), end) for key, end in change.positions.items()),
             *(Transaction(beginning(self._group, key), begin) for key, begin in change.beginnings.items()),
@@ -242,6 +245,17 @@ class DeltaLakeTable:
             return False
         return True
 
+    def _refuse_other_groups(self, keys: Container[TopicPartition]) -> None:
+        """A second group begins with records that the first one has written."""
+        for name, at in self._log.transactions.items():
+            group, _, rest = name.rpartition("/")[0].rpartition("/")
+            number = name.rpartition("/")[2]
+            if group not in {"", self._group} and number.isdecimal() and TopicPartition(rest, int(number)) in keys:
+                raise TableError(
+                    f"{self._uri}: {rest}/{number} was written here by group {group!r}, up to offset {at}; group "
+                    f"{self._group!r} would write its records once more. Take that group, or another table"
+                )
+
     def _set_application(self, handle: DeltaTable, name: str, number: int) -> None:
         handle.create_write_transaction(
             [],
@@ -273,7 +287,7 @@ class DeltaLakeTable:
                 f"{self._uri}: the table was deleted and made anew while the query ran (id {self._id} became "
                 f"{found.id}); nothing was written to the new one. Start the query again with a new checkpoint"
             )
-        _refuse_unenforced(self._uri, found.configuration)
+        _refuse_unenforced(self._uri, handle)
         self._handle, self._id = handle, found.id
         return handle
 
@@ -329,8 +343,27 @@ def _arrow_schema(handle: DeltaTable) -> pa.Schema:
     return normal_schema(arrow_columns(handle.schema()))
 
 
-def _refuse_unenforced(uri: str, properties: Mapping[str, str]) -> None:
-    for name, value in properties.items():
+def _refuse_other_partitioning(uri: str, columns: Sequence[str], files: Sequence[DataFile]) -> None:
+    """Readers take a partition column from the log, whatever the file holds: without its value there, all is null."""
+    for file in files:
+        if set(file.partition_values) != set(columns):
+            raise SchemaError(
+                f"{uri}: the table is partitioned by {', '.join(columns) or 'nothing'}, the query's files by "
+                f"{', '.join(file.partition_values) or 'nothing'}; set partitionBy to the table's columns, or write "
+                "to another table"
+            )
+
+
+def _refuse_unenforced(uri: str, handle: DeltaTable) -> None:
+    for column in handle.schema().fields:
+        rules = ["NOT NULL"] if not column.nullable and column.name not in KEYS else []
+        rules += [name for name in column.metadata if name.startswith(_UNENFORCED_OF_COLUMNS)]
+        if rules:
+            raise TableError(
+                f"{uri}: column {column.name!r} has the rule {rules[0]}, which a writer of data files cannot keep; "
+                "drop it, or write to another table"
+            )
+    for name, value in handle.metadata().configuration.items():
         if name.startswith(_UNENFORCED) and value != "none":
             raise TableError(
                 f"{uri}: the table has the property {name}={value}, which a writer of data files cannot keep; "

@@ -14,7 +14,7 @@ from deltalake.exceptions import CommitFailedError
 from spark_sink._commit import Batch, commit
 from spark_sink._delta import DeltaLakeTable, TableSettings, fit_schema
 from spark_sink._errors import ConflictError, SchemaError, TableError
-from spark_sink._landing import Landing, Layout, normal_schema
+from spark_sink._landing import KEYS, Landing, Layout, normal_schema
 from spark_sink._offsets import Offset, Range, TopicPartition
 from spark_sink._storage import filesystem
 from spark_sink._table import Change, DataFile, Snapshot, Table
@@ -285,3 +285,57 @@ def test_writers_that_compact_at_once_double_nothing(tmp_path: Path) -> None:
         done = list(pool.map(run, tables))
     assert sum(done) == 1
     assert DeltaTable(str(tmp_path)).to_pyarrow_table().num_rows == 29
+
+
+@pytest.mark.parametrize(
+    ("of_table", "of_files"), [(["partition"], ()), (None, ("partition",))], ids=["the table is", "the files are"]
+)
+def test_files_that_are_partitioned_otherwise_than_the_table_are_refused(
+    tmp_path: Path, of_table: list[str] | None, of_files: tuple[str, ...]
+) -> None:
+    """They would be committed without a word, and every row read with a null where its partition stood."""
+    write_deltalake(str(tmp_path), pa.Table.from_batches([_rows(B, range(2))]), partition_by=of_table)
+    layout = Layout(partition_columns=of_files)
+    table = DeltaLakeTable(str(tmp_path), "g", settings=TableSettings(layout=layout))
+    batch = Batch(offset=Offset.of([Range("a", 0, 0, 5)]), files=[_land(tmp_path, A, range(5), layout)], schema=SCHEMA)
+    with pytest.raises(SchemaError, match="set partitionBy to"):
+        commit(table, batch)
+    assert DeltaTable(str(tmp_path)).to_pyarrow_table()["partition"].to_pylist() == [1, 1]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.field("value", pa.binary(), nullable=False),
+        pa.field("more", pa.int64(), metadata={"delta.generationExpression": "offset + 1"}),
+    ],
+    ids=["not null", "generated"],
+)
+def test_a_table_with_columns_that_files_cannot_keep_is_refused(tmp_path: Path, column: pa.Field) -> None:
+    """A tombstone's null in a NOT NULL column, or none in a generated one: readers believe the rule, not the file."""
+    others = [one if one.name in KEYS else one.with_nullable(nullable=True) for one in SCHEMA]
+    others = [one.with_nullable(one.name != "offset") for one in others if one.name != column.name]
+    DeltaTable.create(str(tmp_path), schema=pa.schema([*others, column]))
+    with pytest.raises(TableError, match=rf"column '{column.name}' has the rule"):
+        DeltaLakeTable(str(tmp_path), "g").refresh()
+
+
+def test_what_says_which_record_a_row_is_may_be_not_null(tmp_path: Path) -> None:
+    """No row goes in without topic, partition and offset, so that rule is kept."""
+    DeltaTable.create(str(tmp_path), schema=pa.schema([one.with_nullable(one.name not in KEYS) for one in SCHEMA]))
+    table = DeltaLakeTable(str(tmp_path), "g")
+    commit(table, Batch(offset=Offset.of([Range("a", 0, 0, 5)]), files=[_land(tmp_path, A, range(5))], schema=SCHEMA))
+    assert verify(str(tmp_path)).rows == 5
+
+
+def test_a_second_group_does_not_write_the_same_partition_into_a_table(tmp_path: Path) -> None:
+    """A group that was renamed has no position, begins at the beginning, and every record would be there twice."""
+    offset, other = Offset.of([Range("a", 0, 0, 5)]), Offset.of([Range("b", 1, 0, 5)])
+    for group, ranges, key in (("team/one", offset, A), ("two", other, B)):
+        table = DeltaLakeTable(str(tmp_path), group)
+        commit(table, Batch(offset=ranges, files=[_land(tmp_path, key, range(5))], schema=SCHEMA))
+    two = DeltaLakeTable(str(tmp_path), "two")
+    batch = Batch(offset=offset, files=[_land(tmp_path, A, range(5))], schema=SCHEMA)
+    with pytest.raises(TableError, match="a/0 was written here by group 'team/one', up to offset 5"):
+        commit(two, batch, sleep=lambda _: None)
+    assert verify(str(tmp_path), "two").ok
