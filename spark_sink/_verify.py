@@ -158,15 +158,17 @@ def judge(
         found: offsets by partition.
         positions: where each partition should end; the highest offset where nothing is known.
         beginnings: where each should begin; the lowest offset where nothing is known.
-        accounted: offsets that lie elsewhere for a reason (quarantine), by partition.
+        accounted: offsets that lie elsewhere for a reason (quarantine), by partition. Those at or past the position are
+            of a batch whose other rows are still to come.
     """
     elsewhere = accounted or {}
     findings = []
     for key in sorted({*found, *positions}):
         runs, other = list(found.get(key, ())), list(elsewhere.get(key, ()))
-        known = _union([*runs, *other])
+        reach = max([positions.get(key, 0), *(high for _, high in runs)])
+        known = _union([*runs, *((low, min(high, reach)) for low, high in other if low < reach)])
         begin = beginnings.get(key, known[0][0] if known else positions.get(key, 0))
-        end = max([positions.get(key, 0), begin, *(high for _, high in known)])
+        end = max(reach, begin)
         findings.append(
             Finding(
                 topic=key.topic,
@@ -198,7 +200,8 @@ def verify(
         accounted: offsets that lie elsewhere for a reason, by partition; by default what is in the table's quarantine.
 
     Raises:
-        TableError: there is no table, it cannot be read, or it has several groups and none was named.
+        TableError: there is no table, it cannot be read, it has several groups and none was named, or rows that do not
+            say which record they are.
     """
     uri = table_uri(table)
     try:
@@ -245,6 +248,11 @@ def the_group(uri: str, kept: Mapping[str, int], group: str | None) -> str:
 def _by_partition(batch: pa.RecordBatch) -> Iterator[tuple[TopicPartition, npt.NDArray[np.int64]]]:
     if not batch.num_rows:
         return
+    if nameless := max(batch.column(name).null_count for name in COLUMNS):
+        raise TableError(
+            f"{nameless} or more rows have no topic, no partition or no offset, so nobody can say whether they are "
+            "there twice; this sink writes none like that: who else writes into the table?"
+        )
     topics = batch.column("topic")
     if not pa.types.is_dictionary(topics.type):
         topics = topics.dictionary_encode()

@@ -83,3 +83,27 @@ def test_a_table_of_another_kind_is_one_sentence(tmp_path: Path) -> None:
     write_deltalake(str(tmp_path), pa.table({"x": [1]}))
     with pytest.raises(TableError, match="cannot be read"):
         verify(str(tmp_path))
+
+
+def test_bad_records_of_a_batch_that_is_still_to_come_are_no_hole() -> None:
+    """The quarantine is committed first: looked at between the two, it is ahead of the table."""
+    report = judge(scan([_batch([("t", 0, one) for one in (0, 1, 3)])]), {KEY: 4}, {KEY: 0}, _offsets(2, 9))
+    assert report.ok
+    (one,) = judge(scan([_batch([("t", 0, 0)])]), {KEY: 4}, {KEY: 0}, _offsets(2, 3, 4)).findings
+    assert one.holes == ((1, 2),)
+
+
+def _offsets(*offsets: int) -> dict[TopicPartition, Runs]:
+    return scan([_batch([("t", 0, one) for one in offsets])])
+
+
+@pytest.mark.parametrize("column", ["topic", "partition", "offset"])
+def test_rows_that_do_not_say_which_record_they_are_are_told(tmp_path: Path, column: str) -> None:
+    """Someone else wrote them; a count of all others would look like an answer."""
+    rows = pa.Table.from_batches([_batch([("t", 0, 0), ("t", 0, 1)])])
+    at = rows.column_names.index(column)
+    write_deltalake(
+        str(tmp_path), rows.set_column(at, rows.field(at), pa.array([rows[column][0].as_py(), None], rows[column].type))
+    )
+    with pytest.raises(TableError, match="who else writes into the table"):
+        verify(str(tmp_path))
