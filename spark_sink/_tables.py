@@ -1,15 +1,19 @@
 """The tables of one query: each compares and swaps for itself, its quarantine before it."""
 
+import contextlib
+import json
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pyarrow as pa
 
+from spark_sink._checkpoint import batch_offset
 from spark_sink._commit import Batch, Outcome, commit
 from spark_sink._delta import DeltaLakeTable, TableSettings
-from spark_sink._errors import TableError
+from spark_sink._errors import OffsetError, TableError
 from spark_sink._offsets import Offset, TopicPartition
+from spark_sink._positions import positions
 from spark_sink._quarantine import SCHEMA as QUARANTINE_SCHEMA
 from spark_sink._quarantine import good_schema, quarantine_of
 from spark_sink._sink_options import SinkOptions
@@ -32,6 +36,7 @@ class Tables:
         self._options = options
         self._handles: dict[str, DeltaLakeTable] = {}
         self._known: dict[str, set[TopicPartition]] = {}
+        self._looked: set[str] = set()
 
     def commit(self, offset: Offset, files: Files, schema: pa.Schema, number: int) -> list[Outcome]:
         """Bring one batch into its tables. A table that has it already takes nothing, so all may be repeated.
@@ -67,6 +72,9 @@ class Tables:
             wanted = replace(batch, offset=ranges, files=bad, schema=QUARANTINE_SCHEMA, gaps=True)
             commit(self._handle(quarantine, settings), wanted)
         handle = self._handle(table, self._options.table)
+        if table not in self._looked:
+            self._refuse_forgotten(handle, batch)
+            self._looked.add(table)
         outcome = commit(handle, batch)
         self._known.setdefault(table, set()).update(batch.offset.ranges)
         handle.compact(self._options.compact_every)
@@ -81,6 +89,27 @@ class Tables:
         # An empty range is worth a look only until the table knows where the partition begins.
         known = self._known.get(table, set())
         return any(one.records or one.key not in known for one in part)
+
+    def _refuse_forgotten(self, handle: DeltaLakeTable, batch: Batch) -> None:
+        """What the batch before had, the table knows: if not, it was deleted between two runs, and its rows are gone.
+
+        A topic that goes to another table now is known where it went before.
+        """
+        snapshot = handle.refresh()
+        new = batch.offset.ranges.keys() - (snapshot.positions if snapshot else {})
+        if not new or batch.number < 1:
+            return
+        options = self._options
+        with contextlib.suppress(OffsetError):
+            lost = new & batch_offset(options.checkpoint, batch.number - 1, options.storage).ranges.keys()
+            if lost:
+                lost -= positions(json.dumps(options.routes.addresses()), options.group, options.storage).keys()
+            for topic, partition in sorted(lost)[:1]:
+                raise TableError(
+                    f"{handle.name}: it knows nothing of {topic}/{partition} and group {options.group!r}, which the "
+                    f"checkpoint {options.checkpoint} had before batch {batch.number}; nothing was written. Was the "
+                    "table deleted, or the group renamed? Put that right, or start again with a new checkpoint"
+                )
 
     def _check_default(self, batch: Batch) -> None:
         """The first batch makes the table even where it holds no partition, so a missing one was deleted."""
