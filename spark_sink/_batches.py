@@ -8,6 +8,8 @@ from spark_sink._gather import Addresses, binary
 from spark_sink._librdkafka import headers, timestamps
 from spark_sink._rows import TIMESTAMP
 
+_LAST_MS = (2**63 - 1) // 1000
+
 
 def record_batch(
     records: npt.NDArray[np.void], addresses: Addresses, topics: pa.Array, schema: pa.Schema
@@ -21,7 +23,8 @@ def record_batch(
         schema: of `arrow_schema`.
     """
     stamps = timestamps(addresses)
-    known = stamps >= 0
+    # A time past what microseconds can count (the year 294247) is as good as none.
+    known = (stamps >= 0) & (stamps <= _LAST_MS)
     columns = [
         topics,
         _numbers(records["partition"], pa.int32()),

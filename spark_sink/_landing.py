@@ -9,6 +9,7 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -24,6 +25,8 @@ from spark_sink._variant import VARIANT, is_variant, with_variants
 KEYS = {"topic": pa.string(), "partition": pa.int32(), "offset": pa.int64()}
 
 Values = tuple[str | None, ...]
+
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 -- in UTC, as all times here; statistics say so by a Z
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,14 +199,18 @@ class _Stats:
                 continue
             column = rows.column(name)
             self._nulls[name] = self._nulls.get(name, 0) + column.null_count
-            bounds = pc.min_max(column).as_py()
-            if bounds["min"] is not None:
-                self._low[name] = min(bounds["min"], self._low.get(name, bounds["min"]))
-                self._high[name] = max(bounds["max"], self._high.get(name, bounds["max"]))
+            if name not in KEYS and not _is_time(column.type):
+                continue
+            bounds = pc.min_max(column)
+            if bounds["min"].is_valid:
+                low, high = _comparable(bounds["min"]), _comparable(bounds["max"])
+                self._low[name] = min(low, self._low.get(name, low))
+                self._high[name] = max(high, self._high.get(name, high))
 
     def json(self, columns: list[str]) -> str:
         def bounds(values: Mapping[str, Any]) -> dict[str, Any]:
-            return {name: _text(value) for name, value in values.items() if name in columns}
+            found = {name: _time(at) if name not in KEYS else at for name, at in values.items() if name in columns}
+            return {name: value for name, value in found.items() if value is not None}
 
         return json.dumps(
             {
@@ -215,8 +222,22 @@ class _Stats:
         )
 
 
-def _text(value: object) -> object:
-    return value.strftime("%Y-%m-%dT%H:%M:%S.%fZ") if hasattr(value, "strftime") else value
+def _is_time(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(kind) and kind.unit == "us")
+
+
+def _comparable(value: pa.Scalar) -> Any:  # noqa: ANN401 -- text or a number
+    # A time as its microseconds: Python's own calendar ends with the year 9999, a producer's mistakes do not.
+    return value.value if isinstance(value, pa.TimestampScalar) else value.as_py()
+
+
+def _time(microseconds: int) -> str | None:
+    """A time as statistics have it; None for one that cannot be written so, which leaves its bound out."""
+    try:
+        at = _EPOCH + timedelta(microseconds=microseconds)
+    except OverflowError:
+        return None
+    return f"{at.isoformat(timespec='microseconds')}Z"
 
 
 def spans_of(rows: pa.Table) -> dict[TopicPartition, Span]:

@@ -1,11 +1,12 @@
 """From the rows of tasks to the tables of a query, good rows and bad."""
 
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 
 from spark_sink import positions
 from spark_sink._errors import OptionError, SchemaError, TableError
@@ -157,6 +158,70 @@ def test_the_first_batch_makes_the_table_even_without_a_partition(tmp_path: Path
     (tmp_path / "table").rename(tmp_path / "gone")
     with pytest.raises(TableError, match="at batch 3"):
         Tables(options).commit(Offset(), {}, normal_schema(SCHEMA), 3)
+
+
+def _plan(root: Path, number: int, offset: Offset) -> None:
+    """Write the offset of a batch as Spark does."""
+    (root / "checkpoint/offsets").mkdir(parents=True, exist_ok=True)
+    (root / "checkpoint/offsets" / str(number)).write_text(f"v1\n{{}}\n{offset.json()}\n")
+
+
+@pytest.mark.parametrize("again", ["deleted", "made anew", "another group"])
+def test_a_table_of_a_topic_that_was_deleted_between_two_runs_stops_the_query(tmp_path: Path, again: str) -> None:
+    """The group's offsets would let it go on in an empty table, and nobody would miss what was in the old one."""
+    path = f"{tmp_path}/raw_{{topic}}"
+    batches = [Offset.of([Range("a", 0, at, at + 3), Range("b", 0, at, at + 3)]) for at in (0, 3)]
+    for number, offset in enumerate(batches):
+        _plan(tmp_path, number, offset)
+    _land(_options(tmp_path, path=path), Tables(_options(tmp_path, path=path)), 0, *_pair(0), end=3)
+    if again != "another group":
+        (tmp_path / "raw_a").rename(tmp_path / "gone")
+    if again == "made anew":
+        write_deltalake(f"{tmp_path}/raw_a", good_schema(SCHEMA).empty_table())
+    options = _options(tmp_path, path=path, **({"kafka.group.id": "h"} if again == "another group" else {}))
+    with pytest.raises(TableError, match=r"raw_[ab]: it knows nothing of [ab]/0 and group"):
+        _land(options, Tables(options), 1, *_pair(3), end=6)
+
+
+def test_a_topic_that_goes_to_another_table_from_now_on_goes_on_there(tmp_path: Path) -> None:
+    """That one knows nothing of it either, but the table before does: nothing was deleted."""
+    _plan(tmp_path, 0, Offset.of([Range("a", 0, 0, 3)]))
+    _land(_options(tmp_path), Tables(_options(tmp_path)), 0, _batch("a", range(3)), end=3)
+    options = _options(tmp_path, routes=f'{{"a": "{tmp_path}/of_a"}}')
+    _land(options, Tables(options), 1, _batch("a", range(3, 6)), end=6)
+    assert DeltaTable(f"{tmp_path}/of_a").to_pyarrow_table()["offset"].to_pylist() == [3, 4, 5]
+
+
+def _pair(begin: int) -> list[pa.RecordBatch]:
+    return [_batch(name, range(begin, begin + 3)) for name in ("a", "b")]
+
+
+@pytest.mark.parametrize("stamp", [2**62, -(2**62), -62_135_596_800_000_000, 253_402_300_800_000_000])
+def test_a_time_that_no_calendar_has_stops_nothing(tmp_path: Path, stamp: int) -> None:
+    """A producer that counts microseconds where Kafka counts milliseconds is in the year 55000."""
+    options = _options(tmp_path)
+    batch = _batch("t", range(3))
+    times = pa.array([stamp, 0, 1_700_000_000_000_000], pa.int64()).cast(batch.schema.field("timestamp").type)
+    _land(options, Tables(options), 0, batch.set_column(3, batch.schema.field(3), times), end=3)
+    table = DeltaTable(str(tmp_path / "table"))
+    assert table.to_pyarrow_table()["timestamp"].cast(pa.int64()).to_pylist() == [stamp, 0, 1_700_000_000_000_000]
+    earlier = table.to_pyarrow_table(filters=[("timestamp", "<=", datetime(1970, 1, 1, tzinfo=UTC))])
+    assert earlier.num_rows == 1 + (stamp < 0)
+
+
+def test_a_column_of_the_name_timestamp_may_be_anything(tmp_path: Path) -> None:
+    """A query may have made a number or a date of it; the history then has no age."""
+    for number, kind in enumerate([pa.int64(), pa.string(), pa.date32(), pa.timestamp("us")]):
+        schema = SCHEMA.set(3, pa.field("timestamp", kind))
+        options = _options(tmp_path, path=str(tmp_path / str(number)))
+        batch = _batch("t", range(3))
+        values = (
+            pa.array([number, None, 5], pa.int32()).cast(pa.int64() if kind != pa.date32() else pa.int32()).cast(kind)
+        )
+        sorting = Sorting(options, normal_schema(schema), "run-1")
+        sorting.write(pa.RecordBatch.from_arrays([*batch.columns[:3], values, *batch.columns[4:]], schema=schema))
+        Tables(options).commit(Offset.of([Range("t", 0, 0, 3)]), sorting.close(), normal_schema(schema), 0)
+        assert verify(str(tmp_path / str(number))).rows == 3
 
 
 def test_a_reason_of_another_shape_is_refused() -> None:
