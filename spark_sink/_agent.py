@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import accumulators
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -54,6 +54,8 @@ def run(settings: AgentSettings) -> None:
             query.stop()
     except PySparkException as error:  # of the query, or of an option before there is one
         raise QueryError(cause(str(error))) from error
+    except Py4JJavaError as error:  # what pyspark has no class for, as a folder that cannot be made
+        raise QueryError(_thrown(str(error))) from error
     except (Py4JError, ConnectionError) as error:
         raise QueryError("the JVM of this agent was lost; the log above may say more") from error
 
@@ -85,6 +87,13 @@ def cause(text: str) -> str:
     first = text.splitlines()[0] if text else ""
     said = first.rpartition("terminated with exception: ")[2].partition("SQLSTATE")[0].strip()
     return f"the query ended: {said or 'one of its processes was lost'}; the log above says more"
+
+
+def _thrown(text: str) -> str:
+    """The sentence of a Java exception, in what py4j makes of it: a line that begins `: <class>: `."""
+    said = next((line.partition(": ")[2] for line in text.splitlines() if line.startswith(": ")), text)
+    name, colon, sentence = said.partition(": ")
+    return f"the query ended: {sentence if colon and ' ' not in name else said}; the log above says more"
 
 
 def _served(query: "StreamingQuery", settings: AgentSettings) -> "threading.Event | None":

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow.fs as pa_fs
 import pyarrow.parquet as pq
 
-from spark_sink._errors import TableError
+from spark_sink._errors import TableError, plain
 from spark_sink._storage import Storage, filesystem, read_text
 
 _LOG = "_delta_log"
@@ -68,8 +68,18 @@ class TransactionLog:
             Version by application id; nothing where there is no table.
 
         Raises:
-            TableError: the log has no way to this version, because commits are missing.
+            TableError: the log has no way to this version, because commits are missing, or what it holds is broken.
         """
+        try:
+            return self._read_on(version)
+        except (OSError, ValueError, KeyError) as error:
+            raise TableError(f"{self._uri}: the table's log cannot be read: {plain(error)}") from error
+
+    def moved(self) -> bool:
+        """The commit that was read last is gone or is another one: cleaned up, or a new table in its place."""
+        return read_text(self._files, _commit_path(self._version)) != self._last
+
+    def _read_on(self, version: int | None) -> Mapping[str, int]:
         if self._version < 0 or self.moved() or (version is not None and version < self._version):
             self._load(version)
         while version is None or self._version < version:
@@ -80,10 +90,6 @@ class TransactionLog:
                 break
             self._apply(self._version + 1, text)
         return self._transactions
-
-    def moved(self) -> bool:
-        """The commit that was read last is gone or is another one: cleaned up, or a new table in its place."""
-        return read_text(self._files, _commit_path(self._version)) != self._last
 
     def _load(self, version: int | None) -> None:
         self._version, self._last, self._transactions = -1, None, {}

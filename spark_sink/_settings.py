@@ -102,7 +102,7 @@ class AgentSettings(BaseSettings):
             "workersTopic": self.workers_topic,
             "startingOffsets": self.starting_offsets,
             "maxOffsetsPerTrigger": self.max_offsets_per_trigger,
-            "positions": self.table,
+            "positions": self._tables(),
         }
         given = {name: str(value) for name, value in wanted.items() if value}
         if land:
@@ -121,6 +121,15 @@ class AgentSettings(BaseSettings):
         """Properties of a Kafka client that asks for offsets."""
         return {"bootstrap.servers": self.bootstrap_servers, **librdkafka_config(self.kafka)}
 
+    def _tables(self) -> str:
+        """Every address that has positions, as the option `positions` takes them."""
+        routes = next((value for name, value in self.sink.items() if name.lower() == "routes"), None)
+        if not routes:
+            return self.table
+        from spark_sink._routes import Routes  # noqa: PLC0415 -- loads deltalake, for few agents
+
+        return json.dumps(Routes.parse(self.table, routes).addresses())
+
     def _shared(self) -> dict[str, str]:
         kafka = {"bootstrap.servers": self.bootstrap_servers, "group.id": self.group, **self.kafka}
         return {
@@ -134,7 +143,7 @@ def _read(config: Path) -> dict[str, Any]:
         return tomllib.loads(config.read_text())
     except OSError as error:
         raise OptionError(f"{config}: cannot be read: {error.strerror}") from error
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise OptionError(f"{config}: is not TOML: {error}") from error
 
 

@@ -38,12 +38,20 @@ def table_uri(path: str) -> str:
     """One spelling for one table: an absolute path for what is local, the address without its last slash else.
 
     Raises:
-        OptionError: there is no path.
+        OptionError: there is no path, or it is one that delta-rs mistakes for another.
     """
     if not path.strip():
         raise OptionError("option 'path': empty, need the address of the table (a folder, s3://, gs://, abfss://)")
     local = local_path(path)
-    return path.rstrip("/") if local is None else str(local.absolute())
+    if local is None:
+        return path.rstrip("/")
+    address = str(local.absolute())
+    if unquote(address) != address:
+        # delta-rs reads the log of `a b` for the table `a%20b`, and writes beside it.
+        raise OptionError(
+            f"{address}: a % with two hexadecimal digits in it would be read as another folder; rename it"
+        )
+    return address
 
 
 def filesystem(uri: str, storage: Storage | None = None, *, make: bool = False) -> pa_fs.FileSystem:

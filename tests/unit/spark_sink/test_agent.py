@@ -2,7 +2,7 @@
 
 import pytest
 
-from spark_sink._agent import cause
+from spark_sink._agent import _thrown, cause
 
 SPARK = "[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: "
 
@@ -28,3 +28,12 @@ spark_sink._errors.HoleError: t/0: the batch begins at offset 5: start again"""
 def test_the_sentence_is_found_in_what_spark_makes_of_it(text: str, expected: str) -> None:
     """One line for a person, not a page of two languages' traces."""
     assert cause(text).startswith(expected)
+
+
+def test_the_sentence_of_a_java_exception_is_found() -> None:
+    """A checkpoint in a folder that cannot be made is no lost JVM."""
+    said = "An error occurred while calling o6.start.\n: java.io.IOException: mkdir of file:/proc/x failed\n\tat x.Y(Z)"
+    assert _thrown(said) == "the query ended: mkdir of file:/proc/x failed; the log above says more"
+    assert _thrown(": java.lang.StackOverflowError\n\tat x") == (
+        "the query ended: java.lang.StackOverflowError; the log above says more"
+    )

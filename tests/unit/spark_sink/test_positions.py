@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deltalake import CommitProperties, DeltaTable, Schema, Transaction
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
 
 from spark_sink import positions
 from spark_sink._errors import TableError
@@ -127,3 +127,13 @@ def test_positions_have_no_expiry(tmp_path: Path) -> None:
     lines = (tmp_path / "_delta_log" / f"{1:020}.json").read_text().splitlines()
     (found,) = [json.loads(line)["txn"] for line in lines if "txn" in line]
     assert found.get("lastUpdated") is None
+
+
+@pytest.mark.parametrize("name", ["00000000000000000001.json", "00000000000000000000.checkpoint.parquet"])
+def test_a_log_that_is_broken_is_one_sentence(tmp_path: Path, name: str) -> None:
+    """Half a file, as a full disk or a copy that was cut off leaves it: told as one, not as a fault of the program."""
+    log = tmp_path / "_delta_log"
+    write_deltalake(str(tmp_path), pa.table({"a": [1]}))
+    (log / name).write_text('{"txn": {"appId": "g/t/0", "ver')
+    with pytest.raises(TableError, match="the table's log cannot be read"):
+        positions(str(tmp_path), "g")

@@ -1,5 +1,7 @@
 """Which table a topic goes to."""
 
+from pathlib import Path
+
 import pytest
 
 from spark_sink._errors import OptionError
@@ -30,3 +32,10 @@ def test_what_is_no_route_is_refused(routes: str) -> None:
     """Before the query starts, with the option's name."""
     with pytest.raises(OptionError, match=r"option '(routes|path)'"):
         Routes.parse("/rest", routes)
+
+
+def test_a_folder_that_would_be_taken_for_another_is_refused(tmp_path: Path) -> None:
+    """delta-rs reads `a%20b` as `a b`; a percent sign alone is one."""
+    with pytest.raises(OptionError, match="read as another folder"):
+        Routes.parse(str(tmp_path / "a%20b" / "table"))
+    assert Routes.parse(str(tmp_path / "100%")).default.endswith("/100%")

@@ -88,3 +88,17 @@ def test_a_file_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
     """A wrong path."""
     with pytest.raises(OptionError, match=r"none\.toml: cannot be read: No such file"):
         AgentSettings.load(tmp_path / "none.toml", {})
+
+
+def test_a_file_that_is_no_text_is_one_sentence(tmp_path: Path) -> None:
+    """Saved by an editor in another encoding."""
+    (tmp_path / "sink.toml").write_bytes('group = "é"'.encode("latin-1"))
+    with pytest.raises(OptionError, match=r"sink\.toml: is not TOML: 'utf-8' codec"):
+        AgentSettings.load(tmp_path / "sink.toml", {})
+
+
+def test_positions_are_asked_of_every_table_that_topics_go_to(config: Path) -> None:
+    """Else a topic with a route begins where the group's offsets say, which anyone can move."""
+    routes = '{"a.*": "/lake/a", "b": "/lake/{topic}"}'
+    found = AgentSettings.load(config, {"table": "/lake/rest", "sink": {"Routes": routes}})
+    assert json.loads(found.source_options()["positions"]) == ["/lake/rest", "/lake/a", "/lake/{topic}"]
