@@ -66,7 +66,10 @@ class Feed:
     def stop_at_ends(self) -> None:
         """Take the ends of now as the last to be read (Trigger.AvailableNow); partitions made later are not read."""
         self._group.holding(self._options.join_timeout_s)
-        self._targets = self._group.ends(self._group.subscribed())
+        subscribed = self._group.subscribed()
+        if not subscribed:
+            _log.warning("no topic is there that the query subscribes to; nothing is read")
+        self._targets = self._group.ends(subscribed)
 
     def next_offset(self, previous: Offset, limit: int | None) -> Offset:
         """Make the offset of the next batch; `previous` itself when nothing is to be read."""
@@ -80,8 +83,14 @@ class Feed:
             self._identify({key.topic for key in gained}, previous)
             self._cursors.place(self._place(gained, previous))
             self._commit(self._cursors.positions)
-        self._ends = self._bounded(self._group.ends(self._cursors.positions))
-        self._refuse_rewinds()
+        ends = self._group.ends(self._cursors.positions)
+        self._refuse_rewinds(ends)
+        while self._targets is not None and self._rewound:
+            # No later trigger would tell whether that lasts.
+            self._sleep(_IDLE_S)
+            ends = self._group.ends(self._cursors.positions)
+            self._refuse_rewinds(ends)
+        self._ends = self._bounded(ends)
         self._tell()
         if self._clock() - self._identified >= _IDENTITY_S and any(self._cursors.backlog(self._ends).values()):
             # After the ends were asked for: they are of the topics that are named now.
@@ -158,22 +167,21 @@ class Feed:
         topics = sorted({key.topic for key in offset.ranges})
         return {topic: self._identities[topic] for topic in topics if topic in self._identities}
 
-    def _refuse_rewinds(self) -> None:
+    def _refuse_rewinds(self, ends: Mapping[TopicPartition, int]) -> None:
         """A log that ends before our position is not the log that was read: the topic was deleted and made anew.
 
         Only when that lasts: a leader that was just elected may not yet know how far its log is committed (KIP-207).
         """
         now = self._clock()
-        behind = {
-            key for key, at in self._cursors.positions.items() if self._targets is None and self._ends.get(key, at) < at
-        }
+        behind = {key for key, at in self._cursors.positions.items() if ends.get(key, at) < at}
         self._rewound = {key: self._rewound.get(key, now) for key in behind}
         for key, since in self._rewound.items():
             if now - since >= _REWIND_S:
                 at = self._cursors.positions[key]
                 raise DataLossError(
-                    f"{key.topic}/{key.partition}: offset {at} is next, but the log ends at {self._ends[key]}: was the "
-                    "topic deleted and created again? Use a new group and table for it, or reset its offsets"
+                    f"{key.topic}/{key.partition}: offset {at} is next, but the log ends at {ends[key]}: was the "
+                    "topic deleted and created again, or does it begin (startingOffsets) past its end? Use a new group "
+                    "and table for it"
                 )
 
     def _tell(self) -> None:

@@ -217,6 +217,21 @@ def test_a_log_that_ends_before_the_position_stops_the_query_when_that_lasts(gro
         reader.next_offset(offset, None)
 
 
+def test_a_log_that_ends_before_the_position_stops_available_now_too(group: Group) -> None:
+    """No later trigger would look, and the next run may find that the log has grown past the position."""
+    group.offsets = {A0: 500, A1: 10}
+    reader = feed(group)
+    reader.stop_at_ends()
+    with pytest.raises(DataLossError, match="a/0: offset 500 is next, but the log ends at 10"):
+        reader.next_offset(Offset(), None)
+    group.last[A0] = 600
+    reader = feed(group)
+    reader.stop_at_ends()
+    group.offsets[A0] = 610  # another agent has read on since
+    group.last[A0] = 620
+    assert reader.next_offset(Offset(), None) == Offset()
+
+
 def test_latest_is_for_a_group_that_begins(group: Group) -> None:
     """Where it begins is written into the group, so that whoever takes over does not begin later."""
     reader = feed(group, startingOffsets="latest")
