@@ -164,9 +164,9 @@ def _refuse_strangers(good: pa.Table, asked: pa.Table) -> None:
         raise SchemaError(f"the repair handed on rows without the column {missing[0]!r}")
     given = list(zip(*(good.column(name).to_pylist() for name in _KEYS), strict=True))
     allowed = set(zip(*(asked.column(name).to_pylist() for name in _KEYS), strict=True))
-    strange = next((key for number, key in enumerate(given) if key not in allowed or key in given[:number]), None)
-    if strange is not None:
-        topic, partition, offset = strange
-        raise TableError(
-            f"the repair handed on {topic}/{partition} offset {offset}, which it was not given, or only once"
-        )
+    for topic, partition, offset in given:
+        if (topic, partition, offset) not in allowed:
+            raise TableError(
+                f"the repair handed on {topic}/{partition} offset {offset}, which it was not given, or only once"
+            )
+        allowed.remove((topic, partition, offset))
