@@ -5,7 +5,9 @@ import os
 import signal
 import socketserver
 import sys
+import tempfile
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -40,11 +42,12 @@ def run(settings: AgentSettings) -> None:
     """
     stop = _Stop()
     try:
-        with _session(settings) as spark:
+        with _session(settings) as spark, tempfile.TemporaryDirectory(prefix="azimuth-") as folder:
             # After pyspark has put its own handler for SIGINT in place.
             stop.wait_for_the_query()
-            query = start(spark, settings)
-            ended = _served(query, settings)
+            holding = None if settings.metrics_port is None else Path(folder) / "holding"
+            query = start(spark, settings, holding)
+            ended = _served(settings, holding)
             try:
                 while not (stop.asked or query.awaitTermination(_LOOK_S)):
                     pass
@@ -60,14 +63,22 @@ def run(settings: AgentSettings) -> None:
         raise QueryError("the JVM of this agent was lost; the log above may say more") from error
 
 
-def start(spark: SparkSession, settings: AgentSettings) -> "StreamingQuery":
-    """Start the query of an agent."""
+def start(spark: SparkSession, settings: AgentSettings, holding: Path | None = None) -> "StreamingQuery":
+    """Start the query of an agent.
+
+    Args:
+        spark: the session.
+        settings: of the agent.
+        holding: where its reader is to say what it holds.
+    """
     spark.dataSource.register(KafkaGroupSource)
     spark.dataSource.register(DeltaExactlyOnceSink)
     land, columns = settings.landing == "direct", None
     if land and settings.decodes:
         columns = spark.readStream.format("kafka-group").options(**settings.source_options()).load().schema.json()
     reader = spark.readStream.format("kafka-group").options(**settings.source_options(columns, land=land))
+    if holding is not None:
+        reader = reader.option("holding", str(holding))
     writer = reader.load().writeStream.format("delta-exactly-once").options(**settings.sink_options(columns))
     if settings.trigger == AVAILABLE_NOW:
         return writer.trigger(availableNow=True).start()
@@ -96,13 +107,13 @@ def _thrown(text: str) -> str:
     return f"the query ended: {sentence if colon and ' ' not in name else said}; the log above says more"
 
 
-def _served(query: "StreamingQuery", settings: AgentSettings) -> "threading.Event | None":
-    if settings.metrics_port is None:
+def _served(settings: AgentSettings, holding: Path | None) -> "threading.Event | None":
+    if holding is None:
         return None
     # Imported here, so that an agent without metrics holds no client for them in memory.
     from spark_sink._metrics import serve  # noqa: PLC0415
 
-    return serve(query, settings)
+    return serve(settings, holding)
 
 
 @contextmanager

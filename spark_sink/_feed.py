@@ -1,7 +1,7 @@
 """What the source's reader decides at each trigger: hold, commit, place, plan. No Spark, and no broker in its tests."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import structlog
@@ -12,7 +12,7 @@ from spark_sink._membership import Membership
 from spark_sink._offsets import Offset, TopicPartition
 from spark_sink._options import SourceOptions
 from spark_sink._starting import LATEST, Starting
-from spark_sink._telemetry import Telemetry
+from spark_sink._telemetry import Listener
 
 Positions = Callable[[], Mapping[TopicPartition, int]]
 
@@ -38,14 +38,14 @@ class Feed:
         group: Membership,
         *,
         positions: Positions | None = None,
-        telemetry: Telemetry | None = None,
+        listeners: Sequence[Listener] = (),
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._options = options
         self._group = group
         self._positions = positions
-        self._telemetry = telemetry
+        self._listeners = listeners
         self._clock, self._sleep = clock, sleep
         self._cursors = Cursors()
         self._committed: dict[TopicPartition, int] = {}
@@ -105,8 +105,8 @@ class Feed:
 
     def leave(self) -> None:
         """Leave the group; positions are asked for anew after the next join."""
-        if self._telemetry:
-            self._telemetry.left()
+        for one in self._listeners:
+            one.left()
         self._group.leave()
         self._cursors.forget()
         self._committed = {}
@@ -185,8 +185,10 @@ class Feed:
                 )
 
     def _tell(self) -> None:
-        if self._telemetry:
-            self._telemetry.note(self._cursors.holding, self._cursors.backlog(self._ends))
+        if self._listeners:
+            backlog = self._cursors.backlog(self._ends)
+            for one in self._listeners:
+                one.note(self._cursors.holding, backlog)
 
 
 def starting_positions(

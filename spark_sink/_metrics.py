@@ -1,4 +1,4 @@
-"""What an agent does, for Prometheus: taken from the table's log, the query's progress and the ends of its partitions.
+"""What an agent does, for Prometheus: taken from the table's log, what its reader holds and the ends of its partitions.
 
 The commits run in a process of Spark's, so they are counted from what they wrote into the log.
 """
@@ -8,7 +8,8 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pyarrow.fs as pa_fs
 import structlog
@@ -19,14 +20,12 @@ from assignors._client_names import kafka_python_settings
 from assignors._log_offsets import LogOffsets
 from spark_sink._errors import SparkSinkError
 from spark_sink._lag import by_topic
-from spark_sink._offsets import Offset, TopicPartition
+from spark_sink._offsets import TopicPartition
 from spark_sink._positions import existing, positions
 from spark_sink._quarantine import quarantine_of
 from spark_sink._settings import AgentSettings
 from spark_sink._storage import Storage, filesystem, read_text
-
-if TYPE_CHECKING:
-    from pyspark.sql.streaming.query import StreamingQuery
+from spark_sink._telemetry import Held, HoldingFile
 
 _INTERVAL_S = 5.0
 
@@ -95,10 +94,16 @@ class Metrics:
 
     Args:
         registry: where they are registered.
+        held: asked at each look for what the agent holds.
         clock: seconds since 1970.
     """
 
-    def __init__(self, registry: CollectorRegistry, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        registry: CollectorRegistry,
+        held: Callable[[], Held] = Held,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self._clock = clock
         self.commits = Counter("azimuth_commits", "Commits of this agent.", registry=registry)
         self.rows = Counter("azimuth_rows", "Rows that this agent committed.", registry=registry)
@@ -112,7 +117,9 @@ class Metrics:
         self.generation = Gauge(
             "azimuth_generation", "Generation of the group; each rebalance raises it.", registry=registry
         )
+        self.generation.set_function(lambda: held().generation)
         self.partitions = Gauge("azimuth_partitions", "Partitions that this agent holds.", registry=registry)
+        self.partitions.set_function(lambda: held().partitions)
         self.lag = Gauge("azimuth_lag_records", "Records behind, by topic.", ["topic"], registry=registry)
         self.lag_seconds = Gauge(
             "azimuth_lag_seconds", "Seconds since the topic was last seen without lag.", ["topic"], registry=registry
@@ -132,11 +139,6 @@ class Metrics:
         if note.get("age_s") is not None:
             self.freshness.set(note["age_s"])
 
-    def progressed(self, end: Offset) -> None:
-        """Take up the offset of the last batch."""
-        self.partitions.set(len(end))
-        self.generation.set(max((one.generation for one in end), default=-1))
-
     def lagging(self, lags: Mapping[str, int]) -> None:
         """Take up the lag in records, by topic."""
         now = self._clock()
@@ -147,15 +149,15 @@ class Metrics:
             self.lag_seconds.labels(topic).set(now - self._level[topic])
 
 
-def serve(query: "StreamingQuery", settings: AgentSettings) -> threading.Event:
+def serve(settings: AgentSettings, holding: Path) -> threading.Event:
     """Serve an agent's metrics until the event that is returned is set.
 
     Args:
-        query: the agent's query.
         settings: with a port.
+        holding: where the agent's reader says what it holds.
     """
     registry = CollectorRegistry()
-    metrics = Metrics(registry)
+    metrics = Metrics(registry, HoldingFile(holding).read)
     server, _ = start_http_server(settings.metrics_port or 0, registry=registry)
     ended = threading.Event()
 
@@ -169,7 +171,6 @@ def serve(query: "StreamingQuery", settings: AgentSettings) -> threading.Event:
             try:
                 for note in notes.read():
                     metrics.committed(note)
-                _progress(query, metrics)
                 known = positions(settings.table, settings.group, settings.storage)
                 logs = logs or LogOffsets.connect(kafka_python_settings(settings.admin_options()))
                 ends = {TopicPartition(*key): at for key, at in logs.ends(known, _INTERVAL_S).items()}
@@ -180,11 +181,3 @@ def serve(query: "StreamingQuery", settings: AgentSettings) -> threading.Event:
 
     threading.Thread(target=run, name="metrics", daemon=True).start()
     return ended
-
-
-def _progress(query: "StreamingQuery", metrics: Metrics) -> None:
-    progress = query.lastProgress
-    for source in progress["sources"] if progress else ():
-        end = source["endOffset"]
-        if end:
-            metrics.progressed(Offset.parse(end))

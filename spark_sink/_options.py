@@ -15,8 +15,8 @@ _REGISTRY = "schema.registry."
 _REFUSED = {
     "kafka.auto.offset.reset": "use startingOffsets",
     "kafka.enable.auto.commit": "offsets are committed by the source",
-    "kafka.key.deserializer": "keys are always binary, see the option 'format'",
-    "kafka.value.deserializer": "values are always binary, see the option 'format'",
+    "kafka.key.deserializer": "keys are always binary",
+    "kafka.value.deserializer": "use valueFormat",
     "kafka.interceptor.classes": "there are none in Python",
 }
 _KNOWN = frozenset(
@@ -25,6 +25,7 @@ _KNOWN = frozenset(
         "assignor",
         "epsilon",
         "failondataloss",
+        "holding",
         "includeheaders",
         "inferrecords",
         "kafkaconsumer.polltimeoutms",
@@ -101,6 +102,7 @@ class SourceOptions:
         join_timeout_s: wait so long for the group at a trigger, then go on with what is held.
         value: what is in a value.
         telemetry: a file to which ownership and lag are appended as JSON lines; None for none.
+        holding: a file that always says what is held now, for metrics; None for none.
         landing: options of the sink, where the tasks are to write the data files themselves; None for rows.
     """
 
@@ -126,6 +128,7 @@ class SourceOptions:
     join_timeout_s: float = 10.0
     value: ValueFormat = field(default_factory=ValueFormat)
     telemetry: str | None = None
+    holding: str | None = None
     landing: Mapping[str, str] | None = None
 
     @classmethod
@@ -172,6 +175,7 @@ class SourceOptions:
             poll_timeout_s=(number(given, "kafkaconsumer.polltimeoutms", 120_000) or 120_000) / 1000,
             value=_value(given, topics),
             telemetry=given.get("telemetry") or None,
+            holding=given.get("holding") or None,
             landing=_landing(given.get("landing")),
         )
 
@@ -243,7 +247,7 @@ def _workers(text: str | None) -> int | Mapping[str, int] | None:
     value = json_value(text, "workers")
     if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
         return value
-    if isinstance(value, dict) and value and all(isinstance(n, int) and n >= 1 for n in value.values()):
+    if isinstance(value, dict) and value and all(type(n) is int and n >= 1 for n in value.values()):
         return value
     raise OptionError(f"option 'workers': {text!r}, need a number of 1 or more or {{topic or pattern: number}}")
 

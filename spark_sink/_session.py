@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+from pathlib import Path
 from types import FrameType
 
 import structlog
@@ -11,7 +12,7 @@ from spark_sink._feed import Feed, Positions
 from spark_sink._group import KafkaMembership
 from spark_sink._options import SourceOptions
 from spark_sink._orphan import Watch
-from spark_sink._telemetry import Telemetry
+from spark_sink._telemetry import HoldingFile, Listener, Telemetry
 
 _log = structlog.get_logger("azimuth.source")
 
@@ -21,9 +22,9 @@ class Session:
 
     def __init__(self, options: SourceOptions) -> None:
         self._lock = threading.RLock()
-        agent = options.agent or f"reader-{os.getpid()}"
-        telemetry = Telemetry(options.telemetry, agent) if options.telemetry else None
-        self._feed = Feed(options, KafkaMembership(options), positions=_positions(options), telemetry=telemetry)
+        self._feed = Feed(
+            options, KafkaMembership(options), positions=_positions(options), listeners=_listeners(options)
+        )
         self._watch = Watch(
             asleep=self._asleep,
             dead=self._dead,
@@ -64,6 +65,15 @@ def _end(_signal: int, _frame: FrameType | None) -> None:
     # Spark sends it twice within a millisecond: the second one must not end the leaving that the first has begun.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise SystemExit(0)
+
+
+def _listeners(options: SourceOptions) -> list[Listener]:
+    found: list[Listener] = []
+    if options.telemetry:
+        found.append(Telemetry(options.telemetry, options.agent or f"reader-{os.getpid()}"))
+    if options.holding:
+        found.append(HoldingFile(Path(options.holding)))
+    return found
 
 
 def _positions(options: SourceOptions) -> Positions | None:

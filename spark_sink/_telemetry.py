@@ -1,14 +1,74 @@
-"""Ownership and lag over time, as JSON lines: what the pictures of a run are drawn from."""
+"""What a reader says to other processes: ownership and lag over time, for pictures; what is held now, for metrics."""
 
+import contextlib
 import json
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import NamedTuple, Protocol
 
 from spark_sink._cursors import Holding
 from spark_sink._offsets import TopicPartition
 
 _EVERY_S = 1.0
+
+
+class Listener(Protocol):
+    """Hears at each trigger what is held."""
+
+    def note(self, holding: Holding, backlog: Mapping[TopicPartition, int]) -> None:
+        """Hear what is held and how far behind it is, in records."""
+        ...
+
+    def left(self) -> None:
+        """Hear that the member has left."""
+        ...
+
+
+class Held(NamedTuple):
+    """What a reader holds now, in numbers."""
+
+    generation: int = -1
+    partitions: int = 0
+
+
+class HoldingFile:
+    """A file with what is held now, written anew when that changes.
+
+    The reader is a process of its own, and the offset of its last batch tells nothing of a rebalance while there is
+    nothing to read. The file is on the machine of the driver, which the reader runs on.
+
+    Args:
+        path: of the file; its folder is there.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._last: Holding | None = None
+
+    def note(self, holding: Holding, backlog: Mapping[TopicPartition, int]) -> None:  # noqa: ARG002 -- Listener's call
+        """Say what is held."""
+        if holding != self._last:
+            self._write(holding)
+
+    def left(self) -> None:
+        """Say that nothing is."""
+        self._write(Holding())
+
+    def read(self) -> Held:
+        """What was said last; nothing is held while nothing was said."""
+        try:
+            return Held(*map(int, self._path.read_text(encoding="ascii").split()))
+        except FileNotFoundError:
+            return Held()
+
+    def _write(self, holding: Holding) -> None:
+        whole = self._path.with_suffix(".new")
+        # A number for a picture must not end a query: it is tried again at the next trigger.
+        with contextlib.suppress(OSError):
+            whole.write_text(f"{holding.generation} {len(holding.partitions)}", encoding="ascii")
+            whole.replace(self._path)
+            self._last = holding
 
 
 class Telemetry:

@@ -2,8 +2,10 @@
 
 import contextlib
 import signal
+import socket
 import sys
 import time
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import pytest
 from confluent_kafka import ConsumerGroupState, Producer
 from confluent_kafka.admin import AdminClient
 
+from assignors import GroupMember, HRWAssignor
 from spark_sink import _daemon, positions
 from spark_sink.demo.cluster import Cluster
 from tests.integration.spark_sink.tied import launch, tree
@@ -50,6 +53,43 @@ def test_an_agent_that_is_told_to_end_leaves_the_group_and_exits_with_0(
     described = admin.describe_consumer_groups([group])[group].result(10)
     assert described.state == ConsumerGroupState.EMPTY
     assert "Traceback" not in log.read_text()
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def _partitions(port: int) -> float | None:
+    with contextlib.suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+        lines = answer.read().decode().splitlines()
+        return next(float(line.split()[1]) for line in lines if line.startswith("azimuth_partitions "))
+    return None
+
+
+@pytest.mark.slow
+def test_an_agent_with_nothing_to_read_says_what_it_holds(
+    cluster: Cluster, topic: Callable[..., str], tmp_path: Path
+) -> None:
+    """Who looks at a dashboard at night, when nothing comes, must see an agent that holds its share, also a new one."""
+    name, port = topic("idle", 4), _free_port()
+    command = [sys.executable, "-m", "spark_sink", "sink", "--bootstrap-servers", cluster.bootstrap_servers]
+    command += ["--group", name, "--table", str(tmp_path / "table"), "--checkpoint", str(tmp_path / "checkpoint")]
+    command += ["--subscribe", name, "--master", "local[1]", "--metrics-port", str(port), "--agent", "one"]
+    agent = launch(command, tmp_path / "log")
+    try:
+        _wait(lambda: _partitions(port) == 4, 120)
+        config = {"bootstrap_servers": cluster.bootstrap_servers, "group_id": name}
+        other = GroupMember(config, topics=[name], assignors=[HRWAssignor(agent="two")]).start()
+        try:
+            _wait(lambda: _partitions(port) == 2, 60)
+        finally:
+            other.close()
+        _wait(lambda: _partitions(port) == 4, 60)
+        assert positions(str(tmp_path / "table"), name) == {}
+    finally:
+        agent.terminate()
+        assert agent.wait(60) == 0
 
 
 def _command(process: psutil.Process) -> list[str]:

@@ -6,15 +6,18 @@ import pyarrow as pa
 from prometheus_client import CollectorRegistry
 
 from spark_sink._commit import Batch, commit
+from spark_sink._cursors import Holding
 from spark_sink._delta import DeltaLakeTable
 from spark_sink._landing import Landing
 from spark_sink._metrics import History, Metrics, Notes
-from spark_sink._offsets import Offset, Range
+from spark_sink._offsets import Offset, Range, TopicPartition
 from spark_sink._rows import arrow_schema
 from spark_sink._settings import AgentSettings
 from spark_sink._storage import filesystem
+from spark_sink._telemetry import HoldingFile
 
 SCHEMA = arrow_schema(headers=False)
+ONE, OTHER = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
 def _commit(path: Path, begin: int, end: int, agent: str) -> None:
@@ -87,8 +90,20 @@ def test_seconds_of_lag_run_from_the_last_time_without() -> None:
     assert seen == [0.0, 4.0, 0.0, 3.0]
 
 
-def test_the_offset_of_the_last_batch_tells_generation_and_partitions() -> None:
-    """Rebalances show as a rising generation."""
-    registry = CollectorRegistry()
-    Metrics(registry).progressed(Offset.of([Range("t", 0, 1, 2, 7), Range("t", 1, 1, 1, 7)]))
-    assert (_value(registry, "azimuth_generation"), _value(registry, "azimuth_partitions")) == (7, 2)
+def test_what_the_reader_holds_shows_at_the_next_look(tmp_path: Path) -> None:
+    """Rebalances show as a rising generation, and an agent that has nothing to read holds partitions all the same."""
+    registry, file = CollectorRegistry(), HoldingFile(tmp_path / "holding")
+    Metrics(registry, file.read)
+
+    def look() -> tuple[float | None, float | None]:
+        return _value(registry, "azimuth_generation"), _value(registry, "azimuth_partitions")
+
+    seen = [look()]
+    for holding in (
+        Holding(generation=7, partitions=frozenset({ONE, OTHER})),
+        Holding(generation=8, partitions=frozenset({OTHER})),
+    ):
+        file.note(holding, {})
+        seen.append(look())
+    file.left()
+    assert [*seen, look()] == [(-1, 0), (7, 2), (8, 1), (-1, 0)]

@@ -73,6 +73,8 @@ def test_starting_offsets(text: str, mark: int, offsets: dict[TopicPartition, in
         ({"assignor": "range"}, "assignor.*'range'"),
         ({"workers": "0"}, "workers.*'0'"),
         ({"workers": '{"a": 0}'}, "workers"),
+        ({"workers": "true"}, "workers"),
+        ({"workers": '{"a": true}'}, "workers"),
         ({"workersTopic": "a b"}, "workersTopic.*'a b'"),
         ({"assignor": "shuffled", "workers": "2"}, "workers'.*'shuffled'.*'hrw'"),
         ({"assignor": "shuffled", "workersTopic": "numbers"}, "workersTopic'.*'shuffled'"),
