@@ -6,16 +6,22 @@ import socket
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from assignors._setting_errors import message, place
+from assignors._setting_errors import message, place, plain
+from assignors._setting_numbers import Whole
 from spark_sink._clients import librdkafka_config
 from spark_sink._errors import OptionError
 
 AVAILABLE_NOW = "available-now"
+
+
+def _json(value: object) -> object:
+    """The text of a number or of a table, which a file may give as it is."""
+    return json.dumps(value) if type(value) in {int, dict} else value
 
 
 class AgentSettings(BaseSettings):
@@ -32,19 +38,21 @@ class AgentSettings(BaseSettings):
     agent: str = Field(default_factory=socket.gethostname, description="The agent's lasting name.")
     rack: str | None = Field(None, description="The agent's zone.")
     assignor: Literal["hrw", "shuffled"] = Field("hrw", description="How the group shares partitions.")
-    workers: str | None = Field(None, description="Agents per topic: a number, or JSON {pattern: number}.")
+    workers: Annotated[str, BeforeValidator(_json)] | None = Field(
+        None, description="Agents per topic: a number, or {topic or pattern: number}."
+    )
     workers_topic: str | None = Field(
         None, description="Topic on which 'azimuth autoscale' publishes agents per topic."
     )
     starting_offsets: str = Field("earliest", description="Where a partition begins that nobody has a position of.")
-    max_offsets_per_trigger: int | None = Field(None, ge=1, description="Offsets a batch reads at most.")
+    max_offsets_per_trigger: Whole | None = Field(None, ge=1, description="Offsets a batch reads at most.")
     trigger: str = Field("1 second", description="Time between batches, or 'available-now' to end when caught up.")
     master: str = Field("local[*]", description="Spark's master.")
     driver_memory: str = Field("768m", description="Heap of Spark's driver.")
     landing: Literal["direct", "rows"] = Field(
         "direct", description="Who writes data files: reading tasks, or the sink."
     )
-    metrics_port: int | None = Field(None, ge=0, le=65535, description="Port of the Prometheus endpoint.")
+    metrics_port: Whole | None = Field(None, ge=0, le=65535, description="Port of the Prometheus endpoint.")
     kafka: dict[str, str] = Field(default_factory=dict, description="Kafka client properties.")
     source: dict[str, str] = Field(default_factory=dict, description="More options of kafka-group.")
     sink: dict[str, str] = Field(default_factory=dict, description="More options of delta-exactly-once.")
@@ -169,4 +177,4 @@ def _sentences(errors: list[Any]) -> list[str]:
 
 
 def _sentence(error: Any) -> str:  # noqa: ANN401 -- pydantic's own dictionary
-    return f"{place(error) or 'settings'}: {message(error)}"
+    return f"{place(error) or 'settings'}: {plain(error) or message(error)}"

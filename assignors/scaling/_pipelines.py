@@ -7,6 +7,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from assignors._errors import LimitsError
 from assignors._setting_errors import message, place, plain
+from assignors._setting_numbers import Real, Whole
 from assignors._topic_name import topic_name
 from assignors.scaling._baselines import DS2, Keda, Numaflow, Static, Thresholds
 from assignors.scaling._capacity import REBALANCE_S, Capacity
@@ -32,33 +33,35 @@ class Pipeline(BaseModel):
     topics: tuple[TopicName, ...] = Field(default=(), description="Topics.")
     pattern: str | None = Field(default=None, description="Regular expression of topics, for the whole name.")
     policy: PolicyName = Field(default="capacity", description="Which policy chooses.")
-    slo_s: float = Field(default=300.0, gt=0, description="Age that an unread record may reach, seconds.")
-    worker_rate: float | None = Field(
+    slo_s: Real = Field(default=300.0, gt=0, description="Age that an unread record may reach, seconds.")
+    worker_rate: Real | None = Field(
         default=None, gt=0, le=1e12, description="Records per second that a worker reads; measured if absent."
     )
-    rebalance_s: float = Field(default=REBALANCE_S, ge=0, description="Seconds without reading that a change costs.")
-    window_s: float = Field(default=7200.0, gt=0, description="How far back a decision sees, seconds.")
-    stalled_s: float = Field(
+    rebalance_s: Real = Field(default=REBALANCE_S, ge=0, description="Seconds without reading that a change costs.")
+    window_s: Real = Field(default=7200.0, gt=0, description="How far back a decision sees, seconds.")
+    stalled_s: Real = Field(
         default=180.0, gt=0, description="A committed offset that stands so long over records has stopped."
     )
-    min_workers: int = Field(default=1, le=MOST, description="At least so many.")
-    max_workers: int | None = Field(default=None, le=MOST, description="At most so many.")
-    step_up: int | None = Field(default=None, description="So many more at once.")
-    step_down: int | None = Field(default=None, description="So many fewer at once.")
-    cool_down_up_s: float = Field(default=0.0, description="No more so soon after a change, seconds.")
-    cool_down_down_s: float = Field(default=0.0, description="No fewer so soon after a change, seconds.")
-    down_window_s: float | None = Field(
+    min_workers: Whole = Field(default=1, le=MOST, description="At least so many.")
+    max_workers: Whole | None = Field(default=None, le=MOST, description="At most so many.")
+    step_up: Whole | None = Field(default=None, description="So many more at once.")
+    step_down: Whole | None = Field(default=None, description="So many fewer at once.")
+    cool_down_up_s: Real = Field(default=0.0, description="No more so soon after a change, seconds.")
+    cool_down_down_s: Real = Field(default=0.0, description="No fewer so soon after a change, seconds.")
+    down_window_s: Real | None = Field(
         default=None, description="Fewer only to the most that was wanted within, seconds."
     )
-    min_lag: int | None = Field(default=None, description="thresholds: fewer below so many records.")
-    max_lag: int | None = Field(default=None, description="thresholds: more above so many records.")
-    retention_step: int = Field(default=4, description="thresholds: so many more when retention comes near.")
-    lag_threshold: int | None = Field(default=None, gt=0, description="keda: records a worker.")
-    workers: int = Field(default=1, ge=1, le=MOST, description="static: the number; others: the number to begin with.")
-    max_poll_records: int | None = Field(
+    min_lag: Whole | None = Field(default=None, description="thresholds: fewer below so many records.")
+    max_lag: Whole | None = Field(default=None, description="thresholds: more above so many records.")
+    retention_step: Whole = Field(default=4, description="thresholds: so many more when retention comes near.")
+    lag_threshold: Whole | None = Field(default=None, gt=0, description="keda: records a worker.")
+    workers: Whole = Field(
+        default=1, ge=1, le=MOST, description="static: the number; others: the number to begin with."
+    )
+    max_poll_records: Whole | None = Field(
         default=None, gt=0, le=MOST, description="Published for workers: records per poll."
     )
-    poll_timeout_ms: int | None = Field(
+    poll_timeout_ms: Whole | None = Field(
         default=None, gt=0, le=MOST, description="Published for workers: how long a poll waits."
     )
 

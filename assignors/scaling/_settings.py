@@ -9,6 +9,7 @@ from pydantic import Field, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from assignors._errors import ScalingFileError
+from assignors._setting_numbers import Real
 from assignors.scaling._alerts import hooks
 from assignors.scaling._pipelines import Pipeline, TopicName, sentence
 from assignors.scaling._workers_topic import DEFAULT_TOPIC
@@ -22,7 +23,7 @@ class ScalingSettings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="AZIMUTH_SCALING_", extra="forbid", frozen=True, allow_inf_nan=False)
 
     bootstrap_servers: str = Field(min_length=1, description="Kafka brokers, host:port by commas.")
-    interval_s: float = Field(default=30.0, gt=0, le=86_400, description="Time between two decisions, seconds.")
+    interval_s: Real = Field(default=30.0, gt=0, le=86_400, description="Time between two decisions, seconds.")
     store: str = Field(default="memory", description="Where observations wait: 'memory', or redis://host:port/db.")
     journal: Path = Field(default=Path("scaling.jsonl"), description="File that takes every decision.")
     workers_topic: TopicName = Field(default=DEFAULT_TOPIC, description="Compacted topic that takes the numbers.")
@@ -64,7 +65,8 @@ class ScalingSettings(BaseSettings):
         try:
             given: dict[str, Any] = tomllib.loads(config.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError) as error:
-            raise ScalingFileError(f"{config}: cannot be read: {error}") from error
+            why = error.strerror if isinstance(error, OSError) else error
+            raise ScalingFileError(f"{config}: cannot be read: {why}") from error
         except tomllib.TOMLDecodeError as error:
             raise ScalingFileError(f"{config}: is not TOML: {error}") from error
         try:

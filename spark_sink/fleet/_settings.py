@@ -10,6 +10,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from assignors._errors import FleetError, WorkersError
 from assignors._setting_errors import message, place, plain
+from assignors._setting_numbers import Real, Whole, no_boolean
 from assignors._topic_name import topic_name
 from assignors.fleet import Agent as FleetAgentId
 from assignors.fleet import Balance, FleetWorkers, Lanes, Session
@@ -53,7 +54,7 @@ class StaticAgent(BaseModel):
     model_config = _STRICT
 
     id: Name
-    capacity: float = 1.0
+    capacity: Real = 1.0
     zone: str | None = None
 
 
@@ -100,9 +101,11 @@ class WorkersSettings(BaseModel):
 
     model_config = _STRICT
 
-    default: int | None = Field(1, description="Agents of a topic; 0 is no number, leave a topic out to not read it.")
-    patterns: dict[str, int] = Field(default_factory=dict, description="Regular expression of names to number.")
-    overrides: dict[str, int | tuple[str, ...]] = Field(default_factory=dict, description="By hand: number or agents.")
+    default: Whole | None = Field(1, description="Agents of a topic; 0 is no number, leave a topic out to not read it.")
+    patterns: dict[str, Whole] = Field(default_factory=dict, description="Regular expression of names to number.")
+    overrides: dict[str, Annotated[int | tuple[str, ...], BeforeValidator(no_boolean)]] = Field(
+        default_factory=dict, description="By hand: number or agents."
+    )
     file: Path | None = Field(None, description="JSON file of overrides, read again when it changes.")
     topic: Annotated[str, AfterValidator(topic_name)] | None = Field(
         None, description="Workers topic of the autoscaler, on the home cluster."
@@ -117,7 +120,7 @@ class FleetSettings(BaseSettings):
     )
 
     agent: Name = Field(description="This agent's lasting name, unique in the fleet.")
-    capacity: float = Field(1.0, description="How much it reads relative to the others.")
+    capacity: Real = Field(1.0, description="How much it reads relative to the others.")
     zone: str | None = Field(None, description="Where it runs.")
     name: Name = Field(description="The fleet's name; consumer groups and positions in tables bear it.")
     table: str = Field(min_length=1, description="Delta table; {cluster} stands for the source, {topic} for the topic.")
@@ -125,12 +128,12 @@ class FleetSettings(BaseSettings):
     membership: AnyMembership = KafkaMembership(home=None)
     workers: WorkersSettings = WorkersSettings(default=1, file=None, topic=None)
     storage: dict[str, str] = Field(default_factory=dict, description="Options of the object store.")
-    session_s: float = Field(10.0, description="After so long without a sign of life an agent is counted out.")
-    lanes: int = Field(4, description="Consumers of an agent for each cluster, at most; the same in the whole fleet.")
-    epsilon: float = Field(0.05, description="Allowed excess over the fair share of topics.")
-    seed: int = Field(0, description="Another seed, another ranking; the same in the whole fleet.")
-    flush_s: float = Field(1.0, gt=0, le=_HOUR_S, description="Records are brought into the table so often.")
-    discover_s: float = Field(10.0, gt=0, le=_HOUR_S, description="Clusters are asked for their topics so often.")
+    session_s: Real = Field(10.0, description="After so long without a sign of life an agent is counted out.")
+    lanes: Whole = Field(4, description="Consumers of an agent for each cluster, at most; the same in the whole fleet.")
+    epsilon: Real = Field(0.05, description="Allowed excess over the fair share of topics.")
+    seed: Whole = Field(0, description="Another seed, another ranking; the same in the whole fleet.")
+    flush_s: Real = Field(1.0, gt=0, le=_HOUR_S, description="Records are brought into the table so often.")
+    discover_s: Real = Field(10.0, gt=0, le=_HOUR_S, description="Clusters are asked for their topics so often.")
     status_file: Path | None = Field(None, description="JSON of how the agent stands, written again and again.")
 
     @classmethod

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from spark_sink._errors import OptionError
+from spark_sink._options import SourceOptions
 from spark_sink._settings import AgentSettings
 
 FILE = """
@@ -73,8 +74,21 @@ def test_flags_win_over_variables_and_those_over_the_file(config: Path, monkeypa
         ("group = ", {}, "is not TOML"),
         (FILE, {"landing": "sideways"}, "landing: Input should be 'direct' or 'rows'"),
         (FILE, {"max_offsets_per_trigger": 0}, "max_offsets_per_trigger"),
+        (f"workers = true\n{FILE}", {}, "workers: need a text, in quotes"),
+        (f"{FILE}\n[sink]\ncompactEvery = 9", {}, "sink.compactEvery: need a text, in quotes"),
+        (f"metrics_port = true\n{FILE}", {}, "metrics_port: true is no number"),
     ],
-    ids=["two subscriptions", "missing", "unknown", "no TOML", "no choice", "too small"],
+    ids=[
+        "two subscriptions",
+        "missing",
+        "unknown",
+        "no TOML",
+        "no choice",
+        "too small",
+        "workers true",
+        "number for text",
+        "port true",
+    ],
 )
 def test_what_has_no_meaning_is_one_sentence(tmp_path: Path, text: str, flags: dict[str, object], says: str) -> None:
     """Before Spark starts, which takes seconds."""
@@ -82,6 +96,16 @@ def test_what_has_no_meaning_is_one_sentence(tmp_path: Path, text: str, flags: d
     path.write_text(text)
     with pytest.raises(OptionError, match=says):
         AgentSettings.load(path, flags)
+
+
+@pytest.mark.parametrize(
+    ("text", "workers"), [("2", 2), ('"2"', 2), ('{ "a.*" = 3 }', {"a.*": 3})], ids=["number", "text", "table"]
+)
+def test_workers_may_be_written_as_they_are(tmp_path: Path, text: str, workers: object) -> None:
+    """A number is a number in TOML, and nobody thinks of quoting it."""
+    path = tmp_path / "sink.toml"
+    path.write_text(f"workers = {text}\n{FILE}")
+    assert SourceOptions.parse(AgentSettings.load(path, {}).source_options()).workers == workers
 
 
 def test_a_file_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:

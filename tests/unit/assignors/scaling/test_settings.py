@@ -43,6 +43,10 @@ def load(path: Path, top: str = "", pipeline: str = "", topics: str = "['t']") -
         ("", "worker_rate = inf\npolicy = 'keda'", "worker_rate"),
         ("", "worker_rate = inf\npolicy = 'thresholds'", "worker_rate"),
         ("", "workers = 0", "workers"),
+        ("", "workers = true", "pipelines.a.workers: true is no number"),
+        ("", "max_workers = true", "pipelines.a.max_workers: true is no number"),
+        ("", "worker_rate = false", "pipelines.a.worker_rate: false is no number"),
+        ("interval_s = true", "", "interval_s: true is no number"),
         ("", "workers = 9\nmax_workers = 3", "workers=9 to begin with is above max_workers=3"),
     ],
 )
