@@ -117,6 +117,8 @@ def _row(row: Mapping[str, str | None], place: str) -> tuple[str, Row]:
     if missing:
         raise TraceError(f"{place}: no column {missing[0]!r}; need {', '.join(_COLUMNS)}")
     time_s, topic, partition, records = (str(row[column]) for column in _COLUMNS)
+    if not topic.strip():
+        raise TraceError(f"{place}: topic is empty")
     try:
         entry = (float(time_s), int(partition), int(records))
     except ValueError as error:

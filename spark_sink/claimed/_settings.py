@@ -56,9 +56,9 @@ class ClaimedSettings:
     storage: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in ("name", "table", "database"):
+        for name, flag in (("name", "--group"), ("table", "--table"), ("database", "--database")):
             if not getattr(self, name):
-                raise OptionError(f"{name} is empty")
+                raise OptionError(f"{flag} is empty (the setting {name!r} of a job)")
         for name, most in (("partitions", _MOST_PARTITIONS), ("records", _MOST_RECORDS)):
             given = getattr(self, name)
             if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= most:

@@ -43,7 +43,27 @@ def write(path: Path, outcomes: Sequence[Outcome], slo_s: float) -> None:
     try:
         path.write_text(page, encoding="utf-8")
     except OSError as error:
-        raise ReportError(f"{path}: the report cannot be written: {error.strerror}") from error
+        raise _unwritable(path, error) from error
+
+
+def check(path: Path) -> None:
+    """See that the report can be written, before minutes are spent on what is to be in it.
+
+    Raises:
+        ReportError: the file cannot be written.
+    """
+    new = not path.exists()
+    try:
+        with path.open("a", encoding="utf-8"):
+            pass
+        if new:
+            path.unlink()
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def _unwritable(path: Path, error: OSError) -> ReportError:
+    return ReportError(f"{path}: the report cannot be written: {error.strerror}")
 
 
 def _colours(outcomes: Sequence[Outcome]) -> dict[str, int]:

@@ -25,7 +25,7 @@ def lag(  # noqa: PLR0913, PLR0917 -- each is a flag
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Say how far a group is behind, by topic."""
-    from spark_sink._errors import TableError  # noqa: PLC0415 -- with the rest
+    from spark_sink._errors import LagError, TableError  # noqa: PLC0415 -- with the rest
     from spark_sink._lag import admin, behind, committed  # noqa: PLC0415 -- clients load slowly
     from spark_sink._positions import positions  # noqa: PLC0415 -- as above
 
@@ -34,6 +34,11 @@ def lag(  # noqa: PLR0913, PLR0917 -- each is a flag
     known = positions(table, group, pairs(storage, "--storage")) if table else committed(client, group)
     if table and not known:
         raise TableError(f"{table}: it holds no position of group {group!r}; check --table and --group")
+    if not known:
+        raise LagError(
+            f"group {group!r} has committed no offsets on this cluster: check --group; "
+            "of a fleet, or of jobs with claims, --table says how far it is"
+        )
     found = behind(client, properties, known)
     if as_json:
         typer.echo(json.dumps([asdict(one) for one in found]))

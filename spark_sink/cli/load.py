@@ -1,10 +1,15 @@
 """`azimuth load`: the demo's flights, produced to any cluster."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.progress import Progress
+
+from spark_sink.cli._pairs import pairs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 def register(app: typer.Typer) -> None:
@@ -17,19 +22,24 @@ def load(
     zones: Annotated[str, typer.Option(help="A producer in each of these, by commas.")] = "az-a,az-b,az-c",
     flights: Annotated[int | None, typer.Option(min=1, help="Only the first so many.", show_default="all")] = None,
     replicas: Annotated[int, typer.Option(min=1, help="Of each topic that is created.")] = 3,
+    kafka: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Kafka client property.")] = None,
 ) -> None:
     """Produce the demo's flights: 336,776 records to 224 topics, each from its zone to its zone.
 
     Topics that exist already are used as they are.
     """
+    from spark_sink._clients import librdkafka_config  # noqa: PLC0415 -- clients load slowly
     from spark_sink.demo.flights import PARTITIONS, load_flights  # noqa: PLC0415 -- the data set loads slowly
     from spark_sink.demo.loading import PRODUCER_SETTINGS, Loader  # noqa: PLC0415 -- as above
     from spark_sink.demo.topics import create_topics  # noqa: PLC0415 -- as above
 
+    client = librdkafka_config(pairs(kafka, "--kafka"))
+    there = _existing(servers, client)
     records = load_flights().slice(0, flights)
     topics = {str(name) for name in records.column("topic").unique().to_pylist()}
-    create_topics(servers, topics - _existing(servers), partitions=PARTITIONS, replicas=replicas, config={})
-    with Progress(console=Console(stderr=True)) as bars, Loader(servers, zones.split(","), PRODUCER_SETTINGS) as loader:
+    create_topics(servers, topics - there, partitions=PARTITIONS, replicas=replicas, config={}, client=client)
+    settings = {**PRODUCER_SETTINGS, **client}
+    with Progress(console=Console(stderr=True)) as bars, Loader(servers, zones.split(","), settings) as loader:
         step = bars.add_task("producing", total=records.num_rows)
         loader.send(records, 0, lambda count: bars.advance(step, count))
         loader.flush()
@@ -39,13 +49,13 @@ def load(
     )
 
 
-def _existing(servers: str) -> set[str]:
+def _existing(servers: str, client: "Mapping[str, Any]") -> set[str]:
     from confluent_kafka import KafkaException  # noqa: PLC0415 -- as above
-    from confluent_kafka.admin import AdminClient  # noqa: PLC0415 -- as above
 
     from spark_sink._errors import ClusterError  # noqa: PLC0415 -- as above
+    from spark_sink._lag import admin  # noqa: PLC0415 -- as above
 
     try:
-        return set(AdminClient({"bootstrap.servers": servers, "log_level": 0}).list_topics(timeout=30).topics)
+        return set(admin({**client, "bootstrap.servers": servers}).list_topics(timeout=30).topics)
     except KafkaException as error:
-        raise ClusterError(f"no broker answers at {servers}: check --bootstrap-servers") from error
+        raise ClusterError(f"no broker answers at {servers}: check --bootstrap-servers and --kafka") from error

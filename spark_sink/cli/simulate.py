@@ -52,6 +52,10 @@ def simulate(  # noqa: PLR0913, PLR0917 -- each is a flag
     for flag, value in (("--slo-s", slo_s), ("--worker-rate", worker_rate), ("--retention-s", retention_s)):
         if not 0 < value < math.inf:
             raise typer.BadParameter(f"{value:g}, need a finite number above 0", param_hint=flag)
+    if html is not None:
+        from spark_sink.cli import _simulation_page  # noqa: PLC0415 -- matplotlib is an extra, and loads slowly
+
+        _simulation_page.check(html)
     from assignors.scaling._comparison import compare  # noqa: PLC0415 -- numpy loads slowly
     from assignors.scaling._pipelines import POLICIES, Pipeline  # noqa: PLC0415 -- as above
     from assignors.scaling._trace_file import from_csv  # noqa: PLC0415 -- as above
@@ -74,9 +78,7 @@ def simulate(  # noqa: PLR0913, PLR0917 -- each is a flag
     else:
         Console().print(_table(outcomes))
     if html is not None:
-        from spark_sink.cli._simulation_page import write  # noqa: PLC0415 -- matplotlib is an extra
-
-        write(html, outcomes, slo_s)
+        _simulation_page.write(html, outcomes, slo_s)
         typer.echo(f"report: {html}", err=True)
 
 

@@ -26,9 +26,9 @@ def sink(  # noqa: PLR0913, PLR0917 -- every setting is a flag
     checkpoint: Annotated[str | None, typer.Option(help="Folder for Spark's checkpoint, this agent's own.")] = None,
     subscribe: Annotated[str | None, typer.Option(help="Topics, by commas.")] = None,
     subscribe_pattern: Annotated[str | None, typer.Option(help="Regular expression of whole topic names.")] = None,
-    agent: Annotated[str | None, typer.Option(help="The agent's lasting name.  [default: host name]")] = None,
+    agent: Annotated[str | None, typer.Option(help="The agent's lasting name.", show_default="host name")] = None,
     rack: Annotated[str | None, typer.Option(help="The agent's zone.")] = None,
-    assignor: Annotated[str | None, typer.Option(help="hrw or shuffled.  [default: hrw]")] = None,
+    assignor: Annotated[str | None, typer.Option(help="hrw or shuffled.", show_default="hrw")] = None,
     workers: Annotated[
         _Pairs, typer.Option(metavar="K|TOPIC=K", help="Agents per topic, of all or of a topic or pattern.")
     ] = None,
@@ -36,17 +36,17 @@ def sink(  # noqa: PLR0913, PLR0917 -- every setting is a flag
         str | None, typer.Option(help="Topic on which 'azimuth autoscale' publishes agents per topic.")
     ] = None,
     starting_offsets: Annotated[
-        str | None, typer.Option(help="Where unknown partitions begin.  [default: earliest]")
+        str | None, typer.Option(help="Where unknown partitions begin.", show_default="earliest")
     ] = None,
     max_offsets_per_trigger: Annotated[int | None, typer.Option(help="Offsets a batch reads at most.")] = None,
     trigger: Annotated[
         str | None,
-        typer.Option(help="Time between batches, or 'available-now' to end when caught up.  [default: 1 second]"),
+        typer.Option(help="Time between batches, or 'available-now' to end when caught up.", show_default="1 second"),
     ] = None,
-    master: Annotated[str | None, typer.Option(help="Spark's master.  [default: local[*]]")] = None,
-    driver_memory: Annotated[str | None, typer.Option(help="Heap of Spark's driver.  [default: 768m]")] = None,
+    master: Annotated[str | None, typer.Option(help="Spark's master.", show_default="local[*]")] = None,
+    driver_memory: Annotated[str | None, typer.Option(help="Heap of Spark's driver.", show_default="768m")] = None,
     landing: Annotated[
-        str | None, typer.Option(help="direct: reading tasks write the files; or rows.  [default: direct]")
+        str | None, typer.Option(help="direct: reading tasks write the files; or rows.", show_default="direct")
     ] = None,
     metrics_port: Annotated[int | None, typer.Option(help="Port of the Prometheus endpoint.")] = None,
     kafka: Annotated[_Pairs, typer.Option(metavar="NAME=VALUE", help="Kafka client property.")] = None,

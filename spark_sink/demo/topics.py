@@ -1,7 +1,8 @@
 """The demo's topics, created and removed in one request each."""
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
@@ -12,10 +13,24 @@ from spark_sink._errors import DemoError
 _TIMEOUT_S = 60.0
 
 
-def create_topics(
-    bootstrap_servers: str, topics: Iterable[str], *, partitions: int, replicas: int, config: dict[str, str]
+def create_topics(  # noqa: PLR0913 -- each is named at the call
+    bootstrap_servers: str,
+    topics: Iterable[str],
+    *,
+    partitions: int,
+    replicas: int,
+    config: dict[str, str],
+    client: Mapping[str, Any] | None = None,
 ) -> None:
     """Create topics, if any, and return when every partition of them has a leader.
+
+    Args:
+        bootstrap_servers: brokers, each of which is asked by itself.
+        topics: names.
+        partitions: of each topic.
+        replicas: of each topic.
+        config: of each topic.
+        client: more properties of librdkafka, such as those of TLS and SASL.
 
     Raises:
         DemoError: a topic could not be created.
@@ -25,20 +40,20 @@ def create_topics(
     ]
     if not wanted:  # the client takes no empty request
         return
-    admin = AdminClient({"bootstrap.servers": bootstrap_servers})
+    admin = AdminClient({**(client or {}), "bootstrap.servers": bootstrap_servers})
     for topic, future in admin.create_topics(wanted, operation_timeout=_TIMEOUT_S).items():
         try:
             future.result(timeout=_TIMEOUT_S)
         except KafkaException as error:
             raise DemoError(f"topic {topic} could not be created: {error.args[0].str()}") from error
-    _await_leaders(bootstrap_servers.split(","), {t.topic for t in wanted})
+    _await_leaders(bootstrap_servers.split(","), {t.topic for t in wanted}, client)
 
 
-def _await_leaders(brokers: Sequence[str], topics: set[str]) -> None:
+def _await_leaders(brokers: Sequence[str], topics: set[str], client: Mapping[str, Any] | None = None) -> None:
     # Each broker is asked by itself: one that lags behind would tell a producer of partitions without a leader.
     deadline = time.monotonic() + _TIMEOUT_S
     for broker in brokers:
-        admin = AdminClient({"bootstrap.servers": broker, "log_level": 0})
+        admin = AdminClient({"log_level": 0, **(client or {}), "bootstrap.servers": broker})
         while any(_leaderless(admin, broker, topics)):
             if time.monotonic() > deadline:
                 raise DemoError(f"broker {broker} knows no leaders for the new topics after {_TIMEOUT_S:.0f} s")

@@ -75,6 +75,7 @@ def test_a_trace_is_read_from_a_file(tmp_path: Path) -> None:
         ("time_s,topic,partition,records\n0,a,2000000000,3\n", "numbered from 0"),
         (f"time_s,topic,partition,records\n0,a,0,{10**23}\n", "records in all"),
         (f"time_s,topic,partition,records\n0,a,0,{10**18}\n30,a,1,{10**18}\n", "records in all"),
+        ("time_s,topic,partition,records\n0,a,0,3\n0, ,0,3\n", "line 3: topic is empty"),
         ("time_s,topic,partition,records\n0,a\n", "line 2: no column 'partition'"),
         (f"time_s,topic,partition,records\n0,{'a' * 200_000},0,3\n", "field larger"),
     ],

@@ -4,6 +4,7 @@ import importlib.metadata
 
 import pytest
 
+from spark_sink._settings import AgentSettings
 from spark_sink.cli import main
 
 
@@ -13,3 +14,19 @@ def test_the_version_is_the_one_that_is_installed(capsys: pytest.CaptureFixture[
         main(["--version"])
     assert ended.value.code == 0
     assert capsys.readouterr().out == f"azimuth {importlib.metadata.version('kafka-azimuth')}\n"
+
+
+def test_the_help_of_sink_says_each_default(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The flags themselves have none, because the file and the environment stand behind them."""
+    monkeypatch.setenv("COLUMNS", "240")
+    with pytest.raises(SystemExit):
+        main(["sink", "--help"])
+    lines = capsys.readouterr().out.splitlines()
+    fields = AgentSettings.model_fields.items()
+    defaults = {name: field.default for name, field in fields if isinstance(field.default, str)}
+    assert {"assignor", "starting_offsets", "trigger", "master", "driver_memory", "landing"} <= defaults.keys()
+    for name, default in (defaults | {"agent": "host name"}).items():
+        flag = f"--{name.replace('_', '-')} "
+        assert f"[default: ({default})]" in next(line for line in lines if flag in line), name
