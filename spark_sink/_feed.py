@@ -137,6 +137,12 @@ class Feed:
         else:
             table = self._positions()
             known |= {key: table[key] for key in gained if key in table}
+            if self._first and any(group.values()) and not table:
+                _log.warning(
+                    "the table has no position of this group: reading goes on where the group's offsets stand; to fill "
+                    "the table from the beginning, take a new group and checkpoint",
+                    partitions=len(group),
+                )
         fresh = gained - known.keys()
         # "latest" is for a group that begins. A partition that turns up later holds records nobody has read.
         begins = self._first and not known

@@ -82,7 +82,10 @@ def given_columns(text: str) -> pa.Schema:
     try:
         value = json.loads(text)
     except ValueError as error:
-        raise OptionError(f"option 'valueSchema': {text!r} is neither JSON ({error}) nor 'variant'") from error
+        raise OptionError(
+            f"option 'valueSchema': {text!r} is neither 'variant' nor JSON such as {{\"id\": \"bigint\"}} ({error}); "
+            "StructType.fromDDL(...).json() makes it of Spark's DDL"
+        ) from error
     if not isinstance(value, dict) or not value:
         raise OptionError(f'option \'valueSchema\': {text!r}, need {{"name": "type"}}')
     if value.get("type") == "struct" and isinstance(value.get("fields"), list):

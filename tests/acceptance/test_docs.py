@@ -5,6 +5,7 @@ import re
 import shlex
 import subprocess
 import sys
+import textwrap
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,8 +29,10 @@ README = ROOT / "README.md"
 
 
 def blocks(page: Path, language: str) -> list[str]:
-    """The fenced blocks of a page in one language."""
-    return re.findall(rf"^```{language}\b[^\n]*\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    """The fenced blocks of a page in one language, those within lists, too."""
+    text = page.read_text(encoding="utf-8")
+    found = re.findall(rf"^ *```{language}\b[^\n]*\n(.*?)^ *```", text, re.DOTALL | re.MULTILINE)
+    return [textwrap.dedent(one) for one in found]
 
 
 WITH_PYTHON = [page for page in PAGES if blocks(page, "python")]

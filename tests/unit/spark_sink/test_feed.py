@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import pytest
+from structlog.testing import capture_logs
 
 from spark_sink._cursors import Holding
 from spark_sink._errors import DataLossError, OptionError
@@ -140,6 +141,19 @@ def test_the_table_comes_before_the_group_before_the_options(group: Group) -> No
     group.offsets = {A0: 5, A1: 6}
     reader = feed(group, table={A0: 3})
     assert ranges(reader.next_offset(Offset(), None)) == {A0: (3, 10), A1: (6, 10), B0: (0, 10)}
+
+
+@pytest.mark.parametrize(
+    ("table", "offset", "warns"), [({}, 5, True), ({A0: 3}, 5, False), ({}, 0, False)], ids=["new", "kept", "first"]
+)
+def test_a_table_made_anew_under_an_old_group_is_said(
+    group: Group, table: dict[TopicPartition, int], offset: int, *, warns: bool
+) -> None:
+    """Who deletes a table to fill it again would wait for records that the group's offsets are behind."""
+    group.offsets = {A0: offset}
+    with capture_logs() as said:
+        feed(group, table=table).next_offset(Offset(), None)
+    assert any("no position of this group" in one["event"] for one in said) == warns
 
 
 def test_without_a_table_the_checkpoint_may_be_ahead_of_the_group(group: Group) -> None:

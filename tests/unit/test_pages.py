@@ -1,0 +1,87 @@
+"""Pages keep pace with the code, as far as that needs no broker: files that they show load, each option is there."""
+
+import re
+import textwrap
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from assignors.scaling._settings import ScalingSettings
+from spark_sink._options import _KNOWN as SOURCE
+from spark_sink._settings import AgentSettings
+from spark_sink._sink_options import _KNOWN as SINK
+from spark_sink.fleet._settings import FleetSettings
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+# Where a language is tested: Python, commands and the site in tests/acceptance, files here.
+TESTED = {"python", "bash", "console", "toml"}
+# A query for another program, and the lines of a file that test_trace_file.py has the like of.
+SHOWN = {("deploy.md", "sql"), ("scaling.md", "text")}
+
+
+def blocks(page: Path) -> list[tuple[str, str]]:
+    """Language and text of each fenced block, those within lists, too."""
+    text = page.read_text(encoding="utf-8")
+    found = re.findall(r"^ *```(\S*)[^\n]*\n(.*?)^ *```", text, re.DOTALL | re.MULTILINE)
+    return [(language, textwrap.dedent(block)) for language, block in found]
+
+
+def toml(name: str) -> list[str]:
+    """The files that a page shows."""
+    return [block for page in PAGES if page.name == name for language, block in blocks(page) if language == "toml"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_block_of_a_page_is_of_a_language_that_is_tested(page: Path) -> None:
+    """Or it is listed here, with the reason."""
+    languages = {language for language, _ in blocks(page)}
+    assert {one for one in languages - TESTED if (page.name, one) not in SHOWN} == set()
+
+
+def test_every_file_that_a_page_shows_is_loaded_by_a_test() -> None:
+    """A page with a new one has to be added below."""
+    with_files = {page.name for page in PAGES if toml(page.name)}
+    assert with_files == {"lake.md", "deploy.md", "fleet.md", "scaling.md"}
+
+
+@pytest.mark.parametrize("name", ["lake.md", "deploy.md"])
+def test_the_files_of_an_agent_load(name: str, tmp_path: Path) -> None:
+    """The first one of the page on tables is whole; the others are parts, laid over it."""
+    whole = tomllib.loads(toml("lake.md")[0])
+    for block in toml(name):
+        part = tomllib.loads(block)
+        flags = {**whole, **{key: value for key, value in part.items() if key in AgentSettings.model_fields}}
+        assert part.keys() <= AgentSettings.model_fields.keys()
+        settings = AgentSettings.load(None, flags)
+        assert settings.source_options()["positions"] == settings.table
+    (tmp_path / "sink.toml").write_text(toml("lake.md")[0])
+    assert AgentSettings.load(tmp_path / "sink.toml", {}).workers == "1"
+
+
+def test_the_file_of_a_fleet_loads(tmp_path: Path) -> None:
+    """As it stands, with the agent's name from outside."""
+    (block,) = toml("fleet.md")
+    file = tmp_path / "fleet.toml"
+    file.write_text(block)
+    assert FleetSettings.load(file, agent="agent-1").home == "home"
+
+
+def test_the_file_of_the_autoscaler_loads(tmp_path: Path) -> None:
+    """As it stands."""
+    (block,) = toml("scaling.md")
+    file = tmp_path / "scaling.toml"
+    file.write_text(block)
+    assert set(ScalingSettings.load(file).pipelines) == {"flights"}
+
+
+@pytest.mark.parametrize(("heading", "known"), [("kafka-group", SOURCE), ("delta-exactly-once", SINK)])
+def test_the_page_on_options_has_each_of_them(heading: str, known: frozenset[str]) -> None:
+    """And none that there is not."""
+    text = (ROOT / "docs" / "reference" / "options.md").read_text(encoding="utf-8")
+    section = text.split(f"## {heading}\n")[1].split("\n## ")[0]
+    rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
+    named = {name.lower() for row in rows for name in re.findall(r"`([^`]+)`", row)}
+    prefixes = ("kafka.", "storage.", "schema.registry.", "tableproperty.")
+    assert {name for name in named if not name.startswith(prefixes)} == known
