@@ -18,7 +18,7 @@ AT_ONCE ?= 2
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-all test-slow unit integration test-spark43 test-wheel docker-test chaos lint type bench format lock build image clean
+.PHONY: help venv demo test test-all test-slow unit integration test-spark43 test-wheel docker-test chaos lint type audit docs bench format lock build image clean
 
 help: ## say what each target does
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -76,6 +76,12 @@ lint: $(READY) ## ruff (rules and format) and the import contracts
 
 type: $(READY) ## mypy --strict over code and tests
 	@$(BIN)/mypy
+
+audit: $(READY) ## ask a vulnerability database about every locked package
+	@$(BIN)/python requirements/audit.py
+
+docs: $(READY) ## build the documentation into build/site, warnings are errors
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet && echo "build/site/index.html"
 
 bench: $(READY) ## measure beside the peers; writes build/bench/<area>.json
 	@$(BIN)/python -m pytest -q -s -m benchmark tests/benchmarks
