@@ -3,7 +3,6 @@
 import json
 import logging
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,84 +16,14 @@ from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, Consume
 from kafka.util import WeakMethod
 
 from assignors import (
-    BoundError,
     HRWAssignor,
-    MembershipError,
-    NodesError,
     ShuffledRoundRobinAssignor,
-    StrategyError,
-    WeightError,
-    WorkersError,
     _assignor,
     _kafka_python,
 )
 from assignors._result import Plan
-from assignors._subscription import UserData, decode_user_data, encode_subscription
-
-Given = dict[str, set[tuple[str, int]]]
-
-
-class Cluster:
-    """The part of kafka-python's cluster metadata that an assignor reads."""
-
-    def __init__(self, topics: dict[str, int], racks: dict[int, str] | None = None) -> None:
-        """Make topics whose partition p has its leader and only replica on broker p modulo the brokers."""
-        self._racks = racks or {}
-        self._listeners: set[object] = set()
-        count = max(1, len(self._racks))
-        self._partitions = {
-            t: {p: SimpleNamespace(leader_id=p % count, replica_nodes=[p % count]) for p in range(n)}
-            for t, n in topics.items()
-        }
-
-    def partitions_for_topic(self, topic: str) -> set[int] | None:
-        """As kafka-python."""
-        return set(self._partitions[topic]) if topic in self._partitions else None
-
-    def brokers(self) -> list[SimpleNamespace]:
-        """As kafka-python."""
-        return [SimpleNamespace(node_id=n, rack=r) for n, r in self._racks.items()]
-
-
-def joined(assignor: Any, member_id: str, topics: set[str], instance: str | None = None) -> SimpleNamespace:  # noqa: ANN401
-    """Join through the wire: what the leader reads is what the member's metadata encodes to."""
-    raw = assignor.metadata(topics).encode()
-    return SimpleNamespace(
-        member_id=member_id, group_instance_id=instance, metadata=ConsumerProtocolSubscription.decode(raw)
-    )
-
-
-def read(answer: dict[str, ConsumerProtocolAssignment]) -> Given:
-    """Read the leader's answer through the wire."""
-    decoded = {m: ConsumerProtocolAssignment.decode(a.encode()).partitions() for m, a in answer.items()}
-    return {m: {(tp.topic, tp.partition) for tp in mine} for m, mine in decoded.items()}
-
-
-class Group:
-    """A group whose members are assignors: each round they join, the first leads, all learn what they got."""
-
-    def __init__(self, make: Callable[[str], Any], cluster: Cluster, topics: set[str]) -> None:
-        """Make a group without members."""
-        self.make, self.cluster, self.topics = make, cluster, topics
-        self.members: dict[str, Any] = {}
-        self.generation = 0
-        self.holds: Given = {}
-
-    def join(self, *names: str) -> None:
-        """Let members in."""
-        self.members |= {name: self.make(name) for name in names}
-
-    def rebalance(self) -> Given:
-        """Run one generation."""
-        self.generation += 1
-        people = [joined(a, name, self.topics) for name, a in self.members.items()]
-        leader = next(iter(self.members.values()))
-        answer = leader.assign(self.cluster, people)
-        for name, assignor in self.members.items():
-            raw = answer[name].encode()
-            assignor.on_assignment(ConsumerProtocolAssignment.decode(raw), self.generation)
-        self.holds = read(answer)
-        return self.holds
+from assignors._subscription import encode_subscription
+from tests.unit.assignors.groups import Cluster, Group, joined, read
 
 
 @pytest.mark.parametrize(
@@ -331,93 +260,6 @@ def test_each_mistake_of_a_group_is_warned_of_once(caplog: pytest.LogCaptureFixt
         assert sorted(len(mine) for mine in answer.values()) == [1, 1, 1, 1]
     assert len(caplog.messages) == 3
     assert all(any(word in m for m in caplog.messages) for word in ("not ours", "workers=1", "group_instance_id"))
-
-
-def test_user_data_says_agent_weight_and_configuration() -> None:
-    """What a member must tell is told, and a leader of this code reads it back."""
-    data = UserData(agent="a", weight=2.0, plan="workers=2")
-    assert decode_user_data(data.encode()) == data
-    assert decode_user_data(None) == decode_user_data(b"") == UserData()
-    assert decode_user_data(b"x" * 5000) is None
-
-
-def test_weight_travels_to_the_leader() -> None:
-    """A member of weight 3 gets three times as much."""
-    people = [joined(HRWAssignor(agent="m0"), "m0", {"t"}), joined(HRWAssignor(agent="m1", weight=3.0), "m1", {"t"})]
-    answer = read(HRWAssignor().assign(Cluster({"t": 8}), people))
-    assert {m: len(mine) for m, mine in answer.items()} == {"m0": 2, "m1": 6}
-
-
-@pytest.mark.parametrize(
-    ("configuration", "error"),
-    [
-        ({"epsilon": -1}, BoundError),
-        ({"weight": 0}, WeightError),
-        ({"workers": 0}, WorkersError),
-        ({"workers": Path("/nowhere/workers.json")}, WorkersError),
-        ({"workers": lambda: -1}, WorkersError),
-        ({"rack_by": "isr"}, StrategyError),
-    ],
-)
-def test_a_wrong_configuration_is_found_where_it_is_made(configuration: dict[str, Any], error: type[Exception]) -> None:
-    """Not on the leader, in the middle of a rebalance."""
-    with pytest.raises(error):
-        HRWAssignor(**configuration)
-
-
-@pytest.mark.parametrize(
-    ("given_settings", "error"),
-    [
-        ({"epsilon": "0.1"}, BoundError),
-        ({"weight": "2"}, WeightError),
-        ({"weight": None}, WeightError),
-        ({"workers": lambda: 1 // 0}, WorkersError),
-        ({"watch_interval_s": 0}, WorkersError),
-        ({"node": "("}, NodesError),
-        ({"node": 5}, NodesError),
-        ({"seed": "a"}, StrategyError),
-        ({"agent": 5}, MembershipError),
-        ({"agent": "x" * 1001}, MembershipError),
-        ({"rack": b"az-a"}, MembershipError),
-        ({"rack": "\ud800"}, MembershipError),
-        ({"epsilon": 10**400}, BoundError),
-        ({"weight": 10**400}, WeightError),
-        ({"weight": float("nan")}, WeightError),
-        ({"watch_interval_s": "5"}, WorkersError),
-        ({"watch_interval_s": float("inf")}, WorkersError),
-    ],
-    ids=lambda one: (
-        one.__name__
-        if isinstance(one, type)
-        else ",".join(f"{k}={v!r}" for k, v in one.items() if not callable(v)) or "a callable"
-    ),
-)
-def test_a_wrong_setting_is_found_before_the_group_needs_it(
-    given_settings: dict[str, Any], error: type[Exception]
-) -> None:
-    """Found in the leader's plan, it would cost every rebalance its plan, with nobody there to read why."""
-    with pytest.raises(error):
-        HRWAssignor(**given_settings)
-
-
-def test_many_patterns_do_not_push_out_weight_and_agent() -> None:
-    """User data is limited in size: the text of a long configuration is shortened, and still tells two apart."""
-    long = {f"topic-{i:03d}": 2 for i in range(400)}
-    cluster = Cluster({"t": 9})
-    lead, heavy = HRWAssignor(workers=long, agent="a"), HRWAssignor(workers=long, agent="b", weight=2)
-    given = read(lead.assign(cluster, [joined(lead, "1", {"t"}), joined(heavy, "2", {"t"})]))
-    assert {m: len(mine) for m, mine in given.items()} == {"1": 3, "2": 6}
-    other = joined(HRWAssignor(workers=long | {"topic-399": 3}, agent="c"), "3", {"t"})
-    same, differs = (decode_user_data(m.metadata.user_data) for m in (joined(lead, "1", {"t"}), other))
-    assert same is not None
-    assert differs is not None
-    assert same.plan != differs.plan
-
-
-def test_an_agent_of_half_a_character_is_foreign() -> None:
-    """JSON may hold what no hash can: the member is planned for without it, not by the plan of last resort."""
-    raw = json.dumps({"azimuth": 1, "agent": "\ud800", "weight": 1, "plan": ""}).encode()
-    assert decode_user_data(raw) is None
 
 
 def test_fields_and_metadata_that_make_no_sense_lose_no_partition(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,6 +1,5 @@
 """`AZAwareProducer` and its asyncio form against librdkafka's mock cluster."""
 
-import asyncio
 import gc
 import threading
 import time
@@ -11,40 +10,13 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from producer import AZAwareAIOProducer, AZAwareProducer, PolicyError, RackWarning, Reason, SkewGuard
+from producer import AZAwareProducer, PolicyError, RackWarning, Reason, SkewGuard
 from producer._keys import global_partition
 from producer._statistics import queues
 from producer.testing import MockCluster
+from tests.unit.producer.deliveries import TOPIC, Deliveries, config, wait_until
 
-TOPIC = "flights"
 TOPIC_AUTHORIZATION_FAILED = 29
-
-
-def config(mock: MockCluster, **more: Any) -> dict[str, Any]:  # noqa: ANN401 - settings of any type
-    """Configuration of a producer in az-a that waits for nothing."""
-    return {"bootstrap.servers": mock.bootstrap_servers, "client.rack": "az-a", "linger.ms": 1, "log_level": 0, **more}
-
-
-def wait_until(true: Callable[[], bool], timeout_s: float = 10.0) -> None:
-    """Wait for a condition, not for a time."""
-    end = time.monotonic() + timeout_s
-    while not true():
-        assert time.monotonic() < end, "the condition did not come true"
-        time.sleep(0.01)
-
-
-class Deliveries:
-    """Collects delivery reports by partition."""
-
-    def __init__(self) -> None:
-        self.partitions: Counter[int | None] = Counter()
-        self.errors: list[KafkaError] = []
-
-    def __call__(self, error: KafkaError | None, message: Message) -> None:
-        """Take one."""
-        if error is not None:
-            self.errors.append(error)
-        self.partitions[message.partition()] += 1
 
 
 @pytest.mark.parametrize("keys", ["global", "local-mod", "local-hrw"])
@@ -104,113 +76,6 @@ def test_an_explicit_partition_is_kept_and_counted(mock: MockCluster) -> None:
     assert seen.partitions == {1: 1}
     assert producer.traffic().reasons[Reason.EXPLICIT] == (1, 10)
     assert producer.traffic().cross == (1, 10)
-    producer.close()
-
-
-def test_a_batch_goes_where_its_messages_say_or_stays_local(mock: MockCluster) -> None:
-    """The library ignores a message's own partition; grouping keeps it, and the order within a partition."""
-    mock.create(TOPIC, [1, 2, 3] * 2)
-    seen = Deliveries()
-    producer = AZAwareProducer(config(mock), keys="local-hrw")
-    messages: list[dict[str, Any]] = [{"value": f"{n}", "key": f"{n}" if n % 2 else None} for n in range(100)]
-    messages.append({"value": b"own", "partition": 4})
-    assert producer.produce_batch(TOPIC, messages, on_delivery=seen) == 101
-    assert producer.produce_batch(TOPIC, [{"value": b"all"}], partition=5, on_delivery=seen) == 1
-    assert producer.flush(10) == 0
-    assert set(seen.partitions) == {0, 3, 4, 5}
-    assert producer.traffic().local.records == 100
-    assert producer.traffic().reasons[Reason.EXPLICIT].records == 2
-    with pytest.raises(TypeError, match="index 1"):
-        producer.produce_batch(TOPIC, [{"value": b"fine"}, {"value": 5}])
-    with pytest.raises(TypeError, match="list"):
-        producer.produce_batch(TOPIC, "no list")  # type: ignore[arg-type] # the mistake itself
-    assert producer.traffic().local.records == 100
-    assert len(producer) == 0
-    producer.close()
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"headers": 5},
-        {"headers": [("name", 5)]},
-        {"headers": {"name": 5}},
-        {"timestamp": 1},
-        {"partition": "x"},
-        {"key": "\ud800"},
-        {"value": "\ud800"},
-    ],
-    ids=str,
-)
-def test_a_batch_with_a_wrong_message_sends_and_counts_nothing(mock: MockCluster, wrong: dict[str, Any]) -> None:
-    """However late in the batch it is, and whatever is wrong with it."""
-    mock.create(TOPIC, [1, 2, 3] * 2)
-    producer = AZAwareProducer(config(mock, **{"linger.ms": 10_000}))
-    producer.produce(TOPIC, b"first")
-    assert producer.flush(10) == 0
-    batch = [{"value": b"v", "partition": n} for n in (0, 1, 2)] + [{"value": b"v", "key": "k"}]
-    with pytest.raises((TypeError, ValueError, NotImplementedError)):
-        producer.produce_batch(TOPIC, [*batch, {"value": b"v", **wrong}, {"value": b"v", "partition": 3}])
-    assert len(producer) == 0
-    traffic = producer.traffic()
-    assert (traffic.local, traffic.cross.records) == ((1, 5), 0)
-    producer.close()
-
-
-def test_a_partition_that_the_client_refuses_midway_leaves_only_what_was_sent_counted(mock: MockCluster) -> None:
-    """The partitions before it were sent; it and all after it were not."""
-    mock.create(TOPIC, [1, 2, 3] * 2)
-    producer = AZAwareProducer(config(mock))
-    producer.produce(TOPIC, b"first")
-    with pytest.raises(OverflowError):
-        producer.produce_batch(TOPIC, [{"value": b"v", "partition": n} for n in (0, 1 << 40, 3)])
-    assert producer.flush(10) == 0
-    assert producer.traffic().local == (2, 6)
-    producer.close()
-
-
-@pytest.mark.parametrize("partition", [-1, 0])
-def test_messages_of_a_batch_that_found_no_room_are_counted_when_they_are_sent_again(
-    mock: MockCluster, partition: int
-) -> None:
-    """A caller hands the same messages in again, which still hold the error of the first time."""
-    mock.create(TOPIC, [1, 1])
-    producer = AZAwareProducer(config(mock, **{"queue.buffering.max.messages": 2, "linger.ms": 10_000}))
-    batch: list[dict[str, Any]] = [{"value": b"v"} for _ in range(3)]
-    assert producer.produce_batch(TOPIC, batch, partition) == 2
-    refused = [message for message in batch if "_error" in message]
-    assert producer.flush(10) == 0
-    assert producer.traffic().local == (2, 2)
-    assert producer.produce_batch(TOPIC, refused, partition) == 1
-    assert not any("_error" in message for message in refused)
-    assert producer.flush(10) == 0
-    assert producer.traffic().local == (3, 3)
-    producer.close()
-
-
-def test_what_the_client_refuses_is_not_counted(mock: MockCluster) -> None:
-    """A partition out of range, a value or a key that is no bytes, a full queue: the base class's errors."""
-    mock.create(TOPIC, [1, 2, 3])
-    producer = AZAwareProducer(config(mock, **{"queue.buffering.max.messages": 1, "linger.ms": 10_000}))
-    producer.produce(TOPIC, b"fits")
-    with pytest.raises(BufferError):
-        producer.produce(TOPIC, b"does not")
-    assert producer.flush(10) == 0
-    for partition in (99, -2):  # -1 alone means that the producer chooses
-        with pytest.raises(KafkaException, match="Unknown partition"):
-            producer.produce(TOPIC, b"v", partition=partition)
-        message: dict[str, Any] = {"value": b"v"}
-        for one, of_all in (message, partition), (message | {"partition": partition}, -1):
-            assert producer.produce_batch(TOPIC, [one], of_all) == 0
-            assert one["_error"].code() == KafkaError._UNKNOWN_PARTITION
-    with pytest.raises(TypeError):
-        producer.produce(TOPIC, 5)  # type: ignore[arg-type] # the mistake itself
-    with pytest.raises(TypeError, match="key must be"):
-        producer.produce(TOPIC, b"v", 5)  # type: ignore[arg-type] # the mistake itself
-    assert producer.flush(10) == 0
-    traffic = producer.traffic()
-    assert traffic.local == (1, 4)
-    assert traffic.cross.records == traffic.unknown.records == 0
     producer.close()
 
 
@@ -447,39 +312,6 @@ def test_skew_guard_sends_away_no_more_than_the_bound_needs(mock: MockCluster) -
         producer.close()
     assert max(loads.values()) / (loads.total() / 3) <= 1.2 + 0.01
     assert max(shares) <= 0.2 + 0.01
-
-
-def test_the_asyncio_client_keeps_records_local_too(mock: MockCluster) -> None:
-    """No key, a key, an explicit partition; counts and callbacks as in the synchronous client."""
-    mock.create(TOPIC, [1, 2, 3] * 2)
-
-    async def run() -> tuple[list[int | None], AZAwareAIOProducer]:
-        async with AZAwareAIOProducer(config(mock), keys="local-hrw") as producer:
-            futures = [await producer.produce(TOPIC, b"v" * 10, f"{n}" if n % 2 else None) for n in range(200)]
-            futures.append(await producer.produce(TOPIC, b"v" * 10, partition=1))
-            await producer.flush()
-            return [message.partition() for message in await asyncio.gather(*futures)], producer
-
-    partitions, producer = asyncio.run(run())
-    assert set(partitions[:-1]) <= {0, 3}
-    assert partitions[-1] == 1
-    traffic = producer.traffic()
-    assert (traffic.local.records, traffic.unknown.records) == (200, 0)
-    assert traffic.cross == traffic.reasons[Reason.EXPLICIT] == (1, 10)
-
-
-def test_the_asyncio_client_counts_nothing_that_it_refuses(mock: MockCluster) -> None:
-    """The base class takes no headers and says so at once."""
-    mock.create(TOPIC, [1])
-
-    async def run() -> AZAwareAIOProducer:
-        async with AZAwareAIOProducer(config(mock)) as producer:
-            await producer.produce(TOPIC, b"v")
-            with pytest.raises(NotImplementedError, match="Headers are not supported"):
-                await producer.produce(TOPIC, b"v", headers=[("name", b"v")])
-            return producer
-
-    assert asyncio.run(run()).traffic().local == (1, 1)
 
 
 def test_a_slow_leader_gets_less() -> None:

@@ -1,0 +1,117 @@
+"""`AZAwareProducer.produce_batch` against librdkafka's mock cluster, and what a refusal leaves counted."""
+
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from producer import AZAwareProducer, Reason
+from producer.testing import MockCluster
+from tests.unit.producer.deliveries import TOPIC, Deliveries, config
+
+
+def test_a_batch_goes_where_its_messages_say_or_stays_local(mock: MockCluster) -> None:
+    """The library ignores a message's own partition; grouping keeps it, and the order within a partition."""
+    mock.create(TOPIC, [1, 2, 3] * 2)
+    seen = Deliveries()
+    producer = AZAwareProducer(config(mock), keys="local-hrw")
+    messages: list[dict[str, Any]] = [{"value": f"{n}", "key": f"{n}" if n % 2 else None} for n in range(100)]
+    messages.append({"value": b"own", "partition": 4})
+    assert producer.produce_batch(TOPIC, messages, on_delivery=seen) == 101
+    assert producer.produce_batch(TOPIC, [{"value": b"all"}], partition=5, on_delivery=seen) == 1
+    assert producer.flush(10) == 0
+    assert set(seen.partitions) == {0, 3, 4, 5}
+    assert producer.traffic().local.records == 100
+    assert producer.traffic().reasons[Reason.EXPLICIT].records == 2
+    with pytest.raises(TypeError, match="index 1"):
+        producer.produce_batch(TOPIC, [{"value": b"fine"}, {"value": 5}])
+    with pytest.raises(TypeError, match="list"):
+        producer.produce_batch(TOPIC, "no list")  # type: ignore[arg-type] # the mistake itself
+    assert producer.traffic().local.records == 100
+    assert len(producer) == 0
+    producer.close()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"headers": 5},
+        {"headers": [("name", 5)]},
+        {"headers": {"name": 5}},
+        {"timestamp": 1},
+        {"partition": "x"},
+        {"key": "\ud800"},
+        {"value": "\ud800"},
+    ],
+    ids=str,
+)
+def test_a_batch_with_a_wrong_message_sends_and_counts_nothing(mock: MockCluster, wrong: dict[str, Any]) -> None:
+    """However late in the batch it is, and whatever is wrong with it."""
+    mock.create(TOPIC, [1, 2, 3] * 2)
+    producer = AZAwareProducer(config(mock, **{"linger.ms": 10_000}))
+    producer.produce(TOPIC, b"first")
+    assert producer.flush(10) == 0
+    batch = [{"value": b"v", "partition": n} for n in (0, 1, 2)] + [{"value": b"v", "key": "k"}]
+    with pytest.raises((TypeError, ValueError, NotImplementedError)):
+        producer.produce_batch(TOPIC, [*batch, {"value": b"v", **wrong}, {"value": b"v", "partition": 3}])
+    assert len(producer) == 0
+    traffic = producer.traffic()
+    assert (traffic.local, traffic.cross.records) == ((1, 5), 0)
+    producer.close()
+
+
+def test_a_partition_that_the_client_refuses_midway_leaves_only_what_was_sent_counted(mock: MockCluster) -> None:
+    """The partitions before it were sent; it and all after it were not."""
+    mock.create(TOPIC, [1, 2, 3] * 2)
+    producer = AZAwareProducer(config(mock))
+    producer.produce(TOPIC, b"first")
+    with pytest.raises(OverflowError):
+        producer.produce_batch(TOPIC, [{"value": b"v", "partition": n} for n in (0, 1 << 40, 3)])
+    assert producer.flush(10) == 0
+    assert producer.traffic().local == (2, 6)
+    producer.close()
+
+
+@pytest.mark.parametrize("partition", [-1, 0])
+def test_messages_of_a_batch_that_found_no_room_are_counted_when_they_are_sent_again(
+    mock: MockCluster, partition: int
+) -> None:
+    """A caller hands the same messages in again, which still hold the error of the first time."""
+    mock.create(TOPIC, [1, 1])
+    producer = AZAwareProducer(config(mock, **{"queue.buffering.max.messages": 2, "linger.ms": 10_000}))
+    batch: list[dict[str, Any]] = [{"value": b"v"} for _ in range(3)]
+    assert producer.produce_batch(TOPIC, batch, partition) == 2
+    refused = [message for message in batch if "_error" in message]
+    assert producer.flush(10) == 0
+    assert producer.traffic().local == (2, 2)
+    assert producer.produce_batch(TOPIC, refused, partition) == 1
+    assert not any("_error" in message for message in refused)
+    assert producer.flush(10) == 0
+    assert producer.traffic().local == (3, 3)
+    producer.close()
+
+
+def test_what_the_client_refuses_is_not_counted(mock: MockCluster) -> None:
+    """A partition out of range, a value or a key that is no bytes, a full queue: the base class's errors."""
+    mock.create(TOPIC, [1, 2, 3])
+    producer = AZAwareProducer(config(mock, **{"queue.buffering.max.messages": 1, "linger.ms": 10_000}))
+    producer.produce(TOPIC, b"fits")
+    with pytest.raises(BufferError):
+        producer.produce(TOPIC, b"does not")
+    assert producer.flush(10) == 0
+    for partition in (99, -2):  # -1 alone means that the producer chooses
+        with pytest.raises(KafkaException, match="Unknown partition"):
+            producer.produce(TOPIC, b"v", partition=partition)
+        message: dict[str, Any] = {"value": b"v"}
+        for one, of_all in (message, partition), (message | {"partition": partition}, -1):
+            assert producer.produce_batch(TOPIC, [one], of_all) == 0
+            assert one["_error"].code() == KafkaError._UNKNOWN_PARTITION
+    with pytest.raises(TypeError):
+        producer.produce(TOPIC, 5)  # type: ignore[arg-type] # the mistake itself
+    with pytest.raises(TypeError, match="key must be"):
+        producer.produce(TOPIC, b"v", 5)  # type: ignore[arg-type] # the mistake itself
+    assert producer.flush(10) == 0
+    traffic = producer.traffic()
+    assert traffic.local == (1, 4)
+    assert traffic.cross.records == traffic.unknown.records == 0
+    producer.close()

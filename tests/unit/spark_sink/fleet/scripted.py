@@ -1,0 +1,144 @@
+"""A client whose polls do what a test wrote down, and a reader that goes through them."""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import TopicPartition as KafkaPartition
+
+from assignors.fleet import FleetTopic, Lane
+from spark_sink.fleet import _lane
+from spark_sink.fleet._reader import ReaderParts, ReaderSettings, SourceReader
+from spark_sink.fleet._writer import TableWriter
+
+LANE = Lane("s", 0)
+
+
+class Record:
+    """A record as confluent-kafka hands it over."""
+
+    def __init__(self, topic: str, offset: int) -> None:
+        self._at = topic, offset
+
+    def error(self) -> None:
+        """None of them is one."""
+
+    def topic(self) -> str:
+        """Its topic."""
+        return self._at[0]
+
+    def partition(self) -> int:
+        """Always the first."""
+        return 0
+
+    def offset(self) -> int:
+        """Its offset."""
+        return self._at[1]
+
+    def timestamp(self) -> tuple[int, int]:
+        """Of the record's making."""
+        return 1, 1_700_000_000_000
+
+    def key(self) -> None:
+        """None has one."""
+
+    def value(self) -> bytes:
+        """What it says."""
+        return b"v"
+
+
+class Client:
+    """A consumer whose polls do what a test wrote down."""
+
+    script: Iterator[Callable[["Client"], list[Record]]]
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        self.config = config
+        self.calls: dict[str, Callable[..., None]] = {}
+        self.held: dict[str, int] = {}
+
+    def subscribe(self, _topics: list[str], **calls: Callable[..., None]) -> None:
+        """Keep the callbacks."""
+        self.calls = calls
+
+    def consume(self, _most: int, _wait_s: float) -> list[Record]:
+        """The next thing that happens; nothing once all has."""
+        step = next(type(self).script, None)
+        if step is None:
+            time.sleep(0.001)
+            return []
+        return step(self)
+
+    def get_watermark_offsets(self, _partition: KafkaPartition, *, cached: bool) -> tuple[int, int]:
+        """Unheard of."""
+        assert cached
+        return -1001, -1001
+
+    def incremental_assign(self, partitions: list[KafkaPartition]) -> None:
+        """Keep."""
+        self.held |= {one.topic: one.offset for one in partitions}
+
+    def incremental_unassign(self, partitions: list[KafkaPartition]) -> None:
+        """Drop."""
+        for one in partitions:
+            self.held.pop(one.topic, None)
+
+    def assignment(self) -> list[KafkaPartition]:
+        """What is held."""
+        return [KafkaPartition(topic, 0) for topic in self.held]
+
+    def commit(self, **_: object) -> None:
+        """A hint."""
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+    def gain(self, *topics: str) -> None:
+        """The group gives partitions."""
+        self.calls["on_assign"](self, [KafkaPartition(topic, 0) for topic in topics])
+
+    def revoke(self, *topics: str) -> None:
+        """The group takes partitions."""
+        self.calls["on_revoke"](self, [KafkaPartition(topic, 0) for topic in topics])
+
+
+def read(
+    monkeypatch: pytest.MonkeyPatch,
+    table: Path,
+    rows: int,
+    *script: Callable[[Client], list[Record]],
+    ids: Callable[[], dict[str, str]] = lambda: {"x": "1", "y": "2"},
+) -> SourceReader:
+    """Let a reader go through a script, until so many rows are written."""
+    Client.script = iter(script)
+    monkeypatch.setattr(_lane, "Consumer", Client)
+    settings = ReaderSettings(group="g", kafka={"s": {}}, flush_s=0.05)
+    parts = ReaderParts(writer=TableWriter(str(table), "g", "a"), ids=lambda _: ids, look_again=lambda: None)
+    reader = SourceReader("s", settings, parts)
+    reader.assign({LANE: frozenset({FleetTopic("c", "1", "x", "s"), FleetTopic("c", "2", "y", "s")})})
+    deadline = time.monotonic() + 20
+    while reader.rows_written < rows and time.monotonic() < deadline:
+        time.sleep(0.01)
+    reader.end()
+    reader.join(10)
+    return reader
+
+
+def some(topic: str, begin: int, end: int) -> list[Record]:
+    """Records of one topic."""
+    return [Record(topic, offset) for offset in range(begin, end)]
+
+
+def pause(_client: Client) -> list[Record]:
+    """Nothing comes for longer than a flush's time."""
+    time.sleep(0.1)
+    return []
+
+
+def until(fits: Callable[[], bool]) -> None:
+    """Wait for what happens beside the reading."""
+    deadline = time.monotonic() + 10
+    while not fits() and time.monotonic() < deadline:
+        time.sleep(0.01)
