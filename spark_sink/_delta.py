@@ -7,6 +7,7 @@ A commit by path opens a fresh handle, has nothing to be checked against, and le
 
 import contextlib
 import logging
+import time
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -19,7 +20,7 @@ from deltalake.transaction import AddAction
 
 from spark_sink._errors import ConflictError, SchemaError, TableError, plain
 from spark_sink._landing import KEYS, Landing, Layout, normal_schema, storage_errors
-from spark_sink._log import TransactionLog
+from spark_sink._log import OURS, TransactionLog
 from spark_sink._offsets import TopicPartition
 from spark_sink._positions import application, beginning, identity, parse_identities, parse_positions, replays
 from spark_sink._storage import Storage, filesystem, table_uri
@@ -29,9 +30,14 @@ from spark_sink._variant import arrow_columns, delta_field
 # Opening a table reads a checkpoint and all commits after it; writing one costs as much as the table has files.
 PROPERTIES = {"delta.checkpointInterval": "50", "delta.logRetentionDuration": "interval 2 days"}
 
+_NO_ROWS = {"kind": "compaction", "rows": 0}
+
 _log = logging.getLogger("azimuth.sink")
 
 _COMPACTION, _COMPACTION_DONE = "azimuth/compaction", "azimuth/compaction-done"
+_COMPACTED_ELSEWHERE = "azimuth/compacted-elsewhere"
+_DAY_MS = 24 * 3600 * 1000
+_LEFT_TO_OTHERS_MS = 8 * _DAY_MS  # longer than a week: a job that compacts may run on Sundays
 
 _UNENFORCED = ("delta.constraints.", "delta.columnMapping.mode")
 _UNENFORCED_OF_COLUMNS = ("delta.generationExpression", "delta.identity.", "delta.invariants")
@@ -154,7 +160,7 @@ class DeltaLakeTable:
             transactions.append(Transaction(replays(self._group), change.replays))
         properties = CommitProperties(
             app_transactions=transactions,
-            custom_metadata={"kafka-azimuth": dict(change.note)},
+            custom_metadata={OURS: dict(change.note)},
         )
         try:
             handle.create_write_transaction(
@@ -220,6 +226,7 @@ class DeltaLakeTable:
                 target_size=(128 if large else 16) << 20,
                 max_concurrent_tasks=1,
                 writer_properties=WriterProperties(compression="ZSTD"),
+                commit_properties=CommitProperties(custom_metadata={OURS: _NO_ROWS}),
             )
             handle.update_incremental()
             self._set_application(handle, _COMPACTION_DONE, self._compacted)
@@ -233,9 +240,12 @@ class DeltaLakeTable:
 
         Two compactions at once both go through, whatever files the other has removed, and every row of them is there
         twice: delta-rs looks at the newest version again before it commits, and no application id of its own holds it.
-        A claim whose writer died is passed over after twenty more times.
+        A claim whose writer died is passed over after twenty more times. Someone else's OPTIMIZE knows no claims: where
+        there was one lately, compaction is left to them.
         """
         kept = self._log.refresh(handle.version())
+        if self._compacts_elsewhere(handle, kept.get(_COMPACTED_ELSEWHERE, 0)):
+            return False
         claimed, done = kept.get(_COMPACTION, -1), kept.get(_COMPACTION_DONE, -1)
         if number <= claimed or (done < claimed and number < claimed + 20):
             return False
@@ -244,6 +254,14 @@ class DeltaLakeTable:
         except CommitFailedError:
             return False
         return True
+
+    def _compacts_elsewhere(self, handle: DeltaTable, kept_ms: int) -> bool:
+        seen_ms = self._log.compacted_elsewhere_ms
+        if seen_ms > kept_ms + _DAY_MS:
+            # Kept, because the commit that says so is cleaned up, and a new process reads from the last checkpoint on.
+            self._set_application(handle, _COMPACTED_ELSEWHERE, seen_ms)
+            _log.warning("%s: someone else runs OPTIMIZE here; compaction is left to them", self._uri)
+        return time.time() * 1000 - max(seen_ms, kept_ms) < _LEFT_TO_OTHERS_MS
 
     def _refuse_other_groups(self, keys: Container[TopicPartition]) -> None:
         """A second group begins with records that the first one has written."""
@@ -264,7 +282,7 @@ class DeltaLakeTable:
             partition_by=handle.metadata().partition_columns,
             commit_properties=CommitProperties(
                 app_transactions=[Transaction(name, number)],
-                custom_metadata={"kafka-azimuth": {"kind": "compaction", "rows": 0}},
+                custom_metadata={OURS: _NO_ROWS},
             ),
         )
         handle.update_incremental()

@@ -18,6 +18,8 @@ import pyarrow.parquet as pq
 from spark_sink._errors import TableError, plain
 from spark_sink._storage import Storage, filesystem, read_text
 
+OURS = "kafka-azimuth"  # in the metadata of every commit of ours
+
 _LOG = "_delta_log"
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.(?:parquet|(\d{10})\.(\d{10})\.parquet)")
@@ -47,6 +49,12 @@ class TransactionLog:
         self._version = -1
         self._last: str | None = None  # the text of the commit at _version, to notice that it is another table's now
         self._transactions: dict[str, int] = {}
+        self._compacted_elsewhere_ms = 0
+
+    @property
+    def compacted_elsewhere_ms(self) -> int:
+        """When someone other than our own writers compacted last, since 1970, in the commits read; 0 for never."""
+        return self._compacted_elsewhere_ms
 
     @property
     def version(self) -> int:
@@ -112,6 +120,8 @@ class TransactionLog:
 
     def _apply(self, version: int, text: str) -> None:
         self._transactions.update(_transactions(text.splitlines()))
+        if '"OPTIMIZE"' in text:
+            self._compacted_elsewhere_ms = max(self._compacted_elsewhere_ms, _compacted_elsewhere(text.splitlines()))
         self._version, self._last = version, text
 
     def _checkpoint(self, paths: Iterable[str]) -> Iterator[tuple[str, int]]:
@@ -142,3 +152,8 @@ def _transactions(lines: Iterable[str]) -> Iterator[tuple[str, int]]:
             action: dict[str, Any] = json.loads(line)
             if "txn" in action:
                 yield action["txn"]["appId"], int(action["txn"]["version"])
+
+
+def _compacted_elsewhere(lines: Iterable[str]) -> int:
+    infos = (json.loads(line).get("commitInfo") for line in lines if '"OPTIMIZE"' in line)
+    return max((one.get("timestamp", 0) for one in infos if one and OURS not in one), default=0)

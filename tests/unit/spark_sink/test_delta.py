@@ -1,6 +1,7 @@
 """The Delta adapter keeps the contract of the seam; the table in memory keeps the same."""
 
 import threading
+import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -285,6 +286,32 @@ def test_writers_that_compact_at_once_double_nothing(tmp_path: Path) -> None:
         done = list(pool.map(run, tables))
     assert sum(done) == 1
     assert DeltaTable(str(tmp_path)).to_pyarrow_table().num_rows == 29
+
+
+def test_compaction_is_left_to_someone_else_who_does_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their OPTIMIZE knows no claims, and two at once double every row; a writer that starts later knows it, too."""
+    table = DeltaLakeTable(str(tmp_path), "g")
+    _made(table)
+    done = []
+    for number in range(60):
+        table.swap(_look(table), _change({A: number + 1}, _land(tmp_path, A, [number])))
+        done.append(table.compact(10))
+        if number == 28:
+            DeltaTable(str(tmp_path)).optimize.compact()
+            DeltaTable(str(tmp_path)).create_checkpoint()
+            DeltaTable(str(tmp_path)).cleanup_metadata()
+    assert any(done[:28])
+    assert not any(done[29:])
+    later = DeltaLakeTable(str(tmp_path), "g")
+    DeltaTable(str(tmp_path)).create_checkpoint()
+    _look(later)
+    later._compacted = 0
+    assert not later.compact(10)
+    week = 9 * 24 * 3600
+    monkeypatch.setattr("spark_sink._delta.time.time", lambda now=time.time: now() + week)
+    later._compacted = 0
+    assert later.compact(10)
+    assert verify(str(tmp_path)).rows == 60
 
 
 @pytest.mark.parametrize(
