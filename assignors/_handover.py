@@ -1,9 +1,10 @@
-"""Hand-overs between the readers of capped topics: into the bounds of the loads, and back to who owned.
+"""Hand-overs between the readers of capped topics: into the bounds of the loads.
 
 A piece is what one reader has of a topic. A part of it can go to another reader of the topic, or to a newcomer where a
 seat is free; otherwise a newcomer takes the whole piece. Each step takes the hand-over, or the exchange of two pieces,
-that brings the loads nearest for the fewest claims that move. Then each piece that left its owner is tried there again,
-and what that breaks is mended: kept where fewer claims move in the end (iterated local search).
+that brings the loads nearest for the fewest claims that move. What single steps do not reach `_neighbourhood` does:
+loads within their bounds, and then fewer moves. Where no loads within the bounds are found, each piece is tried
+elsewhere, and what that breaks is mended: kept where the loads are more even in the end (iterated local search).
 """
 
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from typing import Final
 import numpy as np
 
 from assignors import _steps
+from assignors._neighbourhood import divide_anew
 from assignors._problem import I64
 from assignors._seats import Seats, Step
 from assignors._steps import Steps, part
@@ -22,13 +24,14 @@ _ENDLESS: Final = 1 << 62
 _LEAST: Final = 1e-9
 _MENDING: Final = 8  # steps to mend what giving a piece back broke
 _MANY: Final = 8  # members beside their bounds: for more, one look finds many hand-overs
+_HOPEFUL: Final = 64  # members beside their bounds: more are not mended by dividing the pieces of a few
 _LOOK: Final = 2_000  # hand-overs that could be priced in the time that a look takes anyway
 _MIXED: Final = 1009
 LOOKS: Final = 4_000_000
 """Most hand-overs that are looked at to bring loads near to their bounds, and as many again to bring them there: a
 bound on the work of a leader whose heartbeats wait, about a second each."""
 SEARCH: Final = 2_000_000
-"""The same to find fewer moves. A third where loads are beside their bounds, which often cannot be mended."""
+"""The same to find fewer moves. Two thirds where loads are beside their bounds, which often cannot be mended."""
 
 
 def settle(seats: Seats, least: int) -> None:
@@ -40,12 +43,25 @@ def settle(seats: Seats, least: int) -> None:
     """
     _roughly(seats)
     _balance(seats, _ENDLESS, end=seats.looked + LOOKS)
-    end, again = seats.looked + (SEARCH // 3 if seats.beside().any() else SEARCH), True
+    if seats.beside().any():
+        _come_inside(seats, least)
+    if not seats.beside().any():
+        divide_anew(seats, least, seats.looked + SEARCH)
+
+
+def _come_inside(seats: Seats, least: int) -> None:
+    """Search for loads within the bounds, which may not exist: otherwise for less uneven ones."""
+    if np.count_nonzero(seats.beside()) <= _HOPEFUL:
+        before, pieces = seats.key(), seats.pieces.copy()
+        divide_anew(seats, least, seats.looked + SEARCH // 3)
+        if seats.key() > before:
+            seats.reset(pieces)
+    end, again = seats.looked + SEARCH // 3, True
     while again:
         again = False
         for find in (_returns, _other_readers):
             for step in find(seats):
-                if seats.looked >= end or (seats.moved <= least and not seats.beside().any()):
+                if seats.looked >= end or not seats.beside().any():
                     return
                 again |= _try(seats, step)
 

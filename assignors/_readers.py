@@ -4,7 +4,7 @@ To choose readers so that loads come within bounds is bin packing: with `workers
 sum of whole topics, and whether three topics fill each of M members exactly is 3-PARTITION, which is NP-complete also
 where sizes are written in unary, as partitions are (Garey and Johnson 1979, SP15). So no leader finds the optimum of
 every group in time. Small groups are planned exactly by `_exact`; above, this seats owners and newcomers, `_handover`
-searches from there, and `_flow` moves the fewest for the readers chosen.
+and `_neighbourhood` search from there, and `_flow` moves the fewest for the readers chosen.
 """
 
 import numpy as np
@@ -40,7 +40,7 @@ def choose_readers(  # noqa: PLR0913, PLR0917
     if not alone.any():
         return readers, np.zeros((0, 0), dtype=np.int64)
     capped = np.flatnonzero(alone)
-    seats = _seat_owners(problem, caps, alone, band, readers)
+    seats = _seat_owners(problem, racks, caps, alone, band, readers)
     sizes = np.diff(problem.first)[capped]
     chunk = -(-sizes // caps[capped])
     for topic in capped[np.lexsort((capped, -sizes, -chunk))].tolist():
@@ -52,7 +52,9 @@ def choose_readers(  # noqa: PLR0913, PLR0917
     return readers, seats.pieces
 
 
-def _seat_owners(problem: Problem, caps: I32, alone: Bools, band: Band, may: Bools) -> Seats:
+def _seat_owners(  # noqa: PLR0913, PLR0917
+    problem: Problem, racks: Racks, caps: I32, alone: Bools, band: Band, may: Bools
+) -> Seats:
     owned = np.zeros(may.shape, dtype=np.int64)
     np.add.at(owned, _rows(problem, alone), problem.owned)
     pieces = owned.copy()
@@ -65,8 +67,18 @@ def _seat_owners(problem: Problem, caps: I32, alone: Bools, band: Band, may: Boo
         caps=np.where(alone, caps, NO_CAP),
         may=may,
         owned=owned,
+        sets=_rack_sets(problem, racks, alone),
+        off=racks.off,
         pieces=pieces,
     )
+
+
+def _rack_sets(problem: Problem, racks: Racks, alone: Bools) -> I64:
+    """Partitions of each capped topic by their rack set, shape (T, K)."""
+    topic_of = np.repeat(np.arange(len(alone)), np.diff(problem.first))
+    sets = np.zeros((len(alone), len(racks.off)), dtype=np.int64)
+    np.add.at(sets, (topic_of, racks.kind_of), 1)
+    return sets * alone[:, None]
 
 
 def _rows(problem: Problem, alone: Bools) -> I64:

@@ -25,7 +25,9 @@ class Seats:
         may: who subscribed to which topic, shape (T, M).
         owned: valid claims, shape (T, M).
         pieces: partitions of each topic on each member, shape (T, M).
-        load: their sums, shape (M,).
+        sets: partitions of each capped topic by their rack set, shape (T, K); empty where nobody is off.
+        off: who is off which rack set, shape (K, M).
+        load: sums of the pieces, shape (M,).
         readers: how many members read each topic, shape (T,).
         moved: claims that are with others now.
         looked: hand-overs that were looked at so far.
@@ -37,12 +39,19 @@ class Seats:
     may: Bools
     owned: I64
     pieces: I64
+    sets: I64 = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int64))
+    off: Bools = field(default_factory=lambda: np.zeros((0, 0), dtype=bool))
     load: I64 = field(init=False)
     readers: I64 = field(init=False)
     moved: int = field(init=False)
     looked: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
+        self.reset(self.pieces)
+
+    def reset(self, pieces: I64) -> None:
+        """Let these be the pieces."""
+        self.pieces = pieces
         self.load = self.pieces.sum(axis=0)
         self.readers = (self.pieces > 0).sum(axis=1)
         self.moved = int(np.maximum(self.owned - self.pieces, 0).sum())
@@ -65,6 +74,14 @@ class Seats:
             self.moved += max(0, int(owned[member]) - after) - max(0, int(owned[member]) - before)
             pieces[member] = after
             self.load[member] += more
+
+    def put(self, topic: int, members: I64, counts: I64) -> None:
+        """Give these members so many partitions, as many as they had in all."""
+        before = np.maximum(self.owned[topic] - self.pieces[topic], 0).sum()
+        self.load[members] += counts - self.pieces[topic, members]
+        self.pieces[topic, members] = counts
+        self.readers[topic] = int((self.pieces[topic] > 0).sum())
+        self.moved += int(np.maximum(self.owned[topic] - self.pieces[topic], 0).sum() - before)
 
     def apply(self, step: Step) -> None:
         """Do all of it."""
