@@ -217,7 +217,7 @@ class _Stats:
                 "numRecords": self._rows,
                 "minValues": bounds(self._low),
                 "maxValues": bounds(self._high),
-                "nullCount": bounds(self._nulls),
+                "nullCount": {name: count for name, count in self._nulls.items() if name in columns},
             }
         )
 
