@@ -30,6 +30,7 @@ class DeltaExactlyOnceSink(DataSource):
     Options: `path` (`{topic}` in it makes a table of each topic), `routes` (JSON, regular expression of topics to
     address), `kafka.group.id`, `checkpointLocation`, `agent`, `partitionBy` (columns, by commas), `mergeSchema`,
     `compression`, `compactEvery`, `storage.<name>` for the object store, `tableProperty.<name>` for new tables.
+    docs/reference/options.md says the default of each.
     """
 
     @classmethod

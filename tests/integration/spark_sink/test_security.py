@@ -20,6 +20,7 @@ from assignors import GroupConsumer, HRWAssignor
 from producer import AZAwarePartitioner, AZAwareProducer
 from spark_sink._clients import kafka_python_config
 from spark_sink._verify import verify
+from spark_sink.cli import main
 from spark_sink.demo.cluster import Access, Cluster
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -115,6 +116,20 @@ def agent(cluster: Cluster, folder: Path, kafka: dict[str, str], topic: str) -> 
         timeout=240,
         check=False,
     )
+
+
+def test_flights_are_loaded_into_a_secured_cluster(
+    secured: Cluster, certificates: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Topics are made, looked for and written to with the properties of the flag."""
+    given = [word for pair in client(certificates).items() for word in ("--kafka", "=".join(pair))]
+    where = ["--bootstrap-servers", secured.bootstrap_servers, "--zones", "az-a", "--replicas", "1"]
+    with pytest.raises(SystemExit) as ended:
+        main(["load", *where, "--flights", "20", *given])
+    assert not ended.value.code
+    said = capsys.readouterr()
+    assert said.out.startswith("20 records in ")
+    assert CANARY not in said.out + said.err
 
 
 def test_all_clients_connect_with_one_configuration(secured: Cluster, certificates: Path, tmp_path: Path) -> None:
