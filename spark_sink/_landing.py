@@ -209,8 +209,7 @@ class _Stats:
 
     def json(self, columns: list[str]) -> str:
         def bounds(values: Mapping[str, Any]) -> dict[str, Any]:
-            found = {name: _time(at) if name not in KEYS else at for name, at in values.items() if name in columns}
-            return {name: value for name, value in found.items() if value is not None}
+            return {name: _time(at) if name not in KEYS else at for name, at in values.items() if name in columns}
 
         return json.dumps(
             {
@@ -231,12 +230,15 @@ def _comparable(value: pa.Scalar) -> Any:  # noqa: ANN401 -- text or a number
     return value.value if isinstance(value, pa.TimestampScalar) else value.as_py()
 
 
-def _time(microseconds: int) -> str | None:
-    """A time as statistics have it; None for one that cannot be written so, which leaves its bound out."""
+def _time(microseconds: int) -> str:
+    """A time as statistics have it; the calendar's first or last moment for one that cannot be written so.
+
+    A bound must not be missing: delta-rs' datasets then leave the file out of every question about the column.
+    """
     try:
         at = _EPOCH + timedelta(microseconds=microseconds)
     except OverflowError:
-        return None
+        at = datetime(9999, 12, 31, 23, 59, 59, 999999) if microseconds > 0 else datetime(1, 1, 1)  # noqa: DTZ001 -- as above
     return f"{at.isoformat(timespec='microseconds')}Z"
 
 
