@@ -19,7 +19,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.transaction import AddAction
 
 from spark_sink._errors import ConflictError, SchemaError, TableError, plain
-from spark_sink._landing import KEYS, Landing, Layout, normal_schema, storage_errors
+from spark_sink._landing import KEYS, Landing, Layout, bounded_columns, normal_schema, storage_errors
 from spark_sink._log import OURS, TransactionLog
 from spark_sink._offsets import TopicPartition
 from spark_sink._positions import application, beginning, identity, parse_identities, parse_positions, replays
@@ -122,12 +122,15 @@ class DeltaLakeTable:
         Raises:
             TableError: the storage refused, or a property has no meaning.
         """
+        partitioned = list(self._settings.layout.partition_columns)
+        # Named, because delta-rs' datasets take a column without bounds for one that no filter can match.
+        bounded = {"delta.dataSkippingStatsColumns": ",".join(bounded_columns(schema, partitioned))}
         try:
             DeltaTable.create(
                 self._uri,
                 schema=Schema([delta_field(one) for one in schema]),
-                partition_by=list(self._settings.layout.partition_columns) or None,
-                configuration={**PROPERTIES, **self._settings.properties},
+                partition_by=partitioned or None,
+                configuration={**PROPERTIES, **bounded, **self._settings.properties},
                 storage_options=self._storage or None,
                 # With its usual retries a late creator commits a second protocol and a second table id as version 1.
                 commit_properties=CommitProperties(max_commit_retries=0),

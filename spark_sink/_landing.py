@@ -7,7 +7,7 @@ failed task left there is for `VACUUM`.
 import json
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -181,10 +181,17 @@ class _OpenFile:
         self._held, self._held_bytes = [], 0
 
 
+_BOUNDED = ("topic", "partition", "offset", "timestamp")
+
+
+def bounded_columns(schema: pa.Schema, partition_columns: Collection[str]) -> list[str]:
+    """The columns whose bounds stand in the statistics of a file; a partition's value stands beside them."""
+    kinds = {name: schema.field(name).type for name in _BOUNDED if name in schema.names}
+    return [name for name, kind in kinds.items() if (name in KEYS or _is_time(kind)) and name not in partition_columns]
+
+
 class _Stats:
     """Statistics by which a reader leaves files out: rows, and the bounds of what tells records apart."""
-
-    _BOUNDED = ("topic", "partition", "offset", "timestamp")
 
     def __init__(self) -> None:
         self._rows = 0
@@ -194,7 +201,7 @@ class _Stats:
 
     def add(self, rows: pa.Table) -> None:
         self._rows += rows.num_rows
-        for name in self._BOUNDED:
+        for name in _BOUNDED:
             if name not in rows.column_names:
                 continue
             column = rows.column(name)
