@@ -126,7 +126,7 @@ def infer_columns(values: Iterable[bytes | None]) -> pa.Schema:
         values: records; those that are no JSON objects are passed over.
 
     Raises:
-        OptionError: there is no object among them.
+        OptionError: there is no object among them, or names of members differ in case only.
     """
     seen: dict[str, list[Any]] = {}
     for number, value in enumerate(values):
@@ -134,6 +134,13 @@ def infer_columns(values: Iterable[bytes | None]) -> pa.Schema:
             seen.setdefault(name, []).append(inner)
     if not seen:
         raise OptionError("no JSON object was found to infer a schema from: give it with the option 'valueSchema'")
+    spelled: dict[str, str] = {}
+    for name in sorted(seen):
+        if (other := spelled.setdefault(name.lower(), name)) != name:
+            raise OptionError(
+                f"members {other!r} and {name!r} differ in case only, and a table's columns may not: say with the "
+                "option 'valueSchema' which to take"
+            )
     return pa.schema([pa.field(name, _common(found)) for name, found in sorted(seen.items())])
 
 

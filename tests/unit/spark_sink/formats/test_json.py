@@ -122,6 +122,12 @@ def test_a_schema_is_inferred_from_what_is_there() -> None:
         infer_columns([b"nonsense", None])
 
 
+def test_members_that_differ_in_case_only_are_told() -> None:
+    """One record written by hand would otherwise end the query where the table is made, without a way out."""
+    with pytest.raises(OptionError, match="members 'Delay' and 'delay' differ in case only"):
+        infer_columns([b'{"delay": 1}', b'{"Delay": 2}'])
+
+
 def test_a_schema_may_be_given_as_spark_writes_it() -> None:
     """What `df.schema.json()` gives."""
     text = '{"type": "struct", "fields": [{"name": "a", "type": {"type": "array", "elementType": "integer"}}]}'
