@@ -22,7 +22,7 @@ from spark_sink._errors import ConflictError, SchemaError, TableError, plain
 from spark_sink._landing import KEYS, Landing, Layout, bounded_columns, normal_schema, storage_errors
 from spark_sink._log import OURS, TransactionLog
 from spark_sink._offsets import TopicPartition
-from spark_sink._positions import application, beginning, identity, parse_identities, parse_positions, replays
+from spark_sink._positions import application, beginning, groups, identity, parse_identities, parse_positions, replays
 from spark_sink._storage import Storage, filesystem, table_uri
 from spark_sink._table import Change, DataFile, Snapshot
 from spark_sink._variant import arrow_columns, delta_field
@@ -268,14 +268,15 @@ class DeltaLakeTable:
 
     def _refuse_other_groups(self, keys: Container[TopicPartition]) -> None:
         """A second group begins with records that the first one has written."""
-        for name, at in self._log.transactions.items():
-            group, _, rest = name.rpartition("/")[0].rpartition("/")
-            number = name.rpartition("/")[2]
-            if group not in {"", self._group} and number.isdecimal() and TopicPartition(rest, int(number)) in keys:
-                raise TableError(
-                    f"{self._uri}: {rest}/{number} was written here by group {group!r}, up to offset {at}; group "
-                    f"{self._group!r} would write its records once more. Take that group, or another table"
-                )
+        found = self._log.transactions
+        for group in groups(found):
+            for key, at in parse_positions(found, group).items():
+                if group != self._group and key in keys:
+                    raise TableError(
+                        f"{self._uri}: {key.topic}/{key.partition} was written here by group {group!r}, up to offset "
+                        f"{at}; group {self._group!r} would write its records once more. Take that group, or another "
+                        "table"
+                    )
 
     def _set_application(self, handle: DeltaTable, name: str, number: int) -> None:
         handle.create_write_transaction(

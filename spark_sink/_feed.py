@@ -83,14 +83,7 @@ class Feed:
             self._identify({key.topic for key in gained}, previous)
             self._cursors.place(self._place(gained, previous))
             self._commit(self._cursors.positions)
-        ends = self._group.ends(self._cursors.positions)
-        self._refuse_rewinds(ends)
-        while self._targets is not None and self._rewound:
-            # No later trigger would tell whether that lasts.
-            self._sleep(_IDLE_S)
-            ends = self._group.ends(self._cursors.positions)
-            self._refuse_rewinds(ends)
-        self._ends = self._bounded(ends)
+        self._ends = self._bounded(self._current_ends())
         self._tell()
         if self._clock() - self._identified >= _IDENTITY_S and any(self._cursors.backlog(self._ends).values()):
             # After the ends were asked for: they are of the topics that are named now.
@@ -172,6 +165,14 @@ class Feed:
     def _named(self, offset: Offset) -> dict[str, str]:
         topics = sorted({key.topic for key in offset.ranges})
         return {topic: self._identities[topic] for topic in topics if topic in self._identities}
+
+    def _current_ends(self) -> dict[TopicPartition, int]:
+        while True:
+            ends = self._group.ends(self._cursors.positions)
+            self._refuse_rewinds(ends)
+            if self._targets is None or not self._rewound:
+                return ends
+            self._sleep(_IDLE_S)  # in available-now no later trigger would tell whether that lasts
 
     def _refuse_rewinds(self, ends: Mapping[TopicPartition, int]) -> None:
         """A log that ends before our position is not the log that was read: the topic was deleted and made anew.
