@@ -13,6 +13,7 @@ import time
 import uuid
 from typing import Any, Self
 
+from assignors._addresses import shown
 from assignors._errors import FleetError
 from assignors.fleet._membership import Membership, Session, Standing, StateCell, Witness
 from assignors.fleet._view import Agent, View
@@ -47,7 +48,7 @@ class RedisMembers:
         witness: Witness | None = None,
     ) -> None:
         self._agent = agent
-        self._url = url
+        self._address = shown(url)  # what is told of it, on the page and in the log
         self._session = session or Session()
         self._witness = witness
         self._cell = StateCell()
@@ -85,7 +86,7 @@ class RedisMembers:
         try:
             view, _, beats = self._step("look")
         except self._error as error:
-            raise FleetError(f"Redis at {self._url} does not answer: {error}") from error
+            raise FleetError(f"Redis at {self._address} does not answer: {error}") from error
         return Membership(view=view, standing=self._cell.state.standing, beats=beats)
 
     def close(self) -> None:
@@ -130,12 +131,12 @@ class RedisMembers:
     def _miss(self, silent_s: float, error: Exception) -> None:
         state = self._cell.state
         if state.view is None:
-            self._note(Standing.JOINING, f"Redis at {self._url} does not answer: {error}")
+            self._note(Standing.JOINING, f"Redis at {self._address} does not answer: {error}")
             return
         standing = self._session.standing(silent_s, self._witness)
         if standing is not Standing.MEMBER:
             does = "the last view stays" if standing is Standing.UNREACHABLE else "nothing else does either: stopping"
-            self._note(standing, f"Redis at {self._url} does not answer, {does}")
+            self._note(standing, f"Redis at {self._address} does not answer, {does}")
 
     def _note(self, standing: Standing, reason: str) -> None:
         state = self._cell.state
@@ -171,6 +172,9 @@ def _connect(url: str, timeout_s: float) -> tuple[Any, type[Exception]]:
         client = redis.Redis.from_url(
             url, decode_responses=True, socket_timeout=timeout_s, socket_connect_timeout=timeout_s, retry=None
         )
-    except ValueError as error:
-        raise FleetError(f"membership: {url!r} is no address of Redis: {error}") from error
+    except ValueError as error:  # in its words there may be a part of the password
+        raise FleetError(
+            f"membership: {shown(url)!r} is no address of Redis: need redis://host:port/db, and %XX for each character "
+            "of a password that has a meaning there"
+        ) from error
     return client, redis.RedisError

@@ -1,6 +1,7 @@
 """Who is told: the log, a webhook, a Redis channel. A hook that fails is logged, and no decision waits for one."""
 
 import json
+import re
 import threading
 import time
 import urllib.error
@@ -12,6 +13,7 @@ from typing import Any
 
 import structlog
 
+from assignors._addresses import shown
 from assignors._errors import ScalingFileError
 
 _log = structlog.get_logger("azimuth.scaling")
@@ -126,7 +128,7 @@ def _hook(address: str) -> Alert:
     try:
         parts = urllib.parse.urlsplit(address)
     except ValueError as error:
-        raise ScalingFileError(f"alert {address!r}: {error}") from error
+        raise ScalingFileError(f"alert {_named(address)!r}: {error}") from error
     if address == "log":
         return _say
     if parts.scheme in {"http", "https"}:
@@ -135,7 +137,12 @@ def _hook(address: str) -> Alert:
     if parts.scheme in {"redis", "rediss"} and channel:
         server = urllib.parse.urlunsplit(parts._replace(query=""))
         return lambda message: _publish(server, channel, message)
-    raise ScalingFileError(f"alert {address!r}: need 'log', an http address, or redis://host/db?channel=name")
+    raise ScalingFileError(f"alert {_named(address)!r}: need 'log', an http address, or redis://host/db?channel=name")
+
+
+def _named(address: str) -> str:
+    """An address without what may be secret; of a webhook that is its path, too."""
+    return re.sub(r"(://[^/]*/).+", r"\1...", shown(address))
 
 
 def _say(message: Mapping[str, Any]) -> None:

@@ -8,6 +8,7 @@ from typing import Any, Self
 from pydantic import Field, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from assignors._addresses import shown
 from assignors._errors import ScalingFileError
 from assignors._setting_numbers import Real
 from assignors.scaling._alerts import hooks
@@ -36,7 +37,7 @@ class ScalingSettings(BaseSettings):
     @model_validator(mode="after")
     def _pipelines_make_sense(self) -> Self:
         if self.store != "memory" and not self.store.startswith(_REDIS):
-            raise ValueError(f"store {self.store!r}: need 'memory', or redis://host:port/db")
+            raise ValueError(f"store {shown(self.store)!r}: need 'memory', or redis://host:port/db")
         if not self.pipelines:
             raise ValueError("pipelines: name one at least")
         for name, pipeline in self.pipelines.items():

@@ -5,6 +5,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from assignors._addresses import shown
 from assignors._errors import StoreError
 from assignors.scaling._observation import Observation
 from assignors.scaling._policy import State
@@ -78,12 +79,17 @@ class RedisStore:
         except ImportError as error:
             raise StoreError("a Redis store needs redis-py: pip install 'kafka-azimuth[redis]'") from error
         self._failures = (redis.RedisError, OSError)
-        self._prefix, self._expire_s, self._url = prefix, max(int(expire_s), 1), url
+        self._prefix, self._expire_s, self._address = prefix, max(int(expire_s), 1), shown(url)
         try:
             self._redis: Any = redis.Redis.from_url(url, socket_timeout=5, socket_connect_timeout=5)
             self._redis.ping()
-        except (*self._failures, ValueError) as error:
-            raise StoreError(f"{url}: the store does not answer: {error}") from error
+        except ValueError as error:  # in its words there may be a part of the password
+            raise StoreError(
+                f"{self._address} is no address of Redis: need redis://host:port/db, and %XX for each character of a "
+                "password that has a meaning there"
+            ) from error
+        except self._failures as error:
+            raise StoreError(f"{self._address}: the store does not answer: {error}") from error
 
     def add(self, key: str, observation: Observation, keep_s: float) -> None:
         """As in `Store`.
@@ -141,7 +147,7 @@ class RedisStore:
         try:
             return command(*arguments)
         except self._failures as error:
-            raise StoreError(f"{self._url}: the store does not answer: {error}") from error
+            raise StoreError(f"{self._address}: the store does not answer: {error}") from error
 
 
 def _columns(observation: Observation) -> tuple[np.ndarray[Any, np.dtype[np.int64]], ...]:

@@ -14,7 +14,6 @@ locks everywhere. Where it cannot be avoided:
 
 import inspect
 import random
-import re
 import sqlite3
 import time
 from collections.abc import Callable
@@ -28,6 +27,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, DisconnectionError, NoSuch
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.pool import QueuePool
 
+from assignors._addresses import shown
 from assignors._errors import ClaimsAwayError, ClaimsError
 from assignors.scaling.claims._model import MS
 
@@ -38,6 +38,7 @@ _ATTEMPTS = 10
 _PAUSE_S = 0.02
 _REST_S = 1.0
 _LAST = "azimuth_last"
+_SUCH = "such as sqlite:///claims.db"
 _DRIVERS = {"postgresql": "postgresql+psycopg", "mysql": "mysql+pymysql", "mariadb": "mariadb+pymysql"}
 _MYSQL = frozenset({"mysql", "mariadb"})
 _PASSING_STATES = frozenset({"40P01", "40001", "55P03"})
@@ -57,7 +58,7 @@ class Database:
         reads: nothing is written, so the file stays as it is, whoever's it may be.
 
     Attributes:
-        name: the address without its password.
+        name: the address without what may be secret.
 
     Raises:
         ClaimsError: the address has no meaning, the driver is missing, or the database is none of those known.
@@ -68,13 +69,17 @@ class Database:
         try:
             url = make_url(address)
             url = url.set(drivername=_DRIVERS.get(url.drivername, url.drivername))
-            self.name = url.render_as_string(hide_password=True)
+            self.name = shown(url.render_as_string(hide_password=False))
             self._engine = _engine(url, "AUTOCOMMIT")
             # An engine of its own: to change a connection's isolation for one call takes two more round trips.
             self._transactions = _engine(url, "READ COMMITTED")
-        except (ArgumentError, NoSuchModuleError, ValueError, TypeError) as error:  # the last two: of a port, an option
-            told = f"{address!r} is no address of a database, such as sqlite:///claims.db: {error}"
-            raise ClaimsError(re.sub(r"://\S*@", "://***@", told)) from error
+        except (ArgumentError, NoSuchModuleError, TypeError) as error:  # the last: of an option
+            raise ClaimsError(f"{shown(address)!r} is no address of a database, {_SUCH}: {error}") from error
+        except ValueError as error:  # in its words there may be a part of the password
+            raise ClaimsError(
+                f"{shown(address)!r} is no address of a database, {_SUCH}: need a number as the port, and %XX for each "
+                "character of a password that has a meaning there"
+            ) from error
         except ImportError as error:
             raise ClaimsError(f"{error}: the driver is missing, pip install 'kafka-azimuth[sql]'") from error
         for engine in (self._engine, self._transactions):
@@ -177,6 +182,8 @@ class Database:
 
 def _engine(url: URL, isolation: str) -> Engine:
     name = url.get_backend_name()
+    if "@" in (url.host or ""):  # the driver would tell whom it cannot reach, and with that half of the password
+        raise ValueError(url.host)
     if name == "sqlite":
         if url.database in {None, "", ":memory:"}:
             raise ClaimsError("a database in memory belongs to one process alone: name a file, sqlite:///claims.db")

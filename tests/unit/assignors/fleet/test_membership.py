@@ -5,7 +5,7 @@ from itertools import permutations
 import pytest
 
 from assignors._errors import FleetError
-from assignors.fleet import Agent, Membership, Session, Standing, StaticMembers, View
+from assignors.fleet import Agent, Membership, RedisMembers, Session, Standing, StaticMembers, View
 from assignors.fleet._kafka import Candidate, Round, next_round
 from assignors.fleet._membership import StateCell
 
@@ -85,3 +85,19 @@ def test_a_static_agent_must_be_listed() -> None:
         StaticMembers(Agent("x"), (Agent("a"),))
     with pytest.raises(FleetError, match="session_s=0"):
         Session(session_s=0)
+
+
+def test_the_password_of_redis_is_in_no_reason(caplog: pytest.LogCaptureFixture) -> None:
+    """Reasons are problems of the agent: its page, its probes and its status file show them to everybody."""
+    one = RedisMembers(Agent("a"), "redis://user:canary@127.0.0.1:1/0", session=Session(session_s=0.5))
+    with pytest.raises(FleetError, match=r"Redis at redis://\*\*\*@127.0.0.1:1/0 does not answer") as raised:
+        one.observe()
+    seen = one.state()
+    one.start()
+    while not (seen := one.wait(seen, 5)).reason:
+        pass
+    one.close()
+    with pytest.raises(FleetError, match="need redis://host:port/db, and %XX") as refused:
+        RedisMembers(Agent("a"), "redis://:canary/canary@127.0.0.1:1/0")
+    assert "127.0.0.1:1" in seen.reason
+    assert "canary" not in f"{raised.value} {seen.reason} {refused.value} {caplog.text}"

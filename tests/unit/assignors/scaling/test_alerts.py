@@ -82,6 +82,17 @@ def test_an_address_of_no_known_kind_is_named(address: str) -> None:
         hooks([address])
 
 
+@pytest.mark.parametrize(
+    "address",
+    ["rediss://:canary@host/0", "https//u:canary@host", "htps://host/services/canary", "http://[/canary"],
+)
+def test_of_an_address_that_is_refused_no_secret_is_told(address: str) -> None:
+    """A password, or the path of a webhook, which is all that protects it."""
+    with pytest.raises(ScalingFileError) as raised:
+        hooks([address])
+    assert "canary" not in str(raised.value)
+
+
 def test_a_hook_gets_messages_in_their_order_each_once() -> None:
     """Also those that wait when the outbox is closed; another hook's failures are none of its matter."""
     told, messages = list[Mapping[str, Any]](), [{**MESSAGE, "text": str(n)} for n in range(100)]

@@ -26,6 +26,7 @@ def load(path: Path, top: str = "", pipeline: str = "", topics: str = "['t']") -
         ("alerts = ['http://[bad']", "", "http://"),
         ("store = ''", "", "store '': need 'memory'"),
         ("store = 'reddis://h'", "", "store 'reddis://h': need 'memory'"),
+        ("store = 'reddis://u:p@h'", "", "store 'reddis://***@h': need 'memory'"),
         ("", "worker_rate = 1e308\npolicy = 'keda'", "worker_rate"),
         ("", "worker_rate = 1e308\npolicy = 'thresholds'", "worker_rate"),
         ("", f"min_workers = {1 << 31}", "min_workers"),

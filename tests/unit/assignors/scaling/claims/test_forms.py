@@ -53,6 +53,9 @@ def test_no_time_comes_from_the_client(scope: Scope) -> None:
         "oracle://host/db",
         "nosuch://host",
         "postgresql://user:secret@host:port/db",
+        "postgresql://user:pass@secret@host/db",
+        "postgresql:/user:secret@host/db",
+        "mysql://host/db?passwd=secret&no_such_option=1",
         "mysql://user:secret@host/db?no_such_option=1",
     ],
 )
