@@ -161,8 +161,8 @@ def _from_environment(settings: type[AgentSettings], name: str) -> Any:  # noqa:
         return text
     try:
         return json.loads(text)
-    except ValueError as error:
-        raise OptionError(f"AZIMUTH_{name.upper()}: {text!r} is not a JSON object of texts") from error
+    except ValueError as error:  # the text itself is not told: passwords come in it
+        raise OptionError(f"AZIMUTH_{name.upper()} is not a JSON object of texts: {error}") from error
 
 
 def _sentences(errors: list[Any]) -> list[str]:

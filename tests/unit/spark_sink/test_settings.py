@@ -126,3 +126,20 @@ def test_positions_are_asked_of_every_table_that_topics_go_to(config: Path) -> N
     routes = '{"a.*": "/lake/a", "b": "/lake/{topic}"}'
     found = AgentSettings.load(config, {"table": "/lake/rest", "sink": {"Routes": routes}})
     assert json.loads(found.source_options()["positions"]) == ["/lake/rest", "/lake/a", "/lake/{topic}"]
+
+
+def test_a_variable_that_is_no_json_is_refused_without_its_text(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Passwords come in it, and the sentence goes to the log."""
+    monkeypatch.setenv("AZIMUTH_KAFKA", '{"sasl.password": "canary}')
+    with pytest.raises(OptionError, match="AZIMUTH_KAFKA is not a JSON object of texts: Unterminated") as raised:
+        AgentSettings.load(config, {})
+    assert "canary" not in str(raised.value)
+
+
+@pytest.mark.parametrize("landing", ['{"storage.AWS_SECRET_ACCESS_KEY": "canary', '["canary"]'])
+def test_landing_that_cannot_be_read_is_refused_without_its_text(config: Path, landing: str) -> None:
+    """The options of the sink have the keys of the object store."""
+    options = AgentSettings.load(config, {}).source_options(land=True) | {"landing": landing}
+    with pytest.raises(OptionError, match="option 'landing'") as raised:
+        SourceOptions.parse(options)
+    assert "canary" not in str(raised.value)
