@@ -43,7 +43,11 @@ class Ingestion(Protocol):
         ...
 
     def figures(self) -> Mapping[str, Any]:
-        """Numbers for the status, as JSON takes them."""
+        """Numbers for the status, as JSON takes them.
+
+        `alive` is False where what reads has ended by a defect and only a restart helps; `works` is False while
+        nothing at all comes into the tables, though there is something to read. Both may be left out.
+        """
         ...
 
     def close(self) -> None:
@@ -94,6 +98,7 @@ class FleetAgent:
         self._notes: dict[str, str] = {}
         self._look = threading.Event()
         self._turned = time.monotonic()
+        self._ending = False
 
     def wake(self) -> None:
         """Look now: something changed."""
@@ -110,6 +115,7 @@ class FleetAgent:
                 self.step()
                 self._pause(stop)
         finally:
+            self._ending = True
             parts.ingestion.assign({})
             parts.ingestion.close()
             parts.members.close()
@@ -142,6 +148,7 @@ class FleetAgent:
         problems = [problem for watch in parts.watches for problem in watch.seen().problems]
         problems += [state.reason] if state.reason else []
         problems += [*self._notes.values(), *parts.ingestion.problems()]
+        figures = parts.ingestion.figures()
         return {
             "agent": parts.agent.value(),
             "standing": state.standing.value,
@@ -150,10 +157,26 @@ class FleetAgent:
             "lanes": len(self._assigned),
             "problems": problems,
             "reads": state.reads,
-            "turns": time.monotonic() - self._turned < _STUCK_S,
+            "turns": time.monotonic() - self._turned < _STUCK_S and figures.get("alive", True),
+            "unready": "; ".join(self._unready(state, figures)),
             "at": time.time(),
-            **parts.ingestion.figures(),
+            **figures,
         }
+
+    def _unready(self, state: Membership, figures: Mapping[str, Any]) -> list[str]:
+        """Why it does not do what it is there for, the first reason; one topic or cluster of many is none."""
+        if self._ending:
+            return ["it ends"]
+        if not state.reads:
+            return [f"{state.standing.value}: {state.reason or 'no view of the fleet yet'}"]
+        if self._decision is None:
+            return ["its topics are not known yet"]
+        seen = [watch.seen() for watch in self._parts.watches]
+        if not any(one.answers for one in seen):
+            return [problem for one in seen for problem in one.problems]
+        if not figures.get("works", True):
+            return list(self._parts.ingestion.problems()) or ["nothing comes into the tables"]
+        return []
 
     def owners(self) -> dict[str, list[str]]:
         """The agents of each topic, by label, as this agent decided it last."""

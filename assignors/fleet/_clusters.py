@@ -88,11 +88,13 @@ class Sighting:
         cluster: its id; empty before the first answer.
         topics: those asked for.
         problems: one sentence each; while a cluster does not answer, the topics known before stay.
+        answers: whether it did.
     """
 
     cluster: str = ""
     topics: tuple[FleetTopic, ...] = ()
     problems: tuple[str, ...] = ()
+    answers: bool = True
 
     @property
     def looked(self) -> bool:
@@ -159,7 +161,8 @@ class ClusterWatch:
         try:
             self._seen = sight(self._client(), self.source)
         except FleetError as error:
-            self._seen = Sighting(cluster=self._seen.cluster, topics=self._seen.topics, problems=(str(error),))
+            before = self._seen
+            self._seen = Sighting(cluster=before.cluster, topics=before.topics, problems=(str(error),), answers=False)
         return self._seen
 
     def _run(self) -> None:

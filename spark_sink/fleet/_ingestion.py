@@ -34,6 +34,8 @@ class LightIngestion:
             "consumers": sum(reader.consumers for reader in self.readers.values()),
             "rows": sum(reader.rows_written for reader in self.readers.values()),
             "commits": sum(reader.commits for reader in self.readers.values()),
+            "alive": all(reader.alive for reader in self.readers.values()),
+            "works": any(reader.works for reader in self.readers.values()),
             "rebalances": sum(reader.rebalances for reader in self.readers.values()),
             "lag": {
                 f"{source}/{topic}": behind

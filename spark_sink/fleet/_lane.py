@@ -24,6 +24,7 @@ Positions = Callable[[Collection[str]], Mapping[TopicPartition, int]]
 _GONE = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})  # noqa: SLF001
 _RESET = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})  # noqa: SLF001
 _AWAY = frozenset({KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._RESOLVE})  # noqa: SLF001
+_NO_TOPIC = ""
 _WATERMARKS_S = 2.0
 _RESTART_S = 1.0
 _LAG_S = 1.0
@@ -125,7 +126,7 @@ class LaneConsumer:
             add(key.topic, message)
             self._ledger.take(key, offset)
         if count:
-            self.problems.pop("", None)
+            self.problems.pop(_NO_TOPIC, None)
         self._restart()
         self._look_at_lag()
         if self._failure is not None:
@@ -244,7 +245,7 @@ class LaneConsumer:
             self._note(topic, f"{self.lane.source}/{topic}: the topic is gone or was made anew")
             self._parts.look_again()
         elif code in _AWAY:
-            self._note("", f"{self.lane.source}: no broker answers")
+            self._note(_NO_TOPIC, f"{self.lane.source}: no broker answers")
         else:
             self._note(topic, f"{self.lane.source}/{topic}: {error.str()}")
 

@@ -88,6 +88,8 @@ class SourceReader:
         self._problem = ""
         self._refusals = Refusals(source)
         self._deferred: Exception | None = None
+        self._counting = threading.Lock()
+        self._rebalances_before = 0
         self.rows_written = 0
         self.commits = 0
         self._thread = threading.Thread(target=self._run, name=f"fleet-read-{source}", daemon=True)
@@ -101,7 +103,7 @@ class SourceReader:
         """What does not go well now."""
         found = [problem for lane in list(self._lanes.values()) for problem in list(lane.problems.values())]
         found += self._refusals.problems()
-        if not self._thread.is_alive() and not self._ended.is_set():
+        if not self.alive:
             found.append(f"{self._source}: reading has ended by an error that nobody expected, the log has it: restart")
         return [*([self._problem] if self._problem else []), *sorted(set(found))]
 
@@ -110,9 +112,20 @@ class SourceReader:
         return {label: behind for lane in list(self._lanes.values()) for label, behind in lane.lag().items()}
 
     @property
+    def alive(self) -> bool:
+        """Whether it reads, or was told to end; it does not go on by itself where it was not."""
+        return self._thread.is_alive() or self._ended.is_set()
+
+    @property
+    def works(self) -> bool:
+        """Whether what comes is brought in: the thread lives, and the table refuses nothing."""
+        return self.alive and not self._problem
+
+    @property
     def rebalances(self) -> int:
-        """How often partitions came or went."""
-        return sum(lane.rebalances for lane in list(self._lanes.values()))
+        """How often partitions came or went; also those of lanes that are read no more, as it counts for ever."""
+        with self._counting:
+            return self._rebalances_before + sum(lane.rebalances for lane in self._lanes.values())
 
     @property
     def consumers(self) -> int:
@@ -162,7 +175,7 @@ class SourceReader:
             self._lanes[lane].subscribe(labels)
         elif lane in self._lanes:
             self._flush()
-            self._lanes.pop(lane).close()
+            self._close(lane)
 
     def _label(self, topics: Sequence[FleetTopic]) -> dict[FleetTopic, str]:
         """The labels of the topics whose table can be read."""
@@ -302,6 +315,12 @@ class SourceReader:
 
     def _end(self) -> None:
         self._flush_quietly()
-        for lane in self._lanes.values():
-            lane.close()
-        self._lanes = {}
+        for lane in list(self._lanes):
+            self._close(lane)
+
+    def _close(self, lane: Lane) -> None:
+        try:
+            self._lanes[lane].close()
+        finally:
+            with self._counting:
+                self._rebalances_before += self._lanes.pop(lane).rebalances

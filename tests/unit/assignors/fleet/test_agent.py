@@ -1,8 +1,9 @@
 """The loop of an agent, in a world of values."""
 
 import logging
+import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import pytest
@@ -21,12 +22,19 @@ class Watch:
         """What it says."""
         return self.sighting
 
+    def start(self) -> None:
+        """Nothing to begin."""
+
+    def close(self) -> None:
+        """Nothing to end."""
+
 
 @dataclass
 class Reading:
     """What was asked for."""
 
     lanes: list[Mapping[Lane, frozenset[FleetTopic]]] = field(default_factory=list)
+    told: Mapping[str, Any] = field(default_factory=dict)
 
     def assign(self, lanes: Mapping[Lane, frozenset[FleetTopic]]) -> None:
         """Keep."""
@@ -37,8 +45,8 @@ class Reading:
         return ()
 
     def figures(self) -> Mapping[str, Any]:
-        """None."""
-        return {}
+        """What a test wants."""
+        return self.told
 
     def close(self) -> None:
         """Nothing to end."""
@@ -102,3 +110,26 @@ def test_what_starts_and_stops_is_said(caplog: pytest.LogCaptureFixture) -> None
     assert "'a' starts 9 topics: s/t0, s/t1, s/t2, s/t3, s/t4, ..." in caplog.text
     assert "'a' starts 1 topics: s/u" in caplog.text
     assert "'a' stops 8 topics: s/t1, s/t2, s/t3, s/t4, s/t5, ..." in caplog.text
+
+
+def test_an_agent_is_ready_while_it_does_its_work_and_says_why_where_not() -> None:
+    """Not before the first decision, without any broker, while tables refuse, and at the end."""
+    reading, one, two = Reading(), Watch(Sighting()), Watch(of("two", "x"))
+    made = agent(reading, one, two)
+    made.step()
+    assert made.status()["unready"] == "its topics are not known yet"
+    one.sighting = Sighting(problems=("one: no broker",), answers=False)
+    made.step()
+    assert made.status()["unready"] == ""
+    two.sighting = replace(two.sighting, problems=("two: no broker",), answers=False)
+    assert made.status()["unready"] == "one: no broker; two: no broker"
+    one.sighting = of("one", "y")
+    reading.told = {"works": False}
+    assert made.status()["unready"] == "nothing comes into the tables"
+    reading.told = {"alive": False}
+    assert not made.status()["turns"], "what reads has ended: only a restart helps"
+    reading.told = {}
+    stop = threading.Event()
+    stop.set()
+    made.run(stop)
+    assert made.status()["unready"] == "it ends"

@@ -17,8 +17,9 @@ from spark_sink._table import DataFile
 from spark_sink._verify import verify
 from spark_sink.fleet import _lane, _reader
 from spark_sink.fleet._lane import LaneConsumer, LaneParts
+from spark_sink.fleet._reader import ReaderParts, ReaderSettings, SourceReader
 from spark_sink.fleet._writer import Rows, TableWriter
-from tests.unit.spark_sink.fleet.scripted import LANE, Client, Record, pause, read, some
+from tests.unit.spark_sink.fleet.scripted import LANE, Client, Record, pause, read, some, until
 
 
 def test_records_that_come_with_a_revocation_are_not_lost(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -205,3 +206,79 @@ def test_names_of_topics_that_left_are_not_kept(monkeypatch: pytest.MonkeyPatch)
         cast("Client", lane._consumer).gain(f"t{number}")
     assert set(lane._ledger._topics) == {"t4"}
     assert set(lane._ledger._stands) == {TopicPartition("t4", 0)}
+
+
+def test_rebalances_are_counted_for_ever(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A lane that is read no more takes none of them with it: Prometheus takes a smaller number for a restart."""
+
+    def join(client: Client) -> list[Record]:
+        client.gain("x", "y")
+        return some("x", 0, 5)
+
+    def lose(client: Client) -> list[Record]:
+        client.revoke("y")
+        return some("x", 5, 9)
+
+    reader = read(monkeypatch, tmp_path / "t", 9, join, lose)
+    assert (reader.consumers, reader.rebalances) == (0, 2)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_reader_that_ended_by_a_defect_is_not_alive(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Nobody reads for it, and nothing starts it again but a restart of the process: that is for its probe to say."""
+
+    def break_down(_client: Client) -> list[Record]:
+        raise AssertionError("a defect")
+
+    Client.script = iter([break_down])
+    monkeypatch.setattr(_lane, "Consumer", Client)
+    parts = ReaderParts(writer=TableWriter(str(tmp_path / "t"), "g", "a"), ids=lambda _: dict, look_again=lambda: None)
+    reader = SourceReader("s", ReaderSettings(group="g", kafka={"s": {}}), parts)
+    assert reader.alive
+    assert reader.works
+    reader.assign({LANE: frozenset({FleetTopic("c", "1", "x", "s")})})
+    until(lambda: not reader.alive)
+    assert not reader.works
+    assert "restart" in " ".join(reader.problems())
+    reader.end()
+
+
+def test_a_reader_whose_table_refuses_does_not_work(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It is alive, and works again as soon as the table takes something."""
+    monkeypatch.setattr(_reader, "_PAUSE_S", 0.01)
+    commit = TableWriter.commit
+    refused = threading.Event()
+
+    def late(writer: TableWriter, files: Sequence[DataFile], ranges: Sequence[Range]) -> dict[TopicPartition, int]:
+        if not refused.is_set():
+            raise OSError("no space left")
+        return commit(writer, files, ranges)
+
+    monkeypatch.setattr(TableWriter, "commit", late)
+
+    def join(client: Client) -> list[Record]:
+        client.gain("x")
+        client.held["x"] = 0
+        return some("x", 0, 5)
+
+    def again(client: Client) -> list[Record]:
+        time.sleep(0.01)
+        if client.held.get("x", 0) >= 0:
+            return []
+        client.held["x"] = 0
+        return some("x", 0, 5)
+
+    Client.script = iter([join, *[again] * 2000])
+    monkeypatch.setattr(_lane, "Consumer", Client)
+    parts = ReaderParts(
+        writer=TableWriter(str(tmp_path / "t"), "g", "a"), ids=lambda _: lambda: {"x": "1"}, look_again=lambda: None
+    )
+    reader = SourceReader("s", ReaderSettings(group="g", kafka={"s": {}}, flush_s=0.05), parts)
+    reader.assign({LANE: frozenset({FleetTopic("c", "1", "x", "s")})})
+    until(lambda: not reader.works)
+    assert (reader.works, reader.alive) == (False, True)
+    refused.set()
+    until(lambda: reader.works and reader.rows_written == 5)
+    assert (reader.works, reader.rows_written) == (True, 5)
+    reader.end()
+    reader.join(10)
