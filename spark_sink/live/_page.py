@@ -14,23 +14,32 @@ PAGE = """<!doctype html>
 * { box-sizing: border-box; }
 body { margin: 0 auto; max-width: 1100px; padding: 24px; background: var(--paper); color: var(--ink);
   font: 15px/1.45 system-ui, sans-serif; }
+body.away > * { opacity: .45; } body.away > h1, body.away > #standing { opacity: 1; }
+h1, #standing, .problems { overflow-wrap: anywhere; }
 h1 { font-size: 20px; margin: 0 0 4px; } h2 { font-size: 15px; margin: 28px 0 8px; }
 .muted { color: var(--muted); }
 .tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(130px, 1fr)); gap: 10px; margin: 18px 0 0; }
 .tile { background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 10px 14px; }
 .tile b { display: block; font-size: 22px; font-variant-numeric: tabular-nums; }
 .tile span { color: var(--muted); font-size: 13px; }
-ul.problems { padding: 10px 14px 10px 30px; border: 1px solid var(--bad); border-radius: 8px; color: var(--bad); }
+ul.problems { padding: 10px 14px 10px 30px; border: 1px solid var(--bad); border-radius: 8px; color: var(--bad);
+  max-height: 220px; overflow: auto; }
 .scroll { max-height: 560px; overflow: auto; border: 1px solid var(--line); border-radius: 8px; }
 table { border-collapse: collapse; width: 100%; font-size: 13px; }
 th, td { padding: 3px 10px; text-align: left; white-space: nowrap; }
-thead th { position: sticky; top: 0; background: var(--card); border-bottom: 1px solid var(--line); }
+/* Names may be as long as Kafka allows: cut, and whole where the pointer rests. */
+th, td.name { overflow: hidden; text-overflow: ellipsis; max-width: 16ch; }
+td.name { max-width: min(40ch, 44vw); }
+thead th { position: sticky; top: 0; z-index: 1; background: var(--card); border-bottom: 1px solid var(--line); }
+td:first-child, th:first-child { position: sticky; left: 0; background: var(--paper); }
+th:first-child { z-index: 2; background: var(--card); }
 td.seat { min-width: 46px; border-left: 1px solid var(--paper); border-top: 1px solid var(--paper); }
 td.seat.reads { background: var(--other); } td.seat.mine { background: var(--own); }
 td.number { text-align: right; font-variant-numeric: tabular-nums; }
 .dot { display: inline-block; width: 10px; height: 10px; border-radius: 50%; background: var(--bad);
   margin-right: 6px; }
 .dot.good { background: var(--good); }
+.keys { white-space: nowrap; }
 .key { display: inline-block; width: 12px; height: 12px; border-radius: 2px; margin: 0 5px -1px 12px;
   background: var(--other); }
 .key.mine { background: var(--own); }
@@ -42,7 +51,7 @@ td.number { text-align: right; font-variant-numeric: tabular-nums; }
 <div id="problems"></div>
 <div id="tiles" class="tiles"></div>
 <h2>Who reads what
-  <span class="muted"><span class="key mine"></span>this agent<span class="key"></span>another</span></h2>
+  <span class="muted keys"><span class="key mine"></span>this agent<span class="key"></span>another</span></h2>
 <div class="scroll"><table><thead id="agents"></thead><tbody id="topics"></tbody></table></div>
 <h2>Living agents</h2>
 <div class="scroll"><table><thead><tr><th>agent</th><th>zone</th><th>capacity</th><th>topics</th></tr></thead>
@@ -55,29 +64,36 @@ const cell = (tag, text, kind) => {
   if (kind) made.className = kind;
   return made;
 };
+const named = (tag, text) => { const made = cell(tag, text, "name"); made.title = text; return made; };
+const short = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 4 });
+const MOST = 20;
 const row = (...cells) => { const made = document.createElement("tr"); made.append(...cells); return made; };
 const number = (value) => Number(value).toLocaleString("en");
 function show(s) {
   byId("name").textContent = s.agent.id;
   document.title = s.agent.id + " - azimuth";
-  byId("dot").className = s.reads && !s.problems.length ? "dot good" : "dot";
-  byId("standing").textContent = s.standing + (s.agent.zone ? ", zone " + s.agent.zone : "")
-    + (s.view ? ", view " + s.view.version : "") + ", " + new Date(s.at * 1000).toLocaleTimeString();
+  document.body.className = "";
+  byId("dot").className = s.unready || s.problems.length ? "dot" : "dot good";
+  byId("standing").textContent = s.standing + (s.unready ? ", not ready" : "")
+    + (s.agent.zone ? ", zone " + s.agent.zone : "") + (s.view ? ", view " + s.view.version : "") + ", " + new Date(s.at * 1000).toLocaleTimeString();
   const problems = s.problems.length ? cell("ul", undefined, "problems") : cell("div");
-  for (const one of s.problems) problems.append(cell("li", one));
+  for (const one of s.problems.slice(0, MOST)) problems.append(cell("li", one));
+  if (s.problems.length > MOST) problems.append(cell("li", "and " + (s.problems.length - MOST) + " more"));
   byId("problems").replaceChildren(problems);
   const lags = Object.values(s.lag || {});
   const tiles = [["topics here", s.topics.length], ["lanes", s.lanes], ["consumers", s.consumers], ["rows", s.rows],
     ["commits", s.commits], ["records behind", lags.reduce((a, b) => a + b, 0)], ["rebalances", s.rebalances]];
   byId("tiles").replaceChildren(...tiles.filter((t) => t[1] !== undefined).map(([name, value]) => {
     const tile = cell("div", undefined, "tile");
-    tile.append(cell("b", number(value)), cell("span", name));
+    const shown = named("b", value < 1e8 ? number(value) : short.format(value));
+    shown.title = number(value);
+    tile.append(shown, cell("span", name));
     return tile;
   }));
   const members = s.view ? s.view.members : [];
   const owners = s.owners || {};
   const heads = ["topic", "behind", ...members.map((m) => m.id)];
-  byId("agents").replaceChildren(row(...heads.map((text) => cell("th", text))));
+  byId("agents").replaceChildren(row(...heads.map((text) => named("th", text))));
   byId("topics").replaceChildren(...Object.keys(owners).sort().map((topic) => {
     const lag = (s.lag || {})[topic];
     const seats = members.map((m) => {
@@ -86,9 +102,9 @@ function show(s) {
       if (reads) seat.title = m.id + " reads " + topic;
       return seat;
     });
-    return row(cell("td", topic), cell("td", lag === undefined ? "" : number(lag), "number"), ...seats);
+    return row(named("td", topic), cell("td", lag === undefined ? "" : number(lag), "number"), ...seats);
   }));
-  byId("members").replaceChildren(...members.map((m) => row(cell("td", m.id), cell("td", m.zone || "-"),
+  byId("members").replaceChildren(...members.map((m) => row(named("td", m.id), named("td", m.zone || "-"),
     cell("td", m.capacity), cell("td", Object.values(owners).filter((who) => who.includes(m.id)).length))));
 }
 async function turn() {
@@ -97,7 +113,8 @@ async function turn() {
     show(await answer.json());
   } catch (error) {
     byId("dot").className = "dot";
-    byId("standing").textContent = "this agent does not answer";
+    document.body.className = "away";
+    byId("standing").textContent = "this agent does not answer: what is below was so before";
   }
   setTimeout(turn, 2000);
 }

@@ -37,6 +37,7 @@ def _status() -> dict[str, Any]:
         "problems": ["other: no broker answers", "<script>document.title = 'broken'</script>"],
         "reads": True,
         "turns": True,
+        "unready": "",
         "at": time.time(),
     }
 
@@ -64,9 +65,23 @@ def test_the_page_shows_what_the_agent_says(browse: Callable[..., str]) -> None:
         shown = browse(live.url, "--dump-dom")
         KEPT.parent.mkdir(parents=True, exist_ok=True)
         browse(live.url, f"--screenshot={KEPT}", "--window-size=1180,1000")
-    assert all(f"<td>{topic}</td>" in shown for topic in status["owners"])
+    assert all(f">{topic}</td>" in shown for topic in status["owners"])
     assert shown.count("seat mine") == len(status["topics"])
     assert shown.count("seat reads") == 2 * len(status["owners"]) - len(status["topics"])
     assert "123,456" in shown
     assert "<title>agent-1 - azimuth</title>" in shown
     assert KEPT.read_bytes().startswith(b"\x89PNG")
+
+
+def test_long_names_large_numbers_and_many_problems_leave_room(browse: Callable[..., str]) -> None:
+    """One topic with a name as long as Kafka allows must not push who reads it off the screen."""
+    long = f"home/{'x' * 249}"
+    status = _status() | {"rows": 123_456_789_012, "problems": [f"problem {n}" for n in range(50)]}
+    status |= {"owners": {long: ["agent-1"]}, "unready": "nothing comes into the tables"}
+    with LiveServer(("127.0.0.1", 0), lambda: status) as live:
+        shown = browse(live.url, "--dump-dom")
+    assert f'<td class="name" title="{long}">' in shown
+    assert '<b class="name" title="123,456,789,012">123.5B</b>' in shown
+    assert "<li>problem 19</li><li>and 30 more</li>" in shown
+    assert "member, not ready" in shown
+    assert 'class="dot"' in shown
