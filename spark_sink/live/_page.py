@@ -75,7 +75,8 @@ function show(s) {
   document.body.className = "";
   byId("dot").className = s.unready || s.problems.length ? "dot" : "dot good";
   byId("standing").textContent = s.standing + (s.unready ? ", not ready" : "")
-    + (s.agent.zone ? ", zone " + s.agent.zone : "") + (s.view ? ", view " + s.view.version : "") + ", " + new Date(s.at * 1000).toLocaleTimeString();
+    + (s.agent.zone ? ", zone " + s.agent.zone : "") + (s.view ? ", view " + s.view.version : "")
+    + ", " + new Date(s.at * 1000).toLocaleTimeString();
   const problems = s.problems.length ? cell("ul", undefined, "problems") : cell("div");
   for (const one of s.problems.slice(0, MOST)) problems.append(cell("li", one));
   if (s.problems.length > MOST) problems.append(cell("li", "and " + (s.problems.length - MOST) + " more"));
