@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import signal
 import socketserver
 import sys
@@ -12,7 +13,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError, Py4JJavaError
-from pyspark import accumulators
+from pyspark import SparkConf, SparkContext, accumulators
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -23,12 +24,13 @@ from spark_sink._sink import DeltaExactlyOnceSink
 from spark_sink._source import KafkaGroupSource
 
 if TYPE_CHECKING:
-    import threading
     from collections.abc import Iterator
 
     from pyspark.sql.streaming.query import StreamingQuery
 
 _LOOK_S = 1
+# What Spark itself hides in its pages (spark.redaction.regex), by name.
+_SECRET = re.compile("(?i)secret|password|token|access[.]?key")
 # By default the JVM begins with a heap of 1/64 of the machine's memory, however little lives in it.
 _JVM = "-XX:+UseSerialGC -Xshare:auto -Xms96m"
 
@@ -42,18 +44,12 @@ def run(settings: AgentSettings) -> None:
     """
     stop = _Stop()
     try:
-        with _session(settings) as spark, tempfile.TemporaryDirectory(prefix="azimuth-") as folder:
+        with _served(settings) as holding, _session(settings) as spark:
             # After pyspark has put its own handler for SIGINT in place.
             stop.wait_for_the_query()
-            holding = None if settings.metrics_port is None else Path(folder) / "holding"
             query = start(spark, settings, holding)
-            ended = _served(settings, holding)
-            try:
-                while not (stop.asked or query.awaitTermination(_LOOK_S)):
-                    pass
-            finally:
-                if ended:
-                    ended.set()
+            while not (stop.asked or query.awaitTermination(_LOOK_S)):
+                pass
             query.stop()
     except PySparkException as error:  # of the query, or of an option before there is one
         raise QueryError(cause(str(error))) from error
@@ -107,13 +103,25 @@ def _thrown(text: str) -> str:
     return f"the query ended: {sentence if colon and ' ' not in name else said}; the log above says more"
 
 
-def _served(settings: AgentSettings, holding: Path | None) -> "threading.Event | None":
-    if holding is None:
-        return None
+@contextmanager
+def _served(settings: AgentSettings) -> "Iterator[Path | None]":
+    """Serve the metrics, if they are asked for; the file in which the reader is to say what it holds.
+
+    Before Spark starts, so that a port that cannot be had is told at once.
+    """
+    if settings.metrics_port is None:
+        yield None
+        return
     # Imported here, so that an agent without metrics holds no client for them in memory.
     from spark_sink._metrics import serve  # noqa: PLC0415
 
-    return serve(settings, holding)
+    with tempfile.TemporaryDirectory(prefix="azimuth-") as folder:
+        holding = Path(folder) / "holding"
+        ended = serve(settings, holding)
+        try:
+            yield holding
+        finally:
+            ended.set()
 
 
 @contextmanager
@@ -121,18 +129,21 @@ def _session(settings: AgentSettings) -> "Iterator[SparkSession]":
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     # Hundreds of short-lived threads would each leave pages in an arena of their own.
     os.environ.setdefault("MALLOC_ARENA_MAX", "2")
-    builder = (
-        SparkSession.builder.appName(settings.agent)
-        .master(settings.master)
-        .config("spark.driver.memory", settings.driver_memory)
-        .config("spark.driver.extraJavaOptions", _JVM)
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.python.daemon.module", _daemon.MODULE)
-    )
-    for name, value in settings.spark.items():
-        builder = builder.config(name, value)
+    given = {
+        "spark.app.name": settings.agent,
+        "spark.master": settings.master,
+        "spark.driver.memory": settings.driver_memory,
+        "spark.driver.extraJavaOptions": _JVM,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.python.daemon.module": _daemon.MODULE,
+        **settings.spark,
+    }
+    # pyspark starts the JVM with its configuration as process arguments, which every user of the machine can read.
+    open_ = {name: value for name, value in given.items() if not _SECRET.search(name)}
+    SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll(list(open_.items())))  # noqa: SLF001
+    builder = SparkSession.builder.config(map=dict(given))
     accumulators.AccumulatorTCPServer.handle_error = _tell_but_the_end  # type: ignore[assignment, method-assign]
     session = builder.getOrCreate()
     try:

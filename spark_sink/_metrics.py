@@ -8,17 +8,19 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow.fs as pa_fs
 import structlog
-from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_server
+from prometheus_client import CollectorRegistry, Counter, Gauge
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from assignors import AssignorError
 from assignors._client_names import kafka_python_settings
 from assignors._log_offsets import LogOffsets
-from spark_sink._errors import SparkSinkError
+from spark_sink._errors import OptionError, SparkSinkError
 from spark_sink._lag import by_topic
 from spark_sink._offsets import TopicPartition
 from spark_sink._positions import existing, positions
@@ -26,8 +28,10 @@ from spark_sink._quarantine import quarantine_of
 from spark_sink._settings import AgentSettings
 from spark_sink._storage import Storage, filesystem, read_text
 from spark_sink._telemetry import Held, HoldingFile
+from spark_sink.live._http import HttpServer, ReadOnly
 
 _INTERVAL_S = 5.0
+_FORGET_S = 60.0
 
 _log = structlog.get_logger("azimuth.metrics")
 
@@ -125,6 +129,7 @@ class Metrics:
             "azimuth_lag_seconds", "Seconds since the topic was last seen without lag.", ["topic"], registry=registry
         )
         self._level: dict[str, float] = {}
+        self._told: dict[str, float] = {}
 
     def committed(self, note: Mapping[str, Any]) -> None:
         """Take up the note of one commit."""
@@ -140,13 +145,21 @@ class Metrics:
             self.freshness.set(note["age_s"])
 
     def lagging(self, lags: Mapping[str, int]) -> None:
-        """Take up the lag in records, by topic."""
+        """Take up the lag in records, by topic; one that nothing is known of for a minute is shown no more.
+
+        It was deleted, or no broker answers: an old number would look like one of now, and names would only pile up.
+        """
         now = self._clock()
         for topic, records in lags.items():
             if not records or topic not in self._level:
                 self._level[topic] = now
             self.lag.labels(topic).set(records)
             self.lag_seconds.labels(topic).set(now - self._level[topic])
+            self._told[topic] = now
+        for topic in [topic for topic, at in self._told.items() if now - at >= _FORGET_S]:
+            del self._told[topic], self._level[topic]
+            self.lag.remove(topic)
+            self.lag_seconds.remove(topic)
 
 
 def serve(settings: AgentSettings, holding: Path) -> threading.Event:
@@ -155,10 +168,18 @@ def serve(settings: AgentSettings, holding: Path) -> threading.Event:
     Args:
         settings: with a port.
         holding: where the agent's reader says what it holds.
+
+    Raises:
+        OptionError: the port cannot be had.
     """
     registry = CollectorRegistry()
     metrics = Metrics(registry, HoldingFile(holding).read)
-    server, _ = start_http_server(settings.metrics_port or 0, registry=registry)
+    port = settings.metrics_port or 0
+    try:
+        server = HttpServer(("0.0.0.0", port), type("Scraped", (_Scraped,), {"registry": registry}))  # noqa: S104 - Prometheus is elsewhere
+    except OSError as error:
+        raise OptionError(f"metrics_port {port}: {error.strerror or error}; name another, or none") from error
+    threading.Thread(target=server.serve_forever, name="metrics-http", daemon=True).start()
     ended = threading.Event()
 
     def run() -> None:
@@ -178,6 +199,18 @@ def serve(settings: AgentSettings, holding: Path) -> threading.Event:
             except (AssignorError, SparkSinkError, OSError, ValueError) as error:
                 _log.warning("metrics are not up to date", error=str(error))
         server.shutdown()
+        server.server_close()
 
     threading.Thread(target=run, name="metrics", daemon=True).start()
     return ended
+
+
+class _Scraped(ReadOnly):
+    registry: ClassVar[CollectorRegistry]
+
+    def get(self, path: str) -> None:
+        """What Prometheus asks for."""
+        if path in {"/", "/metrics"}:
+            self.answer(HTTPStatus.OK, CONTENT_TYPE_LATEST, generate_latest(self.registry))
+        else:
+            self.answer(HTTPStatus.NOT_FOUND, "text/plain; charset=utf-8", "no such page")

@@ -1,8 +1,13 @@
-"""What an agent says when its query has failed."""
+"""How an agent starts Spark, and what it says when its query has failed."""
+
+from pathlib import Path
 
 import pytest
+from pyspark import SparkConf
 
+from spark_sink import _agent
 from spark_sink._agent import _thrown, cause
+from spark_sink._settings import AgentSettings
 
 SPARK = "[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: "
 
@@ -37,3 +42,23 @@ def test_the_sentence_of_a_java_exception_is_found() -> None:
     assert _thrown(": java.lang.StackOverflowError\n\tat x") == (
         "the query ended: java.lang.StackOverflowError; the log above says more"
     )
+
+
+def test_secrets_of_spark_are_in_no_argument_of_its_jvm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever pyspark knows when it starts the JVM stands in the list of processes; the rest reaches it afterwards."""
+    started: list[dict[str, str]] = []
+
+    def launch(conf: SparkConf) -> None:
+        started.append(dict(conf.getAll()))
+        raise OSError("far enough")
+
+    monkeypatch.setattr("pyspark.core.context.launch_gateway", launch)
+    spark = {"spark.hadoop.fs.s3a.secret.key": "canary", "spark.ssl.keyPassword": "canary", "spark.task.cpus": "1"}
+    given = {"bootstrap_servers": "b:1", "group": "g", "table": str(tmp_path), "checkpoint": "c", "subscribe": "t"}
+    with (
+        pytest.raises(OSError, match="far enough"),
+        _agent._session(AgentSettings.load(None, given | {"spark": spark, "agent": "one"})),
+    ):
+        pass
+    assert "canary" not in str(started)
+    assert (started[0]["spark.task.cpus"], started[0]["spark.app.name"]) == ("1", "one")

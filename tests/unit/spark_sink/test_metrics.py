@@ -1,15 +1,20 @@
 """Numbers of an agent, taken from the table's log."""
 
+import socket
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 from prometheus_client import CollectorRegistry
 
 from spark_sink._commit import Batch, commit
 from spark_sink._cursors import Holding
 from spark_sink._delta import DeltaLakeTable
+from spark_sink._errors import OptionError
 from spark_sink._landing import Landing
-from spark_sink._metrics import History, Metrics, Notes
+from spark_sink._metrics import History, Metrics, Notes, serve
 from spark_sink._offsets import Offset, Range, TopicPartition
 from spark_sink._rows import arrow_schema
 from spark_sink._settings import AgentSettings
@@ -107,3 +112,40 @@ def test_what_the_reader_holds_shows_at_the_next_look(tmp_path: Path) -> None:
         seen.append(look())
     file.left()
     assert [*seen, look()] == [(-1, 0), (7, 2), (8, 1), (-1, 0)]
+
+
+def test_a_topic_that_is_gone_is_shown_no_more() -> None:
+    """Its number would look like one of now, and the names of years would pile up; a leader's election is no end."""
+    now = [100.0]
+    registry = CollectorRegistry()
+    metrics = Metrics(registry, clock=lambda: now[0])
+    seen = []
+    for moment, lags in [(100.0, {"t": 5, "u": 1}), (150.0, {"u": 1}), (161.0, {"u": 1}), (170.0, {"t": 2, "u": 1})]:
+        now[0] = moment
+        metrics.lagging(lags)
+        seen.append([_value(registry, f"azimuth_lag_{name}", topic="t") for name in ("records", "seconds")])
+    assert seen == [[5, 0], [5, 0], [None, None], [2, 0]]
+    assert _value(registry, "azimuth_lag_seconds", topic="u") == 70
+
+
+def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
+    """One sentence, and the way out; and what is served is read-only."""
+    given = {"bootstrap_servers": "127.0.0.1:1", "group": "g", "table": str(tmp_path / "t"), "checkpoint": "c"}
+    with socket.create_server(("0.0.0.0", 0)) as taken:  # noqa: S104 - as the endpoint does
+        port = taken.getsockname()[1]
+        settings = AgentSettings.load(None, {**given, "subscribe": "t", "metrics_port": port})
+        with pytest.raises(OptionError, match=f"metrics_port {port}: Address already in use; name another"):
+            serve(settings, tmp_path / "holding")
+    ended = serve(settings, tmp_path / "holding")
+    try:
+        address = f"http://127.0.0.1:{port}"
+        with urllib.request.urlopen(f"{address}/metrics", timeout=5) as answer:  # noqa: S310 - as below
+            assert "azimuth_rows_total 0.0" in answer.read().decode()
+        for path, method in (("/metrics", "POST"), ("/etc/passwd", "GET")):
+            request = urllib.request.Request(address + path, method=method)  # noqa: S310 - our own server
+            with pytest.raises(urllib.error.HTTPError) as raised:
+                urllib.request.urlopen(request, timeout=5)  # noqa: S310 - as above
+            raised.value.close()
+            assert raised.value.code in {404, 501}
+    finally:
+        ended.set()

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from spark_sink._errors import OptionError
-from spark_sink.live import LiveServer, _server, parse_address
+from spark_sink.live import LiveServer, _http, parse_address
 
 STATUS: dict[str, Any] = {
     "agent": {"id": "one", "capacity": 1.0, "zone": "az-a"},
@@ -110,8 +110,8 @@ def test_garbage_is_refused_and_nothing_is_said_of_it(
 
 def test_slow_clients_are_hung_up_on_and_keep_nobody_out(live: LiveServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A letter every now and then would hold a thread for ever, and hundreds of them the agent's memory."""
-    monkeypatch.setattr(_server, "_SLOW_S", 0.5)
-    monkeypatch.setattr(_server, "_MOST", 20)
+    monkeypatch.setattr(_http, "_SLOW_S", 0.5)
+    monkeypatch.setattr(_http, "_MOST", 20)
     slow = [connected(live) for _ in range(50)]
     try:
         ended = set[int]()
