@@ -25,13 +25,19 @@ help: ## say what each target does
 
 venv: $(READY) ## make the environment in .venv (remade when the lock changes)
 
-$(READY): requirements/dev.txt
-$(READY43): requirements/spark43.txt
-$(READY) $(READY43):
+$(VENV)/.packages: requirements/dev.txt
+$(VENV43)/.packages: requirements/spark43.txt
+$(VENV)/.packages $(VENV43)/.packages:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; set PYTHON=/path/to/python3.11" >&2; exit 2; }
 	@echo "making $(@D) from $<"
 	@rm -rf $(@D) && $(PYTHON) -m venv $(@D)
 	@$(@D)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $< || { rm -rf $(@D); echo "the packages could not be installed: is a package index reachable? run make again when it is" >&2; exit 2; }
+	@touch $@
+
+# Where there is a C compiler, this compiles the producer's hot path; where there is none, it says so and goes on.
+$(READY): $(VENV)/.packages
+$(READY43): $(VENV43)/.packages
+$(READY) $(READY43): hatch_build.py producer/_compiled.pyx
 	@$(@D)/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
@@ -58,10 +64,11 @@ test-spark43: $(READY43) ## run the tests that need Spark on pyspark 4.3, in an 
 	@$(VENV43)/bin/python -m pytest -q tests/unit/spark_sink
 	@$(VENV43)/bin/python -m pytest -q -m integration $(SPARK_TESTS)
 
-test-wheel: build ## run the unit tests on the wheel, outside the checkout: TEST_PYTHON=/path/to/python3.13
+test-wheel: ## build the wheel with TEST_PYTHON=/path/to/python3.13 and run the unit tests on it, outside the checkout
 	@[ $(WHEEL_VENV)/.ready -nt requirements/dev.txt ] || { rm -rf $(WHEEL_VENV) && $(TEST_PYTHON) -m venv $(WHEEL_VENV) \
 	  && $(WHEEL_VENV)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt && touch $(WHEEL_VENV)/.ready; }
-	@$(WHEEL_VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps --force-reinstall dist/kafka_azimuth-*.whl
+	@rm -rf build/wheel && $(WHEEL_VENV)/bin/python -m build --no-isolation --wheel --outdir build/wheel
+	@$(WHEEL_VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps --force-reinstall build/wheel/kafka_azimuth-*.whl
 	@python=$$PWD/$(WHEEL_VENV)/bin/python; outside=$$(mktemp -d) && trap 'rm -rf "$$outside"' EXIT \
 	  && cp -r $(WHEEL_NEEDS) "$$outside" && cd "$$outside" && $$python -m pytest -q -n $$((2 * $(AT_ONCE))) tests/unit
 
@@ -96,11 +103,12 @@ lock: $(READY) ## resolve the requirements files anew from pyproject.toml
 	@cp requirements/dev.txt requirements/spark43.txt && $(subst constraints.txt,constraints43.txt,$(call LOCK,spark43,dev))
 	@$(call LOCK,image,demo)
 
-build: $(READY) ## build the wheel and the source archive into dist/
-	@$(BIN)/python -m build --no-isolation
+build: $(READY) ## build into dist/: the source archive, a wheel for every Python and one compiled for this Python
+	@AZIMUTH_PURE=1 $(BIN)/python -m build --no-isolation
+	@$(BIN)/python -m build --no-isolation --wheel
 
 image: build ## build the agents' container image (needs a Docker engine)
 	@docker build --quiet --file docker/Dockerfile --tag kafka-azimuth $${PIP_INDEX_URL:+--build-arg PIP_INDEX_URL} .
 
 clean: ## remove the environment and everything that was built
-	@rm -rf $(VENV) $(VENV43) .venv-wheel-* build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) $(VENV43) .venv-wheel-* build dist producer/*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -7,10 +7,11 @@ are grouped by partition first, and keep their order within one.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from producer._route import RECORD, Route, Tally
+from producer._interpreted import Lane
+from producer._route import Route
 
 Messages = list[dict[str, Any]]
-Switch = Callable[[Route, Tally], None]
+Switch = Callable[[str, Lane], None]
 
 
 def are_valid(messages: object) -> bool:
@@ -53,9 +54,8 @@ def group(route: Route, messages: Sequence[dict[str, Any]], switch: Switch, grou
         partition = choose(route, message)
         count(route, message, partition)
         groups.setdefault(partition, []).append(message)
-        tally = route.sticky
-        if tally.bytes >= tally.switch_at:
-            switch(route, tally)
+        if route.lane.is_full():
+            switch(route.topic, route.lane)
 
 
 def forget_errors(messages: Messages) -> None:
@@ -70,20 +70,20 @@ def choose(route: Route, message: dict[str, Any]) -> int:
     if own is not None and own != -1:
         return int(own)
     if key is None:
-        return route.sticky.partition
-    return route.place(key.encode() if isinstance(key, str) else key)
+        return route.lane.partition
+    return route.lane.place(key.encode() if isinstance(key, str) else key)
 
 
 def count(route: Route, message: dict[str, Any], partition: int, sign: int = 1) -> None:
     """Count a message that goes to a partition, or with a sign of -1 take that back."""
     size = size_of(message)
     own = message.get("partition")
-    if message.get("key") is not None and (own is None or own == -1):
-        route.lane.sent[partition] += sign * (RECORD + size)
-        return
-    tally = route.tallies[partition] if own is None or own == -1 else route.explicit_tally(partition)
-    tally.records += sign
-    tally.bytes += sign * size
+    if own is not None and own != -1:
+        route.count_explicit(partition, sign * size, sign)
+    elif message.get("key") is None:
+        route.lane.unkeyed.add(partition, sign * size, sign)
+    else:
+        route.lane.keyed.add(partition, sign * size, sign)
 
 
 def size_of(message: dict[str, Any]) -> int:

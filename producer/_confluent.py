@@ -5,16 +5,17 @@ producer's own: configuration, callbacks, transactions, errors.
 """
 
 import weakref
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from types import ModuleType
+from typing import Any, ClassVar
 
-from confluent_kafka import KafkaError, Message, Producer, murmur2
+from confluent_kafka import Producer
 
 from producer._batches import Messages, are_valid, count, forget_errors, group, size_of
 from producer._fork import refuse_after_fork
+from producer._interpreted import Delivered
 from producer._locality import Racks
 from producer._policy import ZonePolicy, key_mode, zone_order
-from producer._route import RECORD
 from producer._router import Router
 from producer._skew import SkewGuard
 from producer._statistics import Statistics
@@ -22,10 +23,13 @@ from producer._traffic import Traffic
 from producer._watcher import Watcher
 from producer.topology import Topology
 
-Delivered = Callable[[KafkaError | None, Message], None]
+try:
+    from producer import _compiled as hot
+except ImportError:  # built without a C compiler
+    from producer import _interpreted as hot  # type: ignore[no-redef]
+
 _produce = Producer.produce
 _BATCH_BYTES = 65_536
-_NOT_BYTES_OF_KEY = "the key must be str, bytes or None"
 
 
 class AZAwareProducer(Producer):
@@ -57,7 +61,11 @@ class AZAwareProducer(Producer):
     """
 
     # Slots, as `produce` looks one of them up for each record: a dictionary costs it a twentieth of its time.
-    __slots__ = ("__weakref__", "_router", "_routes", "_statistics", "_watcher")
+    __slots__ = ("__weakref__", "_lanes", "_router", "_statistics", "_watcher")
+
+    compiled: ClassVar[bool] = hot.__name__.endswith("compiled")
+    """Whether `produce` runs compiled: it does where the package was built with a C compiler."""
+    _hot: ClassVar[ModuleType] = hot
 
     def __init__(  # noqa: PLR0913 - one setting each, keyword-only
         self,
@@ -74,66 +82,15 @@ class AZAwareProducer(Producer):
         metadata_timeout_s: float = 10.0,
     ) -> None:
         policy = zone_policy(config, keys, fallback, batch_bytes, hold_s=hold_s, aware=aware, skew=skew)
-        self._router = Router(policy)
-        self._routes = self._router.routes
+        self._router = Router(policy, lane=self._hot.Lane)
+        self._lanes = self._router.lanes
         topology = Topology(config, racks, metadata_timeout_s)
         self._watcher = Watcher(weakref.ref(self), self._router, topology, refresh_s=refresh_s)
         self._statistics = Statistics(self._router, self._watcher, topology)
         super().__init__(self._statistics.listen(config))
         refuse_after_fork(self)
 
-    def produce(  # noqa: PLR0913, PLR0917 - the base class's parameters, in its order
-        self,
-        topic: str,
-        value: str | bytes | None = None,
-        key: str | bytes | None = None,
-        partition: int = -1,
-        callback: Delivered | None = None,
-        on_delivery: Delivered | None = None,
-        timestamp: int = 0,
-        headers: Any = None,  # noqa: ANN401 - as the base class types it
-    ) -> None:
-        """Send a record, as `confluent_kafka.Producer.produce`, to a leader of the own zone.
-
-        Raises:
-            BufferError: the queue is full; poll and call again.
-            KafkaException: the client refused the record.
-        """
-        # Straight down and without a helper: a call costs a tenth of the whole budget of this function.
-        try:
-            route = self._routes[topic]
-        except KeyError:
-            self._produce_aside(topic, value, key, partition, callback or on_delivery, timestamp, headers)
-            return
-        if partition != -1:
-            self._produce_aside(topic, value, key, partition, callback or on_delivery, timestamp, headers)
-            return
-        if type(value) is not bytes:
-            value = value.encode() if isinstance(value, str) else value
-        # One callback only: the base class does not see `on_delivery` behind a `callback` of None.
-        if key is None:
-            tally = route.sticky
-            if callback is None and on_delivery is None and headers is None and timestamp == 0:
-                _produce(self, topic, value, None, tally.partition)
-            else:
-                _produce(self, topic, value, None, tally.partition, callback or on_delivery, None, timestamp, headers)
-            tally.records += 1
-            tally.bytes += len(value) if value is not None else 0
-            if tally.bytes >= tally.switch_at:
-                self._router.advance(route, tally)
-            return
-        lane = route.lane
-        try:
-            chosen = lane.table[murmur2(key, lane.slots)]  # type: ignore[arg-type]  # text is told by murmur2
-        except TypeError:  # asking first would cost every record
-            key = _key_bytes(key)
-            chosen = lane.table[murmur2(key, lane.slots)]
-        # Arguments that say nothing are left out: reading them costs the base class what a look-up costs here.
-        if callback is None and on_delivery is None and headers is None and timestamp == 0:
-            _produce(self, topic, value, key, chosen)
-        else:
-            _produce(self, topic, value, key, chosen, callback or on_delivery, None, timestamp, headers)
-        lane.sent[chosen] += len(key) + len(value) + RECORD if value is not None else len(key) + RECORD
+    produce = hot.produce
 
     def _produce_aside(  # noqa: PLR0913, PLR0917 - the parameters of `produce`
         self,
@@ -147,8 +104,9 @@ class AZAwareProducer(Producer):
     ) -> None:
         if partition == -1:
             self._watcher.load(topic)
-            if topic in self._routes:
-                self.produce(topic, value, key, partition, callback, None, timestamp, headers)
+            if topic in self._lanes:
+                # Not a subclass's method, which called this one.
+                self._hot.produce(self, topic, value, key, partition, callback, None, timestamp, headers)
                 return
         _produce(self, topic, value, key, partition, callback, None, timestamp, headers)
         self._count_aside(topic, partition, [{"value": value, "key": key}])
@@ -170,9 +128,9 @@ class AZAwareProducer(Producer):
             TypeError, ValueError, NotImplementedError: a message is not one; none was sent.
             KafkaException: the client refused a whole partition's messages; earlier partitions were sent.
         """
-        if topic not in self._routes:
+        if topic not in self._router.routes:
             self._watcher.load(topic)
-        route = self._routes.get(topic)
+        route = self._router.routes.get(topic)
         if not are_valid(messages):
             return super().produce_batch(topic, messages, partition, callback or on_delivery)
         forget_errors(messages)
@@ -195,14 +153,12 @@ class AZAwareProducer(Producer):
         return sent
 
     def _count_aside(self, topic: str, partition: int, messages: Messages) -> None:
-        route = self._routes.get(topic)
+        route = self._router.routes.get(topic)
         for message in messages:
             if route is None or partition < 0:
                 self._router.count_unrouted(topic, size_of(message))
             else:
-                tally = route.explicit_tally(partition)
-                tally.records += 1
-                tally.bytes += size_of(message)
+                route.count_explicit(partition, size_of(message))
 
     def traffic(self) -> Traffic:
         """Say where the records went so far; bytes are those of keys and values before compression."""
@@ -246,11 +202,3 @@ def zone_policy(  # noqa: PLR0913 - one setting each
         aware=aware,
         skew=skew,
     )
-
-
-def _key_bytes(key: object) -> bytes:
-    if isinstance(key, str):
-        return key.encode()
-    if isinstance(key, bytes):
-        return bytes(key)
-    raise TypeError(f"{_NOT_BYTES_OF_KEY}, not {type(key).__name__}")

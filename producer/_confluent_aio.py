@@ -75,13 +75,13 @@ class AZAwareAIOProducer(AIOProducer):
             future = await super().produce(topic, value, key, *args, **kwargs)
             self._router.count_unrouted(topic, size)
             return future
-        tally = route.sticky
+        lane = route.lane
         message = {"value": value, "key": key, "partition": own}
         chosen = choose(route, message)
         # Counted first: the base class may await a whole batch in there, and other tasks must see this run's bytes.
         count(route, message, chosen)
-        if tally.bytes >= tally.switch_at:
-            self._router.advance(route, tally)
+        if lane.is_full():
+            self._router.advance(topic, lane)
         return await super().produce(topic, value, key, *args, **{**kwargs, "partition": chosen})
 
     def traffic(self) -> Traffic:

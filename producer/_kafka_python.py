@@ -15,8 +15,9 @@ from kafka.producer.record_accumulator import RecordAccumulator
 from kafka.structs import TopicPartition
 
 from producer._errors import UnknownTopicError
+from producer._interpreted import BYTES, RECORD, Lane
 from producer._policy import ZonePolicy, key_mode, zone_order
-from producer._route import RECORD, Route, Tally
+from producer._route import Route
 from producer._router import Router
 from producer._skew import SkewGuard
 from producer._traffic import UNKNOWN, Traffic
@@ -79,7 +80,7 @@ class AZAwarePartitioner(Partitioner):
         self._wire: WireTotals | None = None
         self._accumulator: Callable[[], RecordAccumulator | None] = lambda: None
         self._racks: dict[int, str | None] = {}
-        self._last: dict[int, tuple[Tally, int]] = {}
+        self._last: dict[int, tuple[Lane, int]] = {}
 
     def partition(  # noqa: PLR0913, PLR0917 - kafka-python's signature
         self,
@@ -101,17 +102,19 @@ class AZAwarePartitioner(Partitioner):
         if glance is None or glance.metadata is not metadata or (glance.away and monotonic() >= glance.until):
             glance = self._look(topic, cluster)
         if serialized_key is None:
-            tally = glance.route.sticky
-            if glance.partitions[tally.partition].leader_id != glance.leaders[tally.partition]:
+            lane = glance.route.lane
+            number = lane.partition
+            if glance.partitions[number].leader_id != glance.leaders[number]:
                 # Leader hints (KIP-951) change the metadata in place, so its identity says nothing about them.
-                tally = self._look(topic, cluster).route.sticky
+                lane = self._look(topic, cluster).route.lane
+                number = lane.partition
             size = len(serialized_value) if serialized_value is not None else 0
-            tally.records += 1
-            tally.bytes += size
-            self._last[get_ident()] = tally, size
-            if tally.bytes >= tally.switch_at:
-                self._advance(glance.route, tally)
-            return tally.partition
+            packed = lane.unkeyed.packed
+            packed[number] += RECORD + size
+            self._last[get_ident()] = lane, size
+            if packed[number] & BYTES >= lane.switch_at:
+                self._advance(glance.route, lane)
+            return number
         if type(serialized_key) is not bytes:
             serialized_key = bytes(serialized_key)
         lane = glance.route.lane
@@ -120,7 +123,7 @@ class AZAwarePartitioner(Partitioner):
             lane = self._look(topic, cluster).route.lane
             number = lane.table[murmur2(serialized_key, lane.slots)]
         size = len(serialized_value) if serialized_value is not None else 0
-        lane.sent[number] += len(serialized_key) + size + RECORD
+        lane.keyed.packed[number] += len(serialized_key) + size + RECORD
         return number
 
     def on_new_batch(self, topic: str, cluster: ClusterMetadata, prev_partition: int) -> None:  # noqa: ARG002 - its hook
@@ -129,18 +132,18 @@ class AZAwarePartitioner(Partitioner):
         route = self._routes.get(topic)
         if last is None or route is None or last[0].partition != prev_partition:
             return
-        tally, size = last
-        tally.records -= 1
-        tally.bytes -= size
+        lane, size = last
+        lane.unkeyed.add(prev_partition, -size, -1)
         # Headers of batch and records fill a batch before the payload does: one that closed nearly full was full.
-        if tally is route.sticky and tally.bytes >= tally.switch_at - self._router.policy.batch_bytes // 4:
-            self._advance(route, tally)
+        run = lane.unkeyed.of(prev_partition).bytes
+        if lane is route.lane and run >= lane.switch_at - self._router.policy.batch_bytes // 4:
+            self._advance(route, lane)
 
-    def _advance(self, route: Route, tally: Tally) -> None:
+    def _advance(self, route: Route, lane: Lane) -> None:
         accumulator = self._accumulator()
         if accumulator is not None:
             self._router.weigh(route.topic, _batches_waiting(accumulator, route))
-        self._router.advance(route, tally)
+        self._router.advance(route.topic, lane)
 
     def watch(self, producer: KafkaProducer) -> None:
         """Count the bytes on the wire as well, and avoid slow leaders; call it once, before the first record."""

@@ -44,6 +44,19 @@ def global_partition(key: bytes, partitions: int) -> int:
     return murmur2(bytes(key), partitions)
 
 
+def key_bytes(key: object) -> bytes:
+    """Take a key as the bytes that are hashed and sent.
+
+    Raises:
+        TypeError: it is neither text nor bytes.
+    """
+    if isinstance(key, str):
+        return key.encode()
+    if isinstance(key, bytes):
+        return bytes(key)
+    raise TypeError(f"the key must be str, bytes or None, not {type(key).__name__}")
+
+
 def slots_for(partitions: int) -> int:
     """Count the slots of a topic: a power of two that depends on the partitions only, never on who leads them."""
     each = SLOTS_PER_PARTITION if partitions <= _BYTE else SLOTS_PER_PARTITION_MANY

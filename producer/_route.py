@@ -1,17 +1,16 @@
 """One topic's way from records to partitions, and the count of what went where.
 
 Contract:
-* `lane` and `sticky` are read on the hot path without a lock; everything that changes them runs under the router's
-  lock and replaces whole objects, so a reader sees the old or the new set, never half of one.
-* What of a tally was already attributed to a zone is remembered beside it, so no count is ever reset while another
+* `lane` is read on the hot path without a lock; everything that changes it runs under the router's lock and replaces
+  the whole object, so a reader sees the old or the new set, never half of one.
+* What of a count was already attributed to a zone is remembered beside it, so no count is ever reset while another
   thread adds to it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from confluent_kafka import murmur2
-
+from producer._interpreted import Lane
 from producer._keys import Table, hrw_table
 from producer._locality import Leaders, Locality, Racks, Reason, Standing, levels_of, settle, zones_of
 from producer._policy import KeyMode, ZonePolicy
@@ -20,65 +19,18 @@ from producer._sticky import Chance, pick, queue_weights
 from producer._traffic import Count, Flow
 
 
-class Tally:
-    """Records and bytes one partition was given, and how many bytes before a sticky run moves on."""
-
-    __slots__ = ("bytes", "partition", "records", "seen", "switch_at")
-
-    def __init__(self, partition: int) -> None:
-        self.partition = partition
-        self.records = 0
-        self.bytes = 0
-        self.switch_at = 0
-        self.seen = Count()
-
-    def fresh(self) -> Count:
-        """Take what was added since the last call."""
-        now = Count(self.records, self.bytes)
-        new = Count(now.records - self.seen.records, now.bytes - self.seen.bytes)
-        self.seen = now
-        return new
-
-
-RECORD: Final = 1 << 48
-"""One record in a lane's count, above the bytes: 256 TB of one partition fit below it."""
-
-
-class Lane:
-    """Where keys go, and how many went: a flat list, as at 10,000 partitions an object each would miss the caches.
-
-    Attributes:
-        table: partition per slot; a key's is `table[murmur2(key, slots)]`.
-        slots: length of the table.
-        sent: per partition, `RECORD` for each record plus its bytes: one number, because a second list to count in
-            costs the hot path a tenth. Shared by all lanes of a route.
-    """
-
-    __slots__ = ("sent", "slots", "table")
-
-    def __init__(self, table: Table, sent: list[int]) -> None:
-        self.table = table
-        self.slots = len(table)
-        self.sent = sent
-
-    def count(self, partition: int) -> Count:
-        """Say what a partition was sent."""
-        return Count(*divmod(self.sent[partition], RECORD))
-
-
 class Route:
     """Where one topic's records go now.
 
     Attributes:
-        sticky: the partition that records without a key use until its bytes reach `switch_at`.
-        lane: where keys go.
-        tallies: per partition, records without a key.
+        lane: where keys go, where records without one go, and the counts of both.
         explicit: per partition, what the caller decided; filled as needed.
         standing: the set in use.
     """
 
     __slots__ = (
         "_chance",
+        "_counting",
         "_flows",
         "_policy",
         "_queues",
@@ -91,21 +43,17 @@ class Route:
         "lane",
         "leaders",
         "standing",
-        "sticky",
-        "tallies",
         "topic",
         "zones",
     )
 
-    def __init__(self, topic: str, policy: ZonePolicy, chance: Chance) -> None:
+    def __init__(self, topic: str, policy: ZonePolicy, chance: Chance, lane: type[Lane] = Lane) -> None:
         self.topic = topic
         self.leaders: tuple[int | None, ...] = ()
         self.zones: tuple[str | None, ...] = ()
         self.standing: Standing | None = None
-        self.tallies: list[Tally] = []
-        self.explicit: dict[int, Tally] = {}
-        self.lane = Lane((), [])
-        self.sticky: Tally
+        self.explicit: dict[int, Count] = {}
+        self.lane = lane((), lane.counts(), -1, lane.counts(), 0)
         self._policy = policy
         self._chance = chance
         self._queues: Mapping[int, int] = {}
@@ -113,7 +61,8 @@ class Route:
         self._spill = Spill(0.0, ())
         self._spilled = 0
         self._total = 0
-        self._seen: list[Count] = []
+        self._seen: dict[str, dict[int, Count]] = {"unkeyed": {}, "keyed": {}, "explicit": {}}
+        self._counting = threading.Lock()
         self._flows: dict[tuple[str | None, Reason], Count] = {}
 
     @property
@@ -143,17 +92,22 @@ class Route:
         self._grow(len(leaders))
         self._spill = self._spill_now()
         if resized or moved:
-            self.lane = Lane(self._table(), self.lane.sent)
             self.weigh(self._queues)
-            if before is None or self.sticky.partition not in self.locality.candidates:
-                self._stick(self._next())
+            if self.lane.partition in self.locality.candidates:
+                self._enter(self._table(), self.lane.partition, self.lane.switch_at)
+            else:
+                self._enter(self._table(), self._next())
 
     def _grow(self, partitions: int) -> None:
-        # In place and never smaller: another thread may be about to count a record here.
-        for partition in range(len(self.tallies), partitions):
-            self.tallies.append(Tally(partition))
-            self._seen.append(Count())
-            self.lane.sent.append(0)
+        self.lane.keyed.grow(partitions)
+        self.lane.unkeyed.grow(partitions)
+
+    def _enter(self, table: Table, partition: int, switch_at: int | None = None) -> None:
+        """Take another lane; without `switch_at` a new run of records without a key begins."""
+        keyed, unkeyed = self.lane.keyed, self.lane.unkeyed
+        if switch_at is None:
+            switch_at = unkeyed.of(partition).bytes + self._policy.batch_bytes
+        self.lane = type(self.lane)(table, keyed, partition, unkeyed, switch_at)
 
     def _spill_now(self) -> Spill:
         guard, rack = self._policy.skew, self._policy.rack
@@ -171,19 +125,14 @@ class Route:
             case KeyMode.LOCAL_HRW:
                 return hrw_table(len(self.leaders), self.locality.candidates)
 
-    def place(self, key: bytes) -> int:
-        """Find a key's partition; the hot paths do the same in place."""
-        return self.lane.table[murmur2(key, self.lane.slots)]
-
     def weigh(self, queues: Mapping[int, int]) -> None:
         """Prefer candidates with short queues from the next switch on; `queues` as `queue_weights` takes them."""
         self._queues = queues
         self._weights = queue_weights(self.locality.candidates, queues) if queues else None
 
-    def advance(self, tally: Tally) -> None:
-        """Move records without a key on to another partition, unless another thread already did."""
-        if tally is self.sticky:
-            self._stick(self._next())
+    def advance(self) -> None:
+        """Move records without a key on to another partition."""
+        self._enter(self.lane.table, self._next())
 
     def _next(self) -> int:
         share = self._spill.share
@@ -195,22 +144,20 @@ class Route:
                 return self._spill_target()
         if self._policy.skew is not None and self._weights is None:
             # Chance alone would leave some partition above the bound until thousands of runs have evened it out.
-            return min(self.locality.candidates, key=lambda partition: self.tallies[partition].bytes)
+            return min(self.locality.candidates, key=self._unkeyed_bytes)
         return pick(self.locality.candidates, self._weights, self._chance)
 
     def _spill_target(self) -> int:
         targets = [partition for partition, weight in enumerate(self._spill.weights) if weight > 0]
-        return min(targets, key=lambda partition: self.tallies[partition].bytes / self._spill.weights[partition])
+        return min(targets, key=lambda partition: self._unkeyed_bytes(partition) / self._spill.weights[partition])
 
-    def _stick(self, partition: int) -> None:
-        tally = self.tallies[partition]
-        tally.switch_at = tally.bytes + self._policy.batch_bytes
-        self.sticky = tally
+    def _unkeyed_bytes(self, partition: int) -> int:
+        return self.lane.unkeyed.of(partition).bytes
 
-    def explicit_tally(self, partition: int) -> Tally:
-        """Count here what the caller sent to a partition of its own choice, which need not exist."""
-        tally = self.explicit.get(partition)
-        return self.explicit.setdefault(partition, Tally(partition)) if tally is None else tally
+    def count_explicit(self, partition: int, size: int, records: int = 1) -> None:
+        """Count what the caller sent to a partition of its own choice, which need not exist."""
+        with self._counting:
+            self.explicit[partition] = self.explicit.get(partition, Count()).plus(Count(records, size))
 
     def attribute(self) -> None:
         """Book what was added since the last time to the zones and reasons as they are now."""
@@ -219,19 +166,25 @@ class Route:
         reason = self.standing.locality.reason
         guarded = self._spill.share > 0
         inside = set(self.standing.locality.candidates) if guarded else ()
-        for tally in self.tallies:
-            if tally.records != tally.seen.records:
-                spilled = guarded and tally.partition not in inside
-                self._book(tally.partition, Reason.SKEW if spilled else reason, tally.fresh())
+        for partition, new in self._fresh("unkeyed", enumerate(map(self.lane.unkeyed.of, self._partitions()))):
+            self._book(partition, Reason.SKEW if guarded and partition not in inside else reason, new)
         keyed = Reason.GLOBAL_KEY if self._policy.keys is KeyMode.GLOBAL else reason
-        for partition, seen in enumerate(self._seen):
-            now = self.lane.count(partition)
-            if now.records != seen.records:
-                self._seen[partition] = now
-                self._book(partition, keyed, Count(now.records - seen.records, now.bytes - seen.bytes))
-        for tally in list(self.explicit.values()):
-            if tally.records != tally.seen.records:
-                self._book(tally.partition, Reason.EXPLICIT, tally.fresh())
+        for partition, new in self._fresh("keyed", enumerate(map(self.lane.keyed.of, self._partitions()))):
+            self._book(partition, keyed, new)
+        for partition, new in self._fresh("explicit", list(self.explicit.items())):
+            self._book(partition, Reason.EXPLICIT, new)
+
+    def _partitions(self) -> range:
+        return range(len(self.lane.keyed))
+
+    def _fresh(self, kind: str, counts: Iterable[tuple[int, Count]]) -> Iterator[tuple[int, Count]]:
+        """Give what was added to each partition since the last time."""
+        seen = self._seen[kind]
+        for partition, now in counts:
+            before = seen.get(partition, Count())
+            if now.records != before.records:
+                seen[partition] = now
+                yield partition, Count(now.records - before.records, now.bytes - before.bytes)
 
     def _book(self, partition: int, reason: Reason, count: Count) -> None:
         zone = self.zones[partition] if 0 <= partition < len(self.zones) else None

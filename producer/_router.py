@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from time import monotonic
 
 from producer._errors import RackWarning
+from producer._interpreted import Lane
 from producer._locality import Leaders, Racks, Reason
 from producer._policy import ZonePolicy
-from producer._route import Route, Tally
+from producer._route import Route
 from producer._sticky import Chance, chance
 from producer._traffic import Count, Flow, Traffic, summarise
 
@@ -17,13 +18,15 @@ class Router:
     """Routes of all topics, and what their traffic adds up to.
 
     Contract:
-    * `routes` may be read without the lock; only `update` writes it.
+    * `routes` and `lanes` may be read without the lock, which everything that changes them holds.
     * Methods may be called from any thread; none of them blocks on anything but the lock.
     """
 
-    def __init__(self, policy: ZonePolicy, draw: Chance | None = None) -> None:
+    def __init__(self, policy: ZonePolicy, draw: Chance | None = None, *, lane: type[Lane] = Lane) -> None:
         self.policy = policy
         self.routes: dict[str, Route] = {}
+        self.lanes: dict[str, Lane] = {}
+        self._lane = lane
         self.racks_seen: set[str] = set()
         self._chance = draw or chance()
         self._lock = threading.RLock()
@@ -45,11 +48,12 @@ class Router:
         """
         with self._lock:
             route = self.routes.get(topic)
-            known = route or Route(topic, self.policy, self._chance)
+            known = route or Route(topic, self.policy, self._chance, self._lane)
             known.relocate(leaders, racks, now)
             self.racks_seen.update(rack for rack in racks.values() if rack)
             if route is None:
                 self.routes[topic] = known
+            self.lanes[topic] = known.lane
         self._warn_of_racks(bool(racks))
         return known
 
@@ -60,10 +64,13 @@ class Router:
         self._warned = True
         warnings.warn(problem, RackWarning, stacklevel=2)
 
-    def advance(self, route: Route, tally: Tally) -> None:
-        """Move a topic's records without a key on to another partition."""
+    def advance(self, topic: str, lane: Lane) -> None:
+        """Move a topic's records without a key on to another partition, unless another thread already did."""
         with self._lock:
-            route.advance(tally)
+            route = self.routes[topic]
+            if lane is route.lane:
+                route.advance()
+                self.lanes[topic] = route.lane
 
     def weigh(self, topic: str, queues: Mapping[int, int]) -> None:
         """Tell how much waits for each partition of a topic; unknown topics are ignored."""

@@ -1,10 +1,17 @@
-"""A mock cluster per test: real sockets, no broker process."""
+"""A mock cluster per test: real sockets, no broker process. And the hot path, both ways."""
 
 from collections.abc import Iterator
+from types import ModuleType
 
 import pytest
 
+from producer import AZAwareProducer, _interpreted
 from producer.testing import MockCluster
+
+try:
+    from producer import _compiled
+except ImportError:  # built without a C compiler
+    _compiled = None  # type: ignore[assignment]
 
 
 @pytest.fixture
@@ -12,3 +19,14 @@ def mock() -> Iterator[MockCluster]:
     """Three brokers, one a zone."""
     with MockCluster() as cluster:
         yield cluster
+
+
+@pytest.fixture(params=[pytest.param(_interpreted, id="interpreted"), pytest.param(_compiled, id="compiled")])
+def hot(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """Have `AZAwareProducer` take one of its two hot paths."""
+    path: ModuleType | None = request.param
+    if path is None:
+        pytest.skip("the hot path is not compiled here: it takes a C compiler and another install")
+    monkeypatch.setattr(AZAwareProducer, "_hot", path)
+    monkeypatch.setattr(AZAwareProducer, "produce", path.produce)
+    return path

@@ -9,6 +9,8 @@ from producer import AZAwareProducer, Reason
 from producer.testing import MockCluster
 from tests.unit.producer.deliveries import TOPIC, Deliveries, config
 
+pytestmark = pytest.mark.usefixtures("hot")
+
 
 def test_a_batch_goes_where_its_messages_say_or_stays_local(mock: MockCluster) -> None:
     """The library ignores a message's own partition; grouping keeps it, and the order within a partition."""

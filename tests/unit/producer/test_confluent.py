@@ -17,6 +17,7 @@ from producer.testing import MockCluster
 from tests.unit.producer.deliveries import TOPIC, Deliveries, config, wait_until
 
 TOPIC_AUTHORIZATION_FAILED = 29
+pytestmark = pytest.mark.usefixtures("hot")
 
 
 @pytest.mark.parametrize("keys", ["global", "local-mod", "local-hrw"])

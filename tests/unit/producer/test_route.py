@@ -67,12 +67,11 @@ def sticky(route: Route, switches: int) -> Counter[int]:
     """Send records without a key, a tenth of a run each, until the run moved on so often."""
     seen: Counter[int] = Counter()
     for _ in range(switches * 10):
-        tally = route.sticky
-        tally.records += 1
-        tally.bytes += 10
-        seen[tally.partition] += 1
-        if tally.bytes >= tally.switch_at:
-            route.advance(tally)
+        lane = route.lane
+        lane.unkeyed.add(lane.partition, 10)
+        seen[lane.partition] += 1
+        if lane.is_full():
+            route.advance()
     return seen
 
 
@@ -110,10 +109,10 @@ def test_choices_equal_javas_when_the_random_numbers_are_its_own(case: dict[str,
         route = Route("t", policy(case, step), lambda n: next(numbers) % n)
         route.relocate(step["leaders"], racks, 0.0)
         for _ in range(len(step["java_sequence"]) - 1):
-            got.append(route.sticky.partition)
-            route.advance(route.sticky)
+            got.append(route.lane.partition)
+            route.advance()
             continue
-        got.append(route.sticky.partition)
+        got.append(route.lane.partition)
     assert got == expected
 
 
@@ -122,7 +121,7 @@ def test_global_keys_ignore_leaders_and_zones(case: dict[str, Any]) -> None:
     """Order per key is worth more than locality there, so no leader may change the mapping."""
     for step, route in play(case):
         for row in step["keys"]:
-            assert route.place(bytes.fromhex(row["key_hex"])) == row["partition"]
+            assert route.lane.place(bytes.fromhex(row["key_hex"])) == row["partition"]
 
 
 @pytest.mark.parametrize("mode", LOCAL_MODES)
@@ -130,10 +129,10 @@ def test_global_keys_ignore_leaders_and_zones(case: dict[str, Any]) -> None:
 def test_local_keys_stay_in_the_local_set_and_reach_all_of_it(case: dict[str, Any], mode: KeyMode) -> None:
     """Both local modes, also when the set is a fallback."""
     for step, route in play(case, mode):
-        seen = {route.place(key) for key in KEYS[:500]}
+        seen = {route.lane.place(key) for key in KEYS[:500]}
         assert seen <= set(step["allowed"])
         assert set(step.get("reach", ())) <= seen
-        assert all(route.place(key) == route.place(key) for key in KEYS[:50])
+        assert all(route.lane.place(key) == route.lane.place(key) for key in KEYS[:50])
 
 
 @pytest.mark.parametrize("case", of_kind("keyed-hrw-moves"))
@@ -141,7 +140,7 @@ def test_hrw_moves_keys_only_from_the_lost_or_to_the_won_leader(case: dict[str, 
     """The point of rendezvous hashing: no key moves between two leaders that stayed."""
     before: list[int] = []
     for step, route in play(case, KeyMode.LOCAL_HRW):
-        after = [route.place(key) for key in KEYS]
+        after = [route.lane.place(key) for key in KEYS]
         assert set(after) <= set(step["allowed"])
         if before:
             moved = [(old, new) for old, new in zip(before, after, strict=True) if old != new]
@@ -178,7 +177,7 @@ def test_120_partitions_over_three_zones_leave_40_candidates_per_producer(mode: 
         candidates = set(route.locality.candidates)
         assert len(candidates) == 40
         assert set(sticky(route, 500)) == candidates
-        keyed = {route.place(key) for key in KEYS}
+        keyed = {route.lane.place(key) for key in KEYS}
         assert keyed == (set(range(120)) if mode is KeyMode.GLOBAL else candidates)
         sets.append(candidates)
     assert set.union(*sets) == set(range(120))
@@ -200,4 +199,4 @@ def test_120_partitions_over_three_zones_leave_40_candidates_per_producer(mode: 
 def test_the_documented_example_holds(leaders: list[int], zone: str, mode: KeyMode, places: list[int]) -> None:
     """docs/key-modes.md; it also pins the mapping, which producers of different versions must share."""
     route = Router(ZonePolicy(rack=zone, keys=mode)).update("flights", leaders, {1: "az-a", 2: "az-b", 3: "az-c"}, 0.0)
-    assert [route.place(key) for key in (b"JFK-LAX", b"LGA-ORD", b"EWR-SFO")] == places
+    assert [route.lane.place(key) for key in (b"JFK-LAX", b"LGA-ORD", b"EWR-SFO")] == places

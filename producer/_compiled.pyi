@@ -1,0 +1,3 @@
+from producer._interpreted import Lane, Sent, produce
+
+__all__ = ["Lane", "Sent", "produce"]
