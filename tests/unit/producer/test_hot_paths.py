@@ -99,7 +99,7 @@ ARGUMENTS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("arguments", ARGUMENTS, ids=str)
+@pytest.mark.parametrize("arguments", [pytest.param(one, id=f"{n}") for n, one in enumerate(ARGUMENTS)])
 def test_whatever_is_refused_is_refused_alike_and_not_counted(mock: MockCluster, arguments: dict[str, Any]) -> None:
     """The same records, counts, and errors to the letter."""
     mock.create(TOPIC, [1, 2, 3])
