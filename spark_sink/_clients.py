@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from assignors._client_names import kafka_python_settings
+from assignors._unreachable import why_unreachable as assignors_why
 
 # Java's names where librdkafka has another one.
 _RENAMED = {
@@ -32,9 +33,6 @@ def librdkafka_config(kafka: Mapping[str, str]) -> dict[str, Any]:
     return {_RENAMED.get(name, name): value for name, value in kafka.items() if name not in _MEMBERSHIP}
 
 
-_ASK_S = 5.0
-
-
 def kafka_python_config(kafka: Mapping[str, str]) -> dict[str, Any]:
     """The properties for a consumer of kafka-python; what it does not know (the tasks' matters) is left out."""
     return {**kafka_python_settings(kafka), "enable_auto_commit": False}
@@ -46,15 +44,4 @@ def why_unreachable(kafka: Mapping[str, str]) -> str:
     Returns:
         One clause, empty where the brokers answer.
     """
-    from confluent_kafka import KafkaException  # noqa: PLC0415 -- asked only when something is wrong
-    from confluent_kafka.admin import AdminClient  # noqa: PLC0415 -- as above
-
-    said: list[Any] = []
-    config = librdkafka_config(kafka) | {"error_cb": said.append, "log_level": 0}
-    client = AdminClient(config)
-    try:
-        client.list_topics(timeout=_ASK_S)
-    except KafkaException:
-        client.poll(0)
-        return str(said[0].str()) if said else "no broker answers"
-    return ""
+    return assignors_why(librdkafka_config(kafka))

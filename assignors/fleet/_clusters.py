@@ -14,6 +14,7 @@ from confluent_kafka.admin import AdminClient
 
 from assignors._errors import FleetError
 from assignors._topic_name import topic_name
+from assignors._unreachable import why_unreachable
 from assignors.fleet._topic import FleetTopic
 
 log = logging.getLogger(__name__)
@@ -238,7 +239,8 @@ def sight(admin: AdminClient, source: Source) -> Sighting:
         described = admin.describe_topics(TopicCollection(wanted), request_timeout=_TIMEOUT_S) if wanted else {}
     except KafkaException as error:
         servers = source.kafka["bootstrap.servers"]
-        raise FleetError(f"source {source.name!r}: no broker of {servers} answers ({error.args[0].str()})") from error
+        why = why_unreachable(source.kafka) or error.args[0].str()
+        raise FleetError(f"source {source.name!r}: no broker of {servers} answers ({why})") from error
     topics, problems = [], source.missing(names)
     for name, answer in described.items():
         try:

@@ -18,6 +18,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its stub ha
 from assignors._client_names import kafka_python_settings
 from assignors._errors import LagError, MembershipError
 from assignors._log_offsets import LogOffsets
+from assignors._unreachable import why_unreachable
 from assignors.fleet._lanes import lane_groups
 from assignors.scaling._client import made
 from assignors.scaling._observation import NEVER, UNKNOWN, Observation
@@ -171,7 +172,7 @@ class KafkaLag:
         return found
 
     def _silent(self, what: str, error: Exception) -> str:
-        reason = error.args[0] if error.args else "no answer in time"
+        reason = why_unreachable(self._config) or (error.args[0] if error.args else "no answer in time")
         return f"{self._config.get('bootstrap.servers')}: {what} cannot be asked for: {reason}"
 
 

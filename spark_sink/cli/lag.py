@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from spark_sink.cli._pairs import pairs
+from spark_sink.cli._reasons import reasoned
 
 
 def register(app: typer.Typer) -> None:
@@ -31,7 +32,8 @@ def lag(  # noqa: PLR0913, PLR0917 -- each is a flag
 
     properties = {"bootstrap.servers": bootstrap_servers, **pairs(kafka, "--kafka")}
     client = admin(properties)
-    known = positions(table, group, pairs(storage, "--storage")) if table else committed(client, group)
+    with reasoned(properties):
+        known = positions(table, group, pairs(storage, "--storage")) if table else committed(client, group)
     if table and not known:
         raise TableError(f"{table}: it holds no position of group {group!r}; check --table and --group")
     if not known:
@@ -39,7 +41,8 @@ def lag(  # noqa: PLR0913, PLR0917 -- each is a flag
             f"group {group!r} has committed no offsets on this cluster: check --group; "
             "of a fleet, or of jobs with claims, --table says how far it is"
         )
-    found = behind(client, properties, known)
+    with reasoned(properties):
+        found = behind(client, properties, known)
     if as_json:
         typer.echo(json.dumps([asdict(one) for one in found]))
         return

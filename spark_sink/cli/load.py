@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from spark_sink.cli._pairs import pairs
+from spark_sink.cli._reasons import reasoned
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,7 +35,8 @@ def load(
     from spark_sink.demo.topics import create_topics  # noqa: PLC0415 -- as above
 
     client = librdkafka_config(pairs(kafka, "--kafka"))
-    there = _existing(servers, client)
+    with reasoned({**client, "bootstrap.servers": servers}):
+        there = _existing(servers, client)
     records = load_flights().slice(0, flights)
     topics = {str(name) for name in records.column("topic").unique().to_pylist()}
     create_topics(servers, topics - there, partitions=PARTITIONS, replicas=replicas, config={}, client=client)

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from spark_sink.cli._pairs import pairs
+from spark_sink.cli._reasons import reasoned
 from spark_sink.cli._spellings import formerly
 from spark_sink.cli._workers import workers as read_workers
 
@@ -51,9 +52,9 @@ def plan(  # noqa: PLR0913, PLR0917 -- each is a flag
     _check(assignor, comparison.STRATEGIES)
     settings = comparison.Settings(workers=read_workers(workers), epsilon=epsilon)
     _check_settings(settings)  # before half a minute of asking for brokers
-    found = comparison.read_group(
-        bootstrap_servers, str(group), _client_settings(bootstrap_servers, pairs(kafka, "--kafka"))
-    )
+    properties = {**pairs(kafka, "--kafka"), "bootstrap.servers": bootstrap_servers}
+    with reasoned(properties):
+        found = comparison.read_group(bootstrap_servers, str(group), _client_settings(bootstrap_servers, properties))
     _check_leaving(leaving, found.members)
     if explain is not None:
         _explain(found, settings, explain, as_json=as_json)

@@ -1,0 +1,24 @@
+"""Errors of commands that ask brokers, with what is behind them."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from assignors._errors import GroupError
+from spark_sink._errors import ClusterError, LagError
+
+
+@contextmanager
+def reasoned(kafka: Mapping[str, str]) -> Iterator[None]:
+    """Add why the brokers cannot be reached, where that is so: kafka-python and time-outs do not tell.
+
+    Raises:
+        GroupError, LagError, ClusterError: as within, with the reason.
+    """
+    try:
+        yield
+    except (GroupError, LagError, ClusterError) as error:
+        from spark_sink._clients import why_unreachable  # noqa: PLC0415 -- clients load slowly
+
+        if not (why := why_unreachable(kafka)):
+            raise
+        raise type(error)(f"{error}; {why}") from error
