@@ -6,19 +6,19 @@ A commit by path opens a fresh handle, has nothing to be checked against, and le
 """
 
 import contextlib
-import logging
-import time
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from deltalake import CommitProperties, DeltaTable, Schema, Transaction, WriterProperties
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction
 
+from spark_sink._compaction import Compaction
 from spark_sink._errors import ConflictError, SchemaError, TableError, plain
+from spark_sink._fit import fit_schema, refuse_other_partitioning, refuse_unenforced
 from spark_sink._landing import KEYS, Landing, Layout, bounded_columns, normal_schema, storage_errors
 from spark_sink._log import OURS, TransactionLog
 from spark_sink._offsets import TopicPartition
@@ -29,18 +29,6 @@ from spark_sink._variant import arrow_columns, delta_field
 
 # Opening a table reads a checkpoint and all commits after it; writing one costs as much as the table has files.
 PROPERTIES = {"delta.checkpointInterval": "50", "delta.logRetentionDuration": "interval 2 days"}
-
-_NO_ROWS = {"kind": "compaction", "rows": 0}
-
-_log = logging.getLogger("azimuth.sink")
-
-_COMPACTION, _COMPACTION_DONE = "azimuth/compaction", "azimuth/compaction-done"
-_COMPACTED_ELSEWHERE = "azimuth/compacted-elsewhere"
-_DAY_MS = 24 * 3600 * 1000
-_LEFT_TO_OTHERS_MS = 8 * _DAY_MS  # longer than a week: a job that compacts may run on Sundays
-
-_UNENFORCED = ("delta.constraints.", "delta.columnMapping.mode")
-_UNENFORCED_OF_COLUMNS = ("delta.generationExpression", "delta.identity.", "delta.invariants")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,8 +65,8 @@ class DeltaLakeTable:
         self._settings = settings or TableSettings()
         self._handle: DeltaTable | None = None
         self._id: object = None
-        self._compacted: int | None = None
         self._log = TransactionLog(self._uri, self._storage)
+        self._compaction = Compaction(self._uri, self._log)
 
     @property
     def name(self) -> str:
@@ -151,7 +139,7 @@ class DeltaLakeTable:
         if handle is None or handle.version() != snapshot.version:
             raise ConflictError(f"{self._uri}: version {snapshot.version} is not the one that was looked at last")
         self._fit(handle, snapshot.schema, change.schema)
-        _refuse_other_partitioning(self._uri, handle.metadata().partition_columns, change.files)
+        refuse_other_partitioning(self._uri, handle.metadata().partition_columns, change.files)
         if change.beginnings:
             self._refuse_other_groups(change.beginnings)
         transactions = [
@@ -203,68 +191,8 @@ class DeltaLakeTable:
         return replace(copy, partition_values=values)
 
     def compact(self, every: int) -> bool:
-        """Join small files once in `every` versions, so that reading the log costs the same as the table ages.
-
-        Files up to 16 MB are joined each time, up to 128 MB each sixteenth time: a file that has grown is left alone,
-        so a row is rewritten a few times in its life and not each time.
-
-        Args:
-            every: versions between two times; 0 for never.
-
-        Returns:
-            Whether this call did it. Another writer's compaction, or a change at the same time, is no error.
-        """
-        handle = self._handle
-        if handle is None or not every or handle.version() // every == self._compacted:
-            return False
-        first, self._compacted = self._compacted is None, handle.version() // every
-        if first:
-            return False
-        large = self._compacted % 16 == 0
-        try:
-            handle.update_incremental()
-            if not self._claim_compaction(handle, self._compacted):
-                return False
-            handle.optimize.compact(
-                target_size=(128 if large else 16) << 20,
-                max_concurrent_tasks=1,
-                writer_properties=WriterProperties(compression="ZSTD"),
-                commit_properties=CommitProperties(custom_metadata={OURS: _NO_ROWS}),
-            )
-            handle.update_incremental()
-            self._set_application(handle, _COMPACTION_DONE, self._compacted)
-        except (DeltaError, OSError) as error:
-            _log.info("%s: compaction left to the next time: %s", self._uri, error)
-            return False
-        return True
-
-    def _claim_compaction(self, handle: DeltaTable, number: int) -> bool:
-        """Be the only writer that compacts, by compare and swap.
-
-        Two compactions at once both go through, whatever files the other has removed, and every row of them is there
-        twice: delta-rs looks at the newest version again before it commits, and no application id of its own holds it.
-        A claim whose writer died is passed over after twenty more times. Someone else's OPTIMIZE knows no claims: where
-        there was one lately, compaction is left to them.
-        """
-        kept = self._log.refresh(handle.version())
-        if self._compacts_elsewhere(handle, kept.get(_COMPACTED_ELSEWHERE, 0)):
-            return False
-        claimed, done = kept.get(_COMPACTION, -1), kept.get(_COMPACTION_DONE, -1)
-        if number <= claimed or (done < claimed and number < claimed + 20):
-            return False
-        try:
-            self._set_application(handle, _COMPACTION, number)
-        except CommitFailedError:
-            return False
-        return True
-
-    def _compacts_elsewhere(self, handle: DeltaTable, kept_ms: int) -> bool:
-        seen_ms = self._log.compacted_elsewhere_ms
-        if seen_ms > kept_ms + _DAY_MS:
-            # Kept, because the commit that says so is cleaned up, and a new process reads from the last checkpoint on.
-            self._set_application(handle, _COMPACTED_ELSEWHERE, seen_ms)
-            _log.warning("%s: someone else runs OPTIMIZE here; compaction is left to them", self._uri)
-        return time.time() * 1000 - max(seen_ms, kept_ms) < _LEFT_TO_OTHERS_MS
+        """Join small files once in `every` versions, see `Compaction`; whether this call did it."""
+        return self._handle is not None and self._compaction.run(self._handle, every)
 
     def _refuse_other_groups(self, keys: Container[TopicPartition]) -> None:
         """A second group begins with records that the first one has written."""
@@ -277,19 +205,6 @@ class DeltaLakeTable:
                         f"{at}; group {self._group!r} would write its records once more. Take that group, or another "
                         "table"
                     )
-
-    def _set_application(self, handle: DeltaTable, name: str, number: int) -> None:
-        handle.create_write_transaction(
-            [],
-            mode="append",
-            schema=handle.schema(),
-            partition_by=handle.metadata().partition_columns,
-            commit_properties=CommitProperties(
-                app_transactions=[Transaction(name, number)],
-                custom_metadata={OURS: _NO_ROWS},
-            ),
-        )
-        handle.update_incremental()
 
     def _exists(self) -> bool:
         # Asked for where the storage has refused already: it may refuse this as well.
@@ -309,7 +224,7 @@ class DeltaLakeTable:
                 f"{self._uri}: the table was deleted and made anew while the query ran (id {self._id} became "
                 f"{found.id}); nothing was written to the new one. Start the query again with a new checkpoint"
             )
-        _refuse_unenforced(self._uri, handle)
+        refuse_unenforced(self._uri, handle)
         self._handle, self._id = handle, found.id
         return handle
 
@@ -330,67 +245,8 @@ class DeltaLakeTable:
         raise ConflictError(f"{self._uri}: columns were added, so the table must be looked at again")
 
 
-def fit_schema(name: str, have: pa.Schema, want: pa.Schema) -> list[pa.Field]:
-    """Compare the columns of a batch with those of the table.
-
-    A file whose column has another type than the table's makes the whole table unreadable, so nothing is assumed.
-
-    Args:
-        name: of the table, for messages.
-        have: columns of the table.
-        want: columns of the batch.
-
-    Returns:
-        Columns that the table lacks.
-
-    Raises:
-        SchemaError: a column has another type, or names differ in case only.
-    """
-    cased = {one.lower(): one for one in have.names}
-    for one in want:
-        known = cased.get(one.name.lower())
-        if known is None:
-            continue
-        if known != one.name:
-            raise SchemaError(f"{name}: column {one.name!r} is called {known!r} in the table")
-        if have.field(known).type != one.type:
-            raise SchemaError(
-                f"{name}: column {one.name!r} is {have.field(known).type} in the table and {one.type} in the query; "
-                "cast it in the query, or write to another table"
-            )
-    return [one for one in want if one.name.lower() not in cased]
-
-
 def _arrow_schema(handle: DeltaTable) -> pa.Schema:
     return normal_schema(arrow_columns(handle.schema()))
-
-
-def _refuse_other_partitioning(uri: str, columns: Sequence[str], files: Sequence[DataFile]) -> None:
-    """Readers take a partition column from the log, whatever the file holds: without its value there, all is null."""
-    for file in files:
-        if set(file.partition_values) != set(columns):
-            raise SchemaError(
-                f"{uri}: the table is partitioned by {', '.join(columns) or 'nothing'}, the query's files by "
-                f"{', '.join(file.partition_values) or 'nothing'}; set partitionBy to the table's columns, or write "
-                "to another table"
-            )
-
-
-def _refuse_unenforced(uri: str, handle: DeltaTable) -> None:
-    for column in handle.schema().fields:
-        rules = ["NOT NULL"] if not column.nullable and column.name not in KEYS else []
-        rules += [name for name in column.metadata if name.startswith(_UNENFORCED_OF_COLUMNS)]
-        if rules:
-            raise TableError(
-                f"{uri}: column {column.name!r} has the rule {rules[0]}, which a writer of data files cannot keep; "
-                "drop it, or write to another table"
-            )
-    for name, value in handle.metadata().configuration.items():
-        if name.startswith(_UNENFORCED) and value != "none":
-            raise TableError(
-                f"{uri}: the table has the property {name}={value}, which a writer of data files cannot keep; "
-                "drop it, or write to another table"
-            )
 
 
 def _add(file: DataFile) -> AddAction:

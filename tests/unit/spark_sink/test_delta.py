@@ -13,8 +13,9 @@ from deltalake import DeltaTable, Field, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
 from spark_sink._commit import Batch, commit
-from spark_sink._delta import DeltaLakeTable, TableSettings, fit_schema
+from spark_sink._delta import DeltaLakeTable, TableSettings
 from spark_sink._errors import ConflictError, SchemaError, TableError
+from spark_sink._fit import fit_schema
 from spark_sink._landing import KEYS, Landing, Layout, normal_schema
 from spark_sink._offsets import Offset, Range, TopicPartition
 from spark_sink._storage import filesystem
@@ -275,7 +276,7 @@ def test_writers_that_compact_at_once_double_nothing(tmp_path: Path) -> None:
     tables = [DeltaLakeTable(str(tmp_path), "g") for _ in range(4)]
     for table in tables:
         _look(table)
-        table._compacted = 0  # as if it had been there when the last time was
+        table._compaction._compacted = 0  # as if it had been there when the last time was
     barrier = threading.Barrier(len(tables))
 
     def run(table: DeltaLakeTable) -> bool:
@@ -305,11 +306,11 @@ def test_compaction_is_left_to_someone_else_who_does_it(tmp_path: Path, monkeypa
     later = DeltaLakeTable(str(tmp_path), "g")
     DeltaTable(str(tmp_path)).create_checkpoint()
     _look(later)
-    later._compacted = 0
+    later._compaction._compacted = 0
     assert not later.compact(10)
     week = 9 * 24 * 3600
-    monkeypatch.setattr("spark_sink._delta.time.time", lambda now=time.time: now() + week)
-    later._compacted = 0
+    monkeypatch.setattr("spark_sink._compaction.time.time", lambda now=time.time: now() + week)
+    later._compaction._compacted = 0
     assert later.compact(10)
     assert verify(str(tmp_path)).rows == 60
 
