@@ -19,6 +19,8 @@ from pyspark.sql import SparkSession
 
 from spark_sink import _daemon
 from spark_sink._errors import QueryError
+from spark_sink._narrator import Narrator
+from spark_sink._offsets import Offset
 from spark_sink._settings import AVAILABLE_NOW, AgentSettings
 from spark_sink._sink import DeltaExactlyOnceSink
 from spark_sink._source import KafkaGroupSource
@@ -48,8 +50,12 @@ def run(settings: AgentSettings) -> None:
             # After pyspark has put its own handler for SIGINT in place.
             stop.wait_for_the_query()
             query = start(spark, settings, holding)
+            narrator = Narrator(settings.table)
             while not (stop.asked or query.awaitTermination(_LOOK_S)):
-                pass
+                narrator.look(lambda: _last_offset(query))
+            if (last := _last_offset(query)) is not None:
+                narrator.hear(last)
+            narrator.tell()
             query.stop()
     except PySparkException as error:  # of the query, or of an option before there is one
         raise QueryError(cause(str(error))) from error
@@ -57,6 +63,12 @@ def run(settings: AgentSettings) -> None:
         raise QueryError(_thrown(str(error))) from error
     except (Py4JError, ConnectionError) as error:
         raise QueryError("the JVM of this agent was lost; the log above may say more") from error
+
+
+def _last_offset(query: "StreamingQuery") -> Offset | None:
+    last = query.lastProgress
+    text = last.sources[0].endOffset if last is not None and last.sources else None
+    return Offset.parse(text) if text else None
 
 
 def start(spark: SparkSession, settings: AgentSettings, holding: Path | None = None) -> "StreamingQuery":

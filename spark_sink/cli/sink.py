@@ -1,6 +1,7 @@
 """`azimuth sink`: one ingestion agent, from a consumer group into a Delta table."""
 
 import json
+import logging
 from pathlib import Path
 from typing import Annotated
 
@@ -65,4 +66,6 @@ def sink(  # noqa: PLR0913, PLR0917 -- every setting is a flag
     settings = AgentSettings.load(config, flags)
     from spark_sink._agent import run  # noqa: PLC0415 -- pyspark loads slowly
 
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")
+    logging.getLogger("azimuth").setLevel(logging.INFO)
     run(settings)
