@@ -88,7 +88,7 @@ audit: $(READY) ## ask a vulnerability database about every locked package
 	@$(BIN)/python requirements/audit.py
 
 docs: $(READY) ## build the documentation into build/site, warnings are errors
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet && echo "build/site/index.html"
+	@said=$$(NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build 2>&1) || { echo "$$said" >&2; exit 1; }; echo "build/site/index.html"
 
 bench: $(READY) ## measure beside the peers; writes build/bench/<area>.json
 	@$(BIN)/python -m pytest -q -s -m benchmark tests/benchmarks
