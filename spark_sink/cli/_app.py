@@ -4,6 +4,8 @@ import importlib
 import importlib.metadata
 import pkgutil
 import sys
+import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -64,6 +66,16 @@ def _expected_errors() -> tuple[type[Exception], ...]:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run one command; the exit code is 0 (ok), 1 (a finding) or 2 (usage or environment)."""
+    warnings.formatwarning = lambda message, *_, **__: f"azimuth: {message}\n"
+    sentence = _unreadable(sys.argv[1:] if arguments is None else arguments) or _run(arguments)
+    # Outside of any `except`: what a failed command held, such as Kafka's clients, is let go before the end.
+    if sentence:
+        typer.echo(f"azimuth: {sentence}", err=True)
+        sys.exit(2)
+
+
+def _run(arguments: list[str] | None) -> str | None:
+    """Run it, and return what to say of an expected error."""
     for command in COMMANDS:
         try:
             importlib.import_module(f"spark_sink.cli.{command}").register(app)
@@ -71,12 +83,24 @@ def main(arguments: list[str] | None = None) -> None:
             _register_absent(command, error)
     try:
         app(arguments, standalone_mode=True)
-    except _expected_errors() as error:
-        typer.echo(f"azimuth: {error}", err=True)
-        sys.exit(2)
     except ModuleNotFoundError as error:
-        typer.echo(f"azimuth: {_missing(error)}", err=True)
-        sys.exit(2)
+        return _missing(error)
+    except Exception as error:
+        # Asked here, because it loads Kafka's clients: `--help` and completion raise SystemExit and need not wait.
+        if isinstance(error, _expected_errors()):
+            return str(error)
+        raise
+    return None
+
+
+def _unreadable(arguments: Sequence[str]) -> str | None:
+    """Say which argument is no text; file names that are not UTF-8 come as such, too, and no table or group has one."""
+    for argument in arguments:
+        try:
+            argument.encode()
+        except UnicodeEncodeError:
+            return f"argument {argument.encode(errors='surrogateescape')!r}: it is not UTF-8"
+    return None
 
 
 def _missing(error: ModuleNotFoundError) -> str:
