@@ -5,6 +5,7 @@ from typing import Any
 _PLAIN = {
     "extra_forbidden": "unknown setting, look at its spelling and at the table it stands in",
     "missing": "needed, and not given",
+    "string_too_short": "it is empty",
     "string_type": "need a text, in quotes",
 }
 

@@ -19,10 +19,13 @@ from pyspark.sql import SparkSession
 
 from spark_sink import _daemon
 from spark_sink._errors import QueryError
+from spark_sink._lag import admin
 from spark_sink._narrator import Narrator
 from spark_sink._offsets import Offset
+from spark_sink._options import SourceOptions
 from spark_sink._settings import AVAILABLE_NOW, AgentSettings
 from spark_sink._sink import DeltaExactlyOnceSink
+from spark_sink._sink_options import SinkOptions
 from spark_sink._source import KafkaGroupSource
 
 if TYPE_CHECKING:
@@ -45,6 +48,7 @@ def run(settings: AgentSettings) -> None:
             of the cause.
     """
     stop = _Stop()
+    check(settings)
     try:
         with _served(settings) as holding, _session(settings) as spark:
             # After pyspark has put its own handler for SIGINT in place.
@@ -69,6 +73,19 @@ def _last_offset(query: "StreamingQuery") -> Offset | None:
     last = query.lastProgress
     text = last.sources[0].endOffset if last is not None and last.sources else None
     return Offset.parse(text) if text else None
+
+
+def check(settings: AgentSettings) -> None:
+    """Read every option as the query's processes will: a JVM takes ten seconds to start, and wraps what they say.
+
+    Raises:
+        OptionError: an option is unknown or has no meaning.
+        LagError: a property of the Kafka client is unknown or has no meaning.
+    """
+    land = settings.landing == "direct" and not settings.decodes
+    SourceOptions.parse(settings.source_options(land=land))
+    SinkOptions.parse(settings.sink_options())
+    admin(settings.admin_options())
 
 
 def start(spark: SparkSession, settings: AgentSettings, holding: Path | None = None) -> "StreamingQuery":

@@ -2,21 +2,25 @@
 
 import json
 import os
+import re
 import socket
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from assignors._setting_errors import message, place, plain
 from assignors._setting_numbers import Whole
 from spark_sink._clients import librdkafka_config
 from spark_sink._errors import OptionError
+from spark_sink._servers import check_servers
 
 AVAILABLE_NOW = "available-now"
+_SPAN = r"\+?\d+(\.\d+)?\s*(microsecond|millisecond|second|minute|hour|day|week)s?"
+_INTERVAL = re.compile(rf"(interval\s+)?{_SPAN}(\s+{_SPAN})*", re.IGNORECASE)
 
 
 def _json(value: object) -> object:
@@ -24,15 +28,33 @@ def _json(value: object) -> object:
     return json.dumps(value) if type(value) in {int, dict} else value
 
 
+def _interval(text: str) -> str:
+    """What Spark takes as the time between two batches; it would say so only after its start."""
+    if text != AVAILABLE_NOW and not _INTERVAL.fullmatch(text.strip()):
+        raise ValueError(f"{text!r}, need a time as '10 seconds', or {AVAILABLE_NOW!r}")
+    return text
+
+
+def _size(text: str) -> str:
+    """What Java takes as the size of a heap; it would say so in several lines of its own."""
+    if not re.fullmatch(r"[1-9]\d*[kmgt]b?", text, re.IGNORECASE):
+        raise ValueError(f"{text!r}, need a size as '768m' or '2g'")
+    return text
+
+
 class AgentSettings(BaseSettings):
     """Settings of one ingestion agent; environment variables are called `AZIMUTH_<NAME>`."""
 
     model_config = SettingsConfigDict(env_prefix="AZIMUTH_", extra="forbid", frozen=True)
 
-    bootstrap_servers: str = Field(description="Kafka brokers, host:port by commas.")
-    group: str = Field(description="Consumer group; agents of one group share the partitions.")
-    table: str = Field(description="Address of the Delta table; {topic} in it makes a table of each topic.")
-    checkpoint: str = Field(description="Folder for Spark's checkpoint, this agent's own.")
+    bootstrap_servers: Annotated[str, AfterValidator(check_servers)] = Field(
+        description="Kafka brokers, host:port by commas."
+    )
+    group: str = Field(min_length=1, description="Consumer group; agents of one group share the partitions.")
+    table: str = Field(
+        min_length=1, description="Address of the Delta table; {topic} in it makes a table of each topic."
+    )
+    checkpoint: str = Field(min_length=1, description="Folder for Spark's checkpoint, this agent's own.")
     subscribe: str | None = Field(None, description="Topics, by commas.")
     subscribe_pattern: str | None = Field(None, description="Regular expression of topics.")
     agent: str = Field(default_factory=socket.gethostname, description="The agent's lasting name.")
@@ -46,9 +68,11 @@ class AgentSettings(BaseSettings):
     )
     starting_offsets: str = Field("earliest", description="Where a partition begins that nobody has a position of.")
     max_offsets_per_trigger: Whole | None = Field(None, ge=1, description="Offsets a batch reads at most.")
-    trigger: str = Field("1 second", description="Time between batches, or 'available-now' to end when caught up.")
+    trigger: Annotated[str, AfterValidator(_interval)] = Field(
+        "1 second", description="Time between batches, or 'available-now' to end when caught up."
+    )
     master: str = Field("local[*]", description="Spark's master.")
-    driver_memory: str = Field("768m", description="Heap of Spark's driver.")
+    driver_memory: Annotated[str, AfterValidator(_size)] = Field("768m", description="Heap of Spark's driver.")
     landing: Literal["direct", "rows"] = Field(
         "direct", description="Who writes data files: reading tasks, or the sink."
     )

@@ -8,6 +8,7 @@ import typer
 
 from spark_sink.cli._pairs import pairs
 from spark_sink.cli._spellings import formerly
+from spark_sink.cli._texts import given, servers
 
 if TYPE_CHECKING:
     from assignors.scaling.claims import Standing
@@ -30,11 +31,14 @@ def claims() -> None:
 @group.command(cls=formerly(group="name", subscribe="topic", subscribe_pattern="pattern"))
 def run(  # noqa: PLR0913, PLR0917 -- each is a flag
     name: Annotated[
-        str, typer.Option("--group", help="What the table keeps positions under; the same for all jobs of a set.")
+        str,
+        typer.Option(
+            "--group", callback=given, help="What the table keeps positions under; the same for all jobs of a set."
+        ),
     ],
-    table: Annotated[str, typer.Option(help="Delta table; {topic} in it makes a table of each topic.")],
+    table: Annotated[str, typer.Option(callback=given, help="Delta table; {topic} in it makes a table of each topic.")],
     database: Annotated[str, _DATABASE],
-    bootstrap_servers: Annotated[str, typer.Option(help="Kafka brokers, host:port by commas.")],
+    bootstrap_servers: Annotated[str, typer.Option(callback=servers, help="Kafka brokers, host:port by commas.")],
     subscribe: Annotated[list[str] | None, typer.Option(help="Topics, by commas.")] = None,
     subscribe_pattern: Annotated[str | None, typer.Option(help="Regular expression of whole topic names.")] = None,
     owner: Annotated[str | None, typer.Option(help="How others see this job; its host and process by default.")] = None,

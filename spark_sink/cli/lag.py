@@ -8,6 +8,7 @@ import typer
 
 from spark_sink.cli._pairs import pairs
 from spark_sink.cli._reasons import reasoned
+from spark_sink.cli._texts import given, servers
 
 
 def register(app: typer.Typer) -> None:
@@ -16,10 +17,10 @@ def register(app: typer.Typer) -> None:
 
 
 def lag(  # noqa: PLR0913, PLR0917 -- each is a flag
-    bootstrap_servers: Annotated[str, typer.Option(help="Kafka brokers, host:port by commas.")],
-    group: Annotated[str, typer.Option(help="Consumer group.")],
+    bootstrap_servers: Annotated[str, typer.Option(callback=servers, help="Kafka brokers, host:port by commas.")],
+    group: Annotated[str, typer.Option(callback=given, help="Consumer group.")],
     table: Annotated[
-        str | None, typer.Option(help="Delta table whose positions count, not the group's offsets.")
+        str | None, typer.Option(callback=given, help="Delta table whose positions count, not the group's offsets.")
     ] = None,
     kafka: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Kafka client property.")] = None,
     storage: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Option of the object store.")] = None,
@@ -29,13 +30,16 @@ def lag(  # noqa: PLR0913, PLR0917 -- each is a flag
     from spark_sink._errors import LagError, TableError  # noqa: PLC0415 -- with the rest
     from spark_sink._lag import admin, behind, committed  # noqa: PLC0415 -- clients load slowly
     from spark_sink._positions import positions  # noqa: PLC0415 -- as above
+    from spark_sink.cli._reachable import reach  # noqa: PLC0415 -- as above
 
     properties = {"bootstrap.servers": bootstrap_servers, **pairs(kafka, "--kafka")}
+    options = pairs(storage, "--storage")
     client = admin(properties)
-    with reasoned(properties):
-        known = positions(table, group, pairs(storage, "--storage")) if table else committed(client, group)
-    if table and not known:
+    at = positions(table, group, options) if table else {}
+    if table and not at:
         raise TableError(f"{table}: it holds no position of group {group!r}; check --table and --group")
+    reach(properties)
+    known = at or committed(client, group)
     if not known:
         raise LagError(
             f"group {group!r} has committed no offsets on this cluster: check --group; "

@@ -7,10 +7,12 @@ from rich.console import Console
 from rich.progress import Progress
 
 from spark_sink.cli._pairs import pairs
-from spark_sink.cli._reasons import reasoned
+from spark_sink.cli._texts import servers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from spark_sink.demo.loading import Loader
 
 
 def register(app: typer.Typer) -> None:
@@ -19,9 +21,13 @@ def register(app: typer.Typer) -> None:
 
 
 def load(
-    servers: Annotated[str, typer.Option("--bootstrap-servers", help="Kafka brokers, host:port by commas.")],
+    servers: Annotated[
+        str, typer.Option("--bootstrap-servers", callback=servers, help="Kafka brokers, host:port by commas.")
+    ],
     zones: Annotated[str, typer.Option(help="A producer in each of these, by commas.")] = "az-a,az-b,az-c",
-    flights: Annotated[int | None, typer.Option(min=1, help="Only the first so many.", show_default="all")] = None,
+    flights: Annotated[
+        int | None, typer.Option(min=1, max=336_776, help="Only the first so many.", show_default="all")
+    ] = None,
     replicas: Annotated[int, typer.Option(min=1, help="Of each topic that is created.")] = 3,
     kafka: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Kafka client property.")] = None,
 ) -> None:
@@ -30,18 +36,19 @@ def load(
     Topics that exist already are used as they are.
     """
     from spark_sink._clients import librdkafka_config  # noqa: PLC0415 -- clients load slowly
+    from spark_sink.cli._reachable import reach  # noqa: PLC0415 -- as above
     from spark_sink.demo.flights import PARTITIONS, load_flights  # noqa: PLC0415 -- the data set loads slowly
-    from spark_sink.demo.loading import PRODUCER_SETTINGS, Loader  # noqa: PLC0415 -- as above
+    from spark_sink.demo.loading import PRODUCER_SETTINGS  # noqa: PLC0415 -- as above
     from spark_sink.demo.topics import create_topics  # noqa: PLC0415 -- as above
 
     client = librdkafka_config(pairs(kafka, "--kafka"))
-    with reasoned({**client, "bootstrap.servers": servers}):
-        there = _existing(servers, client)
+    reach({**client, "bootstrap.servers": servers})
+    there = _existing(servers, client)
     records = load_flights().slice(0, flights)
     topics = {str(name) for name in records.column("topic").unique().to_pylist()}
     create_topics(servers, topics - there, partitions=PARTITIONS, replicas=replicas, config={}, client=client)
     settings = {**PRODUCER_SETTINGS, **client}
-    with Progress(console=Console(stderr=True)) as bars, Loader(servers, zones.split(","), settings) as loader:
+    with Progress(console=Console(stderr=True)) as bars, _loader(servers, zones, settings) as loader:
         step = bars.add_task("producing", total=records.num_rows)
         loader.send(records, 0, lambda count: bars.advance(step, count))
         loader.flush()
@@ -51,13 +58,19 @@ def load(
     )
 
 
-def _existing(servers: str, client: "Mapping[str, Any]") -> set[str]:
+def _loader(servers: str, zones: str, settings: "Mapping[str, Any]") -> "Loader":
     from confluent_kafka import KafkaException  # noqa: PLC0415 -- as above
 
-    from spark_sink._errors import ClusterError  # noqa: PLC0415 -- as above
-    from spark_sink._lag import admin  # noqa: PLC0415 -- as above
+    from spark_sink._errors import OptionError  # noqa: PLC0415 -- as above
+    from spark_sink.demo.loading import Loader  # noqa: PLC0415 -- as above
 
     try:
-        return set(admin({**client, "bootstrap.servers": servers}).list_topics(timeout=30).topics)
-    except KafkaException as error:
-        raise ClusterError(f"no broker answers at {servers}: check --bootstrap-servers and --kafka") from error
+        return Loader(servers, zones.split(","), settings)
+    except KafkaException as error:  # properties that are right one by one, and not together
+        raise OptionError(f"Kafka client properties: {error.args[0].str()}; check --kafka") from error
+
+
+def _existing(servers: str, client: "Mapping[str, Any]") -> set[str]:
+    from spark_sink._lag import admin  # noqa: PLC0415 -- as above
+
+    return set(admin({**client, "bootstrap.servers": servers}).list_topics(timeout=30).topics)

@@ -1,6 +1,7 @@
 """`azimuth owner`: which node owns a key, as every process computes it."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -27,9 +28,7 @@ def owner(  # noqa: PLR0913, PLR0917 -- each is a flag
     from assignors import Rendezvous  # noqa: PLC0415 -- numpy loads slowly
 
     rendezvous = Rendezvous(_nodes(nodes), _weights(weight), seed, hierarchical=hierarchical)
-    asked = [
-        one for key in keys for one in (typer.get_text_stream("stdin").read().splitlines() if key == "-" else [key])
-    ]
+    asked = [one for key in keys for one in (_lines() if key == "-" else [key])]
     found = {key: rendezvous.top(key, top) for key in asked}
     if as_json:
         typer.echo(json.dumps(found))
@@ -47,6 +46,15 @@ def _nodes(text: str) -> list[str]:
     except (OSError, UnicodeDecodeError) as error:
         raise typer.BadParameter(f"{text[1:]!r} cannot be read: {error}", param_hint="--nodes") from error
     return [line.strip() for line in lines if line.strip()]
+
+
+def _lines() -> list[str]:
+    if sys.stdin is None:  # closed by who called
+        raise typer.BadParameter("- reads standard input, and that is closed", param_hint="KEYS")
+    try:
+        return sys.stdin.buffer.read().decode("utf-8").splitlines()
+    except UnicodeDecodeError as error:
+        raise typer.BadParameter(f"standard input is not UTF-8: {error}", param_hint="KEYS") from error
 
 
 def _weights(texts: list[str] | None) -> dict[str, float] | None:

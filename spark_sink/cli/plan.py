@@ -12,6 +12,7 @@ from rich.table import Table
 from spark_sink.cli._pairs import pairs
 from spark_sink.cli._reasons import reasoned
 from spark_sink.cli._spellings import formerly
+from spark_sink.cli._texts import given, servers
 from spark_sink.cli._workers import workers as read_workers
 
 if TYPE_CHECKING:
@@ -24,8 +25,8 @@ def register(app: typer.Typer) -> None:
 
 
 def plan(  # noqa: PLR0913, PLR0917 -- each is a flag
-    bootstrap_servers: Annotated[str, typer.Option(help="Kafka brokers, host:port by commas.")],
-    group: Annotated[str | None, typer.Option(help="Consumer group to look at.")] = None,
+    bootstrap_servers: Annotated[str, typer.Option(callback=servers, help="Kafka brokers, host:port by commas.")],
+    group: Annotated[str | None, typer.Option(callback=given, help="Consumer group to look at.")] = None,
     assignor: Annotated[
         list[str] | None, typer.Option(help="Only this one; may be repeated: range, round robin, sticky, ...")
     ] = None,
@@ -36,23 +37,27 @@ def plan(  # noqa: PLR0913, PLR0917 -- each is a flag
     epsilon: Annotated[float, typer.Option(help="hrw: allowed distance from the fair share.")] = 0.05,
     leaving: Annotated[str | None, typer.Option(help="Member whose leaving is tried; by default the fullest.")] = None,
     explain: Annotated[str | None, typer.Option(metavar="TOPIC", help="Say why hrw gives this topic to whom.")] = None,
-    producer: Annotated[str | None, typer.Option(metavar="ZONE", help="Look at a producer in this zone.")] = None,
-    topic: Annotated[str | None, typer.Option(help="With --producer: the topic it writes.")] = None,
+    producer: Annotated[
+        str | None, typer.Option(callback=given, metavar="ZONE", help="Look at a producer in this zone.")
+    ] = None,
+    topic: Annotated[str | None, typer.Option(callback=given, help="With --producer: the topic it writes.")] = None,
     kafka: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Kafka client property.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Compare the assignors on a live group (--group), or forecast a producer (--producer). Changes nothing."""
     if (group is None) == (producer is None):
         raise typer.BadParameter("need one of --group and --producer", param_hint="--group")
+    properties = {**pairs(kafka, "--kafka"), "bootstrap.servers": bootstrap_servers}
     if producer is not None:
-        _producer({**pairs(kafka, "--kafka"), "bootstrap.servers": bootstrap_servers}, producer, topic, as_json=as_json)
+        _producer(properties, producer, topic, as_json=as_json)
         return
     from assignors import comparison  # noqa: PLC0415 -- clients load slowly
+    from spark_sink.cli._reachable import reach  # noqa: PLC0415 -- as above
 
     _check(assignor, comparison.STRATEGIES)
     settings = comparison.Settings(workers=read_workers(workers), epsilon=epsilon)
-    _check_settings(settings)  # before half a minute of asking for brokers
-    properties = {**pairs(kafka, "--kafka"), "bootstrap.servers": bootstrap_servers}
+    _check_settings(settings)
+    reach(properties)
     with reasoned(properties):
         found = comparison.read_group(bootstrap_servers, str(group), _client_settings(bootstrap_servers, properties))
     _check_leaving(leaving, found.members)
@@ -78,9 +83,11 @@ def plan(  # noqa: PLR0913, PLR0917 -- each is a flag
 
 def _producer(properties: dict[str, str], zone: str, topic: str | None, *, as_json: bool) -> None:
     from spark_sink.cli._plan_producer import producer_forecast, render_producer_plan  # noqa: PLC0415 -- as above
+    from spark_sink.cli._reachable import reach  # noqa: PLC0415 -- as above
 
     if topic is None:
         raise typer.BadParameter("--producer needs it", param_hint="--topic")
+    reach(properties)
     if as_json:
         typer.echo(json.dumps(asdict(producer_forecast(properties, zone, topic)), default=list))
     else:

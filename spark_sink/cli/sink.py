@@ -9,6 +9,7 @@ import typer
 
 from spark_sink.cli._pairs import pairs
 from spark_sink.cli._spellings import formerly
+from spark_sink.cli._texts import given, servers
 from spark_sink.cli._workers import workers as read_workers
 
 _Pairs = list[str] | None
@@ -21,13 +22,23 @@ def register(app: typer.Typer) -> None:
 
 def sink(  # noqa: PLR0913, PLR0917 -- every setting is a flag
     config: Annotated[Path | None, typer.Option(help="TOML file with the settings below.")] = None,
-    bootstrap_servers: Annotated[str | None, typer.Option(help="Kafka brokers, host:port by commas.")] = None,
-    group: Annotated[str | None, typer.Option(help="Consumer group; its agents share the partitions.")] = None,
-    table: Annotated[str | None, typer.Option(help="Delta table; {topic} in it makes a table of each topic.")] = None,
-    checkpoint: Annotated[str | None, typer.Option(help="Folder for Spark's checkpoint, this agent's own.")] = None,
+    bootstrap_servers: Annotated[
+        str | None, typer.Option(callback=servers, help="Kafka brokers, host:port by commas.")
+    ] = None,
+    group: Annotated[
+        str | None, typer.Option(callback=given, help="Consumer group; its agents share the partitions.")
+    ] = None,
+    table: Annotated[
+        str | None, typer.Option(callback=given, help="Delta table; {topic} in it makes a table of each topic.")
+    ] = None,
+    checkpoint: Annotated[
+        str | None, typer.Option(callback=given, help="Folder for Spark's checkpoint, this agent's own.")
+    ] = None,
     subscribe: Annotated[str | None, typer.Option(help="Topics, by commas.")] = None,
     subscribe_pattern: Annotated[str | None, typer.Option(help="Regular expression of whole topic names.")] = None,
-    agent: Annotated[str | None, typer.Option(help="The agent's lasting name.", show_default="host name")] = None,
+    agent: Annotated[
+        str | None, typer.Option(callback=given, help="The agent's lasting name.", show_default="host name")
+    ] = None,
     rack: Annotated[str | None, typer.Option(help="The agent's zone.")] = None,
     assignor: Annotated[str | None, typer.Option(help="hrw or shuffled.", show_default="hrw")] = None,
     workers: Annotated[

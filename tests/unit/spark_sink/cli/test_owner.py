@@ -1,6 +1,8 @@
 """`azimuth owner`: the shell's answer is the library's."""
 
+import io
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -48,3 +50,16 @@ def test_bad_input_is_one_sentence(capsys: pytest.CaptureFixture[str], arguments
     assert code == 2
     assert said in " ".join(err.replace("│", " ").split())
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("stdin", "said"), [(None, "is closed"), (io.TextIOWrapper(io.BytesIO(b"a\xff")), "is not UTF-8")]
+)
+def test_lines_that_cannot_be_read_are_one_sentence(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, stdin: io.TextIOWrapper | None, said: str
+) -> None:
+    """Standard input may be closed, or hold what is no text."""
+    monkeypatch.setattr(sys, "stdin", stdin)
+    code, out, err = run(capsys, "-", "--nodes", "a")
+    assert (code, out) == (2, "")
+    assert said in " ".join(err.replace("│", " ").split())

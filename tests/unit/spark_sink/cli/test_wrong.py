@@ -4,8 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from spark_sink._servers import check_servers
 from spark_sink.cli import main
 
+SERVERS = ("--bootstrap-servers", "localhost:9")
+SINK = (*SERVERS, "--group", "g", "--table", "{tmp}/t", "--checkpoint", "{tmp}/c", "--subscribe", "t")
 NOWHERE = ("--bootstrap-servers", "localhost:9", "--group", "g")
 
 
@@ -13,6 +16,23 @@ NOWHERE = ("--bootstrap-servers", "localhost:9", "--group", "g")
     ("arguments", "says"),
     [
         (("lag", *NOWHERE, "--kafka", "no.such=1"), "no.such"),
+        (("lag", "--bootstrap-servers", "localhost:9", "--group", ""), "'--group': it is empty"),
+        (("lag", "--bootstrap-servers", "localhost:99999", "--group", "g"), "'localhost:99999', need host:port"),
+        (("lag", *NOWHERE, "--storage", "x"), "need NAME=VALUE"),
+        (("plan", *NOWHERE, "--kafka", "security.protocol=SSLL"), 'Invalid value "SSLL"'),
+        (("plan", *SERVERS, "--producer", "a", "--topic", "t", "--kafka", "security.protocol=SSLL"), '"SSLL"'),
+        (("plan", "--bootstrap-servers", "", "--group", "g"), "need host:port"),
+        (("load", *SERVERS, "--flights", "99999999999999999999999"), "less than or equal to 336776"),
+        (("load", "--bootstrap-servers", "a b"), "'a b', need host:port"),
+        (("sink", *SINK, "--trigger", "never"), "trigger: 'never', need a time as '10 seconds'"),
+        (("sink", *SINK, "--driver-memory", "lots"), "driver_memory: 'lots', need a size as '768m'"),
+        (("sink", *SINK, "--starting-offsets", "no"), "option 'startingOffsets': 'no' is not JSON"),
+        (("sink", *SINK, "--workers", "0"), "option 'workers': '0'"),
+        (("sink", *SINK, "--source", "no=1"), "kafka-group has no option 'no'"),
+        (("sink", *SINK, "--sink", "no=1"), "delta-exactly-once has no option 'no'"),
+        (("sink", *SINK, "--landing", "rows", "--sink", "no=1"), "delta-exactly-once has no option 'no'"),
+        (("sink", *SINK, "--kafka", "no.such=1"), "no.such"),
+        (("sink", *SINK, "--table", ""), "'--table': it is empty"),
         (("lag", *NOWHERE, "--table", "{tmp}/none"), "it holds no position of group 'g'"),
         (("plan", *NOWHERE, "--workers", "*=many"), "need a whole number"),
         (("simulate", "--policy", "none"), "policy 'none': known are"),
@@ -40,3 +60,28 @@ def test_a_wrong_invocation_is_one_sentence_and_two(
     said = capsys.readouterr()
     assert (ended.value.code, said.out) == (2, "")
     assert says in " ".join(said.err.replace("│", " ").split())
+
+
+@pytest.mark.parametrize("command", ["lag --group g", "plan --group g", "plan --producer a --topic t", "load"])
+def test_brokers_that_do_not_answer_are_named_in_seconds(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """With what the network says, and where to look; clients would try for half a minute and say less."""
+    with pytest.raises(SystemExit) as ended:
+        main([*command.split(), *SERVERS])
+    said = capsys.readouterr()
+    assert (ended.value.code, said.out) == (2, "")
+    assert said.err.startswith("azimuth: localhost:9: ")
+    assert "Connection refused" in said.err
+    assert said.err.endswith("; check --bootstrap-servers and --kafka\n")
+
+
+@pytest.mark.parametrize("text", ["a", "a:1", "a:1,b:65535", "SASL_SSL://a:1", "[::1]:9092", "10.0.0.1:9092, b"])
+def test_addresses_of_brokers_are_taken_as_clients_take_them(text: str) -> None:
+    """Ports may be left out, a protocol or brackets stand around."""
+    assert check_servers(text) == text
+
+
+@pytest.mark.parametrize("text", ["", " ", "a,", "a:", "a:0", "a:65536", "a:x", "a b:1", "http://a:1/x", "::1"])
+def test_what_is_no_address_is_refused(text: str) -> None:
+    """No client would ever reach it."""
+    with pytest.raises(ValueError, match="need host:port"):
+        check_servers(text)

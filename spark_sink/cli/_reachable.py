@@ -1,0 +1,25 @@
+"""Whether brokers answer, asked before a command begins: its own questions would wait longer and say less."""
+
+from collections.abc import Mapping
+
+from spark_sink._clients import librdkafka_config, why_unreachable
+from spark_sink._errors import ClusterError
+from spark_sink._lag import admin
+
+
+def reach(properties: Mapping[str, str]) -> None:
+    """Ask the brokers once.
+
+    Args:
+        properties: of the client; `bootstrap.servers` at least.
+
+    Raises:
+        ClusterError: none answers, or they refuse the client; the message says which.
+        LagError: a property is unknown or has no meaning.
+    """
+    # kafka-python passes over a misspelled security.protocol, and goes on in plain text.
+    admin(librdkafka_config(properties))
+    why = why_unreachable(properties)
+    if why:
+        servers = properties["bootstrap.servers"]
+        raise ClusterError(f"{servers}: {why}; check --bootstrap-servers and --kafka")
