@@ -1,8 +1,12 @@
 """The entry point: builds the command tree and turns expected errors into one sentence and exit code 2."""
 
+import contextlib
+import errno
 import importlib
 import importlib.metadata
+import os
 import pkgutil
+import signal
 import sys
 import warnings
 from collections.abc import Sequence
@@ -29,6 +33,8 @@ _EXTRAS = {
     "redis": {"redis"},
     "sql": {"psycopg", "pymysql", "sqlalchemy"},
 }
+
+_NOBODY_READS = 128 + signal.SIGPIPE
 
 app = typer.Typer(
     name="azimuth",
@@ -70,7 +76,8 @@ def main(arguments: list[str] | None = None) -> None:
     sentence = _unreadable(sys.argv[1:] if arguments is None else arguments) or _run(arguments)
     # Outside of any `except`: what a failed command held, such as Kafka's clients, is let go before the end.
     if sentence:
-        typer.echo(f"azimuth: {sentence}", err=True)
+        with contextlib.suppress(OSError):  # where errors go may be full, too; the exit code is still said
+            typer.echo(f"azimuth: {sentence}", err=True)
         sys.exit(2)
 
 
@@ -82,15 +89,41 @@ def _run(arguments: list[str] | None) -> str | None:
         except ModuleNotFoundError as error:
             _register_absent(command, error)
     try:
-        app(arguments, standalone_mode=True)
+        try:
+            app(arguments, standalone_mode=True)
+        except SystemExit as ended:
+            if isinstance(ended.__context__, BrokenPipeError):  # who reads has enough; the libraries' 1 is a finding
+                sys.exit(_NOBODY_READS)
+            raise
+        finally:
+            _flush()
     except ModuleNotFoundError as error:
         return _missing(error)
+    except OSError as error:
+        return _environment(error)
     except Exception as error:
         # Asked here, because it loads Kafka's clients: `--help` and completion raise SystemExit and need not wait.
         if isinstance(error, _expected_errors()):
             return str(error)
         raise
     return None
+
+
+def _flush() -> None:
+    """Write what is left now: a full disk that the interpreter finds at its end would be no exit code of ours."""
+    if sys.stdout is not None:  # closed by who called
+        sys.stdout.flush()
+
+
+def _environment(error: OSError) -> str:
+    """Say what the system refused, a full disk or a folder that is gone; nothing more is written to what was full."""
+    if error.filename is None and error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EIO}:
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return f"the output cannot be written: {error.strerror}"
+    if error.filename is None and error.errno == errno.ENOENT:
+        return "the current folder is gone: change to one that is there"
+    return f"{error.filename or 'the system refuses'}: {error.strerror or error}"
 
 
 def _unreadable(arguments: Sequence[str]) -> str | None:

@@ -8,7 +8,7 @@ import typer
 
 from spark_sink.cli._pairs import pairs
 from spark_sink.cli._spellings import formerly
-from spark_sink.cli._texts import given, servers
+from spark_sink.cli._texts import servers
 
 if TYPE_CHECKING:
     from assignors.scaling.claims import Standing
@@ -32,11 +32,9 @@ def claims() -> None:
 def run(  # noqa: PLR0913, PLR0917 -- each is a flag
     name: Annotated[
         str,
-        typer.Option(
-            "--group", callback=given, help="What the table keeps positions under; the same for all jobs of a set."
-        ),
+        typer.Option("--group", help="What the table keeps positions under; the same for all jobs of a set."),
     ],
-    table: Annotated[str, typer.Option(callback=given, help="Delta table; {topic} in it makes a table of each topic.")],
+    table: Annotated[str, typer.Option(help="Delta table; {topic} in it makes a table of each topic.")],
     database: Annotated[str, _DATABASE],
     bootstrap_servers: Annotated[str, typer.Option(callback=servers, help="Kafka brokers, host:port by commas.")],
     subscribe: Annotated[list[str] | None, typer.Option(help="Topics, by commas.")] = None,
@@ -94,24 +92,21 @@ def status(
 
 
 def _print(found: "list[Standing]") -> None:
-    from rich.console import Console  # noqa: PLC0415 -- only here
-    from rich.table import Table  # noqa: PLC0415 -- only here
+    from spark_sink.cli import _output  # noqa: PLC0415 -- rich loads slowly
 
-    console, table = Console(), Table(box=None)
-    for column in ("cluster", "topic", "partition", "owner", "lease", "picked", "due", "epoch", "offset", "records/s"):
-        table.add_column(column)
+    columns = ("cluster", "partition", "owner", "lease", "picked", "due", "epoch", "offset", "rec/s")
+    console, table = _output.console(), _output.table(*columns, names=columns[:3])
     for one in found:
         table.add_row(
             one.cluster,
-            one.topic,
-            str(one.partition),
+            f"{one.topic}/{one.partition}",
             one.owner or "-",
-            f"{one.lease_s:.1f} s" if one.held else f"free for {one.free_s:.1f} s",
-            "never" if one.picked_s is None else f"{one.picked_s:.1f} s ago",
-            "-" if one.held else "now" if one.due_s <= 0 else f"in {one.due_s:.1f} s",
+            f"{one.lease_s:.1f} s" if one.held else f"free {one.free_s:.0f} s",
+            "never" if one.picked_s is None else f"{one.picked_s:.0f} s ago",
+            "-" if one.held else "now" if one.due_s <= 0 else f"{one.due_s:.1f} s",
             str(one.epoch),
             "-" if one.committed_offset is None else str(one.committed_offset),
-            f"{one.volume:.1f}",
+            f"{one.volume:.0f}",
         )
     console.print(table)
     owners = {one.owner for one in found if one.held}

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
+from spark_sink.cli import _output
 from spark_sink.demo.cluster import BrokerStatus, Cluster
 
 group = typer.Typer(help="A three-zone Kafka on this machine, as local processes.", no_args_is_help=True)
@@ -95,11 +95,9 @@ def _as_dict(status: BrokerStatus, cluster: Cluster) -> dict[str, object]:
 
 
 def _print_table(found: list[BrokerStatus], cluster: Cluster) -> None:
-    table = Table(box=None)
-    for column in ("broker", "zone", "port", "process", "state"):
-        table.add_column(column)
+    table = _output.table("broker", "zone", "port", "process", "state", names=("zone",))
     for s in found:
         table.add_row(str(s.broker.id), s.broker.rack, str(s.broker.port), str(s.pid or "-"), s.state)
-    console = Console()
+    console = _output.console()
     console.print(table)
     console.print(f"bootstrap {cluster.bootstrap_servers}\nlogs      {cluster.log(1).parent}", soft_wrap=True)

@@ -1,12 +1,13 @@
 """`azimuth demo`: the whole pipeline on this machine, with real data and a killed agent."""
 
+import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
+from spark_sink.cli import _output
 from spark_sink.demo.agents import Part
 
 
@@ -23,6 +24,7 @@ def demo(
     flights: Annotated[
         int | None, typer.Option(help="Only the first so many, 30000 or more.", show_default="all")
     ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, as in report.json.")] = False,
 ) -> None:
     """Run everything: three zones, 336,776 flights, agents of which one is killed, exactly once.
 
@@ -33,7 +35,10 @@ def demo(
 
     console = Console(stderr=True)
     report = run_demo(DemoSettings(directory=directory, kill=kill, flights=flights), console)
-    _print(report, directory)
+    if as_json:
+        typer.echo(json.dumps(report))
+    else:
+        _print(report, directory)
     if not report["ok"]:
         for sentence in report["findings"]:
             typer.echo(sentence, err=True)
@@ -58,7 +63,8 @@ def _print(report: dict[str, Any], directory: Path) -> None:
         ),
         "report": str(directory / "report.html"),
     }
-    table = Table(box=None, show_header=False)
+    table = _output.table("figure", "value", names=("figure", "value"))
+    table.show_header = False
     for name, value in rows.items():
         table.add_row(name, value)
-    Console().print(table)
+    _output.console().print(table)

@@ -50,13 +50,11 @@ def status(
 
 
 def _print(found: "FleetStatus") -> None:
-    from rich.console import Console  # noqa: PLC0415 -- only here
-    from rich.table import Table  # noqa: PLC0415 -- only here
+    from spark_sink.cli import _output  # noqa: PLC0415 -- rich loads slowly
 
-    console, value = Console(), found.value()
-    table = Table(box=None)
-    for column in ("agent", "zone", "capacity", "last beat", "topics", "some of them"):
-        table.add_column(column)
+    console, value = _output.console(), found.value()
+    columns = ("agent", "zone", "capacity", "last beat", "topics", "some of them")
+    table = _output.table(*columns, names=("agent", "zone", "some of them"))
     for agent in value["agents"]:
         beat = "in its session" if agent["beat_s"] is None else f"{agent['beat_s']:.1f} s ago"
         mine = [one.label for one in found.decision.of(agent["id"])]
@@ -80,4 +78,4 @@ def _print(found: "FleetStatus") -> None:
             console.print(f"   when {agent} dies, {successor or 'nobody'} takes over", soft_wrap=True)
         console.print(f"   one more worker would be {line['added'] or 'nobody: all read it'}", soft_wrap=True)
     for problem in value["problems"]:
-        console.print(f"! {problem}", soft_wrap=True, markup=False)
+        console.print(f"! {problem}", soft_wrap=True)

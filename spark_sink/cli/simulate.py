@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
+from spark_sink.cli import _output
 from spark_sink.cli._spellings import formerly
 
 if TYPE_CHECKING:
@@ -72,11 +74,11 @@ def simulate(  # noqa: PLR0913, PLR0917 -- each is a flag
         running = progress.add_task("simulating", total=len(traces) * len({*policies, "oracle"}))
         for one in compare(traces, policies, pipeline):
             outcomes.append(one)
-            progress.update(running, advance=1, description=f"{one.trace}: {one.policy}")
+            progress.update(running, advance=1, description=escape(f"{one.trace}: {one.policy}"))
     if as_json:
         typer.echo(json.dumps([_as_dict(one) for one in outcomes]))
     else:
-        Console().print(_table(outcomes))
+        _output.console().print(_table(outcomes))
     if html is not None:
         _simulation_page.write(html, outcomes, slo_s)
         typer.echo(f"report: {html}", err=True)
@@ -96,7 +98,7 @@ def _as_dict(one: "Outcome") -> dict[str, Any]:
 def _table(outcomes: "list[Outcome]") -> Table:
     # Headings over two lines, because it is to fit into 80 columns with names and numbers whole.
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("trace", no_wrap=True)
+    table.add_column("trace", overflow="fold")
     table.add_column("policy", overflow="fold")
     for column in (
         "over SLO",

@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import weakref
+from pathlib import Path
 
 import pytest
 import typer
@@ -79,3 +80,35 @@ def test_a_warning_is_a_sentence(capsys: pytest.CaptureFixture[str], monkeypatch
         main(["--version"])
     assert warnings.formatwarning("no such zone", UserWarning, "file.py", 1) == "azimuth: no such zone\n"
     capsys.readouterr()
+
+
+@pytest.mark.parametrize("command", ["owner a --nodes a", "owner a --nodes a --json", "--help"])
+@pytest.mark.parametrize(
+    ("shell", "code", "said"),
+    [
+        ("{} > /dev/full", 2, "azimuth: the output cannot be written: No space left on device\n"),
+        ("set -o pipefail; {} | true", 141, ""),
+        ("{} >&-", 0, ""),
+        ("cd {tmp} && rmdir {tmp} && {} > /dev/null", 0, ""),
+    ],
+    ids=["full", "nobody reads", "closed", "folder gone"],
+)
+def test_output_that_nobody_takes_is_no_traceback_and_no_finding(
+    tmp_path: Path, command: str, shell: str, code: int, said: str
+) -> None:
+    """A full disk is the environment's (2); who reads a pipe may have enough (141); 1 would say that data is wrong."""
+    line = shell.replace("{tmp}", str(tmp_path)).replace("{}", f"{sys.executable} -m spark_sink {command}")
+    done = subprocess.run(["/bin/bash", "-c", line], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (code, said)
+
+
+def test_a_folder_that_is_gone_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Addresses of tables may be relative, and then to nothing."""
+    (tmp_path / "gone").mkdir()
+    line = f"cd gone && rmdir ../gone && exec {sys.executable} -m spark_sink verify lake"
+    monkeypatch.chdir(tmp_path)
+    done = subprocess.run(["/bin/bash", "-c", line], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (
+        2,
+        "azimuth: the current folder is gone: change to one that is there\n",
+    )
