@@ -79,7 +79,7 @@ def test_a_file_serves_all_agents_and_the_environment_tells_them_apart(
         ('name = "f"', 'name = " "', "name: ' ' is no name"),
         ('name = "f"', 'name = "f/x"', "name: 'f/x' is no name"),
         ("[sources.one]", '[sources.""]', "'' is no name"),
-        ('table = "/lake/{cluster}"', 'table = ""', "table: String should have at least 1 character"),
+        ('table = "/lake/{cluster}"', 'table = ""', "table: it is empty"),
         ('id = "b"', 'id = ""', "'' is no name"),
         ('agent = "a"', 'agent = "a"\nlanes = 1000000000', "lanes=1000000000, need 1 to 64"),
         ('agent = "a"', 'agent = "a"\nsession_s = inf', "session_s=inf, need seconds above 0, and 1800 at most"),
