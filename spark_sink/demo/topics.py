@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -22,7 +22,7 @@ def create_topics(  # noqa: PLR0913 -- each is named at the call
     config: dict[str, str],
     client: Mapping[str, Any] | None = None,
 ) -> None:
-    """Create topics, if any, and return when every partition of them has a leader.
+    """Create those topics that are not there yet, and return when every partition of them has a leader.
 
     Args:
         bootstrap_servers: brokers, each of which is asked by itself.
@@ -45,6 +45,8 @@ def create_topics(  # noqa: PLR0913 -- each is named at the call
         try:
             future.result(timeout=_TIMEOUT_S)
         except KafkaException as error:
+            if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
+                continue  # by another process in this moment
             raise DemoError(f"topic {topic} could not be created: {error.args[0].str()}") from error
     _await_leaders(bootstrap_servers.split(","), {t.topic for t in wanted}, client)
 

@@ -1,12 +1,46 @@
 """Light ingestion: a thread and a handful of consumers for each cluster, straight into Delta tables."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from spark_sink.fleet._reader import Assigned, SourceReader
+from spark_sink.fleet._zones import BrokerZones, crossing
 
 _END_S = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """Where an agent's bytes come from, and what others could not decode of what it brought in.
+
+    Attributes:
+        zone: of the agent; None where it is not set.
+        price_per_gb: money per 10^9 bytes from another zone.
+        zones: of the brokers, by source.
+        quarantined: counts records in quarantine.
+        began: seconds of a monotonic clock.
+    """
+
+    zone: str | None
+    price_per_gb: float
+    zones: Mapping[str, BrokerZones]
+    quarantined: Callable[[], int]
+    began: float = field(default_factory=time.monotonic)
+
+    def figures(self, readers: Mapping[str, SourceReader]) -> dict[str, Any]:
+        """Bytes by zone, what crossed zones, and records in quarantine."""
+        received: Counter[str] = Counter()
+        for source, reader in readers.items():
+            received.update(self.zones[source].of(reader.received()))
+        seconds = time.monotonic() - self.began
+        return {
+            "received": dict(received),
+            "crossing": crossing(received, self.zone, self.price_per_gb, seconds),
+            "quarantined": self.quarantined(),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,9 +49,11 @@ class LightIngestion:
 
     Attributes:
         readers: by source.
+        beside: what the status tells of zones and quarantines; None for nothing.
     """
 
     readers: Mapping[str, SourceReader]
+    beside: Surroundings | None = None
 
     def assign(self, lanes: Assigned) -> None:
         """Read this from now on."""
@@ -42,6 +78,7 @@ class LightIngestion:
                 for source, reader in self.readers.items()
                 for topic, behind in reader.lag().items()
             },
+            **(self.beside.figures(self.readers) if self.beside else {}),
         }
 
     def close(self) -> None:

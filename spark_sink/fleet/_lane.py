@@ -1,6 +1,7 @@
 """One lane of an agent: a consumer of librdkafka in the lane's group, and where each of its partitions stands."""
 
 import contextlib
+import json
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -57,7 +58,8 @@ class LaneConsumer:
     def __init__(self, lane: Lane, config: Mapping[str, Any], parts: LaneParts) -> None:
         self.lane = lane
         self._parts = parts
-        self._consumer = Consumer(lane_config(config))
+        self._consumer = Consumer({**lane_config(config), "stats_cb": self._hear_statistics})
+        self.received: Mapping[int, int] = {}
         self._ledger = Ledger()
         self._stopped: set[tuple[str, int]] = set()
         self._restart_at = 0.0
@@ -74,6 +76,11 @@ class LaneConsumer:
         one beside a thread that reads without a pause may wait for ever.
         """
         return self._lag
+
+    def _hear_statistics(self, text: str) -> None:
+        """Bytes by broker id as they came over the wire; librdkafka counts them since the consumer began."""
+        brokers = json.loads(text)["brokers"].values()
+        self.received = {one["nodeid"]: one["rxbytes"] for one in brokers if one["nodeid"] >= 0}
 
     def _look_at_lag(self) -> None:
         if time.monotonic() - self._lag_at < _LAG_S:

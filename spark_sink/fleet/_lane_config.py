@@ -10,6 +10,8 @@ _DEFAULTS: Final[Mapping[str, Any]] = {
     # In a rebalance librdkafka holds all partitions, also those that stay, until its callback has returned and the
     # answers under way have come: with the default of 500 ms others pause for so much longer.
     "fetch.wait.max.ms": 200,
+    # Bytes by broker, for the cost of those that cross zones.
+    "statistics.interval.ms": 10_000,
     # A topic that was deleted and made anew is found by this alone; the default is five minutes.
     "topic.metadata.refresh.interval.ms": 3000,
 }

@@ -5,6 +5,7 @@ import logging
 import re
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -90,6 +91,7 @@ class SourceReader:
         self._deferred: Exception | None = None
         self._counting = threading.Lock()
         self._rebalances_before = 0
+        self._received_before: Mapping[int, int] = {}
         self.rows_written = 0
         self.commits = 0
         self._thread = threading.Thread(target=self._run, name=f"fleet-read-{source}", daemon=True)
@@ -126,6 +128,15 @@ class SourceReader:
         """How often partitions came or went; also those of lanes that are read no more, as it counts for ever."""
         with self._counting:
             return self._rebalances_before + sum(lane.rebalances for lane in self._lanes.values())
+
+    def received(self) -> dict[int, int]:
+        """Bytes that came over the wire, by broker id; also those of lanes that are read no more."""
+        with self._counting:
+            return _total([self._received_before, *(lane.received for lane in self._lanes.values())])
+
+    def tables(self) -> set[str]:
+        """Addresses of the tables that it writes now."""
+        return self._writer.addresses({topic.name for topics in list(self._applied.values()) for topic in topics})
 
     @property
     def consumers(self) -> int:
@@ -323,4 +334,13 @@ class SourceReader:
             self._lanes[lane].close()
         finally:
             with self._counting:
-                self._rebalances_before += self._lanes.pop(lane).rebalances
+                closed = self._lanes.pop(lane)
+                self._rebalances_before += closed.rebalances
+                self._received_before = _total([self._received_before, closed.received])
+
+
+def _total(counts: Sequence[Mapping[int, int]]) -> dict[int, int]:
+    total: Counter[int] = Counter()
+    for one in counts:
+        total.update(one)
+    return dict(total)

@@ -5,6 +5,7 @@ import json
 import logging
 import signal
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -15,12 +16,14 @@ from assignors.fleet._clusters import ClusterWatch
 from assignors.scaling._workers_feed import WorkersFeed
 from spark_sink._clients import kafka_python_config
 from spark_sink._errors import OptionError
-from spark_sink.fleet._ingestion import LightIngestion
+from spark_sink.fleet._ingestion import LightIngestion, Surroundings
 from spark_sink.fleet._progress import progress
+from spark_sink.fleet._quarantined import Quarantined
 from spark_sink.fleet._reader import ReaderParts, ReaderSettings, SourceReader
 from spark_sink.fleet._settings import FleetSettings, RedisMembership, StaticMembership
 from spark_sink.fleet._workers_source import WorkersNow
 from spark_sink.fleet._writer import CLUSTER, TableWriter
+from spark_sink.fleet._zones import BrokerZones
 from spark_sink.live import LiveServer
 
 log = logging.getLogger(__name__)
@@ -104,7 +107,7 @@ def build(settings: FleetSettings) -> FleetAgent:
                 agent=settings.agent_id,
                 members=members(settings, lambda: any(watch.answers() for watch in found)),
                 watches=found,
-                ingestion=LightIngestion(readers),
+                ingestion=LightIngestion(readers, _surroundings(settings, readers)),
                 workers=WorkersNow(settings.fleet_workers, settings.name, settings.workers.file, feed),
                 configured=settings.fleet_workers,
                 lanes=settings.lane_count,
@@ -113,6 +116,18 @@ def build(settings: FleetSettings) -> FleetAgent:
         )
     )
     return agents[0]
+
+
+def _surroundings(settings: FleetSettings, readers: Mapping[str, SourceReader]) -> Surroundings:
+    def tables() -> set[str]:
+        return {table for reader in readers.values() for table in reader.tables()}
+
+    return Surroundings(
+        zone=settings.zone,
+        price_per_gb=settings.price_per_gb,
+        zones={name: BrokerZones(settings.kafka(name)) for name in settings.sources},
+        quarantined=Quarantined(tables, settings.storage),
+    )
 
 
 def members(settings: FleetSettings, witness: Witness | None = None) -> Members:

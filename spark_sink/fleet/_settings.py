@@ -121,7 +121,7 @@ class FleetSettings(BaseSettings):
 
     agent: Name = Field(description="This agent's lasting name, unique in the fleet.")
     capacity: Real = Field(1.0, description="How much it reads relative to the others.")
-    zone: str | None = Field(None, description="Where it runs.")
+    zone: str | None = Field(None, description="Where it runs, as the brokers' racks name it.")
     name: Name = Field(description="The fleet's name; consumer groups and positions in tables bear it.")
     table: str = Field(min_length=1, description="Delta table; {cluster} stands for the source, {topic} for the topic.")
     sources: dict[Name, SourceSettings] = Field(min_length=1, description="Clusters, by name.")
@@ -134,6 +134,7 @@ class FleetSettings(BaseSettings):
     seed: Whole = Field(0, description="Another seed, another ranking; the same in the whole fleet.")
     flush_s: Real = Field(1.0, gt=0, le=_HOUR_S, description="Records are brought into the table so often.")
     discover_s: Real = Field(10.0, gt=0, le=_HOUR_S, description="Clusters are asked for their topics so often.")
+    price_per_gb: Real = Field(0.01, ge=0, description="Money per GB (10^9 bytes) that comes from another zone.")
     status_file: Path | None = Field(None, description="JSON of how the agent stands, written again and again.")
 
     @classmethod

@@ -123,6 +123,10 @@ class TableWriter:
         """Whether all topics are in one table."""
         return PLACEHOLDER not in self._address
 
+    def addresses(self, names: Iterable[str]) -> set[str]:
+        """The tables of these topics."""
+        return {self._uri(name) for name in names}
+
     def apart(self, names: Iterable[str]) -> list[set[str]]:
         """Names of topics, or labels, by the table that they are in."""
         found: dict[str, set[str]] = {}

@@ -43,6 +43,17 @@ class StatusCollector(Collector):
         for topic, records in found.get("lag", {}).items():
             lag.add_metric([topic], records)
         yield lag
+        received = CounterMetricFamily(
+            "azimuth_fleet_received_bytes", "Bytes that came from brokers, by their zone.", labels=["zone"]
+        )
+        for zone, size in found.get("received", {}).items():
+            received.add_metric([zone], size)
+        yield received
+        cost = found.get("crossing", {}).get("cost", 0.0)
+        yield CounterMetricFamily("azimuth_fleet_cost", "Money for bytes that came from other zones.", value=cost)
+        yield GaugeMetricFamily(
+            "azimuth_fleet_quarantined", "Records in the quarantines of its tables.", value=found.get("quarantined", 0)
+        )
 
     def describe(self) -> Iterator[Metric]:
         """Nothing beforehand: the registry would ask for a status before there is one."""

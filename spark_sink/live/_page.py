@@ -69,6 +69,14 @@ const short = new Intl.NumberFormat("en", { notation: "compact", maximumSignific
 const MOST = 20;
 const row = (...cells) => { const made = document.createElement("tr"); made.append(...cells); return made; };
 const number = (value) => Number(value).toLocaleString("en");
+const size = (bytes) => {
+  const steps = ["B", "kB", "MB", "GB", "TB"];
+  const step = bytes < 1 ? 0 : Math.min(Math.floor(Math.log10(bytes) / 3), steps.length - 1);
+  return (bytes / 1000 ** step).toPrecision(3) + " " + steps[step];
+};
+const crossed = (c) => c.bytes === undefined ? [] : [
+  ["from other zones (" + Math.round(c.share * 100) + " %)", size(c.bytes)],
+  ["money an hour for them", c.cost_per_hour.toLocaleString("en", { maximumSignificantDigits: 3 })]];
 function show(s) {
   byId("name").textContent = s.agent.id;
   document.title = s.agent.id + " - azimuth";
@@ -83,11 +91,13 @@ function show(s) {
   byId("problems").replaceChildren(problems);
   const lags = Object.values(s.lag || {});
   const tiles = [["topics here", s.topics.length], ["lanes", s.lanes], ["consumers", s.consumers], ["rows", s.rows],
-    ["commits", s.commits], ["records behind", lags.reduce((a, b) => a + b, 0)], ["rebalances", s.rebalances]];
+    ["commits", s.commits], ["records behind", lags.reduce((a, b) => a + b, 0)], ["rebalances", s.rebalances],
+    ["in quarantine", s.quarantined], ...crossed(s.crossing || {})];
   byId("tiles").replaceChildren(...tiles.filter((t) => t[1] !== undefined).map(([name, value]) => {
     const tile = cell("div", undefined, "tile");
-    const shown = named("b", value < 1e8 ? number(value) : short.format(value));
-    shown.title = number(value);
+    const text = typeof value === "string";
+    const shown = named("b", text ? value : value < 1e8 ? number(value) : short.format(value));
+    if (!text) shown.title = number(value);
     tile.append(shown, cell("span", name));
     return tile;
   }));

@@ -4,12 +4,15 @@ import contextlib
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+from deltalake import DeltaTable
 
 from producer import AZAwareProducer
 from spark_sink import positions
@@ -172,7 +175,17 @@ def test_every_record_once_whatever_happens_to_the_brokers(zones: Zones, running
     report = verify(pipeline.table)
     sys.stdout.write(f"{report.rows} rows, {flow.acknowledged} acknowledged, {len(flow.errors)} refused\n")
     assert (report.duplicates, report.missing, flow.errors) == (0, 0, [])
+    assert _repeated(pipeline.table) == []  # by the producers: the log itself would hold them twice
     assert report.rows == flow.acknowledged
+
+
+def _repeated(table: str) -> list[dict[str, Any]]:
+    """Records that are in the log more than once, with their places; each was sent with a number of its own."""
+    rows = (
+        DeltaTable(table).to_pyarrow_table(columns=["value", "topic", "partition", "offset", "timestamp"]).to_pylist()
+    )
+    times = Counter(row["value"] for row in rows)
+    return sorted((row for row in rows if times[row["value"]] > 1), key=lambda row: str(row["value"]))
 
 
 def _some_progress(pipeline: Pipeline, what: str) -> None:

@@ -34,6 +34,9 @@ def _status() -> dict[str, Any]:
         "commits": 321,
         "rebalances": 5,
         "lag": {topic: draw.randrange(900) for topic in mine},
+        "received": {"az-b": 1_000_000_000, "az-c": 3_000_000_000},
+        "crossing": {"bytes": 3_000_000_000, "share": 0.75, "cost": 0.03, "cost_per_hour": 0.0123},
+        "quarantined": 41,
         "problems": ["other: no broker answers", "<script>document.title = 'broken'</script>"],
         "reads": True,
         "turns": True,
@@ -69,6 +72,9 @@ def test_the_page_shows_what_the_agent_says(browse: Callable[..., str]) -> None:
     assert shown.count("seat mine") == len(status["topics"])
     assert shown.count("seat reads") == 2 * len(status["owners"]) - len(status["topics"])
     assert "123,456" in shown
+    assert "3.00 GB</b><span>from other zones (75 %)</span>" in shown
+    assert "0.0123</b><span>money an hour for them</span>" in shown
+    assert "41</b><span>in quarantine</span>" in shown
     assert "<title>agent-1 - azimuth</title>" in shown
     assert KEPT.read_bytes().startswith(b"\x89PNG")
 

@@ -26,6 +26,9 @@ STATUS: dict[str, Any] = {
     "commits": 3,
     "rebalances": 2,
     "lag": {"home/orders": 7},
+    "received": {"az-a": 100, "az-b": 300},
+    "crossing": {"bytes": 300, "share": 0.75, "cost": 0.5, "cost_per_hour": 2.0},
+    "quarantined": 9,
     "problems": [],
     "reads": True,
     "turns": True,
@@ -71,6 +74,9 @@ def test_page_status_metrics_and_probes_answer(live: LiveServer) -> None:
     metrics = get(live, "metrics")[1]
     assert "azimuth_fleet_rows_total 12.0" in metrics
     assert 'azimuth_fleet_lag_records{topic="home/orders"} 7.0' in metrics
+    assert 'azimuth_fleet_received_bytes_total{zone="az-b"} 300.0' in metrics
+    assert "azimuth_fleet_cost_total 0.5" in metrics
+    assert "azimuth_fleet_quarantined 9.0" in metrics
 
 
 def test_an_agent_that_may_not_read_is_alive_but_not_ready(live: LiveServer, status: dict[str, Any]) -> None:
