@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from assignors._errors import GroupError
 from spark_sink._errors import ClusterError, LagError
 
 
@@ -14,6 +13,8 @@ def reasoned(kafka: Mapping[str, str]) -> Iterator[None]:
     Raises:
         GroupError, LagError, ClusterError: as within, with the reason.
     """
+    from assignors._errors import GroupError  # noqa: PLC0415 -- its package loads slowly, and --help has no use for it
+
     try:
         yield
     except (GroupError, LagError, ClusterError) as error:
