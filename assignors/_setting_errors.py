@@ -7,6 +7,7 @@ _PLAIN = {
     "missing": "needed, and not given",
     "string_too_short": "it is empty",
     "string_type": "need a text, in quotes",
+    "tuple_type": "need a list, in brackets",
 }
 
 

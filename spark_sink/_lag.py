@@ -5,7 +5,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from assignors import MembershipError
@@ -107,19 +107,24 @@ def _existing(client: AdminClient, timeout_s: float) -> set[TopicPartition]:
     return {TopicPartition(name, number) for name, topic in topics.items() for number in topic.partitions}
 
 
-def committed(client: AdminClient, group: str) -> dict[TopicPartition, int]:
-    """The offsets that a group has committed to Kafka.
+def committed(client: AdminClient, kafka: Mapping[str, Any], group: str) -> dict[TopicPartition, int]:
+    """The offsets that a group has committed to Kafka, of partitions that are there.
+
+    Not by librdkafka's `list_consumer_group_offsets`, which ends the process where the broker that is asked is not the
+    group's coordinator (yet), as on a fresh cluster: https://github.com/confluentinc/librdkafka/issues/5040.
+
+    Args:
+        client: to ask which partitions there are.
+        kafka: librdkafka's properties, `bootstrap.servers` at least.
+        group: its id.
 
     Raises:
-        LagError: the brokers do not answer.
+        LagError: the brokers do not answer, or refuse.
     """
-    (answer,) = client.list_consumer_group_offsets(
-        [ConsumerGroupTopicPartitions(group)], request_timeout=_TIMEOUT_S
-    ).values()
+    there = sorted(_existing(client, _TIMEOUT_S))
     try:
-        known = answer.result(_TIMEOUT_S + 5).topic_partitions
-    except KafkaException as error:
-        raise LagError(f"group {group!r}: its offsets cannot be asked for: {error.args[0].str()}") from error
-    except TimeoutError as error:
-        raise LagError(f"group {group!r}: its coordinator has not answered in {_TIMEOUT_S:g} s") from error
-    return {TopicPartition(one.topic, one.partition): one.offset for one in known if one.offset >= 0}
+        with closing(LogOffsets.connect({**kafka_python_config(kafka), "group_id": group})) as logs:
+            found = logs.committed(there, _TIMEOUT_S)
+    except MembershipError as error:
+        raise LagError(f"group {group!r}: its offsets cannot be asked for: {error}") from error
+    return {TopicPartition(*key): at for key, at in found.items()}

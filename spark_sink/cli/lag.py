@@ -39,7 +39,8 @@ def lag(  # noqa: PLR0913, PLR0917 -- each is a flag
     if table and not at:
         raise TableError(f"{table}: it holds no position of group {group!r}; check --table and --group")
     reach(properties)
-    known = at or committed(client, group)
+    with reasoned(properties):
+        known = at or committed(client, properties, group)
     if not known:
         raise LagError(
             f"group {group!r} has committed no offsets on this cluster: check --group; "

@@ -97,3 +97,14 @@ def test_a_partition_without_a_leader_is_an_error_and_no_smaller_sum(
     finally:
         cluster.start(leader)
     assert [one.lag_records for one in behind(client, kafka, {TopicPartition(alone, 0): 0})] == [3]
+
+
+def test_a_group_that_never_committed_is_an_answer_also_where_no_group_did(
+    cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On a fresh cluster this question makes the coordinator; librdkafka's way of asking could end the process."""
+    group = uuid.uuid4().hex
+    with pytest.raises(SystemExit) as ended:
+        main(["lag", "--bootstrap-servers", cluster.bootstrap_servers, "--group", group])
+    assert ended.value.code == 2
+    assert f"group '{group}' has committed no offsets on this cluster" in capsys.readouterr().err

@@ -94,6 +94,7 @@ def test_a_file_serves_all_agents_and_the_environment_tells_them_apart(
         ("9093", "9092", "sources 'one' and 'two' both read 't' from 127.0.0.1:9092: take it out"),
         ("default = 2", 'default = 2\ntopic = ""', "workers.topic: no topic is named ''"),
         ('topics = ["t"]', 'topics = ["t", "a/b"]', "source 'two': no topic is named 'a/b'"),
+        ('topics = ["t"]', 'topics = "t"', "sources.two.topics: need a list, in brackets"),
         ("client.id", "no.such.property", 'No such configuration property: "no.such.property"'),
     ],
     ids=[
@@ -128,6 +129,7 @@ def test_a_file_serves_all_agents_and_the_environment_tells_them_apart(
         "twins",
         "workers topic",
         "topic",
+        "topics that are no list",
         "property",
     ],
 )
