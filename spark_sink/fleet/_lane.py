@@ -4,6 +4,7 @@ import contextlib
 import json
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,6 +30,20 @@ _NO_TOPIC = ""
 _WATERMARKS_S = 2.0
 _RESTART_S = 1.0
 _LAG_S = 1.0
+
+
+def received(statistics: Mapping[str, Any]) -> dict[int, int]:
+    """Bytes by broker id as they came over the wire since the consumer began.
+
+    Args:
+        statistics: librdkafka's. A broker may be listed twice, the second time as the group's coordinator; those that
+            were only asked for the others have no id yet.
+    """
+    found: Counter[int] = Counter()
+    for one in statistics.get("brokers", {}).values():
+        if one.get("nodeid", -1) >= 0:
+            found[one["nodeid"]] += one.get("rxbytes", 0)
+    return dict(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,9 +93,7 @@ class LaneConsumer:
         return self._lag
 
     def _hear_statistics(self, text: str) -> None:
-        """Bytes by broker id as they came over the wire; librdkafka counts them since the consumer began."""
-        brokers = json.loads(text)["brokers"].values()
-        self.received = {one["nodeid"]: one["rxbytes"] for one in brokers if one["nodeid"] >= 0}
+        self.received = received(json.loads(text))
 
     def _look_at_lag(self) -> None:
         if time.monotonic() - self._lag_at < _LAG_S:

@@ -12,6 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 from producer import MetadataError
 from spark_sink._quarantine import quarantine_of
 from spark_sink.fleet._beside import Beside
+from spark_sink.fleet._lane import received
 from spark_sink.fleet._quarantined import Quarantined, quarantined_rows
 from spark_sink.fleet._zones import UNKNOWN, BrokerZones, Racks, crossing
 
@@ -33,10 +34,22 @@ def test_bytes_add_up_by_zone_once_the_racks_are_known() -> None:
         return {1: "az-a", 2: "az-b", 3: "az-b", 4: None}
 
     zones = BrokerZones({}, ask)
-    received = {1: 10, 2: 20, 3: 5, 4: 7}
-    wait_until(lambda: zones.of(received) == {"az-a": 10, "az-b": 25, UNKNOWN: 7})
-    assert zones.of(received) == {"az-a": 10, "az-b": 25, UNKNOWN: 7}
+    sizes = {1: 10, 2: 20, 3: 5, 4: 7}
+    wait_until(lambda: zones.of(sizes) == {"az-a": 10, "az-b": 25, UNKNOWN: 7})
+    assert zones.of(sizes) == {"az-a": 10, "az-b": 25, UNKNOWN: 7}
     assert len(asked) == 1
+
+
+def test_a_broker_that_is_also_the_coordinator_is_counted_whole() -> None:
+    """The group has a connection of its own to it, which librdkafka lists as one broker more."""
+    brokers = {
+        "a:9092/1": {"nodeid": 1, "rxbytes": 100},
+        "GroupCoordinator": {"nodeid": 1, "rxbytes": 5},
+        "a:9092/bootstrap": {"nodeid": -1, "rxbytes": 7},
+        "b:9092/2": {"nodeid": 2, "rxbytes": 30},
+    }
+    assert received({"brokers": brokers}) == {1: 105, 2: 30}
+    assert received({}) == {}
 
 
 def test_racks_that_cannot_be_had_leave_the_zone_unknown() -> None:
@@ -55,16 +68,16 @@ def test_racks_that_cannot_be_had_leave_the_zone_unknown() -> None:
 
 def test_what_crosses_zones_is_billed_and_the_unknown_is_not() -> None:
     """3 GB of 4 known GB from elsewhere in half an hour, at a price of 0.02."""
-    received = {"az-a": 10**9, "az-b": 2 * 10**9, "az-c": 10**9, UNKNOWN: 5 * 10**9}
-    assert crossing(received, "az-a", 0.02, 1800) == pytest.approx(
+    sizes = {"az-a": 10**9, "az-b": 2 * 10**9, "az-c": 10**9, UNKNOWN: 5 * 10**9}
+    assert crossing(sizes, "az-a", 0.02, 1800) == pytest.approx(
         {"bytes": 3 * 10**9, "share": 0.75, "cost": 0.06, "cost_per_hour": 0.12}
     )
 
 
-@pytest.mark.parametrize("received", [{}, {"az-a": 5}, {UNKNOWN: 5}], ids=["nothing", "home", "unknown"])
-def test_what_stays_at_home_costs_nothing(received: dict[str, int]) -> None:
+@pytest.mark.parametrize("sizes", [{}, {"az-a": 5}, {UNKNOWN: 5}], ids=["nothing", "home", "unknown"])
+def test_what_stays_at_home_costs_nothing(sizes: dict[str, int]) -> None:
     """And the share of nothing is 0."""
-    assert crossing(received, "az-a", 0.02, 0.0) == {"bytes": 0, "share": 0.0, "cost": 0.0, "cost_per_hour": 0.0}
+    assert crossing(sizes, "az-a", 0.02, 0.0) == {"bytes": 0, "share": 0.0, "cost": 0.0, "cost_per_hour": 0.0}
 
 
 def test_without_an_own_zone_nothing_is_said_of_others() -> None:
