@@ -1,18 +1,15 @@
 """Bytes that an agent received, by the zone of the broker they came from, and what those of other zones cost."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any
 
 from producer import ProducerError
+from producer._traffic import GB, UNKNOWN
 from producer.topology import read_racks
 from spark_sink.fleet._beside import Beside
 
-UNKNOWN: Final = "unknown"
-"""The zone of brokers without a rack, and of those that were not asked yet."""
-
 _TIMEOUT_S = 5.0
 _AGAIN_S = 60.0
-_GB = 1e9
 
 Racks = Mapping[int, str | None]
 
@@ -30,7 +27,7 @@ class BrokerZones:
         self._racks = Beside[Racks](self._read, {}, _AGAIN_S)
 
     def of(self, received: Mapping[int, int]) -> dict[str, int]:
-        """Add bytes up by zone; never waits, so brokers that are asked just now count as unknown.
+        """Add bytes up by zone; never waits: a broker that is asked just now, or has no rack, is unknown.
 
         Args:
             received: bytes by broker id.
@@ -68,7 +65,7 @@ def crossing(received: Mapping[str, int], own: str | None, price_per_gb: float, 
         return {}
     known = {zone: size for zone, size in received.items() if zone != UNKNOWN}
     crossed = sum(size for zone, size in known.items() if zone != own)
-    cost = crossed / _GB * price_per_gb
+    cost = crossed / GB * price_per_gb
     return {
         "bytes": crossed,
         "share": crossed / sum(known.values()) if crossed else 0.0,

@@ -10,11 +10,12 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from producer import MetadataError
+from producer._traffic import UNKNOWN
 from spark_sink._quarantine import quarantine_of
 from spark_sink.fleet._beside import Beside
 from spark_sink.fleet._lane import received
 from spark_sink.fleet._quarantined import Quarantined, quarantined_rows
-from spark_sink.fleet._zones import UNKNOWN, BrokerZones, Racks, crossing
+from spark_sink.fleet._zones import BrokerZones, Racks, crossing
 
 
 def wait_until(true: Callable[[], bool]) -> None:
