@@ -25,10 +25,11 @@ def why_unreachable(kafka: Mapping[str, Any]) -> str:
     from confluent_kafka.admin import AdminClient  # noqa: PLC0415 -- as above
 
     said: list[str] = []
+    protocol = str(kafka.get(_PROTOCOL, "PLAINTEXT"))
 
     def hear(error: Any) -> None:  # noqa: ANN401 -- confluent-kafka has no types
         if error.code() != KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001 -- which tells nothing
-            said.append(_TIMES.sub("", " ".join(str(error.str()).split())))
+            said.append(_settled(_TIMES.sub("", " ".join(str(error.str()).split())), protocol))
 
     config: dict[str, Any] = {**kafka, "error_cb": hear, "log_level": 0}
     try:
@@ -44,4 +45,11 @@ def why_unreachable(kafka: Mapping[str, Any]) -> str:
         else:
             return ""
     # Of a broker that hangs up at once librdkafka tells only its log.
-    return said[0] if said else f"no broker, or none that speaks security.protocol={kafka.get(_PROTOCOL, 'PLAINTEXT')}"
+    return said[0] if said else f"no broker, or none that speaks security.protocol={protocol}"
+
+
+def _settled(text: str, protocol: str) -> str:
+    # Where a broker hangs up within the handshake, it is chance which of librdkafka's sentences comes.
+    if "SSL" in protocol.upper() and "Disconnected" in text:
+        return f"{text.partition(': ')[0]}: Disconnected, as by a listener without TLS"
+    return text
