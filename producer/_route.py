@@ -135,17 +135,25 @@ class Route:
         self._enter(self.lane.table, self._next())
 
     def _next(self) -> int:
-        share = self._spill.share
-        if share > 0:
-            # Rounded up, or the bound would be missed by a run; but a producer of one run has no skew to pay for.
-            self._total += self._policy.batch_bytes
-            if self._total > self._policy.batch_bytes and self._spilled < share * self._total:
-                self._spilled += self._policy.batch_bytes
-                return self._spill_target()
+        if self._spills():
+            return self._spill_target()
         if self._policy.skew is not None and self._weights is None:
             # Chance alone would leave some partition above the bound until thousands of runs have evened it out.
             return min(self.locality.candidates, key=self._unkeyed_bytes)
         return pick(self.locality.candidates, self._weights, self._chance)
+
+    def _spills(self) -> bool:
+        """Whether the next run leaves the zone, so that what stays never outgrows the bound."""
+        share, run = self._spill.share, self._policy.batch_bytes
+        if share <= 0:
+            return False
+        self._total += run
+        # The runs at home do not end at once: each partition may be one ahead of the others. Until that much was sent
+        # away, away goes at most twice the share: a producer of a few runs has little skew to pay for.
+        ahead = min(len(self.locality.candidates) * run, share * self._total)
+        leaves = self._total > run and self._spilled < share * self._total + ahead
+        self._spilled += run if leaves else 0
+        return leaves
 
     def _spill_target(self) -> int:
         targets = [partition for partition, weight in enumerate(self._spill.weights) if weight > 0]

@@ -13,6 +13,7 @@ import pytest
 from producer._policy import KeyMode, ZonePolicy
 from producer._route import Route
 from producer._router import Router, rack_problem
+from producer._skew import SkewGuard
 from producer._sticky import Chance, chance
 
 CASES: list[dict[str, Any]] = json.loads(
@@ -200,3 +201,27 @@ def test_the_documented_example_holds(leaders: list[int], zone: str, mode: KeyMo
     """docs/key-modes.md; it also pins the mapping, which producers of different versions must share."""
     route = Router(ZonePolicy(rack=zone, keys=mode)).update("flights", leaders, {1: "az-a", 2: "az-b", 3: "az-c"}, 0.0)
     assert [route.lane.place(key) for key in (b"JFK-LAX", b"LGA-ORD", b"EWR-SFO")] == places
+
+
+@pytest.mark.parametrize("bound", [1.2, 1.6, 2.0])
+@pytest.mark.parametrize("led", [[1, 2, 3], [1, 2, 2, 3, 3, 3], [1, 2, 3] * 4 + [3] * 6, [2] + [1, 3] * 10])
+def test_no_partition_is_over_the_skew_bound_wherever_a_producer_stops(led: list[int], bound: float) -> None:
+    """Two zones of three produce; the run under way and the last record of each run count as well."""
+    racks: dict[int, str | None] = {1: "az-a", 2: "az-b", 3: "az-c"}
+    guard = SkewGuard(bound=bound, zones={"az-a": 1, "az-b": 1})
+    size, run = 90, 1_000
+    routes = [
+        Router(ZonePolicy(rack=zone, skew=guard, batch_bytes=run)).update("t", led, racks, 0.0)
+        for zone in ("az-a", "az-b")
+    ]
+    few = 8 * len(led) * run // size  # where a partition has had a run or two, the mean says little yet
+    over = list[float]()
+    for sent in range(1, 2 * few):
+        for route in routes:
+            route.lane.unkeyed.add(route.lane.partition, size)
+            if route.lane.is_full():
+                route.advance()
+        if sent > few:
+            loads = [sum(route.lane.unkeyed.of(number).bytes for route in routes) for number in range(len(led))]
+            over.append(max(loads) * len(led) / sum(loads))
+    assert max(over) <= bound
