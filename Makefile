@@ -73,7 +73,7 @@ test-wheel: ## build the wheel with TEST_PYTHON=/path/to/python3.13 and run the 
 	  && cp -r $(WHEEL_NEEDS) "$$outside" && cd "$$outside" && $$python -m pytest -q -n $$((2 * $(AT_ONCE))) tests/unit
 
 docker-test: $(READY) ## three brokers in containers: bytes between zones, and brokers that freeze, vanish and die
-	@AZIMUTH_DOCKER_TEST=1 TESTCONTAINERS_RYUK_DISABLED=true $(BIN)/python -m pytest -q -rP -m docker $(DOCKER_TESTS)
+	@AZIMUTH_DOCKER_TEST=1 TESTCONTAINERS_RYUK_DISABLED=true $(BIN)/python -m pytest -q -rsP -m docker $(DOCKER_TESTS)
 
 chaos: $(READY) ## kill, stop and restart agents and brokers for 20 seeds of 60 s; SEEDS=1,2 SECONDS_EACH=600 for others
 	@AZIMUTH_CHAOS_SEEDS=$(SEEDS) AZIMUTH_CHAOS_SECONDS=$(SECONDS_EACH) $(BIN)/python -m pytest -q -s -m integration tests/integration/spark_sink/test_chaos.py tests/integration/spark_sink/test_fence.py
