@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from assignors import hash64
 from assignors.fleet import FleetTopic
-from spark_sink._commit import Batch, Verdict, commit
+from spark_sink._commit import Batch, commit
 from spark_sink._delta import DeltaLakeTable
 from spark_sink._errors import ConflictError, SparkSinkError, TableError
 from spark_sink._landing import Landing, storage_errors
@@ -19,6 +19,7 @@ from spark_sink._offsets import Offset, Range, TopicPartition
 from spark_sink._rows import arrow_schema
 from spark_sink._storage import PLACEHOLDER, Storage, filesystem, table_uri
 from spark_sink._table import Change, DataFile, Snapshot
+from spark_sink._verdict import Verdict
 
 log = logging.getLogger(__name__)
 

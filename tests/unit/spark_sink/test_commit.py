@@ -9,10 +9,11 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from spark_sink._commit import ATTEMPTS, Batch, Verdict, commit, decide, identity_number, judge
+from spark_sink._commit import ATTEMPTS, Batch, commit
 from spark_sink._errors import ConflictError, HoleError, TableError
 from spark_sink._offsets import Offset, Range, TopicPartition
 from spark_sink._table import Change, DataFile, Snapshot, Span
+from spark_sink._verdict import Verdict, decide, identity_number, judge
 from spark_sink.testing import MemoryStore, MemoryTable
 
 if TYPE_CHECKING:
