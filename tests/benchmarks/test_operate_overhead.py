@@ -1,11 +1,12 @@
 """What metrics and the live page cost: agents that work off a backlog with and without them, by turns.
 
-With them means asked for every two seconds, as a browser does that shows the page. Processor seconds tell differences
-that the time of a shared machine hides; both are in the report. AZIMUTH_BENCH_TIMES sets how often the flights are
-written (10, 3.4 million records), AZIMUTH_BENCH_RUNS how many pairs of turns there are (5).
+With them means asked for every two seconds, as a browser does that shows the page. What an answer costs is measured by
+itself as well, because turns of the same kind differ by more than the bar. AZIMUTH_BENCH_TIMES sets how often the
+flights are written (10, 3.4 million records), AZIMUTH_BENCH_RUNS how many pairs of turns there are (5).
 """
 
 import contextlib
+import json
 import os
 import socket
 import statistics
@@ -24,6 +25,7 @@ import pytest
 
 from spark_sink import positions
 from spark_sink.demo.cluster import Cluster
+from spark_sink.demo.topics import create_topics
 from tests.benchmarks.spark_report import save
 from tests.benchmarks.spark_session import MARKS
 from tests.benchmarks.spark_topics import delete, flights, one_large_topic
@@ -34,6 +36,7 @@ TIMES = int(os.environ.get("AZIMUTH_BENCH_TIMES", "10"))
 RUNS = int(os.environ.get("AZIMUTH_BENCH_RUNS", "5"))
 BAR = 1.02
 WARM, PATIENCE_S, LOOK_S, ASK_S = 0.1, 300.0, 0.25, 2.0
+ANSWERS, IDLE_S = 300, 15.0
 
 AZIMUTH = [sys.executable, "-m", "spark_sink"]
 FLEET = """
@@ -43,8 +46,8 @@ table = "{table}"
 kind = "static"
 agents = [{{ id = "one" }}]
 [sources.home]
-bootstrap_servers = "{backlog.servers}"
-topics = ["{backlog.topic}"]
+bootstrap_servers = "{servers}"
+topics = {topics}
 """
 
 
@@ -71,13 +74,20 @@ def _sink(backlog: Backlog, root: Path, port: int | None) -> list[str]:
 
 
 def _agent(backlog: Backlog, root: Path, port: int | None) -> list[str]:
+    return _agent_of(backlog.servers, [backlog.topic], root, port)
+
+
+def _agent_of(servers: str, topics: list[str], root: Path, port: int | None) -> list[str]:
     file = root / "fleet.toml"
-    file.write_text(FLEET.format(group=root.name, table=f"{root}/table", backlog=backlog))
+    file.write_text(FLEET.format(group=root.name, table=f"{root}/table", servers=servers, topics=json.dumps(topics)))
     http = [] if port is None else ["--http", f":{port}"]
     return [*AZIMUTH, "agent", "--config", str(file), "--agent", "one", *http]
 
 
-KINDS = {"azimuth sink --metrics-port": (_sink, ("/metrics",)), "azimuth agent --http": (_agent, ("/metrics", "/"))}
+KINDS = {
+    "azimuth sink --metrics-port": (_sink, ("/metrics",)),
+    "azimuth agent --http": (_agent, ("/metrics", "/status.json")),
+}
 
 
 def _seconds(pid: int) -> dict[int, float]:
@@ -98,8 +108,8 @@ def _asked(port: int | None, paths: tuple[str, ...]) -> Iterator[list[int]]:
     def ask() -> None:
         while port is not None and not ended.wait(ASK_S):
             for path in paths:
-                with contextlib.suppress(OSError), urllib.request.urlopen(f"http://localhost:{port}{path}") as answer:
-                    answers.append(len(answer.read()))
+                with contextlib.suppress(OSError):
+                    answers.append(len(_ask(port, path)))
 
     asking = threading.Thread(target=ask)
     asking.start()
@@ -114,10 +124,7 @@ def _turn(kind: str, backlog: Backlog, root: Path, *, asked: bool) -> dict[str, 
     """Let one agent work off the topic."""
     root.mkdir()
     make, paths = KINDS[kind]
-    port = None
-    if asked:
-        with socket.create_server(("localhost", 0)) as free:
-            port = free.getsockname()[1]
+    port = _free_port() if asked else None
     agent = launch(make(backlog, root, port), root / "log")
     below = tree(agent.pid)
     try:
@@ -137,6 +144,17 @@ def _turn(kind: str, backlog: Backlog, root: Path, *, asked: bool) -> dict[str, 
     used = sum(after[pid] - before.get(pid, 0) for pid in after)
     rate = (backlog.records - first) / seconds
     return {"seconds": seconds, "processor_s": used, "records_per_s": rate, "answers": len(answers)}
+
+
+def _free_port() -> int:
+    with socket.create_server(("localhost", 0)) as free:
+        return int(free.getsockname()[1])
+
+
+def _ask(port: int, path: str) -> bytes:
+    with urllib.request.urlopen(f"http://localhost:{port}{path}") as answer:
+        body: bytes = answer.read()
+    return body
 
 
 def _reached(agent: "subprocess.Popen[bytes]", root: Path, count: float) -> int:
@@ -178,3 +196,48 @@ def test_metrics_and_the_page(kind: str, cluster: Cluster, tmp_path: Path) -> No
         f"overhead of {kind}",
         {"records": backlog.records, "runs": RUNS, "bar": BAR, "medians": medians, "ratios": of_pairs},
     )
+
+
+@pytest.mark.parametrize("topics", [1, 224])
+def test_an_answer(topics: int, cluster: Cluster, tmp_path: Path) -> None:
+    """Processor time of an answer, beyond what the agent uses anyway; and its share of a core where a page is shown."""
+    names = [f"answer-{uuid.uuid4().hex[:6]}.{number}" for number in range(topics)]
+    create_topics(cluster.bootstrap_servers, names, partitions=3, replicas=1, config={})
+    port = _free_port()
+    agent = launch(_agent_of(cluster.bootstrap_servers, names, tmp_path, port), tmp_path / "log")
+    try:
+        deadline = time.monotonic() + PATIENCE_S
+        while not _reads(port, topics):
+            assert time.monotonic() < deadline, (tmp_path / "log").read_text()[-2000:]
+            time.sleep(LOOK_S)
+        begin, before = time.perf_counter(), sum(_seconds(agent.pid).values())
+        time.sleep(IDLE_S)
+        idle = (sum(_seconds(agent.pid).values()) - before) / (time.perf_counter() - begin)
+        costs = {path: _cost(agent.pid, port, path, idle) for path in ("/metrics", "/status.json")}
+    finally:
+        kill(tree(agent.pid))
+        agent.wait()
+        delete(cluster, names)
+    save(
+        f"an answer of azimuth agent --http, {topics} topics",
+        {
+            "processor_ms": {path: round(seconds * 1e3, 3) for path, seconds in costs.items()},
+            "share_of_a_core_asked_every_2_s": round(sum(costs.values()) / ASK_S, 6),
+            "bar": round(BAR - 1, 4),
+        },
+    )
+
+
+def _reads(port: int, topics: int) -> bool:
+    with contextlib.suppress(OSError):
+        status = json.loads(_ask(port, "/status.json"))
+        return len(status["topics"]) == topics and not status["unready"]
+    return False
+
+
+def _cost(pid: int, port: int, path: str, idle: float) -> float:
+    """Processor seconds of an answer."""
+    begin, before = time.perf_counter(), sum(_seconds(pid).values())
+    for _ in range(ANSWERS):
+        _ask(port, path)
+    return (sum(_seconds(pid).values()) - before - idle * (time.perf_counter() - begin)) / ANSWERS
