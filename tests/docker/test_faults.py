@@ -34,7 +34,8 @@ class Flow:
 
     def __init__(self, servers: str, topics: list[str]) -> None:
         config = {"bootstrap.servers": servers, "enable.idempotence": True, "linger.ms": 20, "log_level": 2}
-        config |= {"delivery.timeout.ms": int(2 * PATIENCE_S * 1000)}
+        # With more requests in flight librdkafka may repeat records once too few replicas are in sync (its issue 4953).
+        config |= {"delivery.timeout.ms": int(2 * PATIENCE_S * 1000), "max.in.flight": 1}
         self.producers = [AZAwareProducer({**config, "client.rack": rack}, keys="local-hrw") for rack in RACKS]
         self.acknowledged = 0
         self.errors: list[str] = []
