@@ -5,7 +5,6 @@ import logging
 import re
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +15,7 @@ from assignors._errors import AssignorError
 from assignors.fleet import FleetTopic, Lane, lane_change
 from spark_sink._errors import SparkSinkError, TableError
 from spark_sink._offsets import Range, TopicPartition
+from spark_sink.fleet._consumers import Consumers
 from spark_sink.fleet._lane import LaneConsumer, LaneParts
 from spark_sink.fleet._parcels import Bringer, Carrier, Parcel, TopicIds
 from spark_sink.fleet._refusals import Refusals
@@ -83,15 +83,12 @@ class SourceReader:
         self._carrier = Carrier(f"fleet-write-{source}", Bringer(parts.writer, parts.ids))
         self._wanted: Assigned = {}
         self._applied: dict[Lane, frozenset[FleetTopic]] = {}
-        self._lanes: dict[Lane, LaneConsumer] = {}
+        self._consumers = Consumers()
         self._rows = Rows()
         self._ended = threading.Event()
         self._problem = ""
         self._refusals = Refusals(source)
         self._deferred: Exception | None = None
-        self._counting = threading.Lock()
-        self._rebalances_before = 0
-        self._received_before: Mapping[int, int] = {}
         self.rows_written = 0
         self.commits = 0
         self._thread = threading.Thread(target=self._run, name=f"fleet-read-{source}", daemon=True)
@@ -103,15 +100,14 @@ class SourceReader:
 
     def problems(self) -> list[str]:
         """What does not go well now."""
-        found = [problem for lane in list(self._lanes.values()) for problem in list(lane.problems.values())]
-        found += self._refusals.problems()
+        found = self._consumers.problems() + self._refusals.problems()
         if not self.alive:
             found.append(f"{self._source}: reading has ended by an error that nobody expected, the log has it: restart")
         return [*([self._problem] if self._problem else []), *sorted(set(found))]
 
     def lag(self) -> dict[str, int]:
         """Records behind, by topic."""
-        return {label: behind for lane in list(self._lanes.values()) for label, behind in lane.lag().items()}
+        return self._consumers.lag()
 
     @property
     def alive(self) -> bool:
@@ -125,14 +121,12 @@ class SourceReader:
 
     @property
     def rebalances(self) -> int:
-        """How often partitions came or went; also those of lanes that are read no more, as it counts for ever."""
-        with self._counting:
-            return self._rebalances_before + sum(lane.rebalances for lane in self._lanes.values())
+        """How often partitions came or went."""
+        return self._consumers.rebalances
 
     def received(self) -> dict[int, int]:
-        """Bytes that came over the wire, by broker id; also those of lanes that are read no more."""
-        with self._counting:
-            return _total([self._received_before, *(lane.received for lane in self._lanes.values())])
+        """Bytes that came over the wire, by broker id."""
+        return self._consumers.received()
 
     def tables(self) -> set[str]:
         """Addresses of the tables that it writes now."""
@@ -141,7 +135,7 @@ class SourceReader:
     @property
     def consumers(self) -> int:
         """How many there are."""
-        return len(self._lanes)
+        return len(self._consumers)
 
     def end(self) -> None:
         """Bring in what was read and leave the groups; `join` waits for it."""
@@ -181,12 +175,11 @@ class SourceReader:
 
     def _subscribe(self, lane: Lane, labels: Mapping[FleetTopic, str]) -> None:
         if labels:
-            if lane not in self._lanes:
-                self._lanes[lane] = self._consumer(lane)
-            self._lanes[lane].subscribe(labels)
-        elif lane in self._lanes:
+            consumer = self._consumers.get(lane) or self._consumers.add(self._consumer(lane))
+            consumer.subscribe(labels)
+        elif self._consumers.get(lane) is not None:
             self._flush()
-            self._close(lane)
+            self._consumers.close(lane)
 
     def _label(self, topics: Sequence[FleetTopic]) -> dict[FleetTopic, str]:
         """The labels of the topics whose table can be read."""
@@ -211,7 +204,7 @@ class SourceReader:
             if any(topic.name in labels for topic in topics):
                 self._applied[lane] = frozenset()  # those without a label are asked for again
         self._rows = self._rows.without(labels)
-        for consumer in self._lanes.values():
+        for consumer in self._consumers:
             consumer.leave_out(labels)
             consumer.take_again(labels)
 
@@ -226,10 +219,10 @@ class SourceReader:
         """Read for one flush's time, or until there is enough; longer while the last parcel is still under way."""
         until = time.monotonic() + self._settings.flush_s
         while len(self._rows) < _ROWS and not self._ended.is_set():
-            if not self._lanes:
+            if not self._consumers:
                 self._ended.wait(_WAIT_S)
-            for lane in self._lanes.values():
-                lane.read(self._add, _MOST, _WAIT_S)
+            for consumer in self._consumers:
+                consumer.read(self._add, _MOST, _WAIT_S)
                 if self._deferred is not None:
                     raise self._deferred
             self._settle()
@@ -243,14 +236,14 @@ class SourceReader:
         """Let what was read be brought in, if nothing is under way."""
         if self._carrier.busy:
             return
-        counted = sum(lane.records for lane in self._lanes.values())
+        counted = self._consumers.records
         if counted != len(self._rows):
             # A range without its rows would be a hole that no position shows.
             raise TableError(f"{counted} records were read and {len(self._rows)} are held: reading them again")
         ranges: list[Range] = []
         topics: dict[str, FleetTopic] = {}
-        for lane in self._lanes.values():
-            read, read_of = lane.hand_over()
+        for consumer in self._consumers:
+            read, read_of = consumer.hand_over()
             ranges += read
             topics |= read_of
         if ranges:
@@ -276,9 +269,9 @@ class SourceReader:
         out = brought.anew | brought.refused.keys()
         if out:
             self._rows = self._rows.without(out)
-        for lane in self._lanes.values():
-            lane.leave_out(out)
-            lane.settle(brought.ends, brought.ahead)
+        for consumer in self._consumers:
+            consumer.leave_out(out)
+            consumer.settle(brought.ends, brought.ahead)
 
     def _flush(self) -> None:
         """Have all that was read in the tables before going on."""
@@ -293,8 +286,8 @@ class SourceReader:
         except _EXPECTED as error:
             self._deferred = error
             self._rows = Rows()
-            for lane in self._lanes.values():
-                lane.forget()
+            for consumer in self._consumers:
+                consumer.forget()
 
     def _positions(self, labels: Collection[str]) -> Mapping[TopicPartition, int]:
         found: dict[TopicPartition, int] = {}
@@ -315,32 +308,16 @@ class SourceReader:
             log.error("fleet: %s", problem)
         self._problem = problem
         self._rows, self._deferred = Rows(), None
-        for lane in self._lanes.values():
-            lane.forget()
+        for consumer in self._consumers:
+            consumer.forget()
         self._ended.wait(_PAUSE_S)
-        for lane in self._lanes.values():
+        for consumer in self._consumers:
             try:
-                lane.rewind()
+                consumer.rewind()
             except (SparkSinkError, KafkaException, OSError) as again:
                 log.warning("fleet: %s: not rewound: %s", self._source, again)
 
     def _end(self) -> None:
         self._flush_quietly()
-        for lane in list(self._lanes):
-            self._close(lane)
-
-    def _close(self, lane: Lane) -> None:
-        try:
-            self._lanes[lane].close()
-        finally:
-            with self._counting:
-                closed = self._lanes.pop(lane)
-                self._rebalances_before += closed.rebalances
-                self._received_before = _total([self._received_before, closed.received])
-
-
-def _total(counts: Sequence[Mapping[int, int]]) -> dict[int, int]:
-    total: Counter[int] = Counter()
-    for one in counts:
-        total.update(one)
-    return dict(total)
+        for consumer in self._consumers:
+            self._consumers.close(consumer.lane)
