@@ -6,11 +6,13 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._metadata import ClusterMetadata
 from confluent_kafka.cimpl import NewTopic
 
 from spark_sink._errors import DemoError
 
 _TIMEOUT_S = 60.0
+_ASKED = 30
 
 
 def create_topics(  # noqa: PLR0913 -- each is named at the call
@@ -48,29 +50,51 @@ def create_topics(  # noqa: PLR0913 -- each is named at the call
             if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
                 continue  # by another process in this moment
             raise DemoError(f"topic {topic} could not be created: {error.args[0].str()}") from error
-    _await_leaders(bootstrap_servers.split(","), {t.topic for t in wanted}, client)
+    _await_leaders([one.strip() for one in bootstrap_servers.split(",")], {t.topic for t in wanted}, client)
 
 
 def _await_leaders(brokers: Sequence[str], topics: set[str], client: Mapping[str, Any] | None = None) -> None:
     # Each broker is asked by itself: one that lags behind would tell a producer of partitions without a leader.
     deadline = time.monotonic() + _TIMEOUT_S
     for broker in brokers:
-        admin = AdminClient({"log_level": 0, **(client or {}), "bootstrap.servers": broker})
-        while any(_leaderless(admin, broker, topics)):
+        while any(_leaderless(broker, topics, client)):
             if time.monotonic() > deadline:
                 raise DemoError(f"broker {broker} knows no leaders for the new topics after {_TIMEOUT_S:.0f} s")
             time.sleep(0.1)
 
 
-def _leaderless(admin: AdminClient, broker: str, topics: set[str]) -> Iterator[str]:
+def _leaderless(broker: str, topics: set[str], client: Mapping[str, Any] | None) -> Iterator[str]:
     try:
-        known = admin.list_topics(timeout=10).topics
+        known = view_of(broker, client).topics
     except KafkaException as error:
         raise DemoError(f"broker {broker} does not answer: {error.args[0].str()}") from error
     for topic in topics:
         found = known.get(topic)
         if found is None or not found.partitions or any(p.leader < 0 for p in found.partitions.values()):
             yield topic
+
+
+def view_of(broker: str, client: Mapping[str, Any] | None = None, timeout_s: float = 10.0) -> ClusterMetadata:
+    """Ask one broker what it sees of the cluster.
+
+    librdkafka lets any broker answer that it has heard of meanwhile, and names the one that did: it is asked anew until
+    that is the right one. Where none of `_ASKED` answers was (its address is written in another way), the last one
+    stands.
+
+    Args:
+        broker: host:port.
+        client: more properties of librdkafka.
+        timeout_s: of each question.
+
+    Raises:
+        KafkaException: it does not answer.
+    """
+    for _ in range(_ASKED):
+        admin = AdminClient({"log_level": 0, **(client or {}), "bootstrap.servers": broker})
+        found = admin.list_topics(timeout=timeout_s)
+        if str(found.orig_broker_name).startswith(f"{broker}/"):
+            break
+    return found
 
 
 def delete_topics(bootstrap_servers: str, topics: Iterable[str]) -> None:

@@ -11,15 +11,14 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin._metadata import ClusterMetadata
 from testcontainers.core.container import DockerContainer
 from testcontainers.core.network import Network
+
+from spark_sink.demo.topics import view_of
 
 IMAGE: Final = os.environ.get("KAFKA_IMAGE", "apache/kafka:4.3.0")
 RACKS: Final = ("az-a", "az-b", "az-c")
 _UP_S: Final = 120.0
-_ASKED: Final = 10
 # A killed container starts again with formatted disks, which not every image's entry point takes.
 _COMMAND: Final = """
 if [ -e /tmp/formatted ]; then
@@ -179,27 +178,15 @@ def _agree(servers: Sequence[str], count: int) -> bool:
     """
     views = []
     for server in servers:
-        found = _view(server)
-        if found is None:
+        try:
+            found = view_of(server, timeout_s=5)
+        except KafkaException:
             return False
         partitions = [(name, one) for name, topic in found.topics.items() for one in topic.partitions.values()]
         if len(found.brokers) < count or any(set(one.isrs) != set(one.replicas) for _, one in partitions):
             return False
         views.append({(name, one.id, one.leader) for name, one in partitions})
     return all(view == views[0] for view in views)
-
-
-def _view(server: str) -> ClusterMetadata | None:
-    """What this very broker says of the cluster; None if it says nothing."""
-    for _ in range(_ASKED):
-        try:
-            found = AdminClient({"bootstrap.servers": server, "log_level": 0}).list_topics(timeout=5)
-        except KafkaException:
-            return None
-        # The client asks any broker that it has heard of meanwhile, and names the one that answered.
-        if str(found.orig_broker_name).startswith(f"{server}/"):
-            return found
-    return None
 
 
 def _host(number: int) -> str:
