@@ -1,13 +1,14 @@
 """A group as it lives on a cluster: its members, what they own, and the topics they want. Reads only."""
 
 import logging
+import re
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from kafka import KafkaAdminClient
-from kafka.errors import KafkaError
+from kafka.errors import KafkaError, for_code
 
 from assignors._errors import GroupError
 from assignors._model import Member, Topic, TopicPartition
@@ -16,6 +17,7 @@ from assignors._subscription import decode_user_data
 log = logging.getLogger(__name__)
 _TIMEOUT_S: Final = 15.0
 _PAUSE_S: Final = 0.3
+_CODE: Final = re.compile(r"\[Error (\d+)\]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +79,7 @@ def read_group(bootstrap_servers: str, group: str, config: Mapping[str, Any] | N
 def _read(admin: Any, group: str) -> LiveGroup:  # noqa: ANN401 - kafka-python is untyped
     said = admin.describe_groups([group])[group]
     state = said["group_state"]
+    _raise_if_passing(said["error"])
     if said["error"] or state == "Dead":
         raise GroupError(
             f"there is no group {group!r} of the classic protocol on this cluster"
@@ -104,6 +107,14 @@ def _read(admin: Any, group: str) -> LiveGroup:  # noqa: ANN401 - kafka-python i
         topics=tuple(_topic(one, racks) for one in found),
         sizes=_sizes(admin, names),
     )
+
+
+def _raise_if_passing(error: str | None) -> None:
+    """Raise what is over in a moment: a coordinator that moves or loads says so in its answer, which raises nothing."""
+    code = _CODE.match(error or "")
+    kind = for_code(int(code[1])) if code else None
+    if kind is not None and kind.retriable:
+        raise kind(error)
 
 
 def _member(said: Mapping[str, Any]) -> Member:

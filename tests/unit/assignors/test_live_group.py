@@ -48,3 +48,38 @@ def test_a_group_of_no_consumers_is_an_error() -> None:
     """Kafka Connect's workers are a group too: a table of noughts would look like an answer."""
     with pytest.raises(GroupError, match="Kafka Connect"):
         module._read(Admin((b"\0\1http://worker:8083", b"")), "connect")
+
+
+def test_a_coordinator_that_moves_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says so in its answer, where a group that is not there says so, too: the two are not the same finding."""
+    refusals = ["[Error 16] NotCoordinatorError: None", "[Error 14] CoordinatorLoadInProgressError: None"]
+
+    class Moving(Admin):
+        """Refuses twice, as while the coordinator loads."""
+
+        def describe_groups(self, groups: list[str]) -> dict[str, Any]:
+            """As kafka-python."""
+            said = super().describe_groups(groups)
+            return {groups[0]: {**said[groups[0]], "error": refusals.pop() if refusals else None}}
+
+        def close(self) -> None:
+            """As kafka-python."""
+
+    monkeypatch.setattr(module, "KafkaAdminClient", lambda **_: Moving(({"topics": ["t"]}, {})))
+    monkeypatch.setattr(module, "_PAUSE_S", 0)
+    assert module.read_group("localhost:9", "g").state == "Stable"
+
+
+def test_a_group_that_is_not_there_is_not_waited_for() -> None:
+    """The broker's own words stand in the sentence."""
+
+    class Without(Admin):
+        """Knows no group."""
+
+        def describe_groups(self, groups: list[str]) -> dict[str, Any]:
+            """As kafka-python."""
+            said = super().describe_groups(groups)[groups[0]]
+            return {groups[0]: {**said, "error": "[Error 69] GroupIdNotFoundError: Group g not found."}}
+
+    with pytest.raises(GroupError, match=r"there is no group 'g'.*GroupIdNotFoundError"):
+        module._read(Without(), "g")
