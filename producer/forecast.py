@@ -112,7 +112,7 @@ def render(forecast_: Forecast) -> str:
         forecast_: what to write.
 
     Returns:
-        Lines without colours or tabs, about 100 columns.
+        Lines without colours or tabs, 80 columns where names of zones are short.
     """
     now = forecast_.now
     lines = [
@@ -123,12 +123,15 @@ def render(forecast_: Forecast) -> str:
         f"  no key, local   {_zones(now.zones)}",
         f"  global keys     {_zones(now.keyed_zones)}",
     ]
+    if now.locality.reason is Reason.UNKNOWN_RACK:
+        lines.insert(3, f"  racks seen      {', '.join(forecast_.failures)}")
     if now.leaderless:
         lines.append(f"  without leader  {_ids(now.leaderless)}")
     lines += ["", "  if this zone fails, records without a key and local keys go to"]
     for zone, after in forecast_.failures.items():
-        lost = f"; no leader for {_ids(after.leaderless)}" if after.leaderless else ""
-        lines.append(f"    {zone:<14}{_zones(after.zones)} ({after.locality.reason.value}){lost}")
+        lines.append(f"    {zone:<14}{_zones(after.zones)} ({after.locality.reason.value})")
+        if after.leaderless:
+            lines.append(f"{'':<18}no leader for {_ids(after.leaderless)}")
     return "\n".join(lines)
 
 

@@ -34,3 +34,15 @@ def test_a_large_topic_is_shown_short() -> None:
     text = render(forecast("big", [1, 2, 3] * 4_000, [[1], [2], [3]] * 4_000, RACKS, "az-b"))
     assert "(4000 in all)" in text
     assert max(len(line) for line in text.splitlines()) <= 120
+
+
+def test_a_zone_that_no_broker_has_is_told_with_the_racks_there_are() -> None:
+    """A typing error, or a zone's id for its name: the way out is one of these."""
+    assert "racks seen      az-a, az-b, az-c" in render(forecast("flights", LEADERS, REPLICAS, RACKS, "use1-az1"))
+    assert "racks seen" not in render(forecast("flights", LEADERS, REPLICAS, RACKS, "az-a"))
+
+
+def test_the_text_fits_a_terminal() -> None:
+    """80 columns, with the longest reason and partitions without a leader."""
+    text = render(forecast("flights", LEADERS, [[leader] for leader in LEADERS], RACKS, "az-x"))
+    assert max(len(line) for line in text.splitlines()) <= 80
