@@ -38,7 +38,7 @@ def table_uri(path: str) -> str:
     """One spelling for one table: an absolute path for what is local, the address without its last slash else.
 
     Raises:
-        OptionError: there is no path, or it is one that delta-rs mistakes for another.
+        OptionError: there is no path, it is a file, or it is one that delta-rs mistakes for another.
     """
     if not path.strip():
         raise OptionError("option 'path': empty, need the address of the table (a folder, s3://, gs://, abfss://)")
@@ -46,6 +46,8 @@ def table_uri(path: str) -> str:
     if local is None:
         return path.rstrip("/")
     address = str(local.absolute())
+    if local.is_file():
+        raise OptionError(f"{address}: is a file, need the folder of a table")
     if unquote(address) != address:
         # delta-rs reads the log of `a b` for the table `a%20b`, and writes beside it.
         raise OptionError(

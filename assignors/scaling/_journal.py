@@ -72,7 +72,8 @@ def entries(path: Path, topic: str) -> Iterator[dict[str, Any]]:
                 if isinstance(line, dict) and line.get("topic") == topic:
                     yield line
     except OSError as error:
-        raise ScalingFileError(f"{path}: no decisions can be read: {error.strerror}") from error
+        said = f"{path}: no decisions can be read: {error.strerror}; --journal names another"
+        raise ScalingFileError(said) from error
 
 
 def explain(line: dict[str, Any]) -> str:

@@ -65,8 +65,8 @@ def _print(found: "FleetStatus") -> None:
     departed = f", departed: {', '.join(value['departed'])}" if value["departed"] else ""
     console.print(
         f"view {value['version']}: {len(value['agents'])} agents, {len(value['topics'])} topics{departed}\n"
-        f"{told['agent_topic']} connections of an agent and a topic (all to all: {told['all_to_all']}), "
-        f"{told['agent_cluster']} of an agent and a cluster",
+        f"connections: {told['agent_topic']} agent to topic (all to all: {told['all_to_all']}), "
+        f"{told['agent_cluster']} agent to cluster",
         soft_wrap=True,
     )
     for line in value["lines"]:

@@ -21,7 +21,7 @@ def owner(  # noqa: PLR0913, PLR0917 -- each is a flag
     weight: Annotated[list[str] | None, typer.Option(metavar="NODE=WEIGHT", help="Weight of a node, else 1.")] = None,
     top: Annotated[int, typer.Option(min=1, help="How many nodes of each key, best first.")] = 1,
     seed: Annotated[int, typer.Option(help="Seed of the ranking.")] = 0,
-    hierarchical: Annotated[bool, typer.Option(help="The form for tens of thousands of nodes.")] = False,
+    hierarchical: Annotated[bool, typer.Option("--hierarchical", help="For tens of thousands of nodes.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Say which nodes own keys by rendezvous hashing: the same answer in every process."""

@@ -46,7 +46,7 @@ def plan(  # noqa: PLR0913, PLR0917 -- each is a flag
 ) -> None:
     """Compare the assignors on a live group (--group), or forecast a producer (--producer). Changes nothing."""
     if (group is None) == (producer is None):
-        raise typer.BadParameter("need one of --group and --producer", param_hint="--group")
+        raise typer.BadParameter("give either --group or --producer", param_hint="--group")
     properties = {**pairs(kafka, "--kafka"), "bootstrap.servers": bootstrap_servers}
     if producer is not None:
         _producer(properties, producer, topic, as_json=as_json)

@@ -3,6 +3,7 @@
 import importlib
 import json
 import sys
+import traceback
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -65,6 +66,8 @@ def show(  # noqa: PLR0913, PLR0917 -- each is a flag
     if as_json:
         typer.echo(json.dumps([{name: _plain(value) for name, value in row.items()} for row in shown]))
         return
+    if not shown:
+        typer.echo(f"{table}: no such record waits in quarantine")
     for row in shown:
         typer.echo(
             f"{row['topic']}/{row['partition']} offset {row['offset']}: {row['error_class']}: {row['error_text']}"
@@ -112,7 +115,21 @@ def _repair(name: str | None) -> "Repair | None":
         found: Repair = getattr(importlib.import_module(module), function)
     except (ImportError, AttributeError, ValueError) as error:
         raise OptionError(f"--repair {name!r}: {error if colon else 'need MODULE:FUNCTION'}") from error
-    return found
+
+    def told(records: "pa.Table") -> "pa.Table":
+        try:
+            return found(records)
+        except Exception as error:
+            raise OptionError(f"--repair {name!r} fails, nothing is brought in: {_where(error)}") from error
+
+    return told
+
+
+def _where(error: Exception) -> str:
+    """What went wrong in the caller's own function, and in which line of it."""
+    own = traceback.extract_tb(error.__traceback__)[1:2]
+    place = f" ({Path(own[0].filename).name}, line {own[0].lineno})" if own else ""
+    return f"{type(error).__name__}: {error}{place}"
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 -- any column

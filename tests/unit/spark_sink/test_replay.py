@@ -147,3 +147,20 @@ def test_the_command_lists_shows_and_replays(table: str) -> None:
     assert "0 records wait" in run(app, ["quarantine", "list", table]).output
     failed = run(app, ["quarantine", "replay", table, "--repair", "no.such:thing"]).exception
     assert isinstance(failed, OptionError)
+
+
+def test_a_repair_that_fails_is_one_sentence_with_its_line(
+    table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The function is the caller's own: what it raised and where, and nothing of ours around it."""
+    (tmp_path / "fails_on_purpose.py").write_text("def repair(records):\n    return records['no such column']\n")
+    monkeypatch.chdir(tmp_path)
+    run = CliRunner().invoke
+    if not any(group.name == "quarantine" for group in app.registered_groups):
+        register(app)
+    failed = run(app, ["quarantine", "replay", table, "--repair", "fails_on_purpose:repair"]).exception
+    assert isinstance(failed, OptionError)
+    assert "nothing is brought in: KeyError: " in str(failed)
+    assert str(failed).endswith("(fails_on_purpose.py, line 2)")
+    shown = run(app, ["quarantine", "show", table, "--topic", "none"])
+    assert (shown.exit_code, shown.output) == (0, f"{table}: no such record waits in quarantine\n")

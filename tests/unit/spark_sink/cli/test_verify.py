@@ -67,6 +67,12 @@ def test_the_exit_code_is_the_answer(
     assert says in done.stdout
 
 
+def test_what_looks_missing_and_never_was_there_is_mentioned(azimuth: Callable[..., Done], tmp_path: Path) -> None:
+    """A transaction's end takes an offset: who reads a number of missing ones should know before a search begins."""
+    assert "the end of a transaction" in azimuth("verify", _table(tmp_path / "holes", [0, 1, 4])).stdout
+    assert "transaction" not in azimuth("verify", _table(tmp_path / "whole", [0, 1, 2, 3, 4, 5])).stdout
+
+
 def test_json_names_the_runs(azimuth: Callable[..., Done], tmp_path: Path) -> None:
     """For other programs; runs are [first, end)."""
     done = azimuth("verify", _table(tmp_path, [0, 1, 4, 4, 5]), "--json")
