@@ -56,6 +56,7 @@ def _run(settings: DemoSettings, console: Console) -> dict[str, Any]:
             cluster = Cluster.up(settings.directory / "cluster", racks=settings.zones, tied=True)
             bars.update(step, total=1, completed=1)
         with cluster:
+            step = bars.add_task("creating the topics", total=None)
             flights = load_flights().slice(0, settings.flights)
             create_topics(
                 cluster.bootstrap_servers,
@@ -64,6 +65,7 @@ def _run(settings: DemoSettings, console: Console) -> dict[str, Any]:
                 replicas=settings.replicas,
                 config={"min.insync.replicas": str(max(1, settings.replicas - 1))},
             )
+            bars.update(step, total=1, completed=1)
             with Loader(cluster.bootstrap_servers, settings.zones, PRODUCER_SETTINGS) as loader:
                 with _timed(seconds, "produce"):
                     sent = _produce_bulk(settings, loader, flights, bars)

@@ -35,7 +35,7 @@ td:first-child, th:first-child { position: sticky; left: 0; background: var(--pa
 th:first-child { z-index: 2; background: var(--card); }
 td.seat { min-width: 46px; border-left: 1px solid var(--paper); border-top: 1px solid var(--paper); }
 td.seat.reads { background: var(--other); } td.seat.mine { background: var(--own); }
-td.number { text-align: right; font-variant-numeric: tabular-nums; }
+th.number, td.number { text-align: right; font-variant-numeric: tabular-nums; }
 .dot { display: inline-block; width: 10px; height: 10px; border-radius: 50%; background: var(--bad);
   margin-right: 6px; }
 .dot.good { background: var(--good); }
@@ -105,6 +105,7 @@ function show(s) {
   const owners = s.owners || {};
   const heads = ["topic", "behind", ...members.map((m) => m.id)];
   byId("agents").replaceChildren(row(...heads.map((text) => named("th", text))));
+  byId("agents").rows[0].cells[1].className = "number";
   byId("topics").replaceChildren(...Object.keys(owners).sort().map((topic) => {
     const lag = (s.lag || {})[topic];
     const seats = members.map((m) => {

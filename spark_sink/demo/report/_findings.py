@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from spark_sink.demo.report._run import Run
 
 NOT_MEASURED = "not measured"
+SOCKETS = "TCP connections to brokers, counted at the agent's open sockets"
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,11 +153,11 @@ def figures(run: Run) -> Sequence[Figure]:
 
 def _connections(run: Run) -> Sequence[Figure]:
     measured = run.connections
-    how = measured.how or NOT_MEASURED
-    ours = [Figure(f"connections of {agent}", number(count), how) for agent, count in measured.per_agent.items()]
+    computed = "computed by kafka-python's own assignor for the same agents"
+    ours = [Figure(f"connections of {agent}", number(count), SOCKETS) for agent, count in measured.per_agent.items()]
     return (
-        *(ours or [Figure("connections", NOT_MEASURED, how)]),
-        Figure("pairs of agent and topic, ours", number(measured.hrw), how),
-        Figure("pairs of agent and topic, range", number(measured.range), how),
-        Figure("pairs of agent and topic, round robin", number(measured.round_robin), how),
+        *(ours or [Figure("connections", NOT_MEASURED, NOT_MEASURED)]),
+        Figure("pairs of agent and topic, ours", number(measured.hrw), "as the agents held them before the kill"),
+        Figure("pairs of agent and topic, range", number(measured.range), computed),
+        Figure("pairs of agent and topic, round robin", number(measured.round_robin), computed),
     )

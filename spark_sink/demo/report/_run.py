@@ -89,7 +89,6 @@ class Connections(_Value):
     hrw: float | None = None
     range: float | None = None
     round_robin: float | None = None
-    how: str = ""
 
 
 class PerAgent(_Value):

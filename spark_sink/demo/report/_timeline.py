@@ -139,12 +139,12 @@ def _name_bands(axes: Axes, timeline: Timeline, agents: Sequence[str]) -> None:
     floor = 0.0
     for agent in agents:
         rows = sum(commit.rows for commit in timeline.commits if commit.agent == agent)
-        label = f"{agent}: {rows:,} "
-        begin_s = timeline.end_s - (theme.text_width(label) + GAP_PX) / (x1 - x)
+        label, end_s = f"{agent}: {rows:,}", timeline.end_s - GAP_PX / (x1 - x)
+        begin_s = end_s - (theme.text_width(label) + GAP_PX) / (x1 - x)
         low, high = _band(timeline, agents, agent, begin_s)
         middle, needed = floor + rows / 2, (theme.FONT_PX + 4) / 2 / (y1 - y)
         if middle + needed < min(high, floor + rows) and middle - needed > max(low, floor):
-            axes.text(timeline.end_s, middle, label, ha="right", va="center", color=theme.ON_AGENT, fontweight="bold")
+            axes.text(end_s, middle, label, ha="right", va="center", color=theme.ON_AGENT, fontweight="bold")
         floor += rows
 
 

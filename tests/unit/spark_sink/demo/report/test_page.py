@@ -111,6 +111,12 @@ def test_page_holds_the_headline_figures(report: dict[str, Any]) -> None:
         assert words in text
 
 
+def test_no_name_of_a_key_stands_in_a_sentence(report: dict[str, Any]) -> None:
+    """`per_agent` and `round_robin` are for programs."""
+    made = render(report)
+    assert not [key for key in ("per_agent", "round_robin") if key in made]
+
+
 def without_nth_key(value: Any, nth: int) -> Any:  # noqa: ANN401 - JSON
     """Drop one key from every object inside a value, at every depth of objects."""
     if not isinstance(value, dict):
