@@ -19,8 +19,9 @@ from producer import AZAwareProducer, Reason, SkewGuard, TrafficMeter, matrix
 from producer._traffic import Traffic
 from spark_sink.demo.cluster import Cluster
 from tests.benchmarks.producer_report import save
-from tests.integration.producer.conftest import leaders, wait_until
+from tests.integration.producer.conftest import leaders
 from tests.integration.producer.test_zone_failure import PARTITIONS, survive_failures
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.benchmark
 ZONES = ("az-a", "az-b", "az-c")

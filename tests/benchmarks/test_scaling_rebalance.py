@@ -17,7 +17,7 @@ from assignors.scaling._simulation import World
 from spark_sink.demo.cluster import Cluster
 from spark_sink.demo.topics import create_topics
 from tests.benchmarks.scaling_report import save
-from tests.integration.producer.conftest import wait_until
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.benchmark
 PARTITIONS = 32

@@ -1,19 +1,19 @@
 """Topics, records and members on the shared three-zone cluster."""
 
-import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, ConsumerGroupState, KafkaException, Producer
+from confluent_kafka import Consumer, ConsumerGroupState, Producer
 from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from spark_sink.demo.cluster import Cluster
 from tests.integration.assignors.members import Process, Start
+from tests.waiting import wait_until
 
 METADATA_S = 1.0  # so often members look at what topics there are
 
@@ -135,20 +135,6 @@ def topics(cluster: Cluster) -> Iterator[Topics]:
     made = Topics(cluster.bootstrap_servers)
     yield made
     made.close()
-
-
-def wait_until(true: Callable[[], bool], timeout_s: float = 40.0) -> None:
-    """Wait for a condition, not for a time."""
-    end = time.monotonic() + timeout_s
-    while True:
-        try:
-            if true():
-                return
-        except KafkaException:  # a broker that is away, or is just beginning
-            if time.monotonic() > end:
-                raise
-        assert time.monotonic() < end, "the condition did not come true"
-        time.sleep(0.05)
 
 
 @pytest.fixture

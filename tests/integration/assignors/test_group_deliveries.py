@@ -8,8 +8,9 @@ import pytest
 from confluent_kafka import ConsumerGroupState, Producer
 
 from spark_sink.demo.cluster import Cluster
-from tests.integration.assignors.conftest import Topics, wait_until
+from tests.integration.assignors.conftest import Topics
 from tests.integration.assignors.members import CONSUMER, Process, Start, deliveries, overlaps, owned_twice, settled
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.integration
 

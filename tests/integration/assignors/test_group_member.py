@@ -10,7 +10,8 @@ from kafka.coordinator.assignors.range import RangePartitionAssignor
 
 from assignors import FencedError, GroupMember, HRWAssignor, MembershipError, NotOwnedError, Ownership
 from spark_sink.demo.cluster import Cluster
-from tests.integration.assignors.conftest import METADATA_S, Topics, wait_until
+from tests.integration.assignors.conftest import METADATA_S, Topics
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.integration
 

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.assignors.conftest import Topics, wait_until
+from tests.integration.assignors.conftest import Topics
 from tests.integration.assignors.members import Process, Start, overlaps, owned_twice, settled
+from tests.waiting import wait_until
 
 pytestmark = [
     pytest.mark.integration,

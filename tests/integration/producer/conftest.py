@@ -1,11 +1,9 @@
 """Topics on the shared three-zone cluster."""
 
-import time
 import uuid
 from collections.abc import Callable, Iterator
 
 import pytest
-from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from spark_sink.demo.cluster import Cluster
@@ -43,17 +41,3 @@ def leaders(admin: AdminClient, topic: str) -> list[int]:
     """Leader per partition as the cluster says now; -1 without one."""
     found = admin.list_topics(topic, timeout=10).topics[topic].partitions
     return [found[number].leader for number in sorted(found)]
-
-
-def wait_until(true: Callable[[], bool], timeout_s: float = 30.0) -> None:
-    """Wait for a condition, not for a time; a cluster that is busy electing is asked again."""
-    end = time.monotonic() + timeout_s
-    while True:
-        try:
-            if true():
-                return
-        except KafkaException:
-            if time.monotonic() > end:
-                raise
-        assert time.monotonic() < end, "the condition did not come true"
-        time.sleep(0.05)

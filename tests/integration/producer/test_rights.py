@@ -16,7 +16,7 @@ from kafka.errors import TopicAuthorizationFailedError
 from producer import AZAwarePartitioner, AZAwareProducer
 from spark_sink._clients import kafka_python_config
 from spark_sink.demo.cluster import Access, Cluster
-from tests.integration.producer.conftest import wait_until
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

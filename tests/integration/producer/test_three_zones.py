@@ -13,7 +13,8 @@ from producer import AZAwareAIOProducer, AZAwarePartitioner, AZAwareProducer, Re
 from producer.topology import read_racks
 from spark_sink.cli._plan_producer import producer_forecast, render_producer_plan
 from spark_sink.demo.cluster import Cluster
-from tests.integration.producer.conftest import MakeTopic, leaders, wait_until
+from tests.integration.producer.conftest import MakeTopic, leaders
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.integration
 ZONES = ("az-a", "az-b", "az-c")

@@ -13,7 +13,8 @@ from confluent_kafka.admin import AdminClient
 
 from producer import AZAwareProducer, Reason
 from spark_sink.demo.cluster import Cluster
-from tests.integration.producer.conftest import MakeTopic, leaders, wait_until
+from tests.integration.producer.conftest import MakeTopic, leaders
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 PARTITIONS = 6

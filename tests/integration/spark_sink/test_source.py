@@ -3,7 +3,6 @@
 import json
 import os
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from spark_sink import DeltaExactlyOnceSink, KafkaGroupSource
 from spark_sink._quarantine import quarantine_of
 from spark_sink._verify import verify
 from spark_sink.demo.cluster import Cluster
+from tests.waiting import wait_until
 
 pytestmark = [
     pytest.mark.integration,
@@ -110,14 +110,6 @@ def pipeline(spark: SparkSession, cluster: Cluster, tmp_path: Path, topic: MakeT
         query.stop()
 
 
-def until(condition: Callable[[], object], seconds: float = 40.0, what: str = "it") -> None:
-    """Wait for a condition."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"{what} did not happen within {seconds:g} s"
-        time.sleep(0.05)
-
-
 def fill(producer: Producer, topic: str, partitions: int, count: int) -> None:
     """Write so many records into each partition."""
     for partition in range(partitions):
@@ -150,7 +142,7 @@ def test_available_now_reads_everything_once_and_a_restart_goes_on(
     assert pipeline.rows(one) == {p: list(range(100)) for p in range(3)}
     assert pipeline.rows(two) == {0: list(range(7))}
     assert committed(admin, pipeline.group) == {(one, 0): 100, (one, 1): 100, (one, 2): 100, (two, 0): 7}
-    until(lambda: members(admin, pipeline.group) == 0, 5, "leaving the group")
+    wait_until(lambda: members(admin, pipeline.group) == 0, 5, "leaving the group")
     fill(producer, two, 1, 3)
     pipeline.start("a", now=True, **options)
     assert pipeline.rows(two) == {0: list(range(10))}
@@ -188,14 +180,16 @@ def test_two_queries_share_the_partitions_and_take_over(
         return [owned("a"), owned("b")]
 
     first = pipeline.start("a", "delta-exactly-once", subscribePattern=name)
-    until(lambda: owned("a") == everything, what="the first owning all")
+    wait_until(lambda: owned("a") == everything, what="the first owning all")
     second = pipeline.start("b", "delta-exactly-once", subscribePattern=name)
-    until(lambda: [len(one) for one in owners()] == [3, 3] and owned("a") | owned("b") == everything, what="sharing")
+    wait_until(
+        lambda: [len(one) for one in owners()] == [3, 3] and owned("a") | owned("b") == everything, what="sharing"
+    )
     fill(producer, name, 6, 20)
     first.stop()
-    until(lambda: owned("b") == everything, what="taking over")
+    wait_until(lambda: owned("b") == everything, what="taking over")
     fill(producer, name, 6, 20)
-    until(
+    wait_until(
         lambda: committed(admin, pipeline.group) == {(name, p): 60 for p in everything},
         what="the group catching up while the query idles",
     )
@@ -211,17 +205,17 @@ def test_partitions_and_topics_that_are_added_are_read_from_their_beginning(
     name = topic("growing")
     fill(producer, name, 1, 5)
     query = pipeline.start("a", subscribePattern=f"{name}.*", startingOffsets="latest")
-    until(lambda: committed(admin, pipeline.group) == {(name, 0): 5}, what="beginning at the end")
+    wait_until(lambda: committed(admin, pipeline.group) == {(name, 0): 5}, what="beginning at the end")
     fill(producer, name, 1, 2)
     admin.create_partitions([NewPartitions(name, 2)])[name].result(30)
     later = topic("growing.later")
     fill(producer, later, 1, 3)
-    until(lambda: (name, 1) in committed(admin, pipeline.group), what="the new partition")
+    wait_until(lambda: (name, 1) in committed(admin, pipeline.group), what="the new partition")
     fresh = Producer({"bootstrap.servers": pipeline.base["kafka.bootstrap.servers"]})  # knows the new partition
     fresh.produce(name, value=b"x", partition=1)
     fresh.flush()
     expected = {(name, 0): 7, (name, 1): 1, (later, 0): 3}
-    until(lambda: committed(admin, pipeline.group) == expected, what="reading what was added")
+    wait_until(lambda: committed(admin, pipeline.group) == expected, what="reading what was added")
     query.stop()
     assert pipeline.rows(name) == {0: [5, 6], 1: [0]}
     assert pipeline.rows(later) == {0: [0, 1, 2]}
@@ -290,7 +284,7 @@ def test_a_topic_made_anew_is_refused_though_it_has_grown_past_the_position(
     fill(producer, name, 1, 5)
     pipeline.start("a", "delta-exactly-once", now=True, subscribe=name)
     admin.delete_topics([name])[name].result(30)
-    until(lambda: name not in admin.list_topics(timeout=10).topics, what="deleting")
+    wait_until(lambda: name not in admin.list_topics(timeout=10).topics, what="deleting")
     admin.create_topics([NewTopic(name, 1, 1)])[name].result(30)
     fill(Producer({"bootstrap.servers": pipeline.base["kafka.bootstrap.servers"]}), name, 1, 20)
     with pytest.raises(StreamingQueryException, match=f"{name}: the topic was deleted and made anew"):

@@ -1,8 +1,6 @@
 """A producer in az-a, and what is heard of its records."""
 
-import time
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 from confluent_kafka import KafkaError, Message
@@ -15,14 +13,6 @@ TOPIC = "flights"
 def config(mock: MockCluster, **more: Any) -> dict[str, Any]:  # noqa: ANN401 - settings of any type
     """Configuration of a producer in az-a that waits for nothing."""
     return {"bootstrap.servers": mock.bootstrap_servers, "client.rack": "az-a", "linger.ms": 1, "log_level": 0, **more}
-
-
-def wait_until(true: Callable[[], bool], timeout_s: float = 10.0) -> None:
-    """Wait for a condition, not for a time."""
-    end = time.monotonic() + timeout_s
-    while not true():
-        assert time.monotonic() < end, "the condition did not come true"
-        time.sleep(0.01)
 
 
 class Deliveries:

@@ -14,7 +14,8 @@ from producer import AZAwareProducer, PolicyError, RackWarning, Reason, SkewGuar
 from producer._keys import global_partition
 from producer._statistics import queues
 from producer.testing import MockCluster
-from tests.unit.producer.deliveries import TOPIC, Deliveries, config, wait_until
+from tests.unit.producer.deliveries import TOPIC, Deliveries, config
+from tests.waiting import wait_until
 
 TOPIC_AUTHORIZATION_FAILED = 29
 pytestmark = pytest.mark.usefixtures("hot")

@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
@@ -53,14 +53,6 @@ def set_leaders(cluster: ClusterMetadata, leaders: Sequence[int | None]) -> None
 def choose(partitioner: AZAwarePartitioner, cluster: ClusterMetadata, key: bytes | None = None, size: int = 10) -> int:
     """Ask for one record's partition."""
     return partitioner.partition(TOPIC, key, key, b"", b"v" * size, cluster)
-
-
-def wait_until(true: Callable[[], bool], timeout_s: float = 10.0) -> None:
-    """Wait for a condition, not for a time."""
-    end = time.monotonic() + timeout_s
-    while not true():
-        assert time.monotonic() < end, "the condition did not come true"
-        time.sleep(0.01)
 
 
 @pytest.mark.parametrize("keys", ["local-mod", "local-hrw"])

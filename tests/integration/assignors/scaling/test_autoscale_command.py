@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 from assignors.scaling._kafka_lag import KafkaLag
 from spark_sink.demo.cluster import Cluster
-from tests.integration.producer.conftest import wait_until
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.integration
 

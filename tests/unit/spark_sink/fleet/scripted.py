@@ -135,10 +135,3 @@ def pause(_client: Client) -> list[Record]:
     """Nothing comes for longer than a flush's time."""
     time.sleep(0.1)
     return []
-
-
-def until(fits: Callable[[], bool]) -> None:
-    """Wait for what happens beside the reading."""
-    deadline = time.monotonic() + 10
-    while not fits() and time.monotonic() < deadline:
-        time.sleep(0.01)

@@ -19,7 +19,8 @@ from spark_sink.fleet import _lane, _reader
 from spark_sink.fleet._lane import LaneConsumer, LaneParts
 from spark_sink.fleet._reader import ReaderParts, ReaderSettings, SourceReader
 from spark_sink.fleet._writer import Rows, TableWriter
-from tests.unit.spark_sink.fleet.scripted import LANE, Client, Record, pause, read, some, until
+from tests.unit.spark_sink.fleet.scripted import LANE, Client, Record, pause, read, some
+from tests.waiting import wait_until
 
 
 def test_records_that_come_with_a_revocation_are_not_lost(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -237,7 +238,7 @@ def test_a_reader_that_ended_by_a_defect_is_not_alive(monkeypatch: pytest.Monkey
     assert reader.alive
     assert reader.works
     reader.assign({LANE: frozenset({FleetTopic("c", "1", "x", "s")})})
-    until(lambda: not reader.alive)
+    wait_until(lambda: not reader.alive)
     assert not reader.works
     assert "restart" in " ".join(reader.problems())
     reader.end()
@@ -275,10 +276,10 @@ def test_a_reader_whose_table_refuses_does_not_work(monkeypatch: pytest.MonkeyPa
     )
     reader = SourceReader("s", ReaderSettings(group="g", kafka={"s": {}}, flush_s=0.05), parts)
     reader.assign({LANE: frozenset({FleetTopic("c", "1", "x", "s")})})
-    until(lambda: not reader.works)
+    wait_until(lambda: not reader.works)
     assert (reader.works, reader.alive) == (False, True)
     refused.set()
-    until(lambda: reader.works and reader.rows_written == 5)
+    wait_until(lambda: reader.works and reader.rows_written == 5)
     assert (reader.works, reader.rows_written) == (True, 5)
     reader.end()
     reader.join(10)

@@ -14,7 +14,8 @@ from spark_sink._table import DataFile
 from spark_sink._verify import verify
 from spark_sink.fleet import _reader
 from spark_sink.fleet._writer import TableWriter
-from tests.unit.spark_sink.fleet.scripted import Client, Record, pause, read, some, until
+from tests.unit.spark_sink.fleet.scripted import Client, Record, pause, read, some
+from tests.waiting import wait_until
 
 
 def test_records_that_another_agent_has_written_are_left_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -53,7 +54,7 @@ def test_records_of_a_topic_that_was_made_anew_are_not_written_under_the_old_one
         return [*some("x", 0, 5), *some("y", 0, 5)]
 
     def anew(_client: Client) -> list[Record]:
-        until(lambda: positions(str(tmp_path / "t"), "g").get(TopicPartition("x", 0)) == 5)
+        wait_until(lambda: positions(str(tmp_path / "t"), "g").get(TopicPartition("x", 0)) == 5)
         ids["x"] = "3"
         return [*some("x", 5, 9), *some("y", 5, 7)]
 
@@ -84,7 +85,7 @@ def test_a_table_that_refuses_holds_up_no_topic_of_another(monkeypatch: pytest.M
         return [*some("y", 0, 5), *some("x", 0, 5)]
 
     def go_on(client: Client) -> list[Record]:
-        until(lambda: positions(str(tmp_path / "x"), "g") == {("x", 0): 5})
+        wait_until(lambda: positions(str(tmp_path / "x"), "g") == {("x", 0): 5})
         assert positions(str(tmp_path / "x"), "g") == {("x", 0): 5}
         assert positions(str(tmp_path / "y"), "g") == {}
         broken.clear()

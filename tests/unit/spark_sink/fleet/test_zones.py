@@ -1,8 +1,6 @@
 """Bytes by zone, what crossing costs, and records in quarantine, as an agent's status tells them."""
 
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,14 +14,7 @@ from spark_sink.fleet._beside import Beside
 from spark_sink.fleet._lane import received
 from spark_sink.fleet._quarantined import Quarantined, quarantined_rows
 from spark_sink.fleet._zones import BrokerZones, Racks, crossing
-
-
-def wait_until(true: Callable[[], bool]) -> None:
-    """Wait for a condition."""
-    end = time.monotonic() + 10
-    while not true():
-        assert time.monotonic() < end, "the condition did not come true"
-        time.sleep(0.01)
+from tests.waiting import wait_until
 
 
 def test_bytes_add_up_by_zone_once_the_racks_are_known() -> None:
