@@ -29,6 +29,7 @@ class Route:
     """
 
     __slots__ = (
+        "_before",
         "_chance",
         "_counting",
         "_flows",
@@ -61,6 +62,7 @@ class Route:
         self._spill = Spill(0.0, ())
         self._spilled = 0
         self._total = 0
+        self._before: Sequence[int] = ()
         self._seen: dict[str, dict[int, Count]] = {"unkeyed": {}, "keyed": {}, "explicit": {}}
         self._counting = threading.Lock()
         self._flows: dict[tuple[str | None, Reason], Count] = {}
@@ -90,7 +92,9 @@ class Route:
         self.leaders = tuple(leaders)
         self.zones = zones_of(leaders, racks)
         self._grow(len(leaders))
-        self._spill = self._spill_now()
+        spill_before, self._spill = self._spill, self._spill_now()
+        if resized or moved or self._spill != spill_before:
+            self._even_out_from_here()
         if resized or moved:
             self.weigh(self._queues)
             if self.lane.partition in self.locality.candidates:
@@ -113,7 +117,16 @@ class Route:
         guard, rack = self._policy.skew, self._policy.rack
         if guard is None or rack is None or self.locality.reason is not Reason.LOCAL:
             return Spill(0.0, ())
-        return spill(guard, self.zones, rack)
+        # A partition without a leader would hold what it is given back until it has one.
+        led = [partition for partition, leader in enumerate(self.leaders) if leader is not None]
+        plan = spill(guard, [self.zones[partition] for partition in led], rack)
+        weights = dict(zip(led, plan.weights, strict=True))
+        return Spill(plan.share, tuple(weights.get(partition, 0.0) for partition in range(len(self.leaders))))
+
+    def _even_out_from_here(self) -> None:
+        """Begin anew to keep partitions even: one that is new would else take every record until it has caught up."""
+        self._before = [self.lane.unkeyed.of(partition).bytes for partition in self._partitions()]
+        self._spilled = self._total = 0
 
     def _table(self) -> Table:
         # Tuples where they are short: CPython looks up a tuple's item in half the time of an array's or of bytes'.
@@ -160,7 +173,7 @@ class Route:
         return min(targets, key=lambda partition: self._unkeyed_bytes(partition) / self._spill.weights[partition])
 
     def _unkeyed_bytes(self, partition: int) -> int:
-        return self.lane.unkeyed.of(partition).bytes
+        return self.lane.unkeyed.of(partition).bytes - self._before[partition]
 
     def count_explicit(self, partition: int, size: int, records: int = 1) -> None:
         """Count what the caller sent to a partition of its own choice, which need not exist."""

@@ -55,7 +55,8 @@ def spill(guard: SkewGuard, zones: Sequence[str | None], rack: str) -> Spill:
 
     Args:
         guard: the bound and who produces how much.
-        zones: zone of each partition's leader, None without one; shape (P,).
+        zones: zone of each partition's leader, None where it has none; shape (P,). Partitions without a leader are left
+            out: they can take nothing.
         rack: the own zone.
 
     Returns:

@@ -225,3 +225,44 @@ def test_no_partition_is_over_the_skew_bound_wherever_a_producer_stops(led: list
             loads = [sum(route.lane.unkeyed.of(number).bytes for route in routes) for number in range(len(led))]
             over.append(max(loads) * len(led) / sum(loads))
     assert max(over) <= bound
+
+
+def runs(router: Router, records: int, size: int = 10) -> Counter[int]:
+    """Send records without a key to the topic `t`; return how many each partition got."""
+    places: Counter[int] = Counter()
+    for _ in range(records):
+        lane = router.lanes["t"]
+        places[lane.partition] += 1
+        lane.unkeyed.add(lane.partition, size)
+        if lane.is_full():
+            router.advance("t", lane)
+    return places
+
+
+RACKS: dict[int, str | None] = {1: "az-a", 2: "az-b", 3: "az-c"}
+
+
+def test_the_skew_guard_gives_nothing_to_a_partition_without_a_leader() -> None:
+    """A zone that died is the emptiest of all: what it was given would wait there, and be lost in the end."""
+    guard = SkewGuard(bound=1.2, zones={"az-a": 2, "az-b": 1})
+    router = Router(ZonePolicy(rack="az-a", skew=guard, batch_bytes=100))
+    router.update("t", [1, 2, 3, 2], RACKS, 0.0)
+    assert set(runs(router, 3_000)) == {0, 1, 2, 3}
+    router.update("t", [1, 2, None, 2], RACKS, 1.0)
+    places = runs(router, 3_000)
+    assert set(places) == {0, 1, 3}
+    assert places[0] < 3_000, "the guard still gives away"
+
+
+@pytest.mark.parametrize("bound", [1.2, 4.0], ids=["spilling", "all at home"])
+@pytest.mark.parametrize("leader", [1, 2], ids=["at home", "elsewhere"])
+def test_a_new_partition_takes_its_share_and_not_all(bound: float, leader: int) -> None:
+    """Partitions are kept even from then on: to catch up with what the others ever had is one partition for hours."""
+    router = Router(ZonePolicy(rack="az-a", skew=SkewGuard(bound=bound), batch_bytes=100))
+    router.update("t", [1, 1, 2, 2, 3, 3], RACKS, 0.0)
+    runs(router, 30_000)
+    router.update("t", [1, 1, 2, 2, 3, 3, leader], RACKS, 1.0)
+    places = runs(router, 3_000)
+    assert places[6] < 3_000 / 2
+    assert places[6] > 0 or (leader == 2 and bound > 2)
+    assert max(places.values()) <= bound * 3_000 / 7 + 200 or bound > 2
