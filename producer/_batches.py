@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from producer._interpreted import Lane
+from producer._keys import sent_bytes
 from producer._route import Route
 
 Messages = list[dict[str, Any]]
@@ -93,4 +94,4 @@ def size_of(message: dict[str, Any]) -> int:
 
 def byte_length(data: str | bytes | None) -> int:
     """Measure what will be on the wire for a key or a value, in bytes; None has none."""
-    return 0 if data is None else len(data.encode() if isinstance(data, str) else data)
+    return len(sent_bytes(data) or b"")

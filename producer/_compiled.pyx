@@ -11,7 +11,7 @@ from libc.string cimport memcpy
 
 from confluent_kafka import Producer
 
-from producer._keys import key_bytes
+from producer._keys import key_bytes, sent_bytes
 from producer._traffic import Count
 
 cdef extern from "Python.h":
@@ -124,6 +124,12 @@ cdef inline Py_ssize_t view(object data, const char** start) except -1:
     return size
 
 
+cdef inline Py_ssize_t length(object data) except -1:
+    """Measure a value that the base class has taken; a record that was queued must not end in an error."""
+    cdef const char* start = NULL
+    return view(data if isinstance(data, (bytes, str)) else sent_bytes(data) or b"", &start)
+
+
 def produce(
     self, topic, value=None, key=None, partition=-1, callback=None, on_delivery=None, timestamp=0, headers=None
 ):
@@ -136,26 +142,28 @@ def produce(
     cdef const char* start = NULL
     cdef Py_ssize_t size, chosen
     cdef PyObject* found = PyDict_GetItemWithError(self._lanes, topic)
-    if found is NULL or partition != -1:
-        self._produce_aside(topic, value, key, partition, callback or on_delivery, timestamp, headers)
+    # Held at once: what follows may run other code, perhaps of another thread, which puts another lane in its place.
+    cdef Lane lane = None if found is NULL else <Lane?><object>found
+    # One callback only: the base class does not see `on_delivery` behind a `callback` of None. Not by its truth: a
+    # callable that collects is false while it is empty.
+    told = on_delivery if callback is None else callback
+    if lane is None or partition != -1:
+        self._produce_aside(topic, value, key, partition, told, timestamp, headers)
         return
-    cdef Lane lane = <Lane?><object>found
     if key is None:
         size = 0
         chosen = lane.partition
     else:
-        if not isinstance(key, (bytes, str)):
-            key = key_bytes(key)
-        size = view(key, &start)
+        hashed = key if isinstance(key, (bytes, str)) else key_bytes(key)
+        size = view(hashed, &start)
         chosen = lane.partition_of(start, size)
-    # One callback only: the base class does not see `on_delivery` behind a `callback` of None. Arguments that say
-    # nothing are left out: reading them costs the base class what a look-up costs here.
-    if callback is None and on_delivery is None and headers is None and timestamp == 0:
+    # Arguments that say nothing are left out: reading them costs the base class what a look-up costs here.
+    if told is None and headers is None and timestamp == 0:
         send(self, topic, value, key, chosen)
     else:
-        send(self, topic, value, key, chosen, callback or on_delivery, None, timestamp, headers)
+        send(self, topic, value, key, chosen, told, None, timestamp, headers)
     if value is not None:
-        size += view(value, &start)
+        size += length(value)
     if key is not None:
         lane.keyed.count(chosen, size)
     elif lane.unkeyed.count(chosen, size) >= lane.switch_at:

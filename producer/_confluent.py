@@ -128,14 +128,15 @@ class AZAwareProducer(Producer):
             TypeError, ValueError, NotImplementedError: a message is not one; none was sent.
             KafkaException: the client refused a whole partition's messages; earlier partitions were sent.
         """
+        told = on_delivery if callback is None else callback
         if topic not in self._router.routes:
             self._watcher.load(topic)
         route = self._router.routes.get(topic)
         if not are_valid(messages):
-            return super().produce_batch(topic, messages, partition, callback or on_delivery)
+            return super().produce_batch(topic, messages, partition, told)
         forget_errors(messages)
         if route is None or partition != -1:
-            sent = super().produce_batch(topic, messages, partition, callback or on_delivery)
+            sent = super().produce_batch(topic, messages, partition, told)
             queued = [message for message in messages if "_error" not in message]
             self._count_aside(topic, partition, queued)
             return sent
@@ -144,7 +145,7 @@ class AZAwareProducer(Producer):
         try:
             group(route, messages, self._router.advance, unsent)
             for chosen, batch in unsent.items():
-                sent += super().produce_batch(topic, batch, chosen, callback or on_delivery)
+                sent += super().produce_batch(topic, batch, chosen, told)
                 unsent[chosen] = [message for message in batch if "_error" in message]
         finally:
             for chosen, refused in unsent.items():

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final
 
 from confluent_kafka import KafkaError, Message, Producer, murmur2
 
-from producer._keys import Table, key_bytes
+from producer._keys import Table, key_bytes, sent_bytes
 from producer._traffic import Count
 
 Delivered = Callable[[KafkaError | None, Message], None]
@@ -103,33 +103,33 @@ def produce(  # noqa: PLR0913, PLR0917 - the base class's parameters, in its ord
     try:
         lane = self._lanes[topic]
     except KeyError:
-        self._produce_aside(topic, value, key, partition, callback or on_delivery, timestamp, headers)
+        lane = None
+    # One callback only: the base class does not see `on_delivery` behind a `callback` of None. Not by its truth: a
+    # callable that collects is false while it is empty.
+    told = on_delivery if callback is None else callback
+    if lane is None or partition != -1:
+        self._produce_aside(topic, value, key, partition, told, timestamp, headers)
         return
-    if partition != -1:
-        self._produce_aside(topic, value, key, partition, callback or on_delivery, timestamp, headers)
-        return
-    if type(value) is not bytes:
-        value = value.encode() if isinstance(value, str) else value
-    # One callback only: the base class does not see `on_delivery` behind a `callback` of None.
+    # All that is counted is known before: a record that was queued must not end in an error, and between the two
+    # halves of `+=` no other code, perhaps of another thread, may run.
+    amount = (len(value) if type(value) is bytes else len(sent_bytes(value) or b"")) + RECORD
     if key is None:
         chosen = lane.partition
-        if callback is None and on_delivery is None and headers is None and timestamp == 0:
+        if told is None and headers is None and timestamp == 0:
             _send(self, topic, value, None, chosen)
         else:
-            _send(self, topic, value, None, chosen, callback or on_delivery, None, timestamp, headers)
+            _send(self, topic, value, None, chosen, told, None, timestamp, headers)
         packed = lane.unkeyed.packed
-        packed[chosen] += len(value) + RECORD if value is not None else RECORD
+        packed[chosen] += amount
         if packed[chosen] & BYTES >= lane.switch_at:
             self._router.advance(topic, lane)
         return
-    try:
-        chosen = lane.table[murmur2(key, lane.slots)]  # type: ignore[arg-type]  # text is told by murmur2
-    except TypeError:  # asking first would cost every record
-        key = key_bytes(key)
-        chosen = lane.table[murmur2(key, lane.slots)]
+    hashed = key if type(key) is bytes else key_bytes(key)
+    chosen = lane.table[murmur2(hashed, lane.slots)]
+    amount += len(hashed)
     # Arguments that say nothing are left out: reading them costs the base class what a look-up costs here.
-    if callback is None and on_delivery is None and headers is None and timestamp == 0:
+    if told is None and headers is None and timestamp == 0:
         _send(self, topic, value, key, chosen)
     else:
-        _send(self, topic, value, key, chosen, callback or on_delivery, None, timestamp, headers)
-    lane.keyed.packed[chosen] += len(key) + len(value) + RECORD if value is not None else len(key) + RECORD
+        _send(self, topic, value, key, chosen, told, None, timestamp, headers)
+    lane.keyed.packed[chosen] += amount

@@ -123,7 +123,8 @@ class AZAwarePartitioner(Partitioner):
             lane = self._look(topic, cluster).route.lane
             number = lane.table[murmur2(serialized_key, lane.slots)]
         size = len(serialized_value) if serialized_value is not None else 0
-        lane.keyed.packed[number] += len(serialized_key) + size + RECORD
+        amount = len(serialized_key) + size + RECORD
+        lane.keyed.packed[number] += amount  # no call between its two halves: another thread could count there
         return number
 
     def on_new_batch(self, topic: str, cluster: ClusterMetadata, prev_partition: int) -> None:  # noqa: ARG002 - its hook

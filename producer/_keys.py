@@ -48,13 +48,25 @@ def key_bytes(key: object) -> bytes:
     """Take a key as the bytes that are hashed and sent.
 
     Raises:
-        TypeError: it is neither text nor bytes.
+        TypeError: it is neither text nor bytes, nor anything else that holds bytes.
     """
-    if isinstance(key, str):
-        return key.encode()
-    if isinstance(key, bytes):
-        return bytes(key)
-    raise TypeError(f"the key must be str, bytes or None, not {type(key).__name__}")
+    found = sent_bytes(key)
+    if found is None:
+        raise TypeError(f"the key must be str, bytes or None, not {type(key).__name__}")
+    return found
+
+
+def sent_bytes(data: object) -> bytes | None:
+    """Take a key or a value as the bytes that confluent-kafka sends; None where it sends none or refuses it.
+
+    It takes more than text and bytes: a numpy array or scalar, a ctypes array and the like go as the bytes they hold.
+    """
+    if isinstance(data, str):
+        return data.encode()
+    try:
+        return b"".join((data,))  # type: ignore[arg-type]  # asks for a buffer as confluent-kafka does
+    except (TypeError, ValueError):
+        return None
 
 
 def slots_for(partitions: int) -> int:

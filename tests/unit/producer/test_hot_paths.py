@@ -1,5 +1,6 @@
 """The two hot paths, interpreted and compiled, do the same."""
 
+import ctypes
 import json
 import shutil
 import sysconfig
@@ -9,6 +10,7 @@ from random import Random
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Message, murmur2
 from hypothesis import HealthCheck, given, settings
@@ -96,6 +98,11 @@ ARGUMENTS: list[dict[str, Any]] = [
     {"value": b"v", "partition": "x"},
     {"value": b"v", "partition": None},
     {"value": b"v", "nonsense": 1},
+    {"value": np.int64(5)},
+    {"value": np.arange(3), "key": b"k"},
+    {"value": np.arange(9)[::3]},
+    {"value": b"v", "key": np.int64(5)},
+    {"value": b"v", "key": np.arange(9)[::3]},
 ]
 
 
@@ -123,6 +130,94 @@ def outcome(
         except (TypeError, ValueError, KafkaException) as refusal:
             error = type(refusal).__name__, str(refusal)
         return error, producer.traffic().reasons
+
+
+class Unusual(bytes):
+    """Bytes that say something else of themselves."""
+
+    def __len__(self) -> int:
+        return 1
+
+
+BUFFERS: dict[str, Any] = {
+    "number of numpy's": np.int64(5),
+    "array of numpy's": np.arange(3),
+    "moments of numpy's": np.array(["2013-01-01"], "datetime64[D]"),
+    "array of ctypes": ctypes.create_string_buffer(b"text"),
+    "bytes of another class": Unusual(b"text"),
+}
+
+
+@pytest.mark.usefixtures("hot")
+@pytest.mark.parametrize("data", BUFFERS.values(), ids=BUFFERS)
+@pytest.mark.parametrize("name", ["value", "key"])
+def test_whatever_the_base_class_sends_is_sent_and_counted_as_sent(
+    mock: MockCluster,
+    name: str,
+    data: Any,  # noqa: ANN401 - of many kinds
+) -> None:
+    """It takes all that holds bytes. An error after the record was queued would have the caller send it twice."""
+    mock.create(TOPIC, [1, 2, 3] * 5)
+    sent: list[tuple[bytes | None, bytes | None, int | None]] = []
+
+    def delivered(_error: KafkaError | None, message: Message) -> None:
+        sent.append((message.value(), message.key(), message.partition()))
+
+    producer = AZAwareProducer(config(mock), keys="local-hrw")
+    for _ in range(2):  # the first of a topic goes another way than the rest
+        producer.produce(TOPIC, **{name: data}, on_delivery=delivered)
+    assert producer.flush(10) == 0
+    assert sent[0] == sent[1] or (name == "value" and sent[0][:2] == sent[1][:2])
+    assert producer.traffic().local == (2, 2 * len(sent[0][0] or sent[0][1] or b""))
+    assert producer.traffic().cross == (0, 0)
+    producer.close()
+
+
+class Collected(list[bytes | None]):
+    """A callable that is false until it was called."""
+
+    def __call__(self, _error: KafkaError | None, message: Message) -> None:
+        """Take a report."""
+        self.append(message.value())
+
+
+@pytest.mark.usefixtures("hot")
+@pytest.mark.parametrize("way", ["produce", "aside", "batch"])
+def test_a_callback_is_called_also_where_it_is_false(mock: MockCluster, way: str) -> None:
+    """As by the base class: what collects reports in itself is false before the first one."""
+    mock.create(TOPIC, [1, 2, 3])
+    producer = AZAwareProducer(config(mock))
+    producer.produce(TOPIC, b"first")
+    heard = Collected()
+    if way == "batch":
+        producer.produce_batch(TOPIC, [{"value": b"v"}], callback=heard)
+    else:
+        producer.produce(TOPIC, b"v", callback=heard, partition=1 if way == "aside" else -1)
+    assert producer.flush(10) == 0
+    assert heard == [b"v"]
+    producer.close()
+
+
+def test_a_lane_outlives_what_replaces_it(hot: ModuleType, mock: MockCluster) -> None:
+    """The compiled path took it from the dictionary without holding it, and then compared in Python."""
+    mock.create(TOPIC, [1, 2, 3])
+    kind = type("Taking", (AZAwareProducer,), {"__slots__": (), "_hot": hot, "produce": hot.produce})
+    producer = kind(config(mock), keys="local-hrw")
+    producer.produce(TOPIC, b"first")
+
+    class Replacing(int):
+        __hash__ = None  # type: ignore[assignment]
+
+        def __ne__(self, other: object) -> bool:
+            producer._router.routes[TOPIC].advance()
+            producer._lanes[TOPIC] = producer._router.routes[TOPIC].lane
+            return False
+
+    for _ in range(100):
+        producer.produce(TOPIC, b"v", b"k", partition=Replacing(-1))
+    assert producer.flush(10) == 0
+    assert producer.traffic().local.records == 101
+    producer.close()
 
 
 @pytest.mark.usefixtures("hot")
