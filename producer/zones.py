@@ -9,6 +9,7 @@ import os
 import urllib.request
 from collections.abc import Iterable
 from dataclasses import dataclass
+from http.client import HTTPException
 from pathlib import Path
 from typing import Protocol
 
@@ -73,6 +74,8 @@ class LabelFileZone:
             lines = self.path.read_text(encoding="utf-8").splitlines()
         except OSError as error:
             raise ZoneDetectionError(f"{self.path}: {error.strerror}") from error
+        except UnicodeDecodeError as error:
+            raise ZoneDetectionError(f"{self.path} is no text: {error}") from error
         for line in lines:
             name, _, value = line.partition("=")
             if name == self.label and value.strip('"'):
@@ -130,7 +133,7 @@ def _ask(url: str, headers: dict[str, str], method: str = "GET") -> str:
     try:
         with opener.open(request, timeout=_TIMEOUT_S) as response:
             found: str = response.read().decode().strip()
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, HTTPException, UnicodeDecodeError) as error:
         raise ZoneDetectionError(f"{url}: {error}") from error
     if not found:
         raise ZoneDetectionError(f"{url}: an empty answer")

@@ -1,5 +1,6 @@
 """Sources of the own zone; cloud metadata services are small servers here, asked only because the test asks."""
 
+import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -82,6 +83,28 @@ def test_when_nobody_knows_the_error_says_who_was_asked(url: str, tmp_path: Path
         detect_zone(sources)
     for place in ("missing", "has no label", "401", "set client.rack"):
         assert place in str(caught.value)
+
+
+def test_an_answer_that_is_none_is_a_refusal_and_the_next_source_is_asked(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Something else listens there and speaks no HTTP; a file of labels holds no text."""
+    monkeypatch.setenv("OWN_ZONE", "az-a")
+    labels = tmp_path / "labels"
+    labels.write_bytes(b"\xff\xfe")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            peer, _ = server.accept()
+            with peer:
+                peer.recv(1024)
+                peer.sendall(b"SSH-2.0-OpenSSH_9.6\r\n")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        other = GceZone(url=f"http://127.0.0.1:{server.getsockname()[1]}")
+        assert detect_zone([LabelFileZone(labels), other, EnvironmentZone("OWN_ZONE")]) == "az-a"
+        thread.join()
 
 
 def test_nothing_is_asked_unless_the_caller_asks() -> None:
