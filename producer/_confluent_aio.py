@@ -63,7 +63,15 @@ class AZAwareAIOProducer(AIOProducer):
         *args: Any,  # noqa: ANN401 - as the base class types it
         **kwargs: Any,  # noqa: ANN401 - as the base class types it
     ) -> "asyncio.Future[Any]":
-        """Send a record, as `AIOProducer.produce`, to a leader of the own zone; awaits the topic's leaders once."""
+        """Send a record, as `AIOProducer.produce`, to a leader of the own zone; awaits the topic's leaders once.
+
+        Raises:
+            TypeError: key or value is neither text nor bytes. The base class (2.16.1) would keep such a record in its
+                buffer, and every later flush would fail by it.
+        """
+        for name, data in (("value", value), ("key", key)):
+            if not isinstance(data, str | bytes | None):
+                raise TypeError(f"the {name} must be str, bytes or None, not {type(data).__name__}")
         own = kwargs.get("partition", -1)
         if "headers" in kwargs:
             return await super().produce(topic, value, key, *args, **kwargs)  # it refuses them: nothing to count

@@ -1,6 +1,7 @@
 """`AZAwareAIOProducer` against librdkafka's mock cluster."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -40,3 +41,25 @@ def test_the_asyncio_client_counts_nothing_that_it_refuses(mock: MockCluster) ->
             return producer
 
     assert asyncio.run(run()).traffic().local == (1, 1)
+
+
+@pytest.mark.parametrize("name", ["value", "key"])
+@pytest.mark.parametrize("data", [5, bytearray(b"v")], ids=["number", "bytearray"])
+def test_what_cannot_be_sent_is_refused_and_holds_up_no_other_record(
+    mock: MockCluster,
+    name: str,
+    data: Any,  # noqa: ANN401 - the mistake itself
+) -> None:
+    """The base class takes it into its buffer, where it fails every flush from then on."""
+    mock.create(TOPIC, [1, 2, 3])
+
+    async def run() -> int:
+        async with AZAwareAIOProducer(config(mock)) as producer:
+            with pytest.raises(TypeError, match=f"the {name} must be str, bytes or None"):
+                await producer.produce(TOPIC, **{name: data})
+            report = await producer.produce(TOPIC, b"v")
+            await producer.flush(10)
+            assert (await report).error() is None
+            return producer.traffic().local.records
+
+    assert asyncio.run(run()) == 1
