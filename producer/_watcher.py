@@ -4,20 +4,24 @@ import threading
 import warnings
 import weakref
 from collections.abc import Callable
-from time import monotonic
+from time import monotonic, thread_time
 
 from producer._errors import MetadataError, RackWarning
 from producer._router import Router
 from producer.topology import Lister, Topology
 
 _UNEASY_S = 30.0
+_REST = 20
+"""How many times as long as a reading computes the thread rests: a twentieth of a core at most, for it holds the
+interpreter's lock, and at 10,000 topics a reading takes a second of it."""
 
 
 class Watcher:
     """Reads leaders when a topic is new, when told, and otherwise every `refresh_s`.
 
     A way back to a local leader raises no error anywhere, and librdkafka's own refresh takes 300 s, so while some topic
-    is away from its zone the leaders are read every `away_s`. Each reading refreshes librdkafka's leaders too.
+    is away from its zone the leaders are read every `away_s`, less often where there are thousands of topics. Each
+    reading refreshes librdkafka's leaders too.
 
     Contract:
     * `load` blocks its callers for the first reading of a topic only; all others, also of a topic that was not found,
@@ -45,6 +49,7 @@ class Watcher:
         self._missing: set[str] = set()
         self._known: dict[str, tuple[int | None, ...]] = {}
         self._uneasy_until = 0.0
+        self._spent_s = 0.0
         self._wake = threading.Event()
         self._closed = False
         self._warned = False
@@ -53,7 +58,7 @@ class Watcher:
 
     def load(self, topic: str) -> None:
         """Read the leaders of a topic for the first time; returns without a route when they cannot be had."""
-        if topic in self._missing:
+        if topic in self._missing or not isinstance(topic, str):  # the client says what is wrong with it
             return
         if topic in self._known:
             self._router.update(topic, self._known[topic], self._topology.racks, monotonic())
@@ -70,8 +75,10 @@ class Watcher:
 
     def expect_news(self) -> None:
         """Read now and then every `away_s` for a while: a controller takes seconds to move a dead broker's leaders."""
-        self._uneasy_until = monotonic() + _UNEASY_S
-        self._wake.set()
+        now = monotonic()
+        if now > self._uneasy_until:  # or a caller for each record would have the thread read without a rest
+            self._wake.set()
+        self._uneasy_until = now + _UNEASY_S
 
     def close(self) -> None:
         """Stop the thread; may be called twice."""
@@ -92,7 +99,7 @@ class Watcher:
     def wait_s(self) -> float:
         """Say how long the thread may sleep: short while away from the own zone or while a topic is missing."""
         uneasy = self._missing or self._router.away() or monotonic() < self._uneasy_until
-        return self._away_s if uneasy else self._refresh_s
+        return max(self._away_s, min(self._refresh_s, _REST * self._spent_s)) if uneasy else self._refresh_s
 
     def read_all(self) -> bool:
         """Read the leaders of every topic in use; False when there is nothing left to do, ever."""
@@ -104,6 +111,7 @@ class Watcher:
         return True
 
     def _read(self, client: Lister, topic: str | None, wanted: set[str]) -> bool:
+        began = thread_time()
         try:
             found = self._topology.leaders(client, topic)
         except MetadataError as error:
@@ -115,6 +123,7 @@ class Watcher:
         for name in {*self._router.routes, *wanted} & found.keys():
             self._router.update(name, found[name], self._topology.racks, now)
             self._missing.discard(name)
+        self._spent_s = thread_time() - began
         return wanted <= found.keys()
 
     def _warn(self, problem: str) -> None:

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -38,3 +39,22 @@ def test_only_the_first_record_of_a_topic_waits_for_a_cluster_that_is_away() -> 
     watcher.close()
     assert len(client.waited) >= 20
     assert client.waited.count(threading.current_thread()) == 1
+
+
+class Large:
+    """A cluster whose metadata takes a while to read, as that of ten thousand topics."""
+
+    def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:  # noqa: ANN401, ARG002 - Lister's
+        """Compute, and find nothing."""
+        end = time.thread_time() + 0.02
+        while time.thread_time() < end:
+            pass
+        return SimpleNamespace(topics={})
+
+
+def test_readings_of_a_large_cluster_leave_the_interpreter_to_others() -> None:
+    """Once a second they would take most of its time as long as one topic is missing or away from its zone."""
+    watcher = Watcher(Large, Router(ZonePolicy(rack="az-a")), Topology({}), refresh_s=30.0, away_s=0.001)
+    watcher.load("flights")
+    assert 0.02 * 19 < watcher.wait_s() <= 30.0
+    watcher.close()
