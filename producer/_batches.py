@@ -7,6 +7,8 @@ are grouped by partition first, and keep their order within one.
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from confluent_kafka import KafkaError
+
 from producer._interpreted import Lane
 from producer._keys import sent_bytes
 from producer._route import Route
@@ -63,6 +65,12 @@ def forget_errors(messages: Messages) -> None:
     """Take away what an earlier call noted: confluent-kafka leaves it on a message that is sent again and queued."""
     for message in messages:
         message.pop("_error", None)
+
+
+def is_misplaced(message: dict[str, Any]) -> bool:
+    """Tell whether the client knows no such partition, and the message did not ask for it."""
+    own, error = message.get("partition"), message.get("_error")
+    return own in {None, -1} and error is not None and error.code() == KafkaError._UNKNOWN_PARTITION  # noqa: SLF001
 
 
 def choose(route: Route, message: dict[str, Any]) -> int:

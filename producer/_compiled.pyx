@@ -9,7 +9,7 @@ from cpython.object cimport PyObject
 from libc.stdint cimport uint32_t
 from libc.string cimport memcpy
 
-from confluent_kafka import Producer
+from confluent_kafka import KafkaException, Producer
 
 from producer._keys import key_bytes, sent_bytes
 from producer._traffic import Count
@@ -158,10 +158,14 @@ def produce(
         size = view(hashed, &start)
         chosen = lane.partition_of(start, size)
     # Arguments that say nothing are left out: reading them costs the base class what a look-up costs here.
-    if told is None and headers is None and timestamp == 0:
-        send(self, topic, value, key, chosen)
-    else:
-        send(self, topic, value, key, chosen, told, None, timestamp, headers)
+    try:
+        if told is None and headers is None and timestamp == 0:
+            send(self, topic, value, key, chosen)
+        else:
+            send(self, topic, value, key, chosen, told, None, timestamp, headers)
+    except KafkaException as refusal:
+        self._produce_after(refusal, topic, value, key, told, timestamp, headers)
+        return
     if value is not None:
         size += length(value)
     if key is not None:

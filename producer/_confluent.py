@@ -6,12 +6,13 @@ producer's own: configuration, callbacks, transactions, errors.
 
 import weakref
 from collections.abc import Iterable, Mapping
+from logging import Logger
 from types import ModuleType
 from typing import Any, ClassVar
 
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 
-from producer._batches import Messages, are_valid, count, forget_errors, group, size_of
+from producer._batches import Messages, are_valid, count, forget_errors, group, is_misplaced, size_of
 from producer._fork import refuse_after_fork
 from producer._interpreted import Delivered
 from producer._locality import Racks
@@ -48,6 +49,7 @@ class AZAwareProducer(Producer):
         hold_s: how long a returned leader must stay before records come back to it, seconds.
         refresh_s: how often leaders are read when nothing happens, seconds.
         metadata_timeout_s: how long the first record of a topic may wait for its leaders, seconds.
+        logger: takes the client's log lines, as the base class's argument; while the application polls.
 
     Raises:
         PolicyError: a setting has a value that cannot work.
@@ -80,6 +82,7 @@ class AZAwareProducer(Producer):
         hold_s: float = 5.0,
         refresh_s: float = 30.0,
         metadata_timeout_s: float = 10.0,
+        logger: Logger | None = None,
     ) -> None:
         policy = zone_policy(config, keys, fallback, batch_bytes, hold_s=hold_s, aware=aware, skew=skew)
         self._router = Router(policy, lane=self._hot.Lane)
@@ -87,7 +90,8 @@ class AZAwareProducer(Producer):
         topology = Topology(config, racks, metadata_timeout_s)
         self._watcher = Watcher(weakref.ref(self), self._router, topology, refresh_s=refresh_s)
         self._statistics = Statistics(self._router, self._watcher, topology)
-        super().__init__(self._statistics.listen(config))
+        heard = self._statistics.listen(config)
+        super().__init__(heard if logger is None else {**heard, "logger": logger})
         refuse_after_fork(self)
 
     produce = hot.produce
@@ -110,6 +114,23 @@ class AZAwareProducer(Producer):
                 return
         _produce(self, topic, value, key, partition, callback, None, timestamp, headers)
         self._count_aside(topic, partition, [{"value": value, "key": key}])
+
+    def _produce_after(  # noqa: PLR0913, PLR0917 - the parameters of `produce`
+        self,
+        refusal: KafkaException,
+        topic: str,
+        value: str | bytes | None,
+        key: str | bytes | None,
+        callback: Delivered | None,
+        timestamp: int,
+        headers: Any,  # noqa: ANN401 - as the base class types it
+    ) -> None:
+        """Let librdkafka choose for a topic that was made anew with fewer partitions; raise any other refusal."""
+        if refusal.args[0].code() != KafkaError._UNKNOWN_PARTITION:  # noqa: SLF001 - its constant
+            raise refusal
+        self._watcher.expect_news()
+        _produce(self, topic, value, key, -1, callback, None, timestamp, headers)
+        self._router.count_unrouted(topic, size_of({"value": value, "key": key}))
 
     def produce_batch(
         self,
@@ -147,10 +168,22 @@ class AZAwareProducer(Producer):
             for chosen, batch in unsent.items():
                 sent += super().produce_batch(topic, batch, chosen, told)
                 unsent[chosen] = [message for message in batch if "_error" in message]
+            misplaced = [message for batch in unsent.values() for message in batch if is_misplaced(message)]
+            sent += self._batch_after(topic, misplaced, told)
         finally:
             for chosen, refused in unsent.items():
                 for message in refused:
                     count(route, message, chosen, -1)
+        return sent
+
+    def _batch_after(self, topic: str, misplaced: Messages, callback: Delivered | None) -> int:
+        """As `_produce_after`, for many."""
+        if not misplaced:
+            return 0
+        self._watcher.expect_news()
+        forget_errors(misplaced)
+        sent = super().produce_batch(topic, misplaced, -1, callback)
+        self._count_aside(topic, -1, [message for message in misplaced if "_error" not in message])
         return sent
 
     def _count_aside(self, topic: str, partition: int, messages: Messages) -> None:
@@ -198,8 +231,15 @@ def zone_policy(  # noqa: PLR0913 - one setting each
         rack=config.get("client.rack"),
         keys=key_mode(keys),
         fallback=zone_order(fallback),
-        batch_bytes=int(config.get("batch.size", _BATCH_BYTES)) if batch_bytes is None else batch_bytes,
+        batch_bytes=_batch_size(config) if batch_bytes is None else batch_bytes,
         hold_s=hold_s,
         aware=aware,
         skew=skew,
     )
+
+
+def _batch_size(config: Mapping[str, Any]) -> int:
+    try:
+        return int(config.get("batch.size", _BATCH_BYTES))
+    except (TypeError, ValueError):  # the client says what is wrong with it, by its name
+        return _BATCH_BYTES

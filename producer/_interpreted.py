@@ -7,7 +7,7 @@ where a C compiler was when the package was built. Whatever changes here changes
 from collections.abc import Callable
 from typing import Any, ClassVar, Final
 
-from confluent_kafka import KafkaError, Message, Producer, murmur2
+from confluent_kafka import KafkaError, KafkaException, Message, Producer, murmur2
 
 from producer._keys import Table, key_bytes, sent_bytes
 from producer._traffic import Count
@@ -115,10 +115,14 @@ def produce(  # noqa: PLR0913, PLR0917 - the base class's parameters, in its ord
     amount = (len(value) if type(value) is bytes else len(sent_bytes(value) or b"")) + RECORD
     if key is None:
         chosen = lane.partition
-        if told is None and headers is None and timestamp == 0:
-            _send(self, topic, value, None, chosen)
-        else:
-            _send(self, topic, value, None, chosen, told, None, timestamp, headers)
+        try:
+            if told is None and headers is None and timestamp == 0:
+                _send(self, topic, value, None, chosen)
+            else:
+                _send(self, topic, value, None, chosen, told, None, timestamp, headers)
+        except KafkaException as refusal:
+            self._produce_after(refusal, topic, value, key, told, timestamp, headers)
+            return
         packed = lane.unkeyed.packed
         packed[chosen] += amount
         if packed[chosen] & BYTES >= lane.switch_at:
@@ -128,8 +132,12 @@ def produce(  # noqa: PLR0913, PLR0917 - the base class's parameters, in its ord
     chosen = lane.table[murmur2(hashed, lane.slots)]
     amount += len(hashed)
     # Arguments that say nothing are left out: reading them costs the base class what a look-up costs here.
-    if told is None and headers is None and timestamp == 0:
-        _send(self, topic, value, key, chosen)
-    else:
-        _send(self, topic, value, key, chosen, told, None, timestamp, headers)
+    try:
+        if told is None and headers is None and timestamp == 0:
+            _send(self, topic, value, key, chosen)
+        else:
+            _send(self, topic, value, key, chosen, told, None, timestamp, headers)
+    except KafkaException as refusal:
+        self._produce_after(refusal, topic, value, key, told, timestamp, headers)
+        return
     lane.keyed.packed[chosen] += amount

@@ -113,6 +113,8 @@ def queues(partitions: Mapping[str, Mapping[str, int]], down: Collection[int] = 
 def _both(own: Callable[[Any], None], theirs: Callable[[Any], None] | None) -> Callable[[Any], None]:
     if theirs is None:
         return own
+    if not callable(theirs):
+        return theirs  # the client refuses it by its name, before anything starts
 
     def heard(event: Any) -> None:  # noqa: ANN401 - a text or an error, as librdkafka gives it
         own(event)

@@ -1,6 +1,7 @@
 """`AZAwareProducer` and its asyncio form against librdkafka's mock cluster."""
 
 import gc
+import logging
 import threading
 import time
 from collections import Counter
@@ -190,6 +191,41 @@ def test_a_cluster_that_does_not_answer_warns_once_and_blocks_nobody_twice() -> 
     producer.close()
 
 
+@pytest.mark.parametrize("key", [None, b"k"], ids=["null", "key"])
+@pytest.mark.parametrize("way", ["one", "batch"])
+def test_a_topic_made_anew_with_fewer_partitions_is_no_error(mock: MockCluster, key: bytes | None, way: str) -> None:
+    """A bare producer chooses among those there are; ours, until it has read them, lets the client choose."""
+    mock.create(TOPIC, [1, 2, 3])
+    seen = Deliveries()
+    producer = AZAwareProducer(config(mock), keys="local-hrw")
+    producer.produce(TOPIC, b"v", key, on_delivery=seen)
+    producer._router.update(TOPIC, [2, 3, 2, 3, 1], {1: "az-a", 2: "az-b", 3: "az-c"}, 0.0)  # as it was before
+    assert producer._lanes[TOPIC].partition == 4
+    for _ in range(10):
+        if way == "batch":
+            assert producer.produce_batch(TOPIC, [{"value": b"v", "key": key}], on_delivery=seen) == 1
+        else:
+            producer.produce(TOPIC, b"v", key, headers={"h": b"v"}, on_delivery=seen)
+    assert producer.flush(10) == 0
+    assert seen.errors == []
+    assert seen.partitions.total() == 11
+    assert sum(count.records for count in producer.traffic().reasons.values()) == 11
+    wait_until(lambda: len(producer._router.routes[TOPIC].leaders) == 3)
+    producer.close()
+
+
+def test_what_is_no_topic_is_refused_and_not_waited_for(mock: MockCluster) -> None:
+    """The base class's error; nothing keeps asking for a topic that can never appear."""
+    mock.create(TOPIC, [1, 2, 3])
+    producer = AZAwareProducer(config(mock))
+    producer.produce(TOPIC, b"v")
+    for topic in (None, 5, b"flights"):
+        with pytest.raises(TypeError, match="argument 1 must be str"):
+            producer.produce(topic, b"v")  # type: ignore[arg-type]  # the mistake itself
+    assert producer._watcher.wait_s() == 30.0
+    producer.close()
+
+
 def test_racks_may_be_given_where_the_cluster_may_not_be_asked(mock: MockCluster) -> None:
     """A map of racks replaces the question, and what it says counts."""
     mock.create(TOPIC, [1, 2, 3])
@@ -233,6 +269,27 @@ def test_the_applications_own_callbacks_are_still_called(mock: MockCluster) -> N
     for broker in mock.racks:
         mock.down(broker)
     wait_until(lambda: producer.poll(0.01) >= 0 and any(isinstance(one, KafkaError) for one in heard))
+    producer.close()
+
+
+@pytest.mark.parametrize(
+    ("setting", "error"),
+    [({"stats_cb": 5}, TypeError), ({"error_cb": "x"}, TypeError), ({"batch.size": "many"}, KafkaException)],
+    ids=["stats_cb", "error_cb", "batch.size"],
+)
+def test_a_setting_that_the_client_refuses_is_refused_by_its_name(
+    setting: dict[str, Any], error: type[Exception]
+) -> None:
+    """When the producer is made, as a bare one, and not at some later `poll`."""
+    with pytest.raises(error, match=next(iter(setting))):
+        AZAwareProducer({"bootstrap.servers": "127.0.0.1:1", "client.rack": "az-a", **setting})
+
+
+def test_a_logger_may_be_given_as_to_the_base_class(caplog: pytest.LogCaptureFixture) -> None:
+    """It takes the client's lines while the application polls."""
+    logger = logging.getLogger("of the application")
+    producer = AZAwareProducer({"bootstrap.servers": "127.0.0.1:1", "client.rack": "az-a"}, logger=logger)
+    wait_until(lambda: producer.poll(0.01) >= 0 and "Connect" in caplog.text)
     producer.close()
 
 
