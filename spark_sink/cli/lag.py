@@ -1,14 +1,18 @@
 """`azimuth lag`: how far a group is behind."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from spark_sink.cli._pairs import pairs
 from spark_sink.cli._reasons import reasoned
 from spark_sink.cli._texts import given, servers
+
+if TYPE_CHECKING:
+    from spark_sink._lag import TopicLag
 
 
 def register(app: typer.Typer) -> None:
@@ -51,7 +55,14 @@ def lag(  # noqa: PLR0913, PLR0917 -- each is a flag
     if as_json:
         typer.echo(json.dumps([asdict(one) for one in found]))
         return
-    for one in sorted(found, key=lambda one: -one.lag_records):
+    _print(group, found)
+
+
+def _print(group: str, found: "Sequence[TopicLag]") -> None:
+    """The topics that are behind, the furthest first; a line for each of hundreds that are not would hide them."""
+    late = sorted((one for one in found if one.lag_records), key=lambda one: -one.lag_records)
+    for one in late:
         partition, records = one.worst
         typer.echo(f"{one.lag_records:>12}  {one.topic}  ({one.partitions} partitions, most in {partition}: {records})")
-    typer.echo(f"{group}: {sum(one.lag_records for one in found)} records behind in {len(found)} topics")
+    total = sum(one.lag_records for one in late)
+    typer.echo(f"{group}: {total} records behind, in {len(late)} of {len(found)} topics")

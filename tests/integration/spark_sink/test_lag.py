@@ -77,7 +77,7 @@ def test_a_topic_that_is_gone_is_left_out_at_once(
     assert [(one.topic, one.partitions, one.lag_records) for one in found] == [(there, 1, 2)]
     assert time.monotonic() - begun < 30
     main_returns("lag", "--bootstrap-servers", cluster.bootstrap_servers, "--group", group)
-    assert f"{group}: 2 records behind in 1 topics" in capsys.readouterr().out
+    assert f"{group}: 2 records behind, in 1 of 1 topics" in capsys.readouterr().out
 
 
 @pytest.mark.slow
