@@ -15,8 +15,9 @@ from producer._traffic import Count
 Delivered = Callable[[KafkaError | None, Message], None]
 _send = Producer.produce
 
-RECORD: Final = 1 << 48
-"""One record in a packed count, above the bytes: 256 TB of one partition fit below it."""
+RECORD: Final = 1 << 60
+"""One record in a packed count, above the bytes: an exabyte of one partition fits below it. CPython's integers have 30
+bits a digit: up to a billion records no more digits than above 48 bits, and from 4,096 on as many."""
 BYTES: Final = RECORD - 1
 """What masks a packed count's bytes."""
 

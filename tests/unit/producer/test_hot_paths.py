@@ -74,6 +74,18 @@ def test_counts_add_up_and_can_be_taken_back(hot: ModuleType, records: list[tupl
     assert {sent.of(partition) for partition in range(10)} == {(0, 0)}
 
 
+def test_a_partition_may_have_had_a_petabyte(hot: ModuleType) -> None:
+    """A month at 100 MB/s is 256 TB: the bytes must not run over into the records, nor a run last for ever."""
+    found = hot.Lane((0,), hot.Sent(), 0, hot.Sent(), (1 << 50) + 100)
+    found.unkeyed.grow(1)
+    for size in (1 << 50, 60):
+        found.unkeyed.add(0, size)
+    assert not found.is_full()
+    found.unkeyed.add(0, 60)
+    assert found.is_full()
+    assert found.unkeyed.of(0) == (3, (1 << 50) + 120)
+
+
 ARGUMENTS: list[dict[str, Any]] = [
     {"value": b"v"},
     {"value": "Zürich", "key": "ä"},
