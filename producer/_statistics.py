@@ -60,7 +60,7 @@ class Statistics:
             for topic, about in report["topics"].items():
                 self._book(topic, about["partitions"])
         for topic, about in report["topics"].items():
-            self._router.weigh(topic, queues(about["partitions"], down))
+            self._router.weigh(topic, queues(about["partitions"], down, self._router.policy.batch_bytes))
 
     def _book(self, topic: str, partitions: Mapping[str, Mapping[str, int]]) -> None:
         for number, one in partitions.items():
@@ -91,22 +91,30 @@ def listen_async(statistics: Statistics, config: Mapping[str, Any]) -> dict[str,
     return heard
 
 
-def queues(partitions: Mapping[str, Mapping[str, int]], down: Collection[int] = ()) -> dict[int, int]:
+def queues(
+    partitions: Mapping[str, Mapping[str, int]], down: Collection[int] = (), batch_bytes: int = 1
+) -> dict[int, int]:
     """Count what waits for each partition.
 
     Args:
         partitions: the `partitions` of one topic in a report.
         down: ids of brokers without a connection.
+        batch_bytes: of a batch, the unit of the queues. In bytes, a queue of a few records against an empty one would
+            weigh so much that one partition had everything until the next report.
 
     Returns:
-        Bytes per partition id, in the client's queue and on its way to the broker; empty queues are missing. What waits
-        for a broker that is down weighs as much as everything there is, so that hardly anything joins it.
+        Full batches per partition id, in the client's queue and on its way to the broker; partitions without one are
+        missing. What waits for a broker that is down weighs as much as everything there is, so that hardly anything
+        joins it.
+
+    Source: KIP-794, where queues are counted in batches.
     """
     waiting = {}
     for number, one in partitions.items():
         amount = one["msgq_bytes"] + one["xmit_msgq_bytes"]
-        if amount and int(number) >= 0:
-            waiting[int(number)] = _STUCK if one["leader"] in down else amount
+        batches = _STUCK if amount and one["leader"] in down else amount // batch_bytes
+        if batches and int(number) >= 0:
+            waiting[int(number)] = batches
     return waiting
 
 

@@ -14,6 +14,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from producer import AZAwareProducer, PolicyError, RackWarning, Reason, SkewGuard
 from producer._keys import global_partition
 from producer._statistics import queues
+from producer._sticky import queue_weights
 from producer.testing import MockCluster
 from tests.unit.producer.deliveries import TOPIC, Deliveries, config
 from tests.waiting import wait_until
@@ -412,6 +413,15 @@ def test_what_waits_for_a_dead_broker_weighs_the_most() -> None:
     assert found[0] == 15
     assert found[1] > 10**15
     assert set(found) == {0, 1}
+
+
+def test_a_report_of_short_queues_leaves_no_partition_out() -> None:
+    """Under a batch is no queue, and one batch more halves a share: a report is seconds old when it is used."""
+    report = {f"{n}": {"msgq_bytes": size, "xmit_msgq_bytes": 0, "leader": 1} for n, size in enumerate((900, 0, 99))}
+    assert queues(report, batch_bytes=1_000) == {}
+    report["0"]["msgq_bytes"] = 1_900
+    assert queues(report, batch_bytes=1_000) == {0: 1}
+    assert queue_weights((0, 1, 2), queues(report, batch_bytes=1_000)) == (1, 3, 5)
 
 
 def test_keys_follow_java_even_before_leaders_are_known(mock: MockCluster) -> None:
