@@ -43,3 +43,7 @@ class ZoneDetectionError(ProducerError):
 
 class RackWarning(UserWarning):
     """Zones cannot be compared, so records will leave their zone."""
+
+
+class PollWarning(UserWarning):
+    """The application does not poll, so what the client has to tell it fills the memory."""

@@ -43,6 +43,8 @@ class Statistics:
         heard = {**_DEFAULTS, **config}
         heard["stats_cb"] = _both(self.read, config.get("stats_cb"))
         heard["error_cb"] = _both(self.hear, config.get("error_cb"))
+        if str(heard["statistics.interval.ms"]) != "0":
+            self._watcher.heard()
         return heard
 
     def hear(self, error: KafkaError) -> None:
@@ -52,6 +54,7 @@ class Statistics:
 
     def read(self, text: str) -> None:
         """Take one report."""
+        self._watcher.heard()
         report = json.loads(text)
         brokers = [broker for broker in report["brokers"].values() if broker["nodeid"] >= 0]
         down = {broker["nodeid"] for broker in brokers if broker["state"] != "UP"}

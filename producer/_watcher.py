@@ -6,11 +6,12 @@ import weakref
 from collections.abc import Callable
 from time import monotonic, thread_time
 
-from producer._errors import MetadataError, RackWarning
+from producer._errors import MetadataError, PollWarning, RackWarning
 from producer._router import Router
 from producer.topology import Lister, Topology
 
 _UNEASY_S = 30.0
+_SILENT_S = 300.0
 _REST = 20
 """How many times as long as a reading computes the thread rests: a twentieth of a core at most, for it holds the
 interpreter's lock, and at 10,000 topics a reading takes a second of it."""
@@ -50,6 +51,7 @@ class Watcher:
         self._known: dict[str, tuple[int | None, ...]] = {}
         self._uneasy_until = 0.0
         self._spent_s = 0.0
+        self._heard_at: float | None = None
         self._wake = threading.Event()
         self._closed = False
         self._warned = False
@@ -80,6 +82,10 @@ class Watcher:
             self._wake.set()
         self._uneasy_until = now + _UNEASY_S
 
+    def heard(self) -> None:
+        """A report came, or the first is on its way: they come while the application polls, and wait in memory else."""
+        self._heard_at = monotonic()
+
     def close(self) -> None:
         """Stop the thread; may be called twice."""
         self._closed = True
@@ -106,6 +112,7 @@ class Watcher:
         client = self._client()
         if client is None or self._closed:
             return False
+        self._ask_to_poll()
         topics = {*self._router.routes, *self._missing}
         self._read(client, next(iter(topics)) if len(topics) == 1 else None, topics)
         return True
@@ -125,6 +132,17 @@ class Watcher:
             self._missing.discard(name)
         self._spent_s = thread_time() - began
         return wanted <= found.keys()
+
+    def _ask_to_poll(self) -> None:
+        if self._heard_at is None or monotonic() - self._heard_at < _SILENT_S:
+            return
+        self._heard_at = None  # once, until it polls and stops again
+        warnings.warn(
+            f"poll() was not called for {_SILENT_S:.0f} s, and statistics wait in memory until it is: call poll(0) now "
+            "and then, or set statistics.interval.ms to 0",
+            PollWarning,
+            stacklevel=4,
+        )
 
     def _warn(self, problem: str) -> None:
         if not self._warned:
@@ -151,7 +169,7 @@ def _run(owner: "weakref.ref[Watcher]", wake: threading.Event) -> None:
 def _still_reads(watcher: Watcher) -> bool:
     try:
         return watcher.read_all()
-    except RackWarning:  # an application that makes errors of warnings must not lose its watch by one
+    except (PollWarning, RackWarning):  # an application that makes errors of warnings must not lose its watch by one
         return True
     except RuntimeError:  # the producer was closed meanwhile
         return False

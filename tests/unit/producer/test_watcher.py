@@ -2,15 +2,18 @@
 
 import threading
 import time
+import warnings
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from producer import RackWarning
+from producer import PollWarning, RackWarning
+from producer import _watcher as module
 from producer._policy import ZonePolicy
 from producer._router import Router
+from producer._statistics import Statistics
 from producer._watcher import Watcher
 from producer.topology import Topology
 
@@ -58,3 +61,26 @@ def test_readings_of_a_large_cluster_leave_the_interpreter_to_others() -> None:
     watcher.load("flights")
     assert 0.02 * 19 < watcher.wait_s() <= 30.0
     watcher.close()
+
+
+def test_an_application_that_does_not_poll_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Statistics wait for it in memory; where there are none, nothing waits."""
+    monkeypatch.setattr(module, "_SILENT_S", 0.0)
+    watcher = Watcher(Large, Router(ZonePolicy(rack="az-a")), Topology({}))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        watcher.read_all()
+    watcher.heard()
+    with pytest.warns(PollWarning, match=r"call poll\(0\) now and then, or set statistics.interval.ms to 0"):
+        watcher.read_all()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        watcher.read_all()
+
+
+@pytest.mark.parametrize(("interval", "silent"), [(5000, True), (0, False), ("0", False)])
+def test_statistics_that_are_off_are_not_waited_for(interval: int | str, silent: bool) -> None:  # noqa: FBT001 - a case
+    """An application may do without them, and without polling."""
+    watcher = Watcher(Large, Router(ZonePolicy(rack="az-a")), Topology({}))
+    Statistics(Router(ZonePolicy(rack="az-a")), watcher, Topology({})).listen({"statistics.interval.ms": interval})
+    assert (watcher._heard_at is not None) == silent
