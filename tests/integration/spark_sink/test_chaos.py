@@ -27,7 +27,7 @@ from spark_sink._verify import verify
 from spark_sink.demo.cluster import Cluster
 from tests.integration.spark_sink.tied import launch
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 SEEDS = [int(one) for one in os.environ.get("AZIMUTH_CHAOS_SEEDS", "1").split(",")]
 SECONDS = float(os.environ.get("AZIMUTH_CHAOS_SECONDS", "60"))
