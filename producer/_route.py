@@ -148,15 +148,15 @@ class Route:
         self._enter(self.lane.table, self._next())
 
     def _next(self) -> int:
-        if self._spills():
+        if self._spill_next_run():
             return self._spill_target()
         if self._policy.skew is not None and self._weights is None:
             # Chance alone would leave some partition above the bound until thousands of runs have evened it out.
             return min(self.locality.candidates, key=self._unkeyed_bytes)
         return pick(self.locality.candidates, self._weights, self._chance)
 
-    def _spills(self) -> bool:
-        """Whether the next run leaves the zone, so that what stays never outgrows the bound."""
+    def _spill_next_run(self) -> bool:
+        """Count the next run, and say whether it leaves the zone, so that what stays never outgrows the bound."""
         share, run = self._spill.share, self._policy.batch_bytes
         if share <= 0:
             return False
