@@ -116,22 +116,10 @@ def produce(  # noqa: PLR0913, PLR0917 - the base class's parameters, in its ord
     amount = (len(value) if type(value) is bytes else len(sent_bytes(value) or b"")) + RECORD
     if key is None:
         chosen = lane.partition
-        try:
-            if told is None and headers is None and timestamp == 0:
-                _send(self, topic, value, None, chosen)
-            else:
-                _send(self, topic, value, None, chosen, told, None, timestamp, headers)
-        except KafkaException as refusal:
-            self._produce_after(refusal, topic, value, key, told, timestamp, headers)
-            return
-        packed = lane.unkeyed.packed
-        packed[chosen] += amount
-        if packed[chosen] & BYTES >= lane.switch_at:
-            self._router.advance(topic, lane)
-        return
-    hashed = key if type(key) is bytes else key_bytes(key)
-    chosen = lane.table[murmur2(hashed, lane.slots)]
-    amount += len(hashed)
+    else:
+        hashed = key if type(key) is bytes else key_bytes(key)
+        chosen = lane.table[murmur2(hashed, lane.slots)]
+        amount += len(hashed)
     # Arguments that say nothing are left out: reading them costs the base class what a look-up costs here.
     try:
         if told is None and headers is None and timestamp == 0:
@@ -141,4 +129,10 @@ def produce(  # noqa: PLR0913, PLR0917 - the base class's parameters, in its ord
     except KafkaException as refusal:
         self._produce_after(refusal, topic, value, key, told, timestamp, headers)
         return
-    lane.keyed.packed[chosen] += amount
+    if key is not None:
+        lane.keyed.packed[chosen] += amount
+        return
+    packed = lane.unkeyed.packed
+    packed[chosen] += amount
+    if packed[chosen] & BYTES >= lane.switch_at:
+        self._router.advance(topic, lane)
