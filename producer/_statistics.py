@@ -1,5 +1,6 @@
 """librdkafka's statistics: bytes on the wire by zone, queues by partition, brokers that went away."""
 
+import contextlib
 import json
 import threading
 from collections.abc import Awaitable, Callable, Collection, Mapping
@@ -30,6 +31,16 @@ class Statistics:
         self._sent: dict[int, int] = {}
         self._seen: dict[tuple[str, int], Count] = {}
         self._topics: dict[tuple[str, str], Count] = {}
+        self._interval_s = 0.0
+
+    def begin(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """Add what is switched on by default, and expect the first report."""
+        heard = {**_DEFAULTS, **config}
+        with contextlib.suppress(TypeError, ValueError):  # the client says what is wrong with it, by its name
+            self._interval_s = int(heard["statistics.interval.ms"]) / 1000
+        if self._interval_s:
+            self._watcher.await_report(self._interval_s)
+        return heard
 
     def listen(self, config: Mapping[str, Any]) -> dict[str, Any]:
         """Put the own callbacks before the application's.
@@ -40,11 +51,9 @@ class Statistics:
         Returns:
             A configuration with both; statistics are switched on unless an interval was set.
         """
-        heard = {**_DEFAULTS, **config}
+        heard = self.begin(config)
         heard["stats_cb"] = _both(self.read, config.get("stats_cb"))
         heard["error_cb"] = _both(self.hear, config.get("error_cb"))
-        if str(heard["statistics.interval.ms"]) != "0":
-            self._watcher.heard()
         return heard
 
     def hear(self, error: KafkaError) -> None:
@@ -54,7 +63,7 @@ class Statistics:
 
     def read(self, text: str) -> None:
         """Take one report."""
-        self._watcher.heard()
+        self._watcher.await_report(self._interval_s)
         report = json.loads(text)
         brokers = [broker for broker in report["brokers"].values() if broker["nodeid"] >= 0]
         down = {broker["nodeid"] for broker in brokers if broker["state"] != "UP"}
@@ -88,7 +97,7 @@ class Statistics:
 
 def listen_async(statistics: Statistics, config: Mapping[str, Any]) -> dict[str, Any]:
     """As `Statistics.listen`, for the asyncio client, whose callbacks are coroutines."""
-    heard = {**_DEFAULTS, **config}
+    heard = statistics.begin(config)
     heard["stats_cb"] = _both_async(statistics.read, config.get("stats_cb"))
     heard["error_cb"] = _both_async(statistics.hear, config.get("error_cb"))
     return heard

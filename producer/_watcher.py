@@ -51,7 +51,7 @@ class Watcher:
         self._known: dict[str, tuple[int | None, ...]] = {}
         self._uneasy_until = 0.0
         self._spent_s = 0.0
-        self._heard_at: float | None = None
+        self._due_at: float | None = None
         self._wake = threading.Event()
         self._closed = False
         self._warned = False
@@ -82,9 +82,9 @@ class Watcher:
             self._wake.set()
         self._uneasy_until = now + _UNEASY_S
 
-    def heard(self) -> None:
-        """A report came, or the first is on its way: they come while the application polls, and wait in memory else."""
-        self._heard_at = monotonic()
+    def await_report(self, within_s: float) -> None:
+        """The next report comes within so many seconds if the application polls, and waits in memory else."""
+        self._due_at = monotonic() + within_s
 
     def close(self) -> None:
         """Stop the thread; may be called twice."""
@@ -134,9 +134,9 @@ class Watcher:
         return wanted <= found.keys()
 
     def _ask_to_poll(self) -> None:
-        if self._heard_at is None or monotonic() - self._heard_at < _SILENT_S:
+        if self._due_at is None or monotonic() - self._due_at < _SILENT_S:
             return
-        self._heard_at = None  # once, until it polls and stops again
+        self._due_at = None  # once, until it polls and stops again
         warnings.warn(
             f"poll() was not called for {_SILENT_S:.0f} s, and statistics wait in memory until it is: call poll(0) now "
             "and then, or set statistics.interval.ms to 0",
