@@ -9,8 +9,8 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-MODULE = "producer._compiled"
-SOURCE = Path("producer", "_compiled.pyx")
+MODULE = "producer.routing.compiled_path"
+SOURCE = Path("producer", "routing", "compiled_path.pyx")
 
 
 class CompiledHotPath(BuildHookInterface[Any]):
@@ -22,7 +22,7 @@ class CompiledHotPath(BuildHookInterface[Any]):
         """Build the module, beside its source for an editable install, and have the wheel hold it."""
         beside = Path(self.root, SOURCE).parent
         if version == "editable":
-            for stale in beside.glob("_compiled.*.so"):
+            for stale in beside.glob("compiled_path.*.so"):
                 stale.unlink()
         if os.environ.get("AZIMUTH_PURE"):
             return
@@ -33,7 +33,7 @@ class CompiledHotPath(BuildHookInterface[Any]):
         if version == "editable":
             shutil.copy(built, beside)
             return
-        build_data["force_include"][str(built)] = f"producer/{built.name}"
+        build_data["force_include"][str(built)] = f"producer/routing/{built.name}"
         build_data["pure_python"] = False
         build_data["infer_tag"] = True
 
@@ -65,5 +65,5 @@ class CompiledHotPath(BuildHookInterface[Any]):
         except (BaseError, CCompilerError, OSError) as error:
             self.app.display_warning(f"built in pure Python, as {SOURCE} could not be compiled: {error}")
             return None
-        (built,) = (scratch / "lib" / "producer").glob("_compiled.*")
+        (built,) = (scratch / "lib" / "producer" / "routing").glob("compiled_path.*")
         return built

@@ -1,33 +1,47 @@
-"""Who reads what: consumer-group assignors and the planner behind them."""
+"""Who reads what: consumer-group assignors and the planner behind them.
 
-import importlib
+Each folder imports only from those above it in this list:
+
+* `errors`, `settings`, `lazy`: errors, checks of settings, names loaded at first use.
+* `hashing`: one hash; rank and owners.
+* `planner`: topics, members and claims in, a plan out.
+* `clients`: what every Kafka client here needs.
+* `protocol`: the assignors inside kafka-python's group protocol.
+* `comparison`: what each assignor would make of a live group.
+* `member`, `consumer`: `GroupMember`, and `GroupConsumer` with librdkafka's fetching.
+* `fleet`, `claims`: topics on agents over clusters; partitions by rows of a database.
+* `scaling`, `simulation`: workers from lag; policies over traces.
+* `testing`: goals of a plan in order, and the optimum by trying everything.
+"""
+
 import typing
 
-from assignors._errors import (
-    AssignorError,
-    BoundError,
-    FencedError,
-    MembershipError,
-    NodesError,
-    NotOwnedError,
-    StrategyError,
-    TopicError,
-    WeightError,
-    WorkersError,
-)
-from assignors._explain import Candidate
-from assignors._group_member_ownership import Ownership
-from assignors._hash import hash64
-from assignors._model import Member, Topic
-from assignors._plan import plan
-from assignors._rendezvous import Rendezvous
-from assignors._result import Plan
-from assignors._router import Router, RouterSettings
+from assignors import lazy
 
 if typing.TYPE_CHECKING:
-    from assignors._group_consumer import GroupConsumer
-    from assignors._group_member import GroupMember
-    from assignors._kafka_python import HRWAssignor, ShuffledRoundRobinAssignor
+    from assignors.consumer.group_consumer import GroupConsumer
+    from assignors.errors import (
+        AssignorError,
+        BoundError,
+        FencedError,
+        MembershipError,
+        NodesError,
+        NotOwnedError,
+        StrategyError,
+        TopicError,
+        WeightError,
+        WorkersError,
+    )
+    from assignors.hashing.endpoint_router import Router, RouterSettings
+    from assignors.hashing.hash import hash64
+    from assignors.hashing.rendezvous import Rendezvous
+    from assignors.member.group_member import GroupMember
+    from assignors.member.ownership import Ownership
+    from assignors.planner.explanation import Candidate
+    from assignors.planner.plan import plan
+    from assignors.planner.plan_result import Plan
+    from assignors.planner.topics_and_members import Member, Topic
+    from assignors.protocol.kafka_python_assignors import HRWAssignor, ShuffledRoundRobinAssignor
 
 __all__ = [
     "AssignorError",
@@ -56,16 +70,33 @@ __all__ = [
     "plan",
 ]
 
-# Names whose module imports a client: found at first use, so that the planner alone stays light.
-_AT_FIRST_USE = {
-    "GroupConsumer": "assignors._group_consumer",
-    "GroupMember": "assignors._group_member",
-    "HRWAssignor": "assignors._kafka_python",
-    "ShuffledRoundRobinAssignor": "assignors._kafka_python",
+_MODULES = {
+    "AssignorError": "errors",
+    "BoundError": "errors",
+    "Candidate": "planner.explanation",
+    "FencedError": "errors",
+    "GroupConsumer": "consumer.group_consumer",
+    "GroupMember": "member.group_member",
+    "HRWAssignor": "protocol.kafka_python_assignors",
+    "Member": "planner.topics_and_members",
+    "MembershipError": "errors",
+    "NodesError": "errors",
+    "NotOwnedError": "errors",
+    "Ownership": "member.ownership",
+    "Plan": "planner.plan_result",
+    "Rendezvous": "hashing.rendezvous",
+    "Router": "hashing.endpoint_router",
+    "RouterSettings": "hashing.endpoint_router",
+    "ShuffledRoundRobinAssignor": "protocol.kafka_python_assignors",
+    "StrategyError": "errors",
+    "Topic": "planner.topics_and_members",
+    "TopicError": "errors",
+    "WeightError": "errors",
+    "WorkersError": "errors",
+    "hash64": "hashing.hash",
+    "plan": "planner.plan",
 }
 
 
-def __getattr__(name: str) -> object:
-    if name not in _AT_FIRST_USE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_AT_FIRST_USE[name]), name)
+def __getattr__(name: str) -> typing.Any:  # noqa: ANN401 -- whatever the name stands for
+    return lazy.attribute(__name__, _MODULES, name)

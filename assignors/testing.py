@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
-from assignors._model import Member, Topic, TopicPartition
-from assignors._result import Plan
+from assignors.planner.plan_result import Plan
+from assignors.planner.topics_and_members import Member, Topic, TopicPartition
 
 Loads = tuple[int, ...]
 

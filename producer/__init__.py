@@ -1,8 +1,13 @@
 """Who writes where: producers that keep to the partitions of their own zone."""
 
-from producer._confluent import AZAwareProducer
-from producer._confluent_aio import AZAwareAIOProducer
-from producer._errors import (
+from producer.clients.confluent import AZAwareProducer
+from producer.clients.confluent_aio import AZAwareAIOProducer
+from producer.clients.delivery_meter import TrafficMeter
+from producer.clients.kafka_python import AZAwarePartitioner
+from producer.decisions.leader_locality import Reason
+from producer.decisions.producer_settings import KeyMode
+from producer.decisions.skew_guard import SkewGuard
+from producer.errors import (
     ForkError,
     MetadataError,
     PolicyError,
@@ -12,12 +17,7 @@ from producer._errors import (
     UnknownTopicError,
     ZoneDetectionError,
 )
-from producer._kafka_python import AZAwarePartitioner
-from producer._locality import Reason
-from producer._meter import TrafficMeter
-from producer._policy import KeyMode
-from producer._skew import SkewGuard
-from producer._traffic import Count, Traffic, matrix
+from producer.traffic_counts import Count, Traffic, matrix
 
 __all__ = [
     "AZAwareAIOProducer",

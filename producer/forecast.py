@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from producer._locality import Leaders, Locality, Racks, Reason, locate, zones_of
-from producer._traffic import UNKNOWN
+from producer.decisions.leader_locality import Leaders, Locality, Racks, Reason, locate, zones_of
+from producer.traffic_counts import UNKNOWN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

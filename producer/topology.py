@@ -8,8 +8,8 @@ from typing import Any, Protocol
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from producer._errors import MetadataError
-from producer._locality import Racks
+from producer.decisions.leader_locality import Racks
+from producer.errors import MetadataError
 
 # What a second handle needs to reach the same cluster; everything else (callbacks, transactions, batching, a mock
 # cluster of its own) belongs to the producer alone.

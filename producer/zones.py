@@ -13,7 +13,7 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Protocol
 
-from producer._errors import ZoneDetectionError
+from producer.errors import ZoneDetectionError
 
 _TIMEOUT_S = 1.0
 

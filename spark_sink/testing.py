@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from spark_sink._errors import ConflictError, SchemaError
-from spark_sink._offsets import TopicPartition
-from spark_sink._table import Change, DataFile, Snapshot, Span
+from spark_sink.errors import ConflictError, SchemaError
+from spark_sink.lake.table_contract import Change, DataFile, Snapshot, Span
+from spark_sink.ranges.batch_offset import TopicPartition
 
 __all__ = ["MemoryStore", "MemoryTable", "Record"]
 

@@ -1,21 +1,35 @@
-"""Fleets: agents over many clusters, each topic on a few of them."""
+"""Fleets: agents over many clusters, each topic on a few of them.
 
-import importlib
+* `fleet_topic`: what a topic is: `<cluster id>/<topic id>`.
+* `agents_view`: which agents are in the fleet.
+* `agents_per_topic`: how many agents read a topic, and which setting wins.
+* `bounded_seats`: topics on agents by rank, no agent above its bound.
+* `placement`: which agents read which topics, a pure function.
+* `explanation`: why an agent reads a topic, and which agent is next.
+* `lanes`: topics of a cluster on few consumers.
+* `membership_contract`: what static, Redis and Kafka membership keep.
+* `kafka_membership`: membership by the group protocol of a home cluster.
+* `redis_membership`: membership by keys with a time to live.
+* `cluster_topics`: a cluster's topics, watched.
+* `agent_loop`: the agent: view, topics, placement, again and again.
+"""
+
 import typing
 
-from assignors.fleet._decision import Balance, Decision, decide
-from assignors.fleet._explain import Line, Place, explain
-from assignors.fleet._lanes import Lane, LaneChange, Lanes, lane_change
-from assignors.fleet._membership import Members, Membership, Session, Standing, StaticMembers, Witness
-from assignors.fleet._topic import FleetTopic
-from assignors.fleet._view import Agent, View
-from assignors.fleet._workers import FleetWorkers
+from assignors import lazy
 
 if typing.TYPE_CHECKING:
-    from assignors.fleet._agent import AgentParts, FleetAgent, Ingestion
-    from assignors.fleet._clusters import ClusterWatch, Source
-    from assignors.fleet._kafka import KafkaMembers
-    from assignors.fleet._redis import RedisMembers
+    from assignors.fleet.agent_loop import AgentParts, FleetAgent, Ingestion
+    from assignors.fleet.agents_per_topic import FleetWorkers, Override
+    from assignors.fleet.agents_view import Agent, View
+    from assignors.fleet.cluster_topics import ClusterWatch, Source, ask_ids, sight
+    from assignors.fleet.explanation import Line, Place, explain
+    from assignors.fleet.fleet_topic import FleetTopic, once_each
+    from assignors.fleet.kafka_membership import KafkaMembers
+    from assignors.fleet.lanes import Lane, LaneChange, Lanes, lane_change
+    from assignors.fleet.membership_contract import Members, Membership, Session, Standing, StaticMembers, Witness
+    from assignors.fleet.placement import Balance, Decision, decide
+    from assignors.fleet.redis_membership import RedisMembers
 
 __all__ = [
     "Agent",
@@ -34,6 +48,7 @@ __all__ = [
     "Line",
     "Members",
     "Membership",
+    "Override",
     "Place",
     "RedisMembers",
     "Session",
@@ -42,24 +57,48 @@ __all__ = [
     "StaticMembers",
     "View",
     "Witness",
+    "ask_ids",
     "decide",
     "explain",
     "lane_change",
+    "once_each",
+    "sight",
 ]
 
-# Names whose module imports a client: found at first use.
-_AT_FIRST_USE = {
-    "AgentParts": "assignors.fleet._agent",
-    "ClusterWatch": "assignors.fleet._clusters",
-    "FleetAgent": "assignors.fleet._agent",
-    "Ingestion": "assignors.fleet._agent",
-    "KafkaMembers": "assignors.fleet._kafka",
-    "RedisMembers": "assignors.fleet._redis",
-    "Source": "assignors.fleet._clusters",
+_MODULES = {
+    "Agent": "agents_view",
+    "AgentParts": "agent_loop",
+    "Balance": "placement",
+    "ClusterWatch": "cluster_topics",
+    "Decision": "placement",
+    "FleetAgent": "agent_loop",
+    "FleetTopic": "fleet_topic",
+    "FleetWorkers": "agents_per_topic",
+    "Ingestion": "agent_loop",
+    "KafkaMembers": "kafka_membership",
+    "Lane": "lanes",
+    "LaneChange": "lanes",
+    "Lanes": "lanes",
+    "Line": "explanation",
+    "Members": "membership_contract",
+    "Membership": "membership_contract",
+    "Override": "agents_per_topic",
+    "Place": "explanation",
+    "RedisMembers": "redis_membership",
+    "Session": "membership_contract",
+    "Source": "cluster_topics",
+    "Standing": "membership_contract",
+    "StaticMembers": "membership_contract",
+    "View": "agents_view",
+    "Witness": "membership_contract",
+    "ask_ids": "cluster_topics",
+    "decide": "placement",
+    "explain": "explanation",
+    "lane_change": "lanes",
+    "once_each": "fleet_topic",
+    "sight": "cluster_topics",
 }
 
 
-def __getattr__(name: str) -> object:
-    if name not in _AT_FIRST_USE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_AT_FIRST_USE[name]), name)
+def __getattr__(name: str) -> typing.Any:  # noqa: ANN401 -- whatever the name stands for
+    return lazy.attribute(__name__, _MODULES, name)

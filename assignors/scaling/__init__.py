@@ -1,17 +1,52 @@
-"""How many workers a topic needs: lag in, a number and its reason out."""
+"""How many workers a topic needs: lag in, a number and its reason out.
 
-from assignors.scaling._baselines import DS2, Keda, Numaflow, Static, Thresholds
-from assignors.scaling._capacity import Capacity
-from assignors.scaling._decision import Decision, Scaler, decide
-from assignors.scaling._gate import GateSettings, PartitionState, View
-from assignors.scaling._limits import Bounds, Confirmed, CoolDown, DownWindow, Limit, Step, UsablePartitions
-from assignors.scaling._observation import NEVER, UNKNOWN, Observation, Window, window
-from assignors.scaling._policy import Policy, Proposal, State
-from assignors.scaling._workers_topic import ScaledTopic, WorkersRecord
+* `observation`: offsets by partition and time; unknown is a state of its own.
+* `lag`: lag in records and in seconds.
+* `lag_gate`: partitions whose lag no number of workers changes.
+* `policy_contract`: what goes into a policy and comes out.
+* `capacity_policy`: the default policy.
+* `baseline_policies`: published rules of other systems.
+* `retention`: workers against deletion of unread records.
+* `limits`: bounds, steps and windows after a policy.
+* `decision`: gate, policy and limits as one pure decision.
+* `pipelines`: policies and limits by name.
+* `evaluator_settings`: the TOML file of the evaluator.
+* `evaluator`: observe, decide, record, publish.
+* `kafka_lag`: the lag of all topics in a few requests.
+* `kafka_client`: Kafka clients from settings.
+* `state_store`: windows and states in memory or in Redis.
+* `alerts`: log, webhook and Redis hooks.
+* `decision_journal`: decisions as JSON lines.
+* `workers_topic`: the compacted topic with the numbers: its format.
+* `workers_topic_client`: reading and writing that topic.
+"""
+
+import typing
+
+from assignors import lazy
+
+if typing.TYPE_CHECKING:
+    from assignors.scaling.alerts import alert_hooks
+    from assignors.scaling.baseline_policies import DS2, Keda, Numaflow, Static, Thresholds
+    from assignors.scaling.capacity_policy import Capacity
+    from assignors.scaling.decision import Decision, Scaler, decide
+    from assignors.scaling.decision_journal import explain_entry, journal_entries
+    from assignors.scaling.evaluator import Evaluator
+    from assignors.scaling.evaluator_settings import ScalingSettings
+    from assignors.scaling.kafka_lag import KafkaLag
+    from assignors.scaling.lag_gate import GateSettings, PartitionState, View, abbreviated
+    from assignors.scaling.limits import Bounds, Confirmed, CoolDown, DownWindow, Limit, Step, UsablePartitions
+    from assignors.scaling.observation import NEVER, UNKNOWN, Observation, Window, window
+    from assignors.scaling.pipelines import POLICIES, Pipeline
+    from assignors.scaling.policy_contract import Policy, Proposal, State
+    from assignors.scaling.state_store import MemoryStore, RedisStore, Store
+    from assignors.scaling.workers_topic import ScaledTopic, WorkersRecord
+    from assignors.scaling.workers_topic_client import WorkersFeed, WorkersPublisher
 
 __all__ = [
     "DS2",
     "NEVER",
+    "POLICIES",
     "UNKNOWN",
     "Bounds",
     "Capacity",
@@ -19,24 +54,87 @@ __all__ = [
     "CoolDown",
     "Decision",
     "DownWindow",
+    "Evaluator",
     "GateSettings",
+    "KafkaLag",
     "Keda",
     "Limit",
+    "MemoryStore",
     "Numaflow",
     "Observation",
     "PartitionState",
+    "Pipeline",
     "Policy",
     "Proposal",
+    "RedisStore",
     "ScaledTopic",
     "Scaler",
+    "ScalingSettings",
     "State",
     "Static",
     "Step",
+    "Store",
     "Thresholds",
     "UsablePartitions",
     "View",
     "Window",
+    "WorkersFeed",
+    "WorkersPublisher",
     "WorkersRecord",
+    "abbreviated",
+    "alert_hooks",
     "decide",
+    "explain_entry",
+    "journal_entries",
     "window",
 ]
+
+_MODULES = {
+    "Bounds": "limits",
+    "Capacity": "capacity_policy",
+    "Confirmed": "limits",
+    "CoolDown": "limits",
+    "DS2": "baseline_policies",
+    "Decision": "decision",
+    "DownWindow": "limits",
+    "Evaluator": "evaluator",
+    "GateSettings": "lag_gate",
+    "KafkaLag": "kafka_lag",
+    "Keda": "baseline_policies",
+    "Limit": "limits",
+    "MemoryStore": "state_store",
+    "NEVER": "observation",
+    "Numaflow": "baseline_policies",
+    "Observation": "observation",
+    "POLICIES": "pipelines",
+    "PartitionState": "lag_gate",
+    "Pipeline": "pipelines",
+    "Policy": "policy_contract",
+    "Proposal": "policy_contract",
+    "RedisStore": "state_store",
+    "ScaledTopic": "workers_topic",
+    "Scaler": "decision",
+    "ScalingSettings": "evaluator_settings",
+    "State": "policy_contract",
+    "Static": "baseline_policies",
+    "Step": "limits",
+    "Store": "state_store",
+    "Thresholds": "baseline_policies",
+    "UNKNOWN": "observation",
+    "UsablePartitions": "limits",
+    "View": "lag_gate",
+    "Window": "observation",
+    "WorkersFeed": "workers_topic_client",
+    "WorkersPublisher": "workers_topic_client",
+    "WorkersRecord": "workers_topic",
+    "abbreviated": "lag_gate",
+    "alert_hooks": "alerts",
+    "decide": "decision",
+    "explain_entry": "decision_journal",
+    "journal_entries": "decision_journal",
+    "window": "observation",
+}
+
+
+def __getattr__(name: str) -> typing.Any:  # noqa: ANN401 -- whatever the name stands for
+    return lazy.attribute(__name__, _MODULES, name)

@@ -16,7 +16,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from spark_sink._errors import SparkSinkError
+from spark_sink.errors import SparkSinkError
 
 # Every module here without a leading underscore is a command (or group) and defines `register(app)`. Heavy imports
 # stay inside the commands, so that `azimuth --help` answers at once.

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from spark_sink._clients import librdkafka_config, why_unreachable
-from spark_sink._errors import ClusterError
-from spark_sink._lag import admin
+from spark_sink.errors import ClusterError
+from spark_sink.kafka.client_properties import librdkafka_config, why_unreachable
+from spark_sink.kafka.group_lag import admin
 
 
 def reach(properties: Mapping[str, str]) -> None:

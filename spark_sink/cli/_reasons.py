@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from spark_sink._errors import ClusterError, LagError
+from spark_sink.errors import ClusterError, LagError
 
 
 @contextmanager
@@ -13,12 +13,12 @@ def reasoned(kafka: Mapping[str, str]) -> Iterator[None]:
     Raises:
         GroupError, LagError, ClusterError: as within, with the reason.
     """
-    from assignors._errors import GroupError  # noqa: PLC0415 -- its package loads slowly, and --help has no use for it
+    from assignors.errors import GroupError  # noqa: PLC0415 -- its package loads slowly, and --help has no use for it
 
     try:
         yield
     except (GroupError, LagError, ClusterError) as error:
-        from spark_sink._clients import why_unreachable  # noqa: PLC0415 -- clients load slowly
+        from spark_sink.kafka.client_properties import why_unreachable  # noqa: PLC0415 -- clients load slowly
 
         if not (why := why_unreachable(kafka)):
             raise

@@ -5,16 +5,15 @@ from pathlib import Path
 
 import numpy as np
 
-from assignors.scaling._comparison import Outcome
-from assignors.scaling._score import ages
-from spark_sink._errors import ReportError
+from assignors.simulation import Outcome, record_ages
+from spark_sink.errors import ReportError
 
 try:
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
     from matplotlib.figure import Figure
 
-    from spark_sink.demo.report import _theme
+    from spark_sink.demo.report import theme
 except ImportError as error:  # pragma: no cover -- without the extra
     raise ReportError("the report needs matplotlib and jinja2: pip install 'kafka-azimuth[demo]'") from error
 
@@ -31,7 +30,7 @@ def write(path: Path, outcomes: Sequence[Outcome], slo_s: float) -> None:
     environment = Environment(
         loader=PackageLoader("spark_sink.cli", package_path=""), autoescape=True, undefined=StrictUndefined
     )
-    style = (Path(_theme.__file__).parent / "page.css").read_text(encoding="utf-8")
+    style = (Path(theme.__file__).parent / "page.css").read_text(encoding="utf-8")
     names = list(dict.fromkeys(one.trace for one in outcomes))
     groups = {name: [one for one in outcomes if one.trace == name] for name in names}
     page = environment.get_template("simulation.html").render(
@@ -68,18 +67,18 @@ def _unwritable(path: Path, error: OSError) -> ReportError:
 
 def _colours(outcomes: Sequence[Outcome]) -> dict[str, int]:
     policies = dict.fromkeys(one.policy for one in outcomes)
-    return {policy: number % _theme.AGENT_COLOURS for number, policy in enumerate(policies)}
+    return {policy: number % theme.AGENT_COLOURS for number, policy in enumerate(policies)}
 
 
 def _picture(outcomes: Sequence[Outcome], slo_s: float) -> Markup:
     """Load, age of the oldest unread record, and workers, over time."""
     name = f"trace-{outcomes[0].trace}"
     colours = _colours(outcomes)
-    with _theme.drawing(name):
-        figure = _theme.figure(_WIDTH_PX, _HEIGHT_PX)
+    with theme.drawing(name):
+        figure = theme.figure(_WIDTH_PX, _HEIGHT_PX)
         _draw(figure, outcomes, colours, slo_s)
         alt = f"Load, age of the oldest unread record and workers on the trace {outcomes[0].trace}, by policy."
-        return Markup(_theme.to_svg(figure, name, alt))  # noqa: S704 -- to_svg and Matplotlib escape every text
+        return Markup(theme.to_svg(figure, name, alt))  # noqa: S704 -- to_svg and Matplotlib escape every text
 
 
 def _draw(figure: Figure, outcomes: Sequence[Outcome], colours: dict[str, int], slo_s: float) -> None:
@@ -89,17 +88,17 @@ def _draw(figure: Figure, outcomes: Sequence[Outcome], colours: dict[str, int], 
     every = max(len(trace.arrivals) // _POINTS, 1)
     hours = np.arange(0, len(trace.arrivals), every) * trace.step_s / 3600
     come = sum(run.trace.arrivals.sum(axis=1) for run in outcomes[0].runs) / trace.step_s
-    load.plot(hours, come[::every], color=_theme.INK, linewidth=1)
+    load.plot(hours, come[::every], color=theme.INK, linewidth=1)
     load.set_ylabel("records/s")
     for one in outcomes:
-        oldest = np.max([ages(run.written, run.committed, trace.step_s).max(axis=1) for run in one.runs], axis=0)
+        oldest = np.max([record_ages(run.written, run.committed, trace.step_s).max(axis=1) for run in one.runs], axis=0)
         count = np.sum([run.workers for run in one.runs], axis=0)
-        colour = _theme.agent_colour(colours[one.policy])
+        colour = theme.agent_colour(colours[one.policy])
         # The worst of each stretch: a spike must not fall between two points.
         worst = [oldest[i : i + every].max() for i in range(0, len(oldest), every)]
         age.plot(hours, worst, color=colour, linewidth=1)
         workers.plot(hours, count[::every], color=colour, linewidth=1)
-    age.axhline(slo_s, color=_theme.BAD, linewidth=1, linestyle="--")
+    age.axhline(slo_s, color=theme.BAD, linewidth=1, linestyle="--")
     age.set_yscale("symlog", linthresh=60)
     # Plain numbers: a page of SVG text cannot show the formulas that logarithmic axes are labelled with.
     age.yaxis.set_major_formatter(lambda seconds, _: f"{seconds:,.0f}")
@@ -108,6 +107,6 @@ def _draw(figure: Figure, outcomes: Sequence[Outcome], colours: dict[str, int], 
     workers.set_xlabel("hours")
     for axes in (load, age, workers):
         axes.patch.set_visible(False)
-        axes.grid(color=_theme.GRID, linewidth=0.6)
+        axes.grid(color=theme.GRID, linewidth=0.6)
         for side in axes.spines.values():
-            side.set_color(_theme.GRID)
+            side.set_color(theme.GRID)

@@ -2,7 +2,7 @@
 
 import typer
 
-from spark_sink._servers import check_servers
+from spark_sink.kafka.broker_addresses import check_servers
 
 
 def given(text: str | None) -> str | None:

@@ -27,7 +27,7 @@ def agent(
     import logging  # noqa: PLC0415 -- with the rest
     import os  # noqa: PLC0415 -- with the rest
 
-    from spark_sink.fleet._settings import FleetSettings  # noqa: PLC0415 -- pydantic loads slowly
+    from spark_sink.fleet.fleet_settings import FleetSettings  # noqa: PLC0415 -- pydantic loads slowly
 
     if name:
         os.environ["AZIMUTH_FLEET_AGENT"] = name
@@ -37,6 +37,6 @@ def agent(
     address = parse_address(http) if http else None
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("kafka").setLevel(logging.CRITICAL)  # what matters of it the agent says itself
-    from spark_sink.fleet._run import run  # noqa: PLC0415 -- Kafka's clients and Arrow load slowly
+    from spark_sink.fleet.agent_process import run  # noqa: PLC0415 -- Kafka's clients and Arrow load slowly
 
     run(settings, address)

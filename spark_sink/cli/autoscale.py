@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from assignors.scaling._decision import Decision
-    from assignors.scaling._settings import ScalingSettings
-    from assignors.scaling._store import Store
+    from assignors.scaling import Decision, ScalingSettings, Store
 
 group = typer.Typer(help="Choose workers per topic from lag; a dry run unless told to apply.", no_args_is_help=True)
 
@@ -39,17 +37,20 @@ def autoscale(
         raise typer.BadParameter("--config FILE is missing")
     # Heavy clients load when they are needed.
     from assignors import AssignorError  # noqa: PLC0415
-    from assignors.scaling._alerts import hooks  # noqa: PLC0415
-    from assignors.scaling._evaluator import Evaluator  # noqa: PLC0415
-    from assignors.scaling._kafka_lag import KafkaLag  # noqa: PLC0415
-    from assignors.scaling._settings import ScalingSettings  # noqa: PLC0415
-    from assignors.scaling._workers_feed import WorkersFeed, WorkersPublisher  # noqa: PLC0415
+    from assignors.scaling import (  # noqa: PLC0415
+        Evaluator,
+        KafkaLag,
+        ScalingSettings,
+        WorkersFeed,
+        WorkersPublisher,
+        alert_hooks,
+    )
 
     settings = ScalingSettings.load(config)
     store = _store(settings, apply=apply)  # looked at before a topic is made for what it would keep
     publisher = WorkersPublisher(settings.client, settings.workers_topic) if apply else None
     evaluator = Evaluator(settings, KafkaLag(settings.client), store, publisher)
-    evaluator.alert(hooks(settings.alerts))
+    evaluator.alert(alert_hooks(settings.alerts))
     with WorkersFeed(settings.client, settings.workers_topic) as feed:
         feed.refresh()
         evaluator.follow(feed.records)
@@ -77,10 +78,10 @@ def explain(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Say why a topic has the workers it has; exit code 1 when nothing was decided on it."""
-    from assignors.scaling._journal import entries  # noqa: PLC0415 -- as above
-    from assignors.scaling._journal import explain as sentence  # noqa: PLC0415 -- as above
+    from assignors.scaling import explain_entry as sentence  # noqa: PLC0415 -- as above
+    from assignors.scaling import journal_entries  # noqa: PLC0415 -- as above
 
-    found = list(entries(journal, topic))[-last:]
+    found = list(journal_entries(journal, topic))[-last:]
     if as_json:
         typer.echo(json.dumps(found))
         raise typer.Exit(0 if found else 1)
@@ -93,13 +94,13 @@ def explain(
 
 def _store(settings: "ScalingSettings", *, apply: bool) -> "Store":
     """A dry run must not write into the window and the states of the one that applies."""
-    from assignors.scaling._store import MemoryStore, RedisStore  # noqa: PLC0415 -- as above
+    from assignors.scaling import MemoryStore, RedisStore  # noqa: PLC0415 -- as above
 
     return MemoryStore() if settings.store == "memory" or not apply else RedisStore(settings.store)
 
 
 def _say(made: "list[Decision]", *, apply: bool) -> None:
-    from assignors.scaling._gate import abbreviated  # noqa: PLC0415 -- as above
+    from assignors.scaling import abbreviated  # noqa: PLC0415 -- as above
 
     silent = [one for one in made if one.workers == one.before and one.view.never_committed]
     if silent:

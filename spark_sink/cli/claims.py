@@ -11,7 +11,7 @@ from spark_sink.cli._spellings import formerly
 from spark_sink.cli._texts import servers
 
 if TYPE_CHECKING:
-    from assignors.scaling.claims import Standing
+    from assignors.claims import Standing
 
 group = typer.Typer(help="Jobs without a consumer group: partitions are claimed in a database.", no_args_is_help=True)
 
@@ -51,7 +51,7 @@ def run(  # noqa: PLR0913, PLR0917 -- each is a flag
     storage: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Option of the object store.")] = None,
 ) -> None:
     """Ingest until told to stop (SIGTERM): start as many as there is work for, on any machines."""
-    from assignors.scaling.claims import Form, Lease, Picking  # noqa: PLC0415 -- an extra
+    from assignors.claims import Form, Lease, Picking  # noqa: PLC0415 -- an extra
     from spark_sink.claimed import ClaimedSettings  # noqa: PLC0415 -- clients load slowly
     from spark_sink.claimed import run as run_job  # noqa: PLC0415 -- as above
 
@@ -82,7 +82,7 @@ def status(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Say who holds which partition, since when and until when, on the database's clock."""
-    from assignors.scaling.claims import standings  # noqa: PLC0415 -- an extra
+    from assignors.claims import standings  # noqa: PLC0415 -- an extra
 
     found = standings(database, claims_table)
     if as_json:

@@ -9,7 +9,7 @@ import typer
 from spark_sink.cli._spellings import formerly
 
 if TYPE_CHECKING:
-    from spark_sink.fleet._status import FleetStatus
+    from spark_sink.fleet.fleet_status import FleetStatus
 
 group = typer.Typer(help="Agents over many clusters, each topic on a few of them.", no_args_is_help=True)
 
@@ -38,8 +38,8 @@ def status(
     import logging  # noqa: PLC0415 -- with the rest
 
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
-    from spark_sink.fleet._settings import FleetSettings  # noqa: PLC0415 -- pydantic loads slowly
-    from spark_sink.fleet._status import look  # noqa: PLC0415 -- Kafka's clients load slowly
+    from spark_sink.fleet.fleet_settings import FleetSettings  # noqa: PLC0415 -- pydantic loads slowly
+    from spark_sink.fleet.fleet_status import look  # noqa: PLC0415 -- Kafka's clients load slowly
 
     found = look(FleetSettings.load(config, agent="status"), explain or ())
     if as_json:

@@ -12,7 +12,7 @@ from spark_sink.cli._reasons import reasoned
 from spark_sink.cli._texts import given, servers
 
 if TYPE_CHECKING:
-    from spark_sink._lag import TopicLag
+    from spark_sink.kafka.group_lag import TopicLag
 
 
 def register(app: typer.Typer) -> None:
@@ -31,10 +31,10 @@ def lag(  # noqa: PLR0913, PLR0917 -- each is a flag
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Say how far a group is behind, by topic."""
-    from spark_sink._errors import LagError, TableError  # noqa: PLC0415 -- with the rest
-    from spark_sink._lag import admin, behind, committed  # noqa: PLC0415 -- clients load slowly
-    from spark_sink._positions import positions  # noqa: PLC0415 -- as above
     from spark_sink.cli._reachable import reach  # noqa: PLC0415 -- as above
+    from spark_sink.errors import LagError, TableError  # noqa: PLC0415 -- with the rest
+    from spark_sink.kafka.group_lag import admin, behind, committed  # noqa: PLC0415 -- clients load slowly
+    from spark_sink.lake.positions import positions  # noqa: PLC0415 -- as above
 
     properties = {"bootstrap.servers": bootstrap_servers, **pairs(kafka, "--kafka")}
     options = pairs(storage, "--storage")

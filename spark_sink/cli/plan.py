@@ -160,7 +160,7 @@ def _client_settings(servers: str, properties: Mapping[str, str]) -> dict[str, o
     """Name Java's and librdkafka's properties as kafka-python does; what only consumers know is left out."""
     from kafka import KafkaAdminClient  # noqa: PLC0415 -- as above
 
-    from spark_sink._clients import kafka_python_config  # noqa: PLC0415 -- as above
+    from spark_sink.kafka.client_properties import kafka_python_config  # noqa: PLC0415 -- as above
 
     named = kafka_python_config({**properties, "bootstrap.servers": servers})
     return {name: value for name, value in named.items() if name in KafkaAdminClient.DEFAULT_CONFIG}

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spark_sink._errors import OptionError
 from spark_sink.cli._pairs import pairs
+from spark_sink.errors import OptionError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from spark_sink._replay import Repair
+    from spark_sink.sink.quarantine_replay import Repair
 
 _Table = Annotated[str, typer.Argument(help="Address of the Delta table (not of its quarantine).")]
 _Group = Annotated[str | None, typer.Option(help="Consumer group, where several have written.")]
@@ -85,7 +85,7 @@ def replay(
     storage: _Storage = None,
 ) -> None:
     """Bring records that wait into the table, each exactly once; what the repair leaves out goes on waiting."""
-    from spark_sink._replay import replay as bring  # noqa: PLC0415 -- pyarrow and deltalake load slowly
+    from spark_sink.sink.quarantine_replay import replay as bring  # noqa: PLC0415 -- pyarrow and deltalake load slowly
 
     options = pairs(storage, "--storage")
     done = bring(table, _group(table, group, options), _repair(repair), options)
@@ -93,15 +93,15 @@ def replay(
 
 
 def _waiting(table: str, group: str | None, storage: list[str] | None) -> "pa.Table":
-    from spark_sink._replay import waiting  # noqa: PLC0415 -- pyarrow and deltalake load slowly
+    from spark_sink.sink.quarantine_replay import waiting  # noqa: PLC0415 -- pyarrow and deltalake load slowly
 
     options = pairs(storage, "--storage")
     return waiting(table, _group(table, group, options), options)
 
 
 def _group(table: str, group: str | None, options: dict[str, str]) -> str:
-    from spark_sink._positions import transactions  # noqa: PLC0415 -- pyarrow and deltalake load slowly
-    from spark_sink._verify import the_group  # noqa: PLC0415 -- as above
+    from spark_sink.lake.positions import transactions  # noqa: PLC0415 -- pyarrow and deltalake load slowly
+    from spark_sink.lake.verification import the_group  # noqa: PLC0415 -- as above
 
     return the_group(table, transactions(table, options), group)
 

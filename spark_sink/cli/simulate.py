@@ -16,7 +16,7 @@ from spark_sink.cli import _output
 from spark_sink.cli._spellings import formerly
 
 if TYPE_CHECKING:
-    from assignors.scaling._comparison import Outcome
+    from assignors.simulation import Outcome
 
 
 def register(app: typer.Typer) -> None:
@@ -58,21 +58,24 @@ def simulate(  # noqa: PLR0913, PLR0917 -- each is a flag
         from spark_sink.cli import _simulation_page  # noqa: PLC0415 -- matplotlib is an extra, and loads slowly
 
         _simulation_page.check(html)
-    from assignors.scaling._comparison import compare  # noqa: PLC0415 -- numpy loads slowly
-    from assignors.scaling._pipelines import POLICIES, Pipeline  # noqa: PLC0415 -- as above
-    from assignors.scaling._trace_file import from_csv  # noqa: PLC0415 -- as above
-    from assignors.scaling._traces import STANDARD, generate  # noqa: PLC0415 -- as above
+    from assignors.scaling import POLICIES, Pipeline  # noqa: PLC0415 -- as above
+    from assignors.simulation import (  # noqa: PLC0415 -- as above
+        STANDARD_TRACES,
+        compare_policies,
+        generate_traces,
+        traces_from_csv,
+    )
 
-    names = list(STANDARD) if trace == ["all"] else trace or ([] if csv else ["diurnal"])
-    traces = [generate(name, days=days, seed=seed) for name in names]
+    names = list(STANDARD_TRACES) if trace == ["all"] else trace or ([] if csv else ["diurnal"])
+    traces = [generate_traces(name, days=days, seed=seed) for name in names]
     if csv is not None:
-        traces.append(from_csv(csv, worker_rate=worker_rate, retention_s=retention_s))
+        traces.append(traces_from_csv(csv, worker_rate=worker_rate, retention_s=retention_s))
     policies = [name for name in POLICIES if name != "static"] if policy in (None, ["all"]) else policy or []
     outcomes: list[Outcome] = []
     pipeline = Pipeline.of(slo_s=slo_s)
     with Progress(console=Console(stderr=True), transient=True) as progress:
         running = progress.add_task("simulating", total=len(traces) * len({*policies, "oracle"}))
-        for one in compare(traces, policies, pipeline):
+        for one in compare_policies(traces, policies, pipeline):
             outcomes.append(one)
             progress.update(running, advance=1, description=escape(f"{one.trace}: {one.policy}"))
     if as_json:

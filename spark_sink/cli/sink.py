@@ -72,10 +72,10 @@ def sink(  # noqa: PLR0913, PLR0917 -- every setting is a flag
     for name in ("kafka", "source", "sink", "storage", "spark"):
         flags[name] = pairs(flags[name], f"--{name}")
     flags["workers"] = json.dumps(read_workers(workers)) if workers else None
-    from spark_sink._settings import AgentSettings  # noqa: PLC0415 -- pydantic loads slowly
+    from spark_sink.agent.agent_settings import AgentSettings  # noqa: PLC0415 -- pydantic loads slowly
 
     settings = AgentSettings.load(config, flags)
-    from spark_sink._agent import run  # noqa: PLC0415 -- pyspark loads slowly
+    from spark_sink.agent.spark_agent import run  # noqa: PLC0415 -- pyspark loads slowly
 
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("azimuth").setLevel(logging.INFO)

@@ -10,7 +10,7 @@ from spark_sink.cli._pairs import pairs
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from spark_sink._verify import Report, Run
+    from spark_sink.lake.verification import Report, Run
 
 _NAMED = 10
 
@@ -27,7 +27,7 @@ def verify(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Check that a table has every record once, from the table alone; exit code 1 where it has not."""
-    from spark_sink._verify import verify as check  # noqa: PLC0415 -- pyarrow and deltalake load slowly
+    from spark_sink.lake.verification import verify as check  # noqa: PLC0415 -- pyarrow and deltalake load slowly
 
     report = check(table, group, pairs(storage, "--storage"))
     if as_json:

@@ -13,7 +13,7 @@ from typing import Self
 
 import psutil
 
-from spark_sink.demo.cluster._process import tie
+from spark_sink.demo.cluster.broker_process import tie
 
 _PR_SET_CHILD_SUBREAPER = 36
 

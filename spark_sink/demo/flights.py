@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from spark_sink._errors import DemoError
+from spark_sink.errors import DemoError
 
 TOPIC_PREFIX = "flights."
 PARTITIONS = 3

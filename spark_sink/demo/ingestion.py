@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from spark_sink._errors import DemoError
-from spark_sink._offsets import TopicPartition
 from spark_sink.demo.agents import AgentProcess
 from spark_sink.demo.cluster import Cluster
 from spark_sink.demo.loading import Loader
 from spark_sink.demo.settings import DemoSettings, agent_config
 from spark_sink.demo.timeline import Commit, CommitLog, Event, find_takeover, read_ownership
+from spark_sink.errors import DemoError
+from spark_sink.ranges.batch_offset import TopicPartition
 
 _TICK_S = 0.2
 _STOP_S = 20.0

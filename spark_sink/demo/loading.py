@@ -10,8 +10,8 @@ import pyarrow as pa
 from confluent_kafka import KafkaError, Message, Producer
 
 from producer import AZAwareProducer, Traffic, TrafficMeter, matrix
-from spark_sink._errors import DemoError
 from spark_sink.demo.topics import create_topics, delete_topics
+from spark_sink.errors import DemoError
 
 BASELINE_PREFIX = "baseline."
 # Acknowledged by every replica in sync, without duplicates by retries.

@@ -16,7 +16,6 @@ import pyarrow as pa
 from rich.console import Console
 from rich.progress import Progress, TaskID
 
-from spark_sink._errors import ClusterError, DemoError
 from spark_sink.demo.agents import adopt_orphans, end_descendants
 from spark_sink.demo.cluster import Cluster
 from spark_sink.demo.figures import figures
@@ -29,6 +28,7 @@ from spark_sink.demo.steps import Steps
 from spark_sink.demo.timeline import CommitLog
 from spark_sink.demo.topics import create_topics
 from spark_sink.demo.verification import verify_flights
+from spark_sink.errors import ClusterError, DemoError
 
 
 def run_demo(settings: DemoSettings, console: Console) -> dict[str, Any]:

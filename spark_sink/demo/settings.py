@@ -5,10 +5,10 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from spark_sink._errors import DemoError
 from spark_sink.demo.agents import Part
 from spark_sink.demo.cluster import ZONES
 from spark_sink.demo.flights import TOPIC_PREFIX
+from spark_sink.errors import DemoError
 
 _FEWEST = 30_000
 

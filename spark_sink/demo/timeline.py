@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from spark_sink._offsets import TopicPartition
-from spark_sink._positions import parse_positions
+from spark_sink.lake.positions import parse_positions
+from spark_sink.ranges.batch_offset import TopicPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._metadata import ClusterMetadata
 from confluent_kafka.cimpl import NewTopic
 
-from spark_sink._errors import DemoError
+from spark_sink.errors import DemoError
 
 _TIMEOUT_S = 60.0
 _ASKED = 30

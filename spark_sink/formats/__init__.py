@@ -2,29 +2,29 @@
 
 import typing
 
-from spark_sink import _lazy
+from assignors import lazy
 
 if typing.TYPE_CHECKING:
-    from spark_sink.formats._decoder import Bad, Decoded, Decoder, decode_batch, decoded_schema
-    from spark_sink.formats._json import JsonDecoder, infer_columns
-    from spark_sink.formats._registered import AvroDecoder, ProtobufDecoder
-    from spark_sink.formats._registry import Registry, read_header
-    from spark_sink.formats._variant import VariantDecoder
+    from spark_sink.formats.decoder import Bad, Decoded, Decoder, decode_batch, decoded_schema
+    from spark_sink.formats.json_values import JsonDecoder, infer_columns
+    from spark_sink.formats.schema_registry import Registry, read_header
+    from spark_sink.formats.variant_values import VariantDecoder
+    from spark_sink.formats.wire_format import AvroDecoder, ProtobufDecoder
 
 # Loaded when asked for: the raw format needs none of the libraries behind them.
 _HOMES = {
-    "AvroDecoder": "_registered",
-    "Bad": "_decoder",
-    "Decoded": "_decoder",
-    "Decoder": "_decoder",
-    "JsonDecoder": "_json",
-    "ProtobufDecoder": "_registered",
-    "Registry": "_registry",
-    "VariantDecoder": "_variant",
-    "decode_batch": "_decoder",
-    "decoded_schema": "_decoder",
-    "infer_columns": "_json",
-    "read_header": "_registry",
+    "AvroDecoder": "wire_format",
+    "Bad": "decoder",
+    "Decoded": "decoder",
+    "Decoder": "decoder",
+    "JsonDecoder": "json_values",
+    "ProtobufDecoder": "wire_format",
+    "Registry": "schema_registry",
+    "VariantDecoder": "variant_values",
+    "decode_batch": "decoder",
+    "decoded_schema": "decoder",
+    "infer_columns": "json_values",
+    "read_header": "schema_registry",
 }
 
 __all__ = [
@@ -44,4 +44,4 @@ __all__ = [
 
 
 def __getattr__(name: str) -> typing.Any:  # noqa: ANN401 -- whatever the name stands for
-    return _lazy.attribute(__name__, _HOMES, name)
+    return lazy.attribute(__name__, _HOMES, name)

@@ -4,8 +4,8 @@ import argparse
 import signal
 from types import FrameType
 
-from spark_sink._agent import _session
-from spark_sink._settings import AgentSettings
+from spark_sink.agent.agent_settings import AgentSettings
+from spark_sink.agent.spark_agent import _session
 from spark_sink.cli._pairs import pairs
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import confluent_kafka
 
-from spark_sink.demo.cluster._java import _ivy_jar, cache_directory, find_java
+from spark_sink.demo.cluster.java import _ivy_jar, cache_directory, find_java
 
 REPORT = Path(__file__).parents[2] / "build" / "bench" / "spark.json"
 

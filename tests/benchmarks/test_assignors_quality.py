@@ -15,8 +15,8 @@ from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
 
 from assignors import Member, Topic, plan
-from assignors._exact import is_small
-from assignors._problem import read_problem
+from assignors.planner.capped.exact_small_groups import is_small
+from assignors.planner.input_arrays import read_problem
 from assignors.testing import Scenario, random_scenario
 from tests.benchmarks.assignors_report import FOLDER, save
 
@@ -164,7 +164,7 @@ def test_worker_caps_by_search_beside_the_optimum(monkeypatch: pytest.MonkeyPatc
         settings: dict[str, Any] = {"workers": scenario.workers, "epsilon": scenario.epsilon}
         best = scenario.goals_of(plan(scenario.topics, scenario.members, **settings))
         with monkeypatch.context() as as_large:
-            as_large.setattr("assignors._plan.is_small", lambda _: False)
+            as_large.setattr("assignors.planner.plan.is_small", lambda _: False)
             made = plan(scenario.topics, scenario.members, **settings)
         goals = scenario.goals_of(made)
         kind = "same" if goals == best else "loads less even" if goals[:2] != best[:2] else "moved more"

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.benchmarks.scaling_report import save
-from tests.integration.assignors.scaling.claims.conftest import WAYS, Way, databases
-from tests.integration.assignors.scaling.claims.stress import Scene, run
+from tests.integration.assignors.claims.conftest import WAYS, Way, databases
+from tests.integration.assignors.claims.stress import Scene, run
 
 pytestmark = pytest.mark.benchmark
 

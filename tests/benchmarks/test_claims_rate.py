@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.benchmarks.scaling_report import save
-from tests.integration.assignors.scaling.claims.conftest import WAYS, Way, databases
-from tests.integration.assignors.scaling.claims.stress import Scene
+from tests.integration.assignors.claims.conftest import WAYS, Way, databases
+from tests.integration.assignors.claims.stress import Scene
 from tests.integration.spark_sink.fleet.fleet_process import wait_until
 
 pytestmark = pytest.mark.benchmark

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from spark_sink._verify import verify
 from spark_sink.demo.cluster import Cluster
+from spark_sink.lake.verification import verify
 from tests.benchmarks.fleet_report import save
 from tests.integration.assignors.fleet.conftest import RedisServer, redis_server
 from tests.integration.spark_sink.fleet.fleet_process import (

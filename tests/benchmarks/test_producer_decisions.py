@@ -14,7 +14,7 @@ from kafka.partitioner import DefaultPartitioner, Partitioner
 from kafka.protocol.metadata import MetadataResponse
 
 from producer import AZAwarePartitioner, AZAwareProducer
-from producer._keys import global_partition, hrw_table
+from producer.decisions.key_mapping import global_partition, hrw_table
 from producer.testing import MockCluster
 from tests.benchmarks.producer_report import save
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from assignors.scaling._comparison import Outcome, compare
-from assignors.scaling._pipelines import Pipeline
-from assignors.scaling._score import ages
-from assignors.scaling._traces import STANDARD, generate
+from assignors.scaling.pipelines import Pipeline
+from assignors.simulation.policy_comparison import Outcome, compare_policies
+from assignors.simulation.score import record_ages
+from assignors.simulation.traces import STANDARD_TRACES, generate_traces
 from tests.benchmarks.scaling_report import FOLDER, save
 
 pytestmark = pytest.mark.benchmark
@@ -24,7 +24,9 @@ PIPELINE = Pipeline()
 def test_policies_over_the_standard_traces() -> None:
     """The bars for `capacity`, and every baseline beside it in the same run."""
     began = time.monotonic()
-    outcomes = list(compare([generate(name, days=DAYS) for name in STANDARD], POLICIES, PIPELINE))
+    outcomes = list(
+        compare_policies([generate_traces(name, days=DAYS) for name in STANDARD_TRACES], POLICIES, PIPELINE)
+    )
     table: dict[str, dict[str, Any]] = defaultdict(dict)
     for one in outcomes:
         table[one.policy][one.trace] = {**asdict(one.score), "ratio_to_oracle": one.ratio}
@@ -58,7 +60,7 @@ def _worst_but_hot(by_trace: dict[str, Any]) -> float:
 
 def test_the_published_scenario() -> None:
     """A job reads 50,000 records an hour and the load rises to eight times: the lag stays where it is."""
-    outcomes = list(compare([generate("published", days=1.0)], POLICIES, PIPELINE))
+    outcomes = list(compare_policies([generate_traces("published", days=1.0)], POLICIES, PIPELINE))
     figures = {one.policy: {**asdict(one.score), "ratio_to_oracle": one.ratio, **_thirds(one)} for one in outcomes}
     _draw(outcomes)
     save("published scenario", {"picture": "build/bench/scaling-published.png", "by_policy": figures})
@@ -98,7 +100,9 @@ def _draw(outcomes: list[Outcome]) -> None:
     # Ours on top and thicker: some of the others cover the whole picture.
     for one in sorted(outcomes, key=lambda outcome: outcome.policy == "capacity"):
         run, width = one.runs[0], 2.0 if one.policy == "capacity" else 0.6
-        age.plot(hours, ages(run.written, run.committed, trace.step_s).max(axis=1), label=one.policy, linewidth=width)
+        age.plot(
+            hours, record_ages(run.written, run.committed, trace.step_s).max(axis=1), label=one.policy, linewidth=width
+        )
         workers.plot(hours, run.workers, label=one.policy, linewidth=width)
     age.axhline(PIPELINE.slo_s, color="black", linestyle=":")
     age.set_yscale("symlog", linthresh=60)

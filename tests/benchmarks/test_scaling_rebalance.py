@@ -13,7 +13,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from assignors import GroupConsumer, HRWAssignor
-from assignors.scaling._simulation import World
+from assignors.simulation.simulator import World
 from spark_sink.demo.cluster import Cluster
 from spark_sink.demo.topics import create_topics
 from tests.benchmarks.scaling_report import save

@@ -12,12 +12,12 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from spark_sink._landing import normal_schema
-from spark_sink._offsets import Offset, Range
-from spark_sink._rows import arrow_schema
-from spark_sink._sink_options import SinkOptions
-from spark_sink._sorting import Sorting
-from spark_sink._tables import Tables
+from spark_sink.fetch.raw_columns import arrow_schema
+from spark_sink.lake.parquet_landing import normal_schema
+from spark_sink.ranges.batch_offset import Offset, Range
+from spark_sink.sink.query_tables import Tables
+from spark_sink.sink.rows_by_table import Sorting
+from spark_sink.sink.sink_options import SinkOptions
 
 pytestmark = pytest.mark.benchmark
 

@@ -16,9 +16,9 @@ from deltalake import DeltaTable
 
 from producer import AZAwareProducer
 from spark_sink import positions
-from spark_sink._offsets import TopicPartition as Key
-from spark_sink._verify import verify
 from spark_sink.demo.topics import create_topics
+from spark_sink.lake.verification import verify
+from spark_sink.ranges.batch_offset import TopicPartition as Key
 from tests.docker.zones import RACKS, Zones
 
 pytestmark = pytest.mark.docker

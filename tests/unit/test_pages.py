@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from assignors.scaling._settings import ScalingSettings
-from spark_sink._options import _KNOWN as SOURCE
-from spark_sink._settings import AgentSettings
-from spark_sink._sink_options import _KNOWN as SINK
-from spark_sink.fleet._settings import FleetSettings
+from assignors.scaling.evaluator_settings import ScalingSettings
+from spark_sink.agent.agent_settings import AgentSettings
+from spark_sink.fleet.fleet_settings import FleetSettings
+from spark_sink.options.source_options import _KNOWN as SOURCE
+from spark_sink.sink.sink_options import _KNOWN as SINK
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -4,8 +4,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from spark_sink._errors import SparkSinkError
 from spark_sink.demo.report import write
+from spark_sink.errors import SparkSinkError
 
 
 def main(arguments: list[str] | None = None) -> int:

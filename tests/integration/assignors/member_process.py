@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from assignors import GroupMember, HRWAssignor
-from assignors._model import Member, Topic, TopicPartition
-from assignors._result import Plan
+from assignors.planner.plan_result import Plan
+from assignors.planner.topics_and_members import Member, Topic, TopicPartition
 
 
 def main(settings: dict[str, Any]) -> None:

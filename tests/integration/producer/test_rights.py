@@ -14,8 +14,8 @@ from kafka import KafkaProducer
 from kafka.errors import TopicAuthorizationFailedError
 
 from producer import AZAwarePartitioner, AZAwareProducer
-from spark_sink._clients import kafka_python_config
 from spark_sink.demo.cluster import Access, Cluster
+from spark_sink.kafka.client_properties import kafka_python_config
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]

@@ -11,14 +11,14 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from spark_sink._commit import Batch, commit
-from spark_sink._delta import DeltaLakeTable
-from spark_sink._errors import HoleError
-from spark_sink._landing import Landing
-from spark_sink._offsets import Offset, Range, TopicPartition
-from spark_sink._positions import positions
-from spark_sink._storage import filesystem
-from spark_sink._table import Change, Snapshot
+from spark_sink.errors import HoleError
+from spark_sink.lake.delta_table import DeltaLakeTable
+from spark_sink.lake.parquet_landing import Landing
+from spark_sink.lake.positions import positions
+from spark_sink.lake.table_contract import Change, Snapshot
+from spark_sink.lake.table_storage import filesystem
+from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
+from spark_sink.sink.compare_and_swap import Batch, commit
 
 SCHEMA = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64())])
 

@@ -21,10 +21,11 @@ import psutil
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from spark_sink import _daemon, positions
-from spark_sink._offsets import TopicPartition as Key
-from spark_sink._verify import verify
+from spark_sink import positions
+from spark_sink.agent import worker_daemon
 from spark_sink.demo.cluster import Cluster
+from spark_sink.lake.verification import verify
+from spark_sink.ranges.batch_offset import TopicPartition as Key
 from tests.integration.spark_sink.tied import launch
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -93,7 +94,7 @@ def _kind(process: psutil.Process) -> str:
             return "jvm"
         if any("python_streaming_source_runner" in word for word in command):
             return "reader"
-        if {"pyspark.daemon", _daemon.MODULE} & set(command) and process.ppid() != 1:
+        if {"pyspark.daemon", worker_daemon.MODULE} & set(command) and process.ppid() != 1:
             return "worker"
     return ""
 

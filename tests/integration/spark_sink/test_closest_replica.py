@@ -12,11 +12,11 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
-from spark_sink import _fetch
-from spark_sink._fetch import fetch
-from spark_sink._offsets import Range
-from spark_sink._options import SourceOptions
 from spark_sink.demo.cluster import Cluster
+from spark_sink.fetch import range_reader
+from spark_sink.fetch.range_reader import fetch
+from spark_sink.options.source_options import SourceOptions
+from spark_sink.ranges.batch_offset import Range
 
 pytestmark = pytest.mark.integration
 MakeTopic = Callable[..., str]
@@ -34,8 +34,8 @@ def no_consumer_is_left() -> Iterator[None]:
 
 
 def _close() -> None:
-    while _fetch._idle:
-        _fetch._idle.popitem()[1].close()
+    while range_reader._idle:
+        range_reader._idle.popitem()[1].close()
 
 
 def received(cluster: Cluster) -> Counter[str]:

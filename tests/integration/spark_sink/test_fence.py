@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_sink._verify import Report, verify
+from spark_sink.lake.verification import Report, verify
 
 pytestmark = pytest.mark.integration
 

@@ -7,10 +7,10 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from assignors.scaling import ScaledTopic, WorkersRecord
-from assignors.scaling._workers_feed import WorkersPublisher
-from spark_sink._group import KafkaMembership
-from spark_sink._options import SourceOptions
+from assignors.scaling.workers_topic_client import WorkersPublisher
 from spark_sink.demo.cluster import Cluster
+from spark_sink.options.source_options import SourceOptions
+from spark_sink.source.group_membership import KafkaMembership
 from tests.integration.spark_sink.fleet.fleet_process import delete_topics, make_topics, wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]

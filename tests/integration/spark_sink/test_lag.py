@@ -10,12 +10,12 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient
 
-from spark_sink._errors import LagError
-from spark_sink._lag import admin as lag_client
-from spark_sink._lag import behind
-from spark_sink._offsets import TopicPartition
 from spark_sink.cli import main
 from spark_sink.demo.cluster import Cluster
+from spark_sink.errors import LagError
+from spark_sink.kafka.group_lag import admin as lag_client
+from spark_sink.kafka.group_lag import behind
+from spark_sink.ranges.batch_offset import TopicPartition
 
 pytestmark = pytest.mark.integration
 MakeTopic = Callable[..., str]

@@ -11,9 +11,9 @@ from confluent_kafka import Producer
 from deltalake import DeltaTable
 
 from spark_sink import positions
-from spark_sink._replay import waiting
-from spark_sink._verify import verify
 from spark_sink.demo.cluster import Cluster
+from spark_sink.lake.verification import verify
+from spark_sink.sink.quarantine_replay import waiting
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

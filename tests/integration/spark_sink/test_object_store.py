@@ -17,15 +17,15 @@ import pytest
 from confluent_kafka import Producer
 
 from spark_sink import positions
-from spark_sink._commit import Batch, commit
-from spark_sink._delta import DeltaLakeTable
-from spark_sink._errors import TableError
-from spark_sink._landing import Landing
-from spark_sink._offsets import Offset, Range, TopicPartition
-from spark_sink._storage import filesystem
-from spark_sink._verify import verify
 from spark_sink.demo.cluster import Cluster
-from spark_sink.demo.cluster._ports import choose_ports
+from spark_sink.demo.cluster.ports import choose_ports
+from spark_sink.errors import TableError
+from spark_sink.lake.delta_table import DeltaLakeTable
+from spark_sink.lake.parquet_landing import Landing
+from spark_sink.lake.table_storage import filesystem
+from spark_sink.lake.verification import verify
+from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
+from spark_sink.sink.compare_and_swap import Batch, commit
 from tests.integration.spark_sink.tied import launch
 
 pytestmark = pytest.mark.integration

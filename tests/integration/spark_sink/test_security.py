@@ -18,10 +18,10 @@ from kafka import KafkaProducer
 
 from assignors import GroupConsumer, HRWAssignor
 from producer import AZAwarePartitioner, AZAwareProducer
-from spark_sink._clients import kafka_python_config
-from spark_sink._verify import verify
 from spark_sink.cli import main
 from spark_sink.demo.cluster import Access, Cluster
+from spark_sink.kafka.client_properties import kafka_python_config
+from spark_sink.lake.verification import verify
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

@@ -19,9 +19,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import VariantVal
 
 from spark_sink import DeltaExactlyOnceSink, KafkaGroupSource
-from spark_sink._quarantine import quarantine_of
-from spark_sink._verify import verify
 from spark_sink.demo.cluster import Cluster
+from spark_sink.formats.quarantine import quarantine_of
+from spark_sink.lake.verification import verify
 from tests.waiting import wait_until
 
 pytestmark = [

@@ -9,12 +9,12 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient
 
-from spark_sink import _fetch
-from spark_sink._errors import DataLossError, FetchError
-from spark_sink._fetch import fetch
-from spark_sink._fetch_settings import FetchSettings
-from spark_sink._offsets import Range
 from spark_sink.demo.cluster import Cluster
+from spark_sink.errors import DataLossError, FetchError
+from spark_sink.fetch import range_reader
+from spark_sink.fetch.range_reader import fetch
+from spark_sink.options.fetch_settings import FetchSettings
+from spark_sink.ranges.batch_offset import Range
 
 pytestmark = pytest.mark.integration
 MakeTopic = Callable[..., str]
@@ -24,8 +24,8 @@ MakeTopic = Callable[..., str]
 def no_consumer_is_left() -> Iterator[None]:
     """Consumers outlive tasks by design; not tests."""
     yield
-    while _fetch._idle:
-        _fetch._idle.popitem()[1].close()
+    while range_reader._idle:
+        range_reader._idle.popitem()[1].close()
 
 
 @pytest.fixture
@@ -106,10 +106,10 @@ def test_the_consumer_is_handed_on_and_reads_right_again(
     name = topic("again")
     fill(producer, name, 0, 100)
     assert rows(fetch([Range(name, 0, 20, 60)], settings)) == {(name, 0): list(range(20, 60))}
-    (consumer,) = _fetch._idle.values()
+    (consumer,) = range_reader._idle.values()
     for begin, end in ((0, 30), (50, 100), (20, 60)):
         assert rows(fetch([Range(name, 0, begin, end)], settings)) == {(name, 0): list(range(begin, end))}
-    assert list(_fetch._idle.values()) == [consumer]
+    assert list(range_reader._idle.values()) == [consumer]
 
 
 def test_a_task_that_is_given_up_does_not_hand_its_consumer_on(
@@ -121,7 +121,7 @@ def test_a_task_that_is_given_up_does_not_hand_its_consumer_on(
     batches = fetch([Range(name, 0, 0, 100)], FetchSettings(kafka=settings.kafka, batch_bytes=1))
     next(batches)
     batches.close()  # type: ignore[attr-defined]  # a generator
-    assert not _fetch._idle
+    assert not range_reader._idle
 
 
 def test_aborted_records_and_control_records_are_gaps(

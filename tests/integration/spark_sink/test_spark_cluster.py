@@ -15,8 +15,8 @@ import pytest
 from confluent_kafka import Producer
 
 from spark_sink import positions
-from spark_sink._verify import verify
 from spark_sink.demo.cluster import Cluster
+from spark_sink.lake.verification import verify
 from tests.integration.spark_sink.tied import kill, launch, tree
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]

@@ -5,13 +5,14 @@ from types import ModuleType
 
 import pytest
 
-from producer import AZAwareProducer, _interpreted
+from producer import AZAwareProducer
+from producer.routing import interpreted_path
 from producer.testing import MockCluster
 
 try:
-    from producer import _compiled
+    from producer.routing import compiled_path
 except ImportError:  # built without a C compiler
-    _compiled = None  # type: ignore[assignment]
+    compiled_path = None  # type: ignore[assignment]
 
 
 @pytest.fixture
@@ -21,7 +22,7 @@ def mock() -> Iterator[MockCluster]:
         yield cluster
 
 
-@pytest.fixture(params=[pytest.param(_interpreted, id="interpreted"), pytest.param(_compiled, id="compiled")])
+@pytest.fixture(params=[pytest.param(interpreted_path, id="interpreted"), pytest.param(compiled_path, id="compiled")])
 def hot(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """Have `AZAwareProducer` take one of its two hot paths."""
     path: ModuleType | None = request.param

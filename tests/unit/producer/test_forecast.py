@@ -1,6 +1,6 @@
 """What would happen, without sending a record."""
 
-from producer._locality import Reason
+from producer.decisions.leader_locality import Reason
 from producer.forecast import forecast, render
 
 RACKS: dict[int, str | None] = {1: "az-a", 2: "az-b", 3: "az-c"}

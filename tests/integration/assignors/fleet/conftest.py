@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from spark_sink.demo.cluster._ports import choose_ports
+from spark_sink.demo.cluster.ports import choose_ports
 
 
 class RedisServer:

@@ -17,7 +17,7 @@ from assignors.fleet import (
     Standing,
     StaticMembers,
 )
-from assignors.fleet._membership import Witness
+from assignors.fleet.membership_contract import Witness
 from spark_sink.demo.cluster import Cluster
 from tests.integration.assignors.fleet.conftest import RedisServer, Wire
 

@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # its stub has no __all__
 
-from assignors.scaling._kafka_lag import KafkaLag
+from assignors.scaling.kafka_lag import KafkaLag
 from spark_sink.demo.cluster import Cluster
 from tests.waiting import wait_until
 

@@ -14,12 +14,12 @@ from kafka import KafkaConsumer
 
 from assignors import HRWAssignor
 from assignors.scaling import NEVER, UNKNOWN, Decision, ScaledTopic, WorkersRecord
-from assignors.scaling._evaluator import Evaluator
-from assignors.scaling._kafka_lag import KafkaLag
-from assignors.scaling._pipelines import Pipeline
-from assignors.scaling._settings import ScalingSettings
-from assignors.scaling._store import MemoryStore
-from assignors.scaling._workers_feed import WorkersFeed, WorkersPublisher
+from assignors.scaling.evaluator import Evaluator
+from assignors.scaling.evaluator_settings import ScalingSettings
+from assignors.scaling.kafka_lag import KafkaLag
+from assignors.scaling.pipelines import Pipeline
+from assignors.scaling.state_store import MemoryStore
+from assignors.scaling.workers_topic_client import WorkersFeed, WorkersPublisher
 from spark_sink.demo.cluster import Cluster
 from spark_sink.demo.topics import create_topics
 

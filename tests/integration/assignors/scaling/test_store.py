@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 import redis
 
-from assignors._errors import StoreError
+from assignors.errors import StoreError
 from assignors.scaling import Observation, State
-from assignors.scaling._alerts import hooks
-from assignors.scaling._store import MemoryStore, RedisStore, Store
-from spark_sink.demo.cluster._ports import choose_ports
+from assignors.scaling.alerts import alert_hooks
+from assignors.scaling.state_store import MemoryStore, RedisStore, Store
+from spark_sink.demo.cluster.ports import choose_ports
 
 pytestmark = pytest.mark.integration
 
@@ -113,7 +113,7 @@ def test_an_alert_reaches_a_channel(server: str) -> None:
     listener.subscribe("azimuth")
     while (listener.get_message(timeout=5.0) or {}).get("type") != "subscribe":
         pass
-    (hook,) = hooks([f"{server}?channel=azimuth"])
+    (hook,) = alert_hooks([f"{server}?channel=azimuth"])
     hook({"topic": "flights", "group": "g", "kind": "hot", "text": "hot"})
     message = listener.get_message(timeout=5.0)
     assert message is not None

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from assignors.scaling.claims import standings
-from spark_sink._positions import positions
-from spark_sink._verify import verify
+from assignors.claims import standings
 from spark_sink.demo.cluster import Cluster
+from spark_sink.lake.positions import positions
+from spark_sink.lake.verification import verify
 from tests.integration.spark_sink.fleet.fleet_process import (
     delete_topics,
     make_again,

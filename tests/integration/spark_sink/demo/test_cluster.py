@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from spark_sink._errors import ClusterError
 from spark_sink.demo.cluster import Cluster
-from spark_sink.demo.cluster._ports import choose_ports
-from spark_sink.demo.cluster._process import wait_until_gone
+from spark_sink.demo.cluster.broker_process import wait_until_gone
+from spark_sink.demo.cluster.ports import choose_ports
+from spark_sink.errors import ClusterError
 
 pytestmark = pytest.mark.integration
 
@@ -59,7 +59,7 @@ def test_a_broker_that_cannot_start_shows_its_log_and_leaves_no_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The reason is in the broker's log, so the error carries its end."""
-    monkeypatch.setattr("spark_sink.demo.cluster._cluster._HEAP", "-Xmx1k")
+    monkeypatch.setattr("spark_sink.demo.cluster.local_cluster._HEAP", "-Xmx1k")
     with pytest.raises(ClusterError, match=r"(?s)broker 1 did not come up.*heap"):
         Cluster.up(tmp_path / "c", racks=["az-a"])
     state = json.loads((tmp_path / "c" / "cluster.json").read_text())

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from assignors.scaling._journal import entries
-from spark_sink._verify import verify
+from assignors.scaling.decision_journal import journal_entries
 from spark_sink.demo.cluster import Cluster
+from spark_sink.lake.verification import verify
 from tests.integration.spark_sink.fleet.fleet_process import (
     Feed,
     FleetProcesses,
@@ -50,7 +50,7 @@ topics = ["{topic}"]
         return sum(topic in str(fleet.status(agent).get("topics")) for agent in "abc")
 
     def committed() -> bool:
-        last = list(entries(journal, topic))[-1]
+        last = list(journal_entries(journal, topic))[-1]
         return not last["findings"] and min(last["inputs"]["committed"]) >= 0
 
     with FleetProcesses(tmp_path, fleet_file) as fleet:

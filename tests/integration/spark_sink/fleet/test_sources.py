@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_sink._verify import verify
 from spark_sink.demo.cluster import Cluster
+from spark_sink.lake.verification import verify
 from tests.integration.spark_sink.fleet.fleet_process import (
     Feed,
     FleetProcesses,

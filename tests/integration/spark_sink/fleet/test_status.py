@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from assignors.scaling._workers_feed import WorkersPublisher
-from assignors.scaling._workers_topic import ScaledTopic, WorkersRecord
+from assignors.scaling.workers_topic import ScaledTopic, WorkersRecord
+from assignors.scaling.workers_topic_client import WorkersPublisher
 from spark_sink.demo.cluster import Cluster
 from tests.integration.spark_sink.fleet.fleet_process import (
     FleetProcesses,

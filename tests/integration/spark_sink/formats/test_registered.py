@@ -16,9 +16,9 @@ from fastavro import parse_schema, schemaless_writer
 from google.protobuf import descriptor_pb2, descriptor_pool, timestamp_pb2
 from google.protobuf.message_factory import GetMessageClass
 
-from spark_sink._errors import FetchError, OptionError
+from spark_sink.errors import FetchError, OptionError
 from spark_sink.formats import AvroDecoder, ProtobufDecoder, Registry
-from spark_sink.formats._registered import latest_of
+from spark_sink.formats.wire_format import latest_of
 
 pytestmark = pytest.mark.integration
 

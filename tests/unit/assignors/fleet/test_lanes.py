@@ -1,7 +1,7 @@
 """Few consumers for many topics."""
 
 from assignors.fleet import FleetTopic, Lane, LaneChange, Lanes, lane_change
-from assignors.fleet._lanes import lane_groups
+from assignors.fleet.lanes import lane_groups
 
 
 def topics(count: int) -> frozenset[FleetTopic]:

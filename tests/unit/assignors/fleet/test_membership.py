@@ -4,10 +4,10 @@ from itertools import permutations
 
 import pytest
 
-from assignors._errors import FleetError
+from assignors.errors import FleetError
 from assignors.fleet import Agent, Membership, RedisMembers, Session, Standing, StaticMembers, View
-from assignors.fleet._kafka import Candidate, Round, next_round
-from assignors.fleet._membership import StateCell
+from assignors.fleet.kafka_membership import Candidate, Round, next_round
+from assignors.fleet.membership_contract import StateCell
 
 
 def candidate(member: str, agent: str, last: Round | None = None, process: str | None = None) -> Candidate:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from assignors._errors import ScalingFileError
-from assignors.scaling import _alerts
-from assignors.scaling._alerts import Alert, Outbox, hooks
+from assignors.errors import ScalingFileError
+from assignors.scaling import alerts
+from assignors.scaling.alerts import Alert, Outbox, alert_hooks
 
 MESSAGE = {"kind": "hot", "topic": "flights", "group": "ingest", "text": "flights: 1 of 8 partitions (3) bring more"}
 
@@ -55,21 +55,21 @@ def webhook() -> Iterator[str]:
 
 def test_a_webhook_is_posted_the_alert_as_json(webhook: str) -> None:
     """Whole, to the path that was named."""
-    tell(hooks([f"{webhook}/alerts"]), MESSAGE)
+    tell(alert_hooks([f"{webhook}/alerts"]), MESSAGE)
     assert Webhook.posted == [("/alerts", "application/json", MESSAGE)]
 
 
 def test_a_webhook_that_refuses_or_is_away_is_logged_and_the_next_is_told(webhook: str) -> None:
     """One warning each; no decision waits or fails for it."""
     with capture_logs() as said:
-        tell(hooks([f"{webhook}/broken", "http://127.0.0.1:1/away", f"{webhook}/next"]), MESSAGE)
+        tell(alert_hooks([f"{webhook}/broken", "http://127.0.0.1:1/away", f"{webhook}/next"]), MESSAGE)
     assert sorted(path for path, _, _ in Webhook.posted) == ["/broken", "/next"]  # each from a thread of its own
     assert [line["event"] for line in said] == ["an alert was not delivered"] * 2
 
 
 def test_the_log_is_a_hook() -> None:
     """The sentence is the event; what it is about stands beside it. It is there at once, before what comes after it."""
-    outbox = Outbox(hooks(["log"]))
+    outbox = Outbox(alert_hooks(["log"]))
     with capture_logs() as said:
         outbox.tell(MESSAGE)
     assert said == [{"event": MESSAGE["text"], "kind": "hot", "topic": "flights", "log_level": "warning"}]
@@ -79,7 +79,7 @@ def test_the_log_is_a_hook() -> None:
 def test_an_address_of_no_known_kind_is_named(address: str) -> None:
     """Also a Redis server without a channel."""
     with pytest.raises(ScalingFileError, match="channel=name"):
-        hooks([address])
+        alert_hooks([address])
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_an_address_of_no_known_kind_is_named(address: str) -> None:
 def test_of_an_address_that_is_refused_no_secret_is_told(address: str) -> None:
     """A password, or the path of a webhook, which is all that protects it."""
     with pytest.raises(ScalingFileError) as raised:
-        hooks([address])
+        alert_hooks([address])
     assert "canary" not in str(raised.value)
 
 
@@ -110,8 +110,8 @@ def test_a_hook_gets_messages_in_their_order_each_once() -> None:
 
 def test_what_a_hook_does_not_keep_up_with_is_dropped_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Said when it begins and ends, not for each; and closing does not wait for a hook that hangs for ever."""
-    monkeypatch.setattr(_alerts, "_MOST", 3)
-    monkeypatch.setattr(_alerts, "_CLOSE_S", 0.05)
+    monkeypatch.setattr(alerts, "_MOST", 3)
+    monkeypatch.setattr(alerts, "_CLOSE_S", 0.05)
     entered, step, told = threading.Semaphore(0), threading.Semaphore(0), list[str]()
 
     def slow(message: Mapping[str, Any]) -> None:

@@ -5,7 +5,7 @@ import io
 import re
 from pathlib import Path
 
-from assignors.scaling._settings import ScalingSettings
+from assignors.scaling.evaluator_settings import ScalingSettings
 
 TEXT = (Path(__file__).parents[4] / "docs" / "scaling.md").read_text(encoding="utf-8")
 

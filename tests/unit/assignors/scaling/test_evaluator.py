@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from assignors._errors import LagError, ScalingFileError
-from assignors.scaling import NEVER, UNKNOWN, Observation, ScaledTopic, WorkersRecord, _alerts
-from assignors.scaling._evaluator import Evaluator
-from assignors.scaling._journal import entries, explain
-from assignors.scaling._kafka_lag import TopicFacts
-from assignors.scaling._settings import ScalingSettings
-from assignors.scaling._store import MemoryStore
+from assignors.errors import LagError, ScalingFileError
+from assignors.scaling import NEVER, UNKNOWN, Observation, ScaledTopic, WorkersRecord, alerts
+from assignors.scaling.decision_journal import explain_entry, journal_entries
+from assignors.scaling.evaluator import Evaluator
+from assignors.scaling.evaluator_settings import ScalingSettings
+from assignors.scaling.kafka_lag import TopicFacts
+from assignors.scaling.state_store import MemoryStore
 
 NAME = ScaledTopic("cluster", "ingest", "flights")
 
@@ -87,7 +87,7 @@ def test_a_dry_run_publishes_nothing_and_says_what_it_would(settings: ScalingSet
     made = [decision for _ in range(20) for decision in evaluator.round()]
     assert {decision.before for decision in made} == {1}
     assert made[-1].workers > 3
-    assert not any(line["applied"] for line in entries(settings.journal, "flights"))
+    assert not any(line["applied"] for line in journal_entries(settings.journal, "flights"))
 
 
 def test_what_is_applied_is_published_once_and_goes_on(settings: ScalingSettings) -> None:
@@ -156,7 +156,7 @@ def test_a_hook_that_fails_keeps_no_other_from_being_told(settings: ScalingSetti
 
 def test_no_round_waits_for_a_hook_that_hangs(settings: ScalingSettings, monkeypatch: pytest.MonkeyPatch) -> None:
     """It once held a round for its time-out at each alert; another hook is told meanwhile, and the end is bounded."""
-    monkeypatch.setattr(_alerts, "_CLOSE_S", 0.05)
+    monkeypatch.setattr(alerts, "_CLOSE_S", 0.05)
     released, other, told = threading.Event(), threading.Event(), list[Mapping[str, Any]]()
 
     def hanging(message: Mapping[str, Any]) -> None:
@@ -247,8 +247,8 @@ def test_every_decision_can_be_explained(settings: ScalingSettings) -> None:
     evaluator.round()
     with settings.journal.open("a") as file:
         file.write('{"cut off')
-    (line,) = entries(settings.journal, "flights")
-    text = explain(line)
+    (line,) = journal_entries(settings.journal, "flights")
+    text = explain_entry(line)
     assert "dry run" in text
     assert "records behind in 8 of 8 partitions" in text
 

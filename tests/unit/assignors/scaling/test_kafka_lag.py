@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from assignors._log_offsets import LogOffsets
-from assignors.scaling._kafka_lag import KafkaLag
+from assignors.clients.log_offsets import LogOffsets
+from assignors.scaling.kafka_lag import KafkaLag
 from producer.testing import MockCluster
 
 BROKERS = 3

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from assignors.scaling import NEVER, UNKNOWN, Observation, Window, window
-from assignors.scaling._lag import lag_records, lag_seconds, per_second
+from assignors.scaling.lag import lag_records, lag_seconds, per_second
 
 OFFSETS = hnp.arrays(np.int64, 8, elements=st.integers(-2, 1000))
 

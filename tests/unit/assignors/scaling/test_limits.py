@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assignors._errors import LimitsError
+from assignors.errors import LimitsError
 from assignors.scaling import Bounds, Confirmed, CoolDown, DownWindow, Scaler, State, Static, Step, Window, decide
 from tests.unit.assignors.scaling.conftest import MakeWindow
 

@@ -24,8 +24,8 @@ from assignors.scaling import (
     Window,
     decide,
 )
-from assignors.scaling._capacity import workers_for
-from assignors.scaling._observation import F64
+from assignors.scaling.capacity_policy import workers_for
+from assignors.scaling.observation import F64
 from tests.unit.assignors.scaling.conftest import MakeWindow
 
 ALL: list[Policy] = [Capacity(), Thresholds(), Keda(), DS2(), Numaflow(), Static(workers=4)]

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assignors.scaling import State, decide
-from assignors.scaling._comparison import scaler_for
-from assignors.scaling._gate import gate
-from assignors.scaling._pipelines import Pipeline
-from assignors.scaling._retention import rescue
-from assignors.scaling._simulation import simulate
-from assignors.scaling._traces import generate
+from assignors.scaling.lag_gate import gate
+from assignors.scaling.pipelines import Pipeline
+from assignors.scaling.retention import rescue
+from assignors.simulation.policy_comparison import scaler_for
+from assignors.simulation.simulator import simulate
+from assignors.simulation.traces import generate_traces
 from tests.unit.assignors.scaling.conftest import MakeWindow, window
 
 RATE = 1000.0
@@ -25,7 +25,7 @@ def test_retention_deletes_nothing_of_a_hot_partition() -> None:
 
     With the workers that all other partitions need, its backlog would take longer to read than it is kept.
     """
-    (trace,) = generate("hot", days=0.5)
+    (trace,) = generate_traces("hot", days=0.5)
     short = replace(trace, retention_s=7200.0)
     run = simulate(short, scaler_for("capacity", short, Pipeline()))
     assert run.lost == 0

@@ -4,7 +4,7 @@ import importlib.metadata
 
 import pytest
 
-from spark_sink._settings import AgentSettings
+from spark_sink.agent.agent_settings import AgentSettings
 from spark_sink.cli import main
 
 

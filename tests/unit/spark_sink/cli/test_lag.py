@@ -2,8 +2,8 @@
 
 import pytest
 
-from spark_sink._lag import TopicLag
 from spark_sink.cli import lag as module
+from spark_sink.kafka.group_lag import TopicLag
 
 
 def test_topics_that_are_behind_are_named_and_the_others_counted(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import typer
 
-from spark_sink._errors import SparkSinkError
 from spark_sink.cli import _app, main
+from spark_sink.errors import SparkSinkError
 
 
 class _Held:

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from assignors.scaling.claims import Standing
+from assignors.claims import Standing
 from spark_sink.cli import _output, claims
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from spark_sink._commit import Batch, commit
-from spark_sink._delta import DeltaLakeTable
-from spark_sink._landing import Landing
-from spark_sink._offsets import Offset, Range
-from spark_sink._storage import filesystem
 from spark_sink.cli import main
+from spark_sink.lake.delta_table import DeltaLakeTable
+from spark_sink.lake.parquet_landing import Landing
+from spark_sink.lake.table_storage import filesystem
+from spark_sink.ranges.batch_offset import Offset, Range
+from spark_sink.sink.compare_and_swap import Batch, commit
 
 SCHEMA = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64())])
 

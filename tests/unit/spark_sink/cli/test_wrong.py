@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_sink._servers import check_servers
 from spark_sink.cli import main
+from spark_sink.kafka.broker_addresses import check_servers
 
 SERVERS = ("--bootstrap-servers", "localhost:9")
 SINK = (*SERVERS, "--group", "g", "--table", "{tmp}/t", "--checkpoint", "{tmp}/c", "--subscribe", "t")

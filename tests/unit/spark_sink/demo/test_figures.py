@@ -6,9 +6,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from spark_sink._offsets import TopicPartition
 from spark_sink.demo.figures import Moves, freshness_p95, moves_on_kill, peer_loads
 from spark_sink.demo.timeline import Commit, Ownership
+from spark_sink.ranges.batch_offset import TopicPartition
 
 ZERO, ONE, TWO = (TopicPartition("t", p) for p in range(3))
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from spark_sink._errors import ClusterError
 from spark_sink.demo.cluster import Cluster
-from spark_sink.demo.cluster._java import find_java, parse_major, resolve_jars
+from spark_sink.demo.cluster.java import find_java, parse_major, resolve_jars
+from spark_sink.errors import ClusterError
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from spark_sink._errors import ClusterError
 from spark_sink.demo.cluster import Access, Broker
-from spark_sink.demo.cluster._process import uninterrupted
-from spark_sink.demo.cluster._settings import server_properties
-from spark_sink.demo.cluster._storage import format_storage
+from spark_sink.demo.cluster.broker_process import uninterrupted
+from spark_sink.demo.cluster.broker_settings import server_properties
+from spark_sink.demo.cluster.broker_storage import format_storage
+from spark_sink.errors import ClusterError
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_a_tied_process_ends_with_the_one_that_started_it() -> None:
     """A killed demo cannot end its agents itself."""
     # The child says its own id: only then is it surely tied.
     child = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
-    script = "import subprocess, sys; from spark_sink.demo.cluster._process import tie\n"
+    script = "import subprocess, sys; from spark_sink.demo.cluster.broker_process import tie\n"
     script += f"subprocess.run(tie([sys.executable, '-c', {child!r}]))"
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as owner:
         assert owner.stdout is not None

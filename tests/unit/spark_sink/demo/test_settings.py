@@ -2,8 +2,8 @@
 
 import pytest
 
-from spark_sink._errors import DemoError
 from spark_sink.demo.settings import DemoSettings
+from spark_sink.errors import DemoError
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-from spark_sink._offsets import TopicPartition
 from spark_sink.demo.timeline import (
     Commit,
     CommitLog,
@@ -12,6 +11,7 @@ from spark_sink.demo.timeline import (
     parse_commit,
     read_ownership,
 )
+from spark_sink.ranges.batch_offset import TopicPartition
 
 ZERO, ONE = TopicPartition("t", 0), TopicPartition("t", 1)
 

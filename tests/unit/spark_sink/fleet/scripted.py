@@ -9,9 +9,9 @@ import pytest
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from assignors.fleet import FleetTopic, Lane
-from spark_sink.fleet import _lane
-from spark_sink.fleet._reader import ReaderParts, ReaderSettings, SourceReader
-from spark_sink.fleet._writer import TableWriter
+from spark_sink.fleet import lane
+from spark_sink.fleet.source_reader import ReaderParts, ReaderSettings, SourceReader
+from spark_sink.fleet.table_writer import TableWriter
 
 LANE = Lane("s", 0)
 
@@ -113,7 +113,7 @@ def read(
 ) -> SourceReader:
     """Let a reader go through a script, until so many rows are written."""
     Client.script = iter(script)
-    monkeypatch.setattr(_lane, "Consumer", Client)
+    monkeypatch.setattr(lane, "Consumer", Client)
     settings = ReaderSettings(group="g", kafka={"s": {}}, flush_s=0.05)
     parts = ReaderParts(writer=TableWriter(str(table), "g", "a"), ids=lambda _: ids, look_again=lambda: None)
     reader = SourceReader("s", settings, parts)

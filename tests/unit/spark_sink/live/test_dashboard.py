@@ -7,11 +7,11 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry
 
 from producer import Traffic
-from producer._traffic import summarise
 from producer.prometheus import TrafficCollector
-from spark_sink._metrics import Metrics
-from spark_sink.live._collector import StatusCollector
-from tests.unit.spark_sink.live.test_server import STATUS
+from producer.traffic_counts import summarise
+from spark_sink.agent.agent_metrics import Metrics
+from spark_sink.live.status_metrics import StatusCollector
+from tests.unit.spark_sink.live.test_status_server import STATUS
 
 DASHBOARD = Path(__file__).parents[4] / "docker" / "grafana.json"
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from spark_sink.demo.report._findings import money_per_tb, number, percent, size, verdict
-from spark_sink.demo.report._run import Run
+from spark_sink.demo.report.findings import money_per_tb, number, percent, size, verdict
+from spark_sink.demo.report.run_record import Run
 
 
 @pytest.mark.parametrize(

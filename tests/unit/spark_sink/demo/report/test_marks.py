@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_sink.demo.report._marks import GAP_PX, Mark, place
+from spark_sink.demo.report.marks import GAP_PX, Mark, place
 
 RIGHT_EDGE = 1000.0
 marks = st.lists(

@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_sink.demo.report._ownership import Segment, arrange, blocks, owned_at, segments
-from spark_sink.demo.report._run import Event, Ownership, Run, Timeline
+from spark_sink.demo.report.ownership import Segment, arrange, blocks, owned_at, segments
+from spark_sink.demo.report.run_record import Event, Ownership, Run, Timeline
 
 PARTITIONS = [(f"topic-{i // 2}", i % 2) for i in range(8)]
 AGENTS = ("a", "b", "c")

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from spark_sink._errors import ReportError
 from spark_sink.demo.report import render, write
 from spark_sink.demo.report.__main__ import main
+from spark_sink.errors import ReportError
 
 HOSTILE = "<script>alert('&\"{{ 1 }} $x_1$ #fe0000 --> %s {0} 猫"
 VOID = {"meta", "link", "br", "img", "input", "hr"}

@@ -1,0 +1,54 @@
+"""Partitions claimed row by row in a database, for jobs that work without a consumer group.
+
+A job claims a few partitions, works, commits and disowns. When a job dies, others take its partitions once the lease
+ends. SQLAlchemy and a driver come with `pip install 'kafka-azimuth[sql]'`.
+
+* `partition_claims`: `PartitionClaims`.
+* `claim_values`: the values of claims.
+* `due_partitions`: when a partition is due (pure).
+* `claim_statements`: how each database claims rows.
+* `claims_table`: the table and the database's clock.
+* `column_limits`: what a row can hold.
+* `database`: connections and named errors.
+* `claim_status`: how partitions stand.
+"""
+
+import typing
+
+from assignors import lazy
+from assignors.errors import ClaimLostError, ClaimsAwayError, ClaimsError
+
+if typing.TYPE_CHECKING:
+    from assignors.claims.claim_status import standings
+    from assignors.claims.claim_values import Claim, Form, Lease, Standing, Visit
+    from assignors.claims.due_partitions import Picking
+    from assignors.claims.partition_claims import PartitionClaims
+
+__all__ = [
+    "Claim",
+    "ClaimLostError",
+    "ClaimsAwayError",
+    "ClaimsError",
+    "Form",
+    "Lease",
+    "PartitionClaims",
+    "Picking",
+    "Standing",
+    "Visit",
+    "standings",
+]
+
+_MODULES = {
+    "Claim": "claim_values",
+    "Form": "claim_values",
+    "Lease": "claim_values",
+    "PartitionClaims": "partition_claims",
+    "Picking": "due_partitions",
+    "Standing": "claim_values",
+    "Visit": "claim_values",
+    "standings": "claim_status",
+}
+
+
+def __getattr__(name: str) -> typing.Any:  # noqa: ANN401 -- whatever the name stands for
+    return lazy.attribute(__name__, _MODULES, name)

@@ -1,0 +1,138 @@
+"""The table of claims, and the database's own clock: no time in a row ever comes from a client."""
+
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ColumnElement,
+    Double,
+    FromClause,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    and_,
+    literal,
+    or_,
+)
+from sqlalchemy.dialects import mysql
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
+
+from assignors.claims import column_limits
+from assignors.claims.claim_values import LONGEST_HOLD_S, MS
+
+_LONGEST_MS = int(LONGEST_HOLD_S * MS)
+_MYSQL = ("mysql", "mariadb")
+
+
+class DatabaseNow(FunctionElement[int]):
+    """Milliseconds since 1970 on the database's clock, the same throughout a statement."""
+
+    name = "database_now"
+    type = BigInteger()
+    inherit_cache = True
+
+
+@compiles(DatabaseNow, "postgresql")
+def _postgresql(*_: object, **__: object) -> str:
+    return "CAST(EXTRACT(EPOCH FROM statement_timestamp()) * 1000 AS BIGINT)"
+
+
+# Counted in UTC: UNIX_TIMESTAMP(NOW()) goes back an hour with the session's summer time.
+@compiles(DatabaseNow, "mysql")
+@compiles(DatabaseNow, "mariadb")
+def _mysql(*_: object, **__: object) -> str:
+    return "(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) DIV 1000)"
+
+
+@compiles(DatabaseNow, "sqlite")
+def _sqlite(*_: object, **__: object) -> str:
+    return "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)"
+
+
+class Lesser(FunctionElement[int]):
+    """The lesser of two numbers: `least`, which SQLite calls `min`."""
+
+    name = "lesser"
+    type = BigInteger()
+    inherit_cache = True
+
+
+@compiles(Lesser)
+def _least(element: Lesser, compiler: SQLCompiler, **options: Any) -> str:  # noqa: ANN401 -- the compiler's own
+    return f"LEAST({compiler.process(element.clauses, **options)})"
+
+
+@compiles(Lesser, "sqlite")
+def _min(element: Lesser, compiler: SQLCompiler, **options: Any) -> str:  # noqa: ANN401 -- the compiler's own
+    return f"MIN({compiler.process(element.clauses, **options)})"
+
+
+def claims_table(name: str) -> Table:
+    """Describe the table; one for each set of jobs that share partitions.
+
+    Times are milliseconds on the database's clock. Names compare byte by byte: a topic `a` is not `A`, which MySQL and
+    MariaDB would say it is.
+
+    Raises:
+        ClaimsError: a name that not all databases take.
+    """
+    column_limits.table_name(name)
+    text: Any = String(190)
+    topic: Any = String(249)
+    for dialect in _MYSQL:
+        text = text.with_variant(mysql.VARCHAR(190, charset="utf8mb4", collation="utf8mb4_bin"), dialect)
+        topic = topic.with_variant(mysql.VARCHAR(249, charset="ascii", collation="ascii_bin"), dialect)
+    return Table(
+        name,
+        MetaData(),
+        Column("cluster", text, primary_key=True),
+        Column("topic", topic, primary_key=True),
+        Column("partition", Integer, primary_key=True, autoincrement=False),
+        Column("owner", text),
+        Column("lease_until", BigInteger, nullable=False, default=0),
+        Column("hold_until", BigInteger, nullable=False, default=0),
+        Column("epoch", BigInteger, nullable=False),
+        Column("committed_offset", BigInteger),
+        Column("volume", Double, nullable=False, default=0.0),
+        Column("waited_ms", BigInteger),
+        Column("last_picked_at", BigInteger),
+        Column("due_at", BigInteger, nullable=False, default=0),
+        Column("updated_at", BigInteger, nullable=False),
+        # Read in this order: InnoDB locks each row that it looks at, and a sort would look at all of them.
+        Index(f"{name}_due", "cluster", "due_at"),
+    )
+
+
+def free(table: FromClause) -> ColumnElement[bool]:
+    """Nobody holds it: the lease is over, or longer than any lease can be because the database's clock went back."""
+    return or_(table.c.lease_until <= DatabaseNow(), table.c.lease_until > DatabaseNow() + _LONGEST_MS)
+
+
+def due(table: FromClause) -> ColumnElement[bool]:
+    """Its time has come; or lies further ahead than any pause, because the database's clock went back."""
+    return or_(table.c.due_at <= DatabaseNow(), table.c.due_at > DatabaseNow() + _LONGEST_MS)
+
+
+def picked(table: Table, owner: str, lease_ms: int, hold_ms: int) -> list[tuple[Column[Any], Any]]:
+    """What a claim writes. MySQL computes from left to right: `waited_ms` comes before `last_picked_at`."""
+    now = DatabaseNow()
+    return [
+        (table.c.owner, literal(owner)),
+        (table.c.epoch, table.c.epoch + 1),
+        (table.c.lease_until, now + lease_ms),
+        (table.c.hold_until, now + hold_ms),
+        (table.c.waited_ms, now - table.c.last_picked_at),
+        (table.c.last_picked_at, now),
+        (table.c.due_at, now),
+        (table.c.updated_at, now),
+    ]
+
+
+def held(table: Table, owner: str) -> ColumnElement[bool]:
+    """This owner's lease lasts."""
+    return and_(table.c.owner == owner, table.c.lease_until > DatabaseNow())

@@ -1,0 +1,289 @@
+"""Partitions claimed by rows of a database."""
+
+import os
+import socket
+import uuid
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Self
+
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Update,
+    and_,
+    bindparam,
+    delete,
+    select,
+    update,
+)
+from sqlalchemy.dialects import mysql, postgresql, sqlite
+
+from assignors.claims import column_limits
+from assignors.claims.claim_statements import Claiming, Scope, claiming
+from assignors.claims.claim_status import standings_of
+from assignors.claims.claim_values import Claim, Form, Lease, Standing, Visit
+from assignors.claims.claims_table import DatabaseNow, Lesser, claims_table, held
+from assignors.claims.database import Database
+from assignors.claims.due_partitions import Picking
+from assignors.errors import ClaimLostError
+
+_MYSQL = frozenset({"mysql", "mariadb"})
+_NAMED = 3
+
+
+class PartitionClaims:
+    """Claims on the partitions of one Kafka cluster, for one process.
+
+    Contract:
+    * A partition has one holder at a time, and each claim of it a higher epoch than any before.
+    * `commit`, `renew` and `disown` write only for the owner, under its epoch, while its lease lasts; a claim that is
+      lost stays lost. All times are the database's: what this process takes for the time changes nothing.
+    * Nothing is written while one of these calls is not running: who is stopped or killed between two holds no lock.
+      Who is stopped within one may hold one; what that means for others depends on the database (`database`).
+    * A database that goes away is a `ClaimsAwayError`; the next call connects anew. A claim whose answer was lost
+      ends with its lease.
+    * Calls block on the database. Threads may share an instance; processes may not (make it after a fork).
+
+    Args:
+        address: SQLAlchemy's, such as `sqlite:///claims.db`, `postgresql://user@host/database`, `mariadb://...`.
+        cluster: the cluster's own id.
+        owner: what others see; made unique by a suffix. The host and process, where none is given.
+        lease: how long a claim lasts.
+        picking: in which order partitions are claimed.
+        form: how they are claimed.
+        table: name of the table: one for each set of jobs that share the work.
+
+    Raises:
+        ClaimsError: the address has no meaning, its driver is missing, or a name is none that databases keep.
+    """
+
+    def __init__(  # noqa: PLR0913 -- each with a default, and none belongs to another
+        self,
+        address: str,
+        *,
+        cluster: str,
+        owner: str | None = None,
+        lease: Lease | None = None,
+        picking: Picking | None = None,
+        form: Form = Form.LOCKING,
+        table: str = "partition_claims",
+    ) -> None:
+        column_limits.text("cluster", cluster)
+        self.lease = lease or Lease()
+        self.picking = picking or Picking()
+        self.owner = f"{owner or f'{socket.gethostname()}-{os.getpid()}'}/{uuid.uuid4().hex[:8]}"
+        column_limits.text("owner", self.owner)
+        self._cluster = cluster
+        self._form = form
+        self._table = claims_table(table)
+        self._database = Database(address, self.lease.lease_s)
+        self._claiming: Claiming | None = None
+        # Made once: putting a statement together takes longer than running it.
+        freed = {"owner": None, "lease_until": 0, "updated_at": DatabaseNow()}
+        until = Lesser(DatabaseNow() + self.lease.lease_ms, self._table.c.hold_until)
+        renewed = {"lease_until": until, "updated_at": DatabaseNow()}
+        due_at = self._table.c.last_picked_at + bindparam("pause_ms", type_=BigInteger)
+        self._freed = self._update(freed)
+        self._returned = self._update(freed | {"volume": bindparam("new_volume"), "due_at": due_at})
+        self._renewed = self._update(renewed)
+        self._committed = self._update(renewed | {"committed_offset": bindparam("offset")})
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def register(self, partitions: Iterable[tuple[str, int]]) -> int:
+        """Make partitions known, and the table where there is none; known ones stay as they are.
+
+        Returns:
+            How many were not known.
+
+        Raises:
+            ClaimsAwayError: the database does not answer.
+            ClaimsError: it refuses, or no topic has such a name or partition.
+        """
+        wanted = {column_limits.partition(*one) for one in partitions}
+        self._database.ask(self._create)
+        new = wanted - self._database.ask(self._known)
+        if not new:
+            return 0
+        rows = [{"cluster": self._cluster, "topic": topic, "partition": number} for topic, number in sorted(new)]
+        self._database.transaction(lambda connection: self._insert(connection, rows))
+        return len(new)
+
+    def forget(self, partitions: Iterable[tuple[str, int]]) -> None:
+        """Remove partitions that are gone, whoever holds them.
+
+        Raises:
+            ClaimsAwayError: the database does not answer.
+            ClaimsError: it refuses, or no topic has such a name or partition.
+        """
+        gone = sorted({column_limits.partition(*one) for one in partitions})
+        self._database.ask(
+            lambda connection: [connection.execute(delete(self._table).where(self._row(*one))) for one in gone]
+        )
+
+    def known(self) -> set[tuple[str, int]]:
+        """The partitions of this cluster that are registered.
+
+        Raises:
+            ClaimsAwayError: the database does not answer.
+            ClaimsError: it refuses.
+        """
+        return self._database.ask(self._known)
+
+    def claim(self, most: int) -> list[Claim]:
+        """Claim free partitions that are due, those longest due first.
+
+        Returns:
+            Up to `most`, sorted; none where all are held or none is due.
+
+        Raises:
+            ClaimsAwayError: the database does not answer.
+            ClaimsError: it refuses, or `most` is no whole number, 1 or more.
+        """
+        most = column_limits.whole("most", most, 1, column_limits.MOST_32)
+        if self._claiming is None:
+            scope = Scope(table=self._table, cluster=self._cluster, owner=self.owner, lease=self.lease)
+            self._claiming = claiming(self._form, self._database, scope)
+        return self._claiming(most)
+
+    def commit(self, offsets: Mapping[Claim, int]) -> None:
+        """Say how far partitions have come, and renew their leases.
+
+        Raises:
+            ClaimLostError: some are not held any more; those of the others are committed. `lost` names them.
+            ClaimsAwayError: the database does not answer.
+            ClaimsError: it refuses, or an offset is none; then nothing is committed.
+        """
+        self._refuse(self._guarded(self._committed, {one: {"offset": _offset(one, at)} for one, at in offsets.items()}))
+
+    def renew(self, claims: Iterable[Claim]) -> list[Claim]:
+        """Renew leases, up to the longest hold.
+
+        Returns:
+            Those that are still held.
+
+        Raises:
+            ClaimsAwayError: the database does not answer.
+            ClaimsError: it refuses.
+        """
+        wanted: dict[Claim, dict[str, Any]] = {one: {} for one in claims}
+        lost = self._guarded(self._renewed, wanted)
+        return sorted(wanted.keys() - set(lost))
+
+    def disown(self, visits: Mapping[Claim, Visit] | Collection[Claim]) -> list[Claim]:
+        """Give partitions back; with what was found, where that is known, to decide when they are due again.
+
+        Returns:
+            Those that were not held any more; nothing was written for them.
+
+        Raises:
+            ClaimsAwayError: the database does not answer: they are free when their leases end.
+            ClaimsError: it refuses.
+        """
+        if isinstance(visits, Mapping):
+            return self._guarded(self._returned, {one: self._due(one, visit) for one, visit in visits.items()})
+        return self._guarded(self._freed, {one: {} for one in visits})
+
+    def standings(self) -> list[Standing]:
+        """How each partition of this cluster stands.
+
+        Raises:
+            ClaimsAwayError: the database does not answer.
+            ClaimsError: it refuses.
+        """
+        return standings_of(self._database, self._table, self._table.c.cluster == self._cluster)
+
+    def close(self) -> None:
+        """Disown what this owner still holds, and close the connections.
+
+        Raises:
+            ClaimsAwayError: the database does not answer: what is held is free when its lease ends.
+        """
+        mine = and_(self._table.c.cluster == self._cluster, self._table.c.owner == self.owner)
+        try:
+            if self._claiming is not None:
+                freed = update(self._table).where(mine).values(owner=None, lease_until=0, updated_at=DatabaseNow())
+                self._database.ask(lambda one: one.execute(freed))
+        finally:
+            self._database.close()
+
+    def _guarded(self, statement: Update, values: Mapping[Claim, Mapping[str, Any]]) -> list[Claim]:
+        """Write under each claim's epoch; those that are lost are returned.
+
+        A statement each: none waits for another's lock while it holds one, and no lock outlives a round trip.
+        """
+        named = {one: _names(one) for one in values}
+        # MySQL's own count leaves out rows that were so already; SQLAlchemy asks it for those found.
+        return self._database.ask(
+            lambda connection: [
+                one
+                for one in sorted(named)
+                if connection.execute(statement, {**named[one], **values[one]}).rowcount != 1
+            ]
+        )
+
+    def _update(self, values: Mapping[str, Any]) -> Update:
+        """Write for a claim that is held; its names are parameters."""
+        columns = self._table.c
+        mine = and_(
+            columns.cluster == self._cluster,
+            columns.topic == bindparam("of_topic"),
+            columns.partition == bindparam("of_partition"),
+            columns.epoch == bindparam("of_epoch"),
+            held(self._table, self.owner),
+        )
+        return update(self._table).where(mine).values(values)
+
+    def _due(self, claim: Claim, visit: Visit) -> dict[str, Any]:
+        volume = self.picking.volume(claim.volume, visit, claim.waited_s)
+        return {"new_volume": volume, "pause_ms": self.picking.pause_ms(volume, visit)}
+
+    def _row(self, topic: str, partition: int) -> ColumnElement[bool]:
+        columns = self._table.c
+        return and_(columns.cluster == self._cluster, columns.topic == topic, columns.partition == partition)
+
+    def _refuse(self, lost: list[Claim]) -> None:
+        if lost:
+            names = ", ".join(f"{one.topic}/{one.partition} (epoch {one.epoch})" for one in lost[:_NAMED])
+            more = f" and {len(lost) - _NAMED} more" if len(lost) > _NAMED else ""
+            raise ClaimLostError(
+                f"{names}{more}: not held by {self.owner} any more, nothing was committed for it; claim again", lost
+            )
+
+    def _create(self, connection: Connection) -> None:
+        self._table.metadata.create_all(connection)
+
+    def _known(self, connection: Connection) -> set[tuple[str, int]]:
+        columns = self._table.c
+        asked = select(columns.topic, columns.partition).where(columns.cluster == self._cluster)
+        return {(topic, partition) for topic, partition in connection.execute(asked)}
+
+    def _insert(self, connection: Connection, rows: list[dict[str, Any]]) -> None:
+        now = connection.execute(select(DatabaseNow())).scalar_one()
+        # Epochs begin with the time: a partition that is forgotten and registered again repeats none.
+        full = [row | {"epoch": now, "updated_at": now, "lease_until": 0, "hold_until": 0} for row in rows]
+        connection.execute(_quiet_insert(connection, self._table), full)
+
+
+def _names(claim: Claim) -> dict[str, Any]:
+    topic, partition = column_limits.partition(claim.topic, claim.partition)
+    epoch = column_limits.whole(f"{topic}/{partition}: epoch", claim.epoch, 0, column_limits.MOST_64)
+    return {"of_topic": topic, "of_partition": partition, "of_epoch": epoch}
+
+
+def _offset(claim: Claim, offset: int) -> int:
+    return column_limits.whole(f"{claim.topic}/{claim.partition}: offset", offset, 0, column_limits.MOST_64)
+
+
+def _quiet_insert(connection: Connection, table: Any) -> Any:  # noqa: ANN401 -- SQLAlchemy's own
+    """Insert; rows that are there stay as they are."""
+    if connection.dialect.name in _MYSQL:
+        return mysql.insert(table).prefix_with("IGNORE")
+    if connection.dialect.name == "postgresql":
+        return postgresql.insert(table).on_conflict_do_nothing()
+    return sqlite.insert(table).on_conflict_do_nothing()

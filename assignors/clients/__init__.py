@@ -1,0 +1,36 @@
+"""What every Kafka client here needs, whatever it is used for.
+
+* `property_names`: librdkafka's properties under kafka-python's names.
+* `addresses`: addresses without secrets, for messages.
+* `unreachable`: why brokers do not answer.
+* `log_offsets`: offsets of many partitions in a few requests.
+* `topic_names`: what a topic may be called.
+"""
+
+import typing
+
+from assignors import lazy
+
+if typing.TYPE_CHECKING:
+    from assignors.clients.log_offsets import LogOffsets
+    from assignors.clients.property_names import kafka_python_settings
+    from assignors.clients.topic_names import topic_name
+    from assignors.clients.unreachable import why_unreachable
+
+__all__ = [
+    "LogOffsets",
+    "kafka_python_settings",
+    "topic_name",
+    "why_unreachable",
+]
+
+_MODULES = {
+    "LogOffsets": "log_offsets",
+    "kafka_python_settings": "property_names",
+    "topic_name": "topic_names",
+    "why_unreachable": "unreachable",
+}
+
+
+def __getattr__(name: str) -> typing.Any:  # noqa: ANN401 -- whatever the name stands for
+    return lazy.attribute(__name__, _MODULES, name)

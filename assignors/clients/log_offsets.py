@@ -1,0 +1,136 @@
+# ruff: noqa: SLF001 - kafka-python answers one partition a call in public; many at once only inside
+"""Offsets of logs and of a group, through kafka-python: one request a broker, whatever the number of partitions.
+
+Not through librdkafka's admin client: when a broker dies while it is asked for offsets, it can end the process
+(`rd_kafka_enq_once_del_source_return`: assertion `eonce->refcnt > 0`, seen with 2.16.0).
+"""
+
+import time
+from base64 import b64encode
+from collections.abc import Iterable, Mapping
+from typing import Any, Self
+
+from kafka import KafkaConsumer
+from kafka import TopicPartition as KafkaPartition
+from kafka.errors import KafkaError
+from kafka.protocol.metadata import MetadataRequest
+
+from assignors.errors import MembershipError
+from assignors.planner.topics_and_members import TopicPartition
+
+_LATEST, _EARLIEST = -1, -2
+_BACKOFF_S = 0.05
+
+
+class LogOffsets:
+    """Questions over a consumer's connections; the consumer need not be a member of its group.
+
+    Contract:
+    * Any thread may call; a call waits for brokers, `timeout_s` at most.
+    * Answers leave out what cannot be answered in that time: a leader is being elected, a topic was just deleted.
+    """
+
+    def __init__(self, consumer: Any) -> None:  # noqa: ANN401 - kafka-python is untyped
+        self._consumer = consumer
+        self._net = consumer._net
+        self._manager = consumer._manager
+        self._fetcher = consumer._fetcher
+        self._coordinator = consumer._coordinator
+
+    @classmethod
+    def connect(cls, config: Mapping[str, Any]) -> Self:
+        """Connect.
+
+        Args:
+            config: settings of kafka-python's consumer; `group_id` only where its offsets are asked for.
+
+        Raises:
+            MembershipError: no broker answers, or a setting is wrong.
+        """
+        settings = {"allow_auto_create_topics": False, "metrics_enabled": False, **config, "enable_auto_commit": False}
+        try:
+            return cls(KafkaConsumer(**settings))
+        except (KafkaError, ValueError, TypeError) as error:
+            raise MembershipError(f"no offsets from {config.get('bootstrap_servers')}: {error!r}") from error
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._consumer.close(autocommit=False)
+
+    def committed(self, partitions: Iterable[TopicPartition], timeout_s: float) -> dict[TopicPartition, int]:
+        """Offsets that the group has committed; partitions without one are left out.
+
+        Raises:
+            MembershipError: the coordinator did not answer in time, or refused.
+        """
+        asked = [KafkaPartition(*key) for key in partitions]
+        try:
+            found = self._coordinator.fetch_committed_offsets(asked, timeout_ms=timeout_s * 1000)
+        except KafkaError as error:
+            raise MembershipError(f"the offsets of {len(asked)} partitions could not be read: {error!r}") from error
+        return {(one.topic, one.partition): at.offset for one, at in found.items() if at.offset >= 0}
+
+    def ends(self, partitions: Iterable[TopicPartition], timeout_s: float) -> dict[TopicPartition, int]:
+        """The exclusive end of each log, as the isolation level sees it."""
+        return _present(self._at(dict.fromkeys(partitions, _LATEST), timeout_s))
+
+    def beginnings(self, partitions: Iterable[TopicPartition], timeout_s: float) -> dict[TopicPartition, int]:
+        """The first offset of each log."""
+        return _present(self._at(dict.fromkeys(partitions, _EARLIEST), timeout_s))
+
+    def at_times(self, times_ms: Mapping[TopicPartition, int], timeout_s: float) -> dict[TopicPartition, int | None]:
+        """The first offset at or after a time; None where no record is so late."""
+        return self._at(times_ms, timeout_s)
+
+    def topic_ids(self, topics: Iterable[str], timeout_s: float) -> dict[str, str]:
+        """`<cluster id>/<topic id>` of topics (KIP-516), as librdkafka writes ids; those without one are left out.
+
+        Raises:
+            MembershipError: no broker answered in time.
+        """
+        try:
+            return dict(self._net.run(self._topic_ids_async, list(topics), timeout_s))
+        except KafkaError as error:
+            raise MembershipError(f"the ids of topics could not be read: {error!r}") from error
+
+    async def _topic_ids_async(self, topics: list[str], timeout_s: float) -> dict[str, str]:
+        wanted = [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
+        request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
+        answer = await self._manager.wait_for(self._manager.send(request), timeout_s * 1000)
+        ids = {one.name: one.topic_id for one in answer.topics if not one.error_code and one.topic_id}
+        return {
+            name: f"{answer.cluster_id}/{b64encode(found.bytes).decode().rstrip('=')}"
+            for name, found in ids.items()
+            if found.int
+        }
+
+    def _at(self, times: Mapping[TopicPartition, int], timeout_s: float) -> dict[TopicPartition, int | None]:
+        asked = {KafkaPartition(*key): at for key, at in times.items()}
+        found: dict[TopicPartition, int | None] = self._net.run(self._at_async, asked, time.monotonic() + timeout_s)
+        return found
+
+    async def _at_async(self, missing: dict[Any, int], until: float) -> dict[TopicPartition, int | None]:
+        found: dict[TopicPartition, int | None] = {}
+        while missing:
+            by_leader = self._fetcher._group_list_offset_requests(missing)
+            sent = [
+                self._manager.call_soon(self._fetcher._send_list_offsets_request, *one) for one in by_leader.items()
+            ]
+            for future, asked in zip(sent, by_leader.values(), strict=True):
+                try:
+                    offsets, again = await self._manager.wait_for(future, max(1.0, (until - time.monotonic()) * 1000))
+                except KafkaError:
+                    continue
+                answered = {one: offsets.get(one) for one in asked if one not in again}
+                found |= {(one.topic, one.partition): at and at.offset for one, at in answered.items()}
+                missing = {one: at for one, at in missing.items() if one not in answered}
+            if missing and time.monotonic() >= until:
+                break
+            if missing:
+                self._manager.cluster.request_update()
+                await self._net.sleep(_BACKOFF_S)
+        return found
+
+
+def _present(found: Mapping[TopicPartition, int | None]) -> dict[TopicPartition, int]:
+    return {key: at for key, at in found.items() if at is not None}

@@ -1,0 +1,41 @@
+"""What each strategy would make of a live group. Needs kafka-python, changes nothing.
+
+* `live_group`: members, claims and topics of a group on a cluster.
+* `stock_assignors`: kafka-python's own assignors, without a broker.
+* `outcomes`: each strategy side by side.
+"""
+
+import typing
+
+from assignors import lazy
+
+if typing.TYPE_CHECKING:
+    from assignors.comparison.live_group import LiveGroup, read_group
+    from assignors.comparison.outcomes import STRATEGIES, Outcome, Settings, compare
+    from assignors.comparison.stock_assignors import STOCK, stock_plan
+
+__all__ = [
+    "STOCK",
+    "STRATEGIES",
+    "LiveGroup",
+    "Outcome",
+    "Settings",
+    "compare",
+    "read_group",
+    "stock_plan",
+]
+
+_MODULES = {
+    "LiveGroup": "live_group",
+    "Outcome": "outcomes",
+    "STOCK": "stock_assignors",
+    "STRATEGIES": "outcomes",
+    "Settings": "outcomes",
+    "compare": "outcomes",
+    "read_group": "live_group",
+    "stock_plan": "stock_assignors",
+}
+
+
+def __getattr__(name: str) -> typing.Any:  # noqa: ANN401 -- whatever the name stands for
+    return lazy.attribute(__name__, _MODULES, name)

@@ -1,0 +1,178 @@
+"""What each strategy would make of a group, side by side; nothing is changed anywhere."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from assignors.comparison.stock_assignors import STOCK, stock_plan
+from assignors.planner.plan import plan
+from assignors.planner.rack_locality import RackBy
+from assignors.planner.topics_and_members import Member, Topic, TopicPartition
+from assignors.planner.worker_caps import Workers
+
+Owners = Mapping[TopicPartition, str]
+STRATEGIES: Final = (*STOCK, "hrw", "shuffled")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What the own strategies are asked with.
+
+    Attributes:
+        workers: most distinct members of a topic, for `hrw`.
+        epsilon: allowed distance from the fair share, for `hrw`.
+        seed: of both.
+        rack_by: local is where a replica is, or only where the leader is.
+    """
+
+    workers: Workers = None
+    epsilon: float = 0.05
+    seed: int = 0
+    rack_by: RackBy = "replicas"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a strategy makes of a group.
+
+    Attributes:
+        strategy: its name; `now` is what the group has.
+        most: partitions of the fullest member.
+        mean: partitions a member.
+        idle: members with nothing to read.
+        connections: pairs of member and topic it reads.
+        off_rack: partitions read from another rack, both being known.
+        off_rack_bytes: what is stored of them, in bytes; None where sizes are unknown.
+        moved: partitions whose owner changes if the group adopts the strategy now.
+        moved_on_leave: partitions whose owner changes when the fullest member leaves afterwards, its own among them.
+        leaves: how many of those were the leaving member's: no strategy can move fewer.
+        failure: why it has no plan; then all numbers are 0.
+    """
+
+    strategy: str
+    most: int = 0
+    mean: float = 0.0
+    idle: int = 0
+    connections: int = 0
+    off_rack: int = 0
+    off_rack_bytes: int | None = None
+    moved: int = 0
+    moved_on_leave: int | None = None
+    leaves: int = 0
+    failure: str = ""
+
+    @property
+    def skew(self) -> float:
+        """Fullest member against the mean; 1.0 is even."""
+        return self.most / self.mean if self.mean else 0.0
+
+
+def compare(  # noqa: PLR0913 - each is named at the call
+    topics: Sequence[Topic],
+    members: Sequence[Member],
+    *,
+    strategies: Sequence[str] = STRATEGIES,
+    settings: Settings | None = None,
+    sizes: Mapping[TopicPartition, int] | None = None,
+    leaving: str | None = None,
+    started: Callable[[str], None] = lambda _: None,
+) -> list[Outcome]:
+    """Say what the group has, and what each strategy would make of it.
+
+    Args:
+        topics: what can be read.
+        members: who takes part, with what they own.
+        strategies: of `STRATEGIES`.
+        settings: for the own strategies.
+        sizes: bytes stored of each partition.
+        leaving: the member whose leaving is tried; by default the fullest one of each plan.
+        started: called with the name of each strategy before it is asked: the stock sticky one may take minutes.
+
+    Returns:
+        `now` first, then the strategies in the order given. One that raises is an outcome with `failure`.
+    """
+    settings = settings or Settings()
+    now = {pair: member.id for member in members for pair in member.owned}
+    judge = _Judge(topics, members, now, sizes)
+    outcomes = [judge.outcome("now", now, None, leaving)]
+    for strategy in strategies:
+        started(strategy)
+        try:
+            owners = _ask(strategy, topics, members, settings)
+            fullest = leaving or _fullest(owners, members)
+            rest = [replace(one, owned=_owned(owners, one.id)) for one in members if one.id != fullest]
+            after = _ask(strategy, topics, rest, settings) if rest else None
+        except Exception as error:  # noqa: BLE001 - a peer's failure is a finding, not ours
+            outcomes.append(Outcome(strategy=strategy, failure=f"{type(error).__name__}: {error}"))
+        else:
+            outcomes.append(judge.outcome(strategy, owners, after, fullest))
+    return outcomes
+
+
+@dataclass(frozen=True, slots=True)
+class _Judge:
+    topics: Sequence[Topic]
+    members: Sequence[Member]
+    now: Owners
+    sizes: Mapping[TopicPartition, int] | None
+
+    def outcome(self, strategy: str, owners: Owners, after: Owners | None, leaver: str | None) -> Outcome:
+        loads = dict.fromkeys((member.id for member in self.members), 0)
+        for member in owners.values():
+            loads[member] += 1
+        away = self._off_rack(owners)
+        return Outcome(
+            strategy=strategy,
+            most=max(loads.values(), default=0),
+            mean=len(owners) / max(1, len(loads)),
+            idle=sum(not load for load in loads.values()),
+            connections=len({(member, topic) for (topic, _), member in owners.items()}),
+            off_rack=len(away),
+            off_rack_bytes=None if self.sizes is None else sum(self.sizes.get(pair, 0) for pair in away),
+            moved=sum(self.now.get(pair, member) != member for pair, member in owners.items()),
+            moved_on_leave=None if after is None else sum(after.get(pair) != owners[pair] for pair in owners),
+            leaves=sum(member == leaver for member in owners.values()),
+        )
+
+    def _off_rack(self, owners: Owners) -> list[TopicPartition]:
+        racks = {member.id: member.rack for member in self.members}
+        replicas = {topic.name: topic.racks for topic in self.topics}
+        away = []
+        for (topic, number), member in owners.items():
+            found = replicas.get(topic)
+            near = found[number] if found is not None and number < len(found) else frozenset()
+            if near and racks[member] and racks[member] not in near:
+                away.append((topic, number))
+        return away
+
+
+def _ask(
+    strategy: str, topics: Sequence[Topic], members: Sequence[Member], settings: Settings
+) -> dict[TopicPartition, str]:
+    if strategy in STOCK:
+        given: Mapping[str, Sequence[TopicPartition] | frozenset[TopicPartition]] = stock_plan(
+            strategy, topics, members
+        )
+    elif strategy == "hrw":
+        given = plan(
+            topics,
+            members,
+            workers=settings.workers,
+            epsilon=settings.epsilon,
+            seed=settings.seed,
+            rack_by=settings.rack_by,
+        ).partitions
+    else:
+        given = plan(topics, members, strategy="shuffled", epsilon=0, seed=settings.seed).partitions
+    return {pair: member for member, pairs in given.items() for pair in pairs}
+
+
+def _fullest(owners: Owners, members: Sequence[Member]) -> str:
+    loads = dict.fromkeys(sorted(member.id for member in members), 0)
+    for member in owners.values():
+        loads[member] += 1
+    return max(loads, key=lambda member: loads[member])
+
+
+def _owned(owners: Owners, member: str) -> frozenset[TopicPartition]:
+    return frozenset(pair for pair, owner in owners.items() if owner == member)

@@ -1,0 +1,55 @@
+"""What kafka-python's own assignors would do, asked of them without a broker: the peers of comparisons."""
+
+from collections.abc import Iterable, Mapping
+from types import SimpleNamespace
+from typing import Any, Final
+
+from kafka.coordinator.assignors.range import RangePartitionAssignor
+from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
+from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
+from kafka.structs import TopicPartition as KafkaPartition
+
+from assignors.planner.topics_and_members import Member, Topic, TopicPartition
+
+_ASSIGNORS: Final[Mapping[str, Any]] = {
+    "range": RangePartitionAssignor,
+    "round robin": RoundRobinPartitionAssignor,
+    "sticky": StickyPartitionAssignor,
+}
+STOCK: Final = tuple(_ASSIGNORS)
+
+
+def stock_plan(
+    strategy: str, topics: Iterable[Topic], members: Iterable[Member]
+) -> dict[str, frozenset[TopicPartition]]:
+    """Ask one of kafka-python's assignors.
+
+    Args:
+        strategy: one of `STOCK`; only `sticky` looks at what members own.
+        topics: what can be read.
+        members: who takes part.
+
+    Returns:
+        The partitions of each member.
+
+    Raises:
+        Exception: whatever the assignor raises; round robin does where subscriptions differ (3.0.12).
+    """
+    counts = {topic.name: set(range(topic.partitions)) for topic in topics}
+    cluster = SimpleNamespace(partitions_for_topic=counts.get, topics=lambda: set(counts))
+    people = [_person(strategy, member) for member in members]
+    given = _ASSIGNORS[strategy]().assign(cluster, people)
+    return {
+        member: frozenset((topic, p) for topic, numbers in assignment.assigned_partitions for p in numbers)
+        for member, assignment in given.items()
+    }
+
+
+def _person(strategy: str, member: Member) -> SimpleNamespace:
+    if strategy == "sticky":
+        owned = [KafkaPartition(topic, number) for topic, number in sorted(member.owned)]
+        said = StickyPartitionAssignor._metadata(sorted(member.topics), owned, 1)  # noqa: SLF001 - the only way in
+    else:
+        said = ConsumerProtocolSubscription(version=0, topics=sorted(member.topics), user_data=b"")
+    return SimpleNamespace(member_id=member.id, group_instance_id=member.instance, metadata=said)

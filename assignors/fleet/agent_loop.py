@@ -1,0 +1,257 @@
+"""The agent: who lives, which topics there are, and what of it is mine to read, again and again."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from assignors.errors import AssignorError
+from assignors.fleet.agents_per_topic import FleetWorkers
+from assignors.fleet.agents_view import Agent, View
+from assignors.fleet.cluster_topics import ClusterWatch
+from assignors.fleet.fleet_topic import FleetTopic, once_each
+from assignors.fleet.lanes import Lane, Lanes
+from assignors.fleet.membership_contract import Members, Membership, Standing
+from assignors.fleet.placement import Balance, Decision, decide
+
+log = logging.getLogger(__name__)
+
+_LOOK_S = 0.5
+_STUCK_S = 30.0
+_NAMED = 5
+
+
+class Ingestion(Protocol):
+    """What reads topics.
+
+    Contract:
+    * `assign` says what to read from now on, all of it, and returns at once: consumers start, change and stop in the
+      background, and lanes that stay the same are not disturbed. The group protocol of the lane still decides which of
+      its agents reads a partition.
+    * A topic or cluster that fails is told by `problems` and disturbs no other.
+    * `close` finishes what was read, then ends; it may block for some seconds.
+    """
+
+    def assign(self, lanes: Mapping[Lane, frozenset[FleetTopic]]) -> None:
+        """Read this from now on."""
+        ...
+
+    def problems(self) -> Sequence[str]:
+        """What does not go well now, one sentence each."""
+        ...
+
+    def figures(self) -> Mapping[str, Any]:
+        """Numbers for the status, as JSON takes them.
+
+        `alive` is False where what reads has ended by a defect and only a restart helps; `works` is False while
+        nothing at all comes into the tables, though there is something to read. Both may be left out.
+        """
+        ...
+
+    def close(self) -> None:
+        """End."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentParts:
+    """What an agent is made of.
+
+    Attributes:
+        agent: who it is.
+        members: its membership.
+        watches: its clusters.
+        ingestion: what reads.
+        workers: asked at each step; a failure keeps the last answer.
+        configured: the workers before the first answer.
+        lanes: how topics are grouped.
+        balance: how evenly.
+    """
+
+    agent: Agent
+    members: Members
+    watches: Sequence[ClusterWatch]
+    ingestion: Ingestion
+    workers: Callable[[Sequence[ClusterWatch]], FleetWorkers]
+    configured: FleetWorkers = field(default_factory=FleetWorkers)
+    lanes: Lanes = field(default_factory=Lanes)
+    balance: Balance = field(default_factory=Balance)
+
+
+class FleetAgent:
+    """One agent of a fleet.
+
+    Contract:
+    * `step` never raises for what the world does: a cluster, the membership or the autoscaler may be away.
+    * What is read changes only when the view, the topics or the workers do.
+    * An agent that is isolated or refused reads nothing; one whose membership server is away goes on.
+    """
+
+    def __init__(self, parts: AgentParts) -> None:
+        self._parts = parts
+        self._basis: tuple[View, tuple[FleetTopic, ...], FleetWorkers] | None = None
+        self._decision: Decision | None = None
+        self._assigned: Mapping[Lane, frozenset[FleetTopic]] = {}
+        self._workers = parts.configured
+        self._notes: dict[str, str] = {}
+        self._look = threading.Event()
+        self._turned = time.monotonic()
+        self._ending = False
+
+    def wake(self) -> None:
+        """Look now: something changed."""
+        self._look.set()
+
+    def run(self, stop: threading.Event) -> None:
+        """Work until told to stop, then leave: first the reading ends, then the membership."""
+        parts = self._parts
+        for watch in parts.watches:
+            watch.start()
+        parts.members.start()
+        try:
+            while not stop.is_set():
+                self.step()
+                self._pause(stop)
+        finally:
+            self._ending = True
+            parts.ingestion.assign({})
+            parts.ingestion.close()
+            parts.members.close()
+            for watch in parts.watches:
+                watch.close()
+
+    def step(self) -> None:
+        """Look at the world once, and act on it."""
+        self._turned = time.monotonic()
+        parts, state = self._parts, self._parts.members.state()
+        self._refresh_workers()
+        if not state.reads or state.view is None:
+            self._stop_reading(state)
+            return
+        seen = [watch.seen() for watch in parts.watches]
+        if not all(one.looked for one in seen):
+            return  # what is read for one source might be another's
+        topics, twice = once_each(topic for one in seen for topic in one.topics)
+        self._note_all("twice", twice)
+        basis = (state.view, topics, self._workers)
+        if basis != self._basis:
+            self._decide(*basis)
+        if self._decision is not None:
+            self._assign(parts.lanes.group(self._decision.of(parts.agent.id)))
+
+    def status(self) -> dict[str, Any]:
+        """How it stands, as JSON takes it."""
+        parts, state = self._parts, self._parts.members.state()
+        mine = sorted(_labels(self._assigned))
+        problems = [problem for watch in parts.watches for problem in watch.seen().problems]
+        problems += [state.reason] if state.reason else []
+        problems += [*self._notes.values(), *parts.ingestion.problems()]
+        figures = parts.ingestion.figures()
+        return {
+            "agent": parts.agent.value(),
+            "standing": state.standing.value,
+            "view": state.view.value() if state.view else None,
+            "topics": mine,
+            "lanes": len(self._assigned),
+            "problems": problems,
+            "reads": state.reads,
+            "turns": time.monotonic() - self._turned < _STUCK_S and figures.get("alive", True),
+            "unready": "; ".join(self._unready(state, figures)),
+            "at": time.time(),
+            **figures,
+        }
+
+    def _unready(self, state: Membership, figures: Mapping[str, Any]) -> list[str]:
+        """Why it does not do what it is there for, the first reason; one topic or cluster of many is none."""
+        if self._ending:
+            return ["it ends"]
+        if not state.reads:
+            return [f"{state.standing.value}: {state.reason or 'no view of the fleet yet'}"]
+        if self._decision is None:
+            return ["its topics are not known yet"]
+        seen = [watch.seen() for watch in self._parts.watches]
+        if not any(one.answers for one in seen):
+            return [problem for one in seen for problem in one.problems]
+        if not figures.get("works", True):
+            return list(self._parts.ingestion.problems()) or ["nothing comes into the tables"]
+        return []
+
+    def owners(self) -> dict[str, list[str]]:
+        """The agents of each topic, by label, as this agent decided it last."""
+        made = self._decision
+        return {} if made is None else {made.topics[one].label: list(who) for one, who in made.workers.items()}
+
+    def _decide(self, view: View, topics: tuple[FleetTopic, ...], workers: FleetWorkers) -> None:
+        before = self._decision
+        self._basis = (view, topics, workers)
+        self._decision = made = decide(view, topics, workers, self._parts.balance)
+        mine = len(made.of(self._parts.agent.id))
+        moved = "" if before is None else f", {made.moved(before)} seats moved"
+        log.info(
+            "fleet: view %d of %d agents: %d topics, %d mine%s",
+            view.version,
+            len(view.members),
+            len(topics),
+            mine,
+            moved,
+        )
+        self._note_all("override", workers.unknown(topics, view.ids))
+
+    def _assign(self, lanes: Mapping[Lane, frozenset[FleetTopic]]) -> None:
+        if lanes == self._assigned:
+            return
+        before, after = _labels(self._assigned), _labels(lanes)
+        for verb, topics in (("starts", after - before), ("stops", before - after)):
+            if topics:
+                log.info("fleet: agent %r %s %s", self._parts.agent.id, verb, _some(topics))
+        self._assigned = lanes
+        self._parts.ingestion.assign(lanes)
+
+    def _stop_reading(self, state: Membership) -> None:
+        if self._assigned:
+            log.warning(
+                "fleet: agent %r stops reading: %s (%s)", self._parts.agent.id, state.standing.value, state.reason
+            )
+        self._assign({})
+
+    def _refresh_workers(self) -> None:
+        try:
+            self._workers = self._parts.workers(self._parts.watches)
+        except AssignorError as error:
+            self._note("workers", f"workers stay as they are: {error}")
+        else:
+            self._notes.pop("workers", None)
+
+    def _note(self, key: str, problem: str) -> None:
+        if self._notes.get(key) != problem:
+            log.warning("fleet: %s", problem)
+        self._notes[key] = problem
+
+    def _note_all(self, kind: str, problems: Sequence[str]) -> None:
+        for number, problem in enumerate(problems):
+            self._note(f"{kind} {number}", problem)
+        for key in [key for key in self._notes if key.startswith(f"{kind} ") and int(key.split()[1]) >= len(problems)]:
+            del self._notes[key]
+
+    def _pause(self, stop: threading.Event) -> None:
+        seen = self._parts.members.state()
+        deadline = time.monotonic() + _LOOK_S
+        while not stop.is_set() and not self._look.is_set() and (left := deadline - time.monotonic()) > 0:
+            if self._parts.members.wait(seen, min(left, 0.1)) is not seen and self._changed(seen):
+                break
+        self._look.clear()
+
+    def _changed(self, seen: Membership) -> bool:
+        now = self._parts.members.state()
+        return (now.view, now.standing) != (seen.view, seen.standing) or now.standing is Standing.JOINING
+
+
+def _labels(lanes: Mapping[Lane, frozenset[FleetTopic]]) -> set[str]:
+    return {topic.label for topics in lanes.values() for topic in topics}
+
+
+def _some(labels: set[str]) -> str:
+    named = ", ".join(sorted(labels)[:_NAMED])
+    return f"{len(labels)} topics: {named}{', ...' if len(labels) > _NAMED else ''}"

@@ -1,0 +1,91 @@
+"""How many agents read a topic, and who says so: the configuration, the autoscaler, a person; the last one wins."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from assignors.errors import WorkersError
+from assignors.fleet.fleet_topic import FleetTopic
+from assignors.planner.worker_caps import check_workers
+
+Override = int | tuple[str, ...]
+"""A number of agents, or which agents."""
+
+V = TypeVar("V")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetWorkers:
+    """Workers per topic.
+
+    The planned number (pattern, else default) is what loads are balanced for. What the autoscaler or a person asks for
+    adds agents at the end of a topic's list or takes them from there, and moves nothing else.
+
+    Attributes:
+        default: agents of a topic; None for all.
+        patterns: regular expression of whole names (or `<source>/<name>`) to number; the first that matches counts.
+        scaled: from the autoscaler, by identity, `<source>/<name>` or name.
+        overrides: by hand, by `<source>/<name>` or name: a number, or the agents themselves.
+
+    Raises:
+        WorkersError: a number below 1, an empty list, or a pattern that is no regular expression.
+    """
+
+    default: int | None = 1
+    patterns: Mapping[str, int | None] = field(default_factory=dict)
+    scaled: Mapping[str, int] = field(default_factory=dict)
+    overrides: Mapping[str, Override] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_workers(self.default)
+        check_workers(dict(self.scaled))
+        for pattern, number in self.patterns.items():
+            check_workers({"x": number})
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                raise WorkersError(f"workers for {pattern!r}: no regular expression ({error})") from error
+        for name, value in self.overrides.items():
+            if isinstance(value, tuple):
+                if not value or len(set(value)) != len(value):
+                    raise WorkersError(f"override for {name!r}: {list(value)}, need one agent or more, each once")
+            else:
+                check_workers({name: value})
+
+    def planned(self, topic: FleetTopic) -> int | None:
+        """What loads are balanced for."""
+        for pattern, number in self.patterns.items():
+            if re.fullmatch(pattern, topic.name) or re.fullmatch(pattern, topic.label):
+                return number
+        return self.default
+
+    def wanted(self, topic: FleetTopic) -> int | None:
+        """What counts now."""
+        override = _find(self.overrides, topic)
+        if override is not None:
+            return len(override) if isinstance(override, tuple) else override
+        return _find(self.scaled, topic) or self.planned(topic)
+
+    def pinned(self, topic: FleetTopic) -> tuple[str, ...]:
+        """The agents that a person named; none else."""
+        override = _find(self.overrides, topic)
+        return override if isinstance(override, tuple) else ()
+
+    def unknown(self, topics: Iterable[FleetTopic], agents: Iterable[str]) -> list[str]:
+        """Overrides that cannot be followed, one sentence each: no such topic, or an agent that does not live."""
+        names = {name for topic in topics for name in (topic.name, topic.label, topic.identity)}
+        living = set(agents)
+        found = [f"override for {name!r}: there is no such topic" for name in self.overrides if name not in names]
+        for name, value in self.overrides.items():
+            dead = [agent for agent in value if agent not in living] if isinstance(value, tuple) else []
+            if dead:
+                found.append(f"override for {name!r}: agent {dead[0]!r} does not live, the next in line stands in")
+        return found
+
+
+def _find(values: Mapping[str, V], topic: FleetTopic) -> V | None:
+    for name in (topic.identity, topic.label, topic.name):
+        if name in values:
+            return values[name]
+    return None

@@ -1,0 +1,235 @@
+"""Seats of topics on agents: who reads what by rank, no agent above its bound, and nothing moves without need.
+
+A topic has a list of seats. The first ones, as many as its planned workers, are *level 0* and bounded: an agent holds
+at most (1 + epsilon) x its fair share of them, so a full agent is passed over for the next in rank. Each further level
+is one more seat for every topic, which only counts when somebody asks for more workers than planned; it is bounded on
+its own. A level never looks at later ones, so asking for one more worker of one topic adds exactly one agent to it.
+
+Seats are first given to all agents of the view, the departed too, and then each departure in turn hands on the seats of
+that agent alone. A function of living agents alone that bounds loads cannot do this: one that moves nothing else
+however agents die is a fixed ranking for each topic, and rankings by a hash load agents unevenly.
+
+Source: Thaler and Ravishankar 1998 (rank); Mirrokni, Thorup, Zadimoghaddam 2018 (bounded loads).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from assignors.hashing.hash import F64, hash64s, order_keys, pairs64, weighted_scores
+
+_SPARE = 0.25  # of levels above 0, which are seldom all in use
+
+Ranking = list[list[int]]
+"""By topic: agents, the best first."""
+
+
+def rank_agents(topics: Sequence[str], agents: Sequence[str], weights: F64, seed: int) -> Ranking:
+    """Rank all agents for each topic by weighted rendezvous; time and memory grow with topics x agents.
+
+    Args:
+        topics: identities, shape (T,).
+        agents: ids, sorted, shape (A,).
+        weights: above 0, shape (A,).
+        seed: another seed, another ranking.
+    """
+    pairs = pairs64(hash64s(list(agents), seed), hash64s(list(topics), seed))
+    keys = pairs if (weights == weights[0]).all() else order_keys(weighted_scores(pairs, weights))
+    found: Ranking = np.argsort(~keys, axis=1, kind="stable").tolist()
+    return found
+
+
+def seat_bounds(seats: int, topics: int, weights: Sequence[float], epsilon: float) -> list[int]:
+    """How many seats each agent may hold: (1 + epsilon) x its weighted fair share, and what whole numbers need.
+
+    An agent cannot hold two seats of one topic, so the share of a heavy one ends at the number of topics, and the rest
+    is shared by the others.
+
+    Args:
+        seats: to give.
+        topics: that they belong to.
+        weights: of the agents; 0 for one that may hold none.
+        epsilon: allowed excess, 0 or more.
+    """
+    shares = [0.0] * len(weights)
+    left, free = float(seats), sorted((a for a, w in enumerate(weights) if w > 0), key=lambda a: -weights[a])
+    total = sum(weights)
+    while free:
+        heaviest = free[0]
+        share = left * weights[heaviest] / total
+        if share < topics:
+            for agent in free:
+                shares[agent] = left * weights[agent] / total
+            break
+        shares[heaviest] = float(topics)
+        left, total = max(0.0, left - topics), total - weights[heaviest]
+        free.pop(0)
+    # Rounded first: 1.1 * 10 is 11.000000000000002.
+    return [max(int(np.ceil(round(s, 9))), int(np.floor(round((1 + epsilon) * s, 9)))) for s in shares]
+
+
+@dataclass(slots=True)
+class Level:
+    """Seats that are bounded together.
+
+    Attributes:
+        bounds: by agent.
+        loads: seats held, by agent.
+        seats: by topic, in order; None where no agent was left.
+    """
+
+    bounds: list[int]
+    loads: list[int]
+    seats: list[list[int | None]]
+
+    def has_room(self, agent: int) -> bool:
+        """Whether one more fits."""
+        return self.loads[agent] < self.bounds[agent]
+
+    def put(self, topic: int, agent: int | None) -> None:
+        """Append a seat."""
+        self.seats[topic].append(agent)
+        if agent is not None:
+            self.loads[agent] += 1
+
+
+@dataclass(slots=True)
+class Seating:
+    """Who sits where, while it is made.
+
+    Attributes:
+        ranking: of all agents, by topic.
+        weights: of the agents.
+        epsilon: allowed excess of level 0.
+        alive: by agent.
+        levels: from the bottom up.
+    """
+
+    ranking: Ranking
+    weights: Sequence[float]
+    epsilon: float
+    alive: list[bool]
+    levels: list[Level] = field(default_factory=list)
+
+    def add_level(self, wanted: Sequence[int]) -> None:
+        """Give so many seats to each topic.
+
+        Args:
+            wanted: by topic; more than there are agents left give empty seats.
+        """
+        topics = len(self.ranking)
+        free = [len(self.weights) - sum(len(level.seats[t]) for level in self.levels) for t in range(topics)]
+        counts = [max(0, min(wanted[t], free[t])) for t in range(topics)]
+        epsilon = max(self.epsilon, _SPARE) if self.levels else self.epsilon
+        bounds = seat_bounds(sum(counts), topics, self.weights, epsilon)
+        level = Level(bounds, [0] * len(self.weights), [[] for _ in range(topics)])
+        self.levels.append(level)
+        for layer in range(max(counts, default=0)):
+            for topic in range(topics):
+                if layer < counts[topic]:
+                    agent = self._best(level, topic)
+                    if agent is None:
+                        agent = self._make_room(level, topic)
+                    level.put(topic, self._least(level, topic) if agent is None else agent)
+
+    def depart(self, agent: int) -> None:
+        """Hand on the seats of one agent, level by level, and leave all others where they are."""
+        self.alive[agent] = False
+        living = [w if alive else 0.0 for w, alive in zip(self.weights, self.alive, strict=True)]
+        if not any(living):
+            for level in self.levels:
+                level.seats = [[None] * len(seats) for seats in level.seats]
+            return
+        vacated: set[int] = set()
+        for number, level in enumerate(self.levels):
+            held = sum(a is not None for seats in level.seats for a in seats)
+            epsilon = max(self.epsilon, _SPARE) if number else self.epsilon
+            level.bounds = seat_bounds(held, len(self.ranking), living, epsilon)
+            level.loads[agent] = 0
+            for topic, seats in enumerate(level.seats):
+                if agent in seats or (topic in vacated and self._clashes(number, topic)):
+                    vacated.add(topic)
+                    self._refill(number, topic, agent)
+
+    def workers(self, topic: int) -> list[int]:
+        """The living agents of a topic in the order of its seats."""
+        return [agent for level in self.levels for agent in level.seats[topic] if agent is not None]
+
+    def _refill(self, number: int, topic: int, gone: int) -> None:
+        level = self.levels[number]
+        below = {a for lower in self.levels[:number] for a in lower.seats[topic]}
+        seats = level.seats[topic]
+        for place, agent in enumerate(seats):
+            if agent != gone and agent not in below:
+                continue
+            if agent is not None and agent != gone:
+                level.loads[agent] -= 1
+            seats[place] = None
+            found = self._best(level, topic)
+            seats[place] = found = self._least(level, topic) if found is None else found
+            if found is not None:
+                level.loads[found] += 1
+
+    def _clashes(self, number: int, topic: int) -> bool:
+        below = {a for lower in self.levels[:number] for a in lower.seats[topic] if a is not None}
+        return any(agent in below for agent in self.levels[number].seats[topic])
+
+    def _taken(self, level: Level, topic: int) -> list[int | None]:
+        """Who cannot sit here: on seats of this level or a lower one. A few, so a list is faster than a set."""
+        if level is self.levels[0]:
+            return level.seats[topic]
+        taken: list[int | None] = []
+        for one in self.levels:
+            taken += one.seats[topic]
+            if one is level:
+                break
+        return taken
+
+    def _best(self, level: Level, topic: int) -> int | None:
+        taken, alive, loads, bounds = self._taken(level, topic), self.alive, level.loads, level.bounds
+        for agent in self.ranking[topic]:
+            if loads[agent] < bounds[agent] and alive[agent] and agent not in taken:
+                return agent
+        return None
+
+    def _make_room(self, level: Level, topic: int) -> int | None:
+        """Find a full agent that can pass seats of other topics on to one with room, and do so (an augmenting path).
+
+        Needed where the last agents with room sit on the topic already. Shortest path, better ranked agents first.
+
+        Returns:
+            The agent that now has room for this topic; None where there is none.
+        """
+        taken, ranked = self._taken(level, topic), self.ranking[topic]
+        before: dict[int, tuple[int, int] | None] = {a: None for a in ranked if a not in taken}
+        queue = list(before)
+        for agent in queue:
+            if level.has_room(agent):
+                return _pass_on(level, before, agent)
+            for other, seats in enumerate(level.seats):
+                if other == topic or agent not in seats:
+                    continue
+                others = self._taken(level, other)
+                for following in ranked:
+                    if following not in before and following not in others:
+                        before[following] = (agent, other)
+                        queue.append(following)
+        return None
+
+    def _least(self, level: Level, topic: int) -> int | None:
+        """Where nobody has room: who is least above its share, the better ranked first."""
+        taken = self._taken(level, topic)
+        free = [a for a in self.ranking[topic] if self.alive[a] and a not in taken]
+        return min(free, key=lambda a: (level.loads[a] + 1) / self.weights[a], default=None)
+
+
+def _pass_on(level: Level, before: dict[int, tuple[int, int] | None], last: int) -> int:
+    step = before[last]
+    while step is not None:
+        giver, topic = step
+        level.seats[topic][level.seats[topic].index(giver)] = last
+        level.loads[giver] -= 1
+        level.loads[last] += 1
+        last, step = giver, before[giver]
+    return last

@@ -1,0 +1,110 @@
+"""Why a topic is read by whom, and who is next in line."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from assignors.fleet.agents_per_topic import FleetWorkers
+from assignors.fleet.bounded_seats import rank_agents
+from assignors.fleet.fleet_topic import FleetTopic
+from assignors.fleet.placement import Balance, Decision, decide
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """One agent's place in the line for a topic.
+
+    Attributes:
+        rank: by rendezvous, from 1.
+        agent: its id.
+        reads: whether it reads the topic.
+        reason: in words, why or why not.
+    """
+
+    rank: int
+    agent: str
+    reads: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """Who reads a topic and who would.
+
+    Attributes:
+        topic: which.
+        places: all living agents by rank.
+        next: by agent that reads now, who takes over when it dies; None where nobody is left.
+        added: who comes when one more worker is asked for; None where all read already.
+    """
+
+    topic: FleetTopic
+    places: Sequence[Place]
+    next: dict[str, str | None]
+    added: str | None
+
+
+def explain(
+    decision: Decision,
+    identity: str,
+    workers: FleetWorkers | None = None,
+    balance: Balance | None = None,
+) -> Line:
+    """Say who reads a topic, why, and who is next; takes as long as a few decisions.
+
+    Args:
+        decision: what was decided.
+        identity: of the topic.
+        workers: as it was decided with.
+        balance: as it was decided with.
+    """
+    workers, balance = workers or FleetWorkers(), balance or Balance()
+    topic, view = decision.topics[identity], decision.view
+    reading = decision.workers[identity]
+    topics = list(decision.topics.values())
+    takes_over = {
+        agent: _newcomer(decide(view.without(agent), topics, workers, balance), topic, reading) for agent in reading
+    }
+    one_more = FleetWorkers(
+        default=workers.default,
+        patterns=workers.patterns,
+        scaled=workers.scaled,
+        overrides={**workers.overrides, identity: len(reading) + 1},
+    )
+    return Line(
+        topic=topic,
+        places=_places(decision, topic, workers.pinned(topic), balance),
+        next=takes_over,
+        added=_newcomer(decide(view, topics, one_more, balance), topic, reading),
+    )
+
+
+def _newcomer(after: Decision, topic: FleetTopic, reading: Sequence[str]) -> str | None:
+    return next((agent for agent in after.workers[topic.identity] if agent not in reading), None)
+
+
+def _places(decision: Decision, topic: FleetTopic, pinned: Sequence[str], balance: Balance) -> list[Place]:
+    view = decision.view
+    members = list(view.members)
+    if not members:
+        return []
+    weights = np.array([agent.capacity for agent in members])
+    (ranked,) = rank_agents([topic.identity], [agent.id for agent in members], weights, balance.seed)
+    reading, loads = decision.workers[topic.identity], decision.loads
+    last = max((rank for rank, at in enumerate(ranked) if members[at].id in reading), default=-1)
+    found = []
+    for rank, at in enumerate(ranked):
+        agent = members[at].id
+        if agent in pinned:
+            reason = "named by hand"
+        elif agent in reading:
+            reason = f"rank {rank + 1} with room, seat {reading.index(agent) + 1} of {len(reading)}"
+        elif rank < last:
+            reason = (
+                f"passed over: full with {loads[agent]} topics, or not needed when a departed agent's seat was filled"
+            )
+        else:
+            reason = f"in line: {len(reading)} better placed agents read it"
+        found.append(Place(rank=rank + 1, agent=agent, reads=agent in reading, reason=reason))
+    return found

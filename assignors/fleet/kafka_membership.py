@@ -1,0 +1,304 @@
+# ruff: noqa: SLF001 - the time of the last heartbeat is inside kafka-python's coordinator
+"""Membership by Kafka's own group protocol: a group without topics on the home cluster, so no server more to keep.
+
+Members say in their user data who they are; the leader makes the view and hands it to everybody as the assignment's
+user data. The broker counts out who sends no heartbeat for the session. Every member keeps the last view and offers it
+at the next join, so a new leader goes on from it.
+"""
+
+import base64
+import contextlib
+import json
+import logging
+import os
+import socket
+import threading
+import time
+import uuid
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Self
+
+from kafka import KafkaAdminClient
+from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor, RebalanceProtocol
+from kafka.errors import KafkaError
+from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+
+from assignors.errors import FleetError, MembershipError
+from assignors.fleet.agents_view import Agent, View
+from assignors.fleet.membership_contract import Membership, Session, Standing, StateCell, Witness
+from assignors.member.group_member import GroupMember
+from assignors.protocol.subscription import encode_subscription
+
+log = logging.getLogger(__name__)
+
+_NOTHING: Final = r"azimuth\.fleet\.no-topic"  # a member must subscribe to something
+_PAUSE_S: Final = 0.2
+_SETTLES_S: Final = 5.0
+_ANSWER_MS: Final = 5_000
+_REBALANCING: Final = frozenset({"PreparingRebalance", "CompletingRebalance"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """What a round of the group protocol agreed on.
+
+    Attributes:
+        view: who lives.
+        owners: the process that speaks for each agent.
+    """
+
+    view: View = field(default_factory=View)
+    owners: Mapping[str, str] = field(default_factory=dict)
+
+    def encode(self) -> str:
+        """As text, packed: it goes through every join of every member."""
+        content = json.dumps({"view": self.view.value(), "owners": dict(self.owners)}, separators=(",", ":"))
+        return base64.b64encode(zlib.compress(content.encode())).decode()
+
+    @classmethod
+    def decode(cls, text: str) -> Self:
+        """Read what `encode` made."""
+        content = json.loads(zlib.decompress(base64.b64decode(text)))
+        return cls(view=View.of(content["view"]), owners=dict(content["owners"]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A member of the group as it presents itself.
+
+    Attributes:
+        member: the broker's id of it.
+        agent: who it says it is.
+        process: which process of it.
+        last: the last round that it knows.
+    """
+
+    member: str
+    agent: Agent
+    process: str
+    last: Round
+
+
+def next_round(candidates: Iterable[Candidate]) -> Round:
+    """Make the next view out of who is there. Pure.
+
+    Goes on from the newest round that anybody knows. Where two processes say one id, the one that spoke for it before
+    goes on, else the lower member id; the other is in the group but not in the view.
+    """
+    found = sorted(candidates, key=lambda one: one.member)
+    last = max((one.last for one in found), key=lambda one: one.view.version, default=Round())
+    owners: dict[str, Candidate] = {}
+    for one in found:
+        known = owners.get(one.agent.id)
+        if known is None or last.owners.get(one.agent.id) == one.process:
+            owners[one.agent.id] = one
+    living = tuple(sorted(one.agent for one in owners.values()))
+    view = last.view if living == last.view.members else last.view.following(living, last.view.version + 1)
+    return Round(view=view, owners={agent: one.process for agent, one in owners.items()})
+
+
+class _ViewAssignor(AbstractPartitionAssignor):
+    """Assigns no partitions, only the view."""
+
+    def __init__(self, agent: Agent, process: str, told: Any) -> None:  # noqa: ANN401 - a method taking a Round
+        self._agent = agent
+        self._process = process
+        self._told = told
+        self.last = Round()
+
+    @property
+    def name(self) -> str:
+        """The name the group agrees on."""
+        return "azimuth-fleet"
+
+    def supported_protocols(self) -> list[RebalanceProtocol]:
+        """Nothing is owned, so nothing is revoked before a join."""
+        return [RebalanceProtocol.COOPERATIVE]
+
+    def metadata(self, topics: set[str]) -> ConsumerProtocolSubscription:
+        """Say who this member is, and what it knows."""
+        content = {"agent": self._agent.value(), "process": self._process, "last": self.last.encode()}
+        return encode_subscription(topics, [], -1, self._agent.zone, json.dumps(content).encode())
+
+    def assign(self, cluster: object, members: list[Any]) -> dict[str, ConsumerProtocolAssignment]:  # noqa: ARG002
+        """Make the view. Runs on the leader; a member that is none of ours is given nothing."""
+        candidates = [one for member in members if (one := _read(member.member_id, member.metadata)) is not None]
+        made = next_round(candidates).encode().encode()
+        return {
+            member.member_id: ConsumerProtocolAssignment(version=0, assigned_partitions=[], user_data=made)
+            for member in members
+        }
+
+    def on_assignment(self, assignment: ConsumerProtocolAssignment, generation: int) -> None:  # noqa: ARG002
+        """Take the view."""
+        with contextlib.suppress(ValueError, KeyError, TypeError, zlib.error):
+            self.last = Round.decode(bytes(assignment.user_data or b"").decode())
+            self._told(self.last)
+
+
+class KafkaMembers:
+    """Membership of one agent by a Kafka group; the contract is that of `Members`.
+
+    Brokers do not say when a member's last heartbeat was, so `beats` is empty.
+
+    Args:
+        agent: this one.
+        kafka: kafka-python's settings of the home cluster, bootstrap_servers at least.
+        fleet: name; the group is `azimuth.fleet.<fleet>`.
+        session: times; the broker must allow the session (group.min.session.timeout.ms, 6 s by default).
+        witness: whether anything else answers; asked when the home cluster does not.
+    """
+
+    def __init__(
+        self,
+        agent: Agent,
+        kafka: Mapping[str, Any],
+        fleet: str = "fleet",
+        session: Session | None = None,
+        witness: Witness | None = None,
+    ) -> None:
+        self._agent = agent
+        self._kafka = dict(kafka)
+        self._group = f"azimuth.fleet.{fleet}"
+        self._session = session or Session()
+        self._witness = witness
+        self._cell = StateCell()
+        self._process = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:12]}"
+        self._assignor = _ViewAssignor(agent, self._process, self._hear)
+        self._member: GroupMember | None = None
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> Self:
+        """Begin to join; a second call does nothing."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="fleet-kafka", daemon=True)
+            self._thread.start()
+        return self
+
+    def state(self) -> Membership:
+        """What is known now."""
+        return self._cell.state
+
+    def wait(self, seen: Membership, timeout_s: float) -> Membership:
+        """Wait for a change."""
+        return self._cell.wait(seen, timeout_s)
+
+    def observe(self) -> Membership:
+        """Describe the group.
+
+        Raises:
+            FleetError: the home cluster does not answer.
+        """
+        try:
+            limits = {"bootstrap_timeout_ms": _ANSWER_MS, "request_timeout_ms": _ANSWER_MS}
+            admin: Any = KafkaAdminClient(**{**limits, **self._kafka})
+            try:
+                said = self._described(admin)
+            finally:
+                admin.close()
+        except (KafkaError, ValueError) as error:
+            servers = self._kafka.get("bootstrap_servers")
+            raise FleetError(
+                f"home cluster {servers} does not answer, and who lives is known there alone: {error!r}"
+            ) from error
+        found = [_read(one["member_id"], one["member_metadata"]) for one in said["members"] or ()]
+        made = next_round(one for one in found if one is not None)
+        return Membership(view=made.view, standing=self._cell.state.standing)
+
+    def _described(self, admin: Any) -> Any:  # noqa: ANN401 - kafka-python's mapping
+        """The group between two rebalances: during one, the broker does not tell what its members said."""
+        deadline = time.monotonic() + self._session.session_s + _SETTLES_S
+        while (said := admin.describe_groups([self._group])[self._group])["group_state"] in _REBALANCING:
+            if time.monotonic() > deadline:
+                raise FleetError(f"the fleet's group {self._group} is rebalancing: ask again in a few seconds")
+            time.sleep(_PAUSE_S)
+        return said
+
+    def close(self) -> None:
+        """Leave."""
+        if self._ended.is_set():
+            return
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
+        if self._member is not None:
+            self._member.close()
+        self._cell.change(standing=Standing.LEFT, reason="closed")
+
+    def _run(self) -> None:
+        while not self._ended.is_set():
+            if self._member is None:
+                self._join()
+            else:
+                self._look(self._member)
+            self._ended.wait(_PAUSE_S)
+
+    def _join(self) -> None:
+        session_ms = int(self._session.session_s * 1000)
+        times = {"session_timeout_ms": session_ms, "heartbeat_interval_ms": int(self._session.beat_s * 1000)}
+        # A member that hangs holds up a rebalance of the group for this long.
+        times["max_poll_interval_ms"] = max(session_ms, 30_000)
+        times["bootstrap_timeout_ms"] = _ANSWER_MS
+        config = {"group_id": self._group, "client_id": f"fleet-{self._agent.id}", **times, **self._kafka}
+        member = GroupMember(config, pattern=_NOTHING, assignors=[self._assignor])
+        try:
+            self._member = member.start()
+        except MembershipError as error:
+            self._note(Standing.JOINING, f"the home cluster does not answer: {error}")
+
+    def _look(self, member: GroupMember) -> None:
+        """See how long the group has been silent; a membership that ended for good is made anew."""
+        state = self._cell.state
+        if member.failed is not None:
+            if state.view is None:
+                self._note(Standing.JOINING, f"cannot join, trying again: {member.failed!r}")
+            else:
+                log.warning("fleet: the membership ended (%r), joining again", member.failed)
+            member.close()
+            self._member = None
+            return
+        if state.view is None or state.standing is Standing.REFUSED:
+            return
+        coordinator = member._consumer._coordinator
+        heard = max(coordinator.heartbeat.last_receive, coordinator.heartbeat.last_reset)
+        standing = self._session.standing(time.monotonic() - heard, self._witness)
+        if standing is Standing.MEMBER:
+            if state.standing is not Standing.MEMBER:
+                log.info("fleet: agent %r is a member again (it was %s)", self._agent.id, state.standing.value)
+            self._cell.change(standing=standing, reason="")
+            return
+        does = "the last view stays" if standing is Standing.UNREACHABLE else "nothing else does either: stopping"
+        self._note(standing, f"the home cluster does not answer, {does}")
+
+    def _hear(self, made: Round) -> None:
+        owner = made.owners.get(self._agent.id)
+        if owner == self._process:
+            self._cell.change(view=made.view, standing=Standing.MEMBER, reason="")
+            return
+        by = (owner or "a process that left").rpartition(":")[0]
+        self._note(Standing.REFUSED, f"agent id {self._agent.id!r} is in use by {by}: give each agent an id of its own")
+
+    def _note(self, standing: Standing, reason: str) -> None:
+        state = self._cell.state
+        if (state.standing, bool(state.reason)) != (standing, True):
+            log.warning("fleet: agent %r: %s", self._agent.id, reason)
+        self._cell.change(standing=standing, reason=reason)
+
+
+def _read(member: str, metadata: Any) -> Candidate | None:  # noqa: ANN401 - kafka-python's, or a mapping of its fields
+    """What a member says of itself; None where it is none of ours."""
+    raw = metadata.get("user_data") if isinstance(metadata, Mapping) else getattr(metadata, "user_data", None)
+    try:
+        content = json.loads(raw if isinstance(raw, str) else bytes(raw or b""))
+        return Candidate(
+            member=member,
+            agent=Agent.of(content["agent"]),
+            process=str(content["process"]),
+            last=Round.decode(content["last"]),
+        )
+    except (ValueError, KeyError, TypeError, zlib.error, FleetError):
+        log.warning("fleet: member %r of the group is no agent: passed over", member)
+        return None

@@ -1,0 +1,180 @@
+"""Membership through Redis: a key with a time to live for each agent, one index, the server's clock, one script.
+
+Every step runs as a script on the server, so views are made there, once, and all agents see the same ones.
+"""
+
+import importlib.resources
+import json
+import logging
+import os
+import socket
+import threading
+import time
+import uuid
+from typing import Any, Self
+
+from assignors.clients.addresses import shown
+from assignors.errors import FleetError
+from assignors.fleet.agents_view import Agent, View
+from assignors.fleet.membership_contract import Membership, Session, Standing, StateCell, Witness
+
+log = logging.getLogger(__name__)
+
+
+class RedisMembers:
+    """Membership of one agent by Redis; the contract is that of `Members`.
+
+    A server that forgot everything (flushed, restarted without its data) is told the newest view by the first agent
+    that speaks; all others have a session's time to be counted again, so nothing moves. So have they where it comes
+    back with its data after a time in which nobody could be heard.
+
+    Args:
+        agent: this one.
+        url: `redis://host:port/db`, as redis-py takes it.
+        fleet: name, so that several fleets can share a server.
+        session: times.
+        witness: whether anything else answers; asked when the server does not.
+
+    Raises:
+        FleetError: redis-py is not installed, or the address is none.
+    """
+
+    def __init__(
+        self,
+        agent: Agent,
+        url: str,
+        fleet: str = "fleet",
+        session: Session | None = None,
+        witness: Witness | None = None,
+    ) -> None:
+        self._agent = agent
+        self._address = shown(url)  # what is told of it, on the page and in the log
+        self._session = session or Session()
+        self._witness = witness
+        self._cell = StateCell()
+        self._process = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:12]}"
+        # The braces keep all keys of a fleet on one server of a Redis cluster.
+        self._index = f"azimuth:{{{fleet}}}:index"
+        self._beat = f"azimuth:{{{fleet}}}:beat:{agent.id}"
+        self._client, self._error = _connect(url, min(self._session.beat_s, 2.0))
+        source = importlib.resources.files("assignors.fleet").joinpath("redis_membership.lua").read_text()
+        self._script = self._client.register_script(source)
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> Self:
+        """Begin to join; a second call does nothing."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="fleet-redis", daemon=True)
+            self._thread.start()
+        return self
+
+    def state(self) -> Membership:
+        """What is known now."""
+        return self._cell.state
+
+    def wait(self, seen: Membership, timeout_s: float) -> Membership:
+        """Wait for a change."""
+        return self._cell.wait(seen, timeout_s)
+
+    def observe(self) -> Membership:
+        """Ask who lives, without a trace.
+
+        Raises:
+            FleetError: the server does not answer.
+        """
+        try:
+            view, _, beats = self._step("look")
+        except self._error as error:
+            raise FleetError(f"Redis at {self._address} does not answer: {error}") from error
+        return Membership(view=view, standing=self._cell.state.standing, beats=beats)
+
+    def close(self) -> None:
+        """Leave."""
+        if self._ended.is_set():
+            return
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
+            try:
+                self._step("leave")
+            except self._error as error:
+                log.warning("fleet: could not say goodbye to Redis: %s", error)
+        self._client.close()
+        self._cell.change(standing=Standing.LEFT, reason="closed")
+
+    def _run(self) -> None:
+        answered = time.monotonic()
+        while not self._ended.is_set():
+            sent = time.monotonic()
+            try:
+                view, owner, beats = self._step("beat")
+            except self._error as error:
+                self._miss(time.monotonic() - answered, error)
+            else:
+                answered = sent
+                self._hear(view, owner, beats)
+            self._ended.wait(max(0.0, self._session.beat_s - (time.monotonic() - sent)))
+
+    def _hear(self, view: View, owner: str, beats: dict[str, float]) -> None:
+        before = self._cell.state.standing
+        if owner:
+            reason = f"agent id {self._agent.id!r} is in use by {owner.rpartition(':')[0]}"
+            if before is not Standing.REFUSED:
+                log.error("fleet: %s: waiting until it is gone; give each agent an id of its own", reason)
+            self._cell.change(standing=Standing.REFUSED, reason=reason, beats=beats)
+            return
+        if before not in {Standing.MEMBER, Standing.JOINING}:
+            log.info("fleet: agent %r is a member again (it was %s)", self._agent.id, before.value)
+        self._cell.change(view=view, standing=Standing.MEMBER, reason="", beats=beats)
+
+    def _miss(self, silent_s: float, error: Exception) -> None:
+        state = self._cell.state
+        if state.view is None:
+            self._note(Standing.JOINING, f"Redis at {self._address} does not answer: {error}")
+            return
+        standing = self._session.standing(silent_s, self._witness)
+        if standing is not Standing.MEMBER:
+            does = "the last view stays" if standing is Standing.UNREACHABLE else "nothing else does either: stopping"
+            self._note(standing, f"Redis at {self._address} does not answer, {does}")
+
+    def _note(self, standing: Standing, reason: str) -> None:
+        state = self._cell.state
+        if (state.standing, bool(state.reason)) != (standing, True):
+            log.warning("fleet: agent %r: %s", self._agent.id, reason)
+        self._cell.change(standing=standing, reason=reason)
+
+    def _step(self, operation: str) -> tuple[View, str, dict[str, float]]:
+        known = self._cell.state.view
+        answer: Any = self._script(
+            keys=[self._index, self._beat],
+            args=[
+                operation,
+                self._agent.id,
+                json.dumps(self._agent.value()),
+                self._process,
+                int(self._session.lease_s * 1000),
+                int(self._session.grace_s * 1000),
+                "" if known is None else json.dumps(known.value()),
+            ],
+        )
+        text, owner, beats = answer
+        ages = dict(zip(beats[::2], (int(age) / 1000 for age in beats[1::2]), strict=True))
+        return View.of(json.loads(text)), owner, ages
+
+
+def _connect(url: str, timeout_s: float) -> tuple[Any, type[Exception]]:
+    try:
+        import redis  # noqa: PLC0415 - optional: the message says how to get it
+    except ImportError as error:
+        raise FleetError("membership by Redis needs redis-py: pip install 'kafka-azimuth[redis]'") from error
+    try:
+        client = redis.Redis.from_url(
+            url, decode_responses=True, socket_timeout=timeout_s, socket_connect_timeout=timeout_s, retry=None
+        )
+    except ValueError as error:  # in its words there may be a part of the password
+        raise FleetError(
+            f"membership: {shown(url)!r} is no address of Redis: need redis://host:port/db, and %XX for each character "
+            "of a password that has a meaning there"
+        ) from error
+    return client, redis.RedisError

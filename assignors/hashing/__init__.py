@@ -1,0 +1,34 @@
+"""One hash for all: rank and owners that every process computes alike.
+
+* `hash`: MurmurHash3 of each name, a 64-bit mixer for each pair.
+* `rendezvous`: `Rendezvous`: the owner of a key and its ranked successors.
+* `rendezvous_tree`: the same rank among tens of thousands of nodes.
+* `endpoint_router`: `Router`: a serving endpoint for each stream.
+"""
+
+import typing
+
+from assignors import lazy
+
+if typing.TYPE_CHECKING:
+    from assignors.hashing.endpoint_router import Router, RouterSettings
+    from assignors.hashing.hash import hash64
+    from assignors.hashing.rendezvous import Rendezvous
+
+__all__ = [
+    "Rendezvous",
+    "Router",
+    "RouterSettings",
+    "hash64",
+]
+
+_MODULES = {
+    "Rendezvous": "rendezvous",
+    "Router": "endpoint_router",
+    "RouterSettings": "endpoint_router",
+    "hash64": "hash",
+}
+
+
+def __getattr__(name: str) -> typing.Any:  # noqa: ANN401 -- whatever the name stands for
+    return lazy.attribute(__name__, _MODULES, name)

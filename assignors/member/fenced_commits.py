@@ -1,0 +1,104 @@
+# ruff: noqa: SLF001 - kafka-python commits with the generation of its own choice in public
+"""Commits of a member, fenced by its generation, beside the questions that any consumer may ask."""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from kafka import TopicPartition as KafkaPartition
+from kafka.errors import (
+    CommitFailedError,
+    FencedInstanceIdError,
+    KafkaError,
+    KafkaTimeoutError,
+    RebalanceInProgressError,
+    RetriableError,
+    UnknownTopicOrPartitionError,
+)
+from kafka.structs import OffsetAndMetadata
+
+from assignors.clients.log_offsets import LogOffsets
+from assignors.errors import FencedError, MembershipError, NotOwnedError
+from assignors.member.ownership import OwnershipCell
+from assignors.planner.topics_and_members import TopicPartition
+
+_BACKOFF_S = 0.05
+
+
+class Offsets(LogOffsets):
+    """Questions and commits over a member's connections.
+
+    Contract: a commit is checked against the ownership and sent with the generation in one step of the event loop:
+    between the two no rebalance can come.
+    """
+
+    def __init__(
+        self,
+        consumer: Any,  # noqa: ANN401 - kafka-python is untyped
+        cell: OwnershipCell,
+        fail: Callable[[Exception], None],
+    ) -> None:
+        super().__init__(consumer)
+        self._cell = cell
+        self._fail = fail
+
+    def commit(self, offsets: Mapping[TopicPartition, int], timeout_s: float) -> None:
+        """Commit, fenced by generation and member id.
+
+        Raises:
+            NotOwnedError: a partition is not owned; nothing was committed.
+            FencedError: the group went on without this member.
+            MembershipError: the coordinator did not answer in time, or refused.
+        """
+        if not offsets:
+            return
+        try:
+            self._net.run(self._commit_async, dict(offsets), time.monotonic() + timeout_s)
+        except FencedInstanceIdError as error:
+            self._fail(error)
+            raise FencedError(
+                f"group.instance.id {self._coordinator.group_instance_id!r} is used by a newer member: give each "
+                "running member an id of its own"
+            ) from error
+        except CommitFailedError as error:
+            raise FencedError(
+                f"group {self._coordinator.group_id!r} went on without this member: {len(offsets)} offsets were not "
+                "committed, their partitions have another owner"
+            ) from error
+        except KafkaError as error:
+            raise MembershipError(f"{len(offsets)} offsets were not committed: {error!r}") from error
+
+    async def _commit_async(self, offsets: dict[TopicPartition, int], until: float) -> None:
+        wanted = {KafkaPartition(*key): OffsetAndMetadata(at, "", -1) for key, at in offsets.items()}
+        while True:
+            left_ms = max(1.0, (until - time.monotonic()) * 1000)
+            try:
+                if not await self._coordinator.ensure_coordinator_ready_async(timeout_ms=left_ms):
+                    raise KafkaTimeoutError("the coordinator is not known")
+                sent = self._manager.call_soon(self._check_and_send, offsets, wanted)
+                await self._manager.wait_for(sent, left_ms)
+            except UnknownTopicOrPartitionError:
+                raise
+            except (RetriableError, RebalanceInProgressError, CommitFailedError) as error:
+                if not _passes(error) or time.monotonic() >= until:
+                    raise
+                await self._net.sleep(_BACKOFF_S)
+            else:
+                return
+
+    async def _check_and_send(self, offsets: dict[TopicPartition, int], wanted: dict[Any, Any]) -> None:
+        foreign = offsets.keys() - self._cell.value.partitions
+        if foreign:
+            topic, partition = min(foreign)
+            raise NotOwnedError(
+                f"{topic!r} partition {partition} (and {len(foreign) - 1} more) are not owned by this member: "
+                "nothing was committed; commit in on_revoked, before it returns"
+            )
+        await self._coordinator._send_offset_commit_request(wanted)
+
+
+def _passes(error: KafkaError) -> bool:
+    """Whether a refused commit may be accepted in a moment: a rebalance is under way, and the partitions are kept."""
+    if isinstance(error, CommitFailedError):
+        return bool(error.args) and isinstance(error.args[0], RebalanceInProgressError)
+    return True

@@ -1,0 +1,265 @@
+# ruff: noqa: SLF001 - kafka-python's coordinator is inside its consumer
+"""Membership of a consumer group alone: an own thread keeps it, and no byte is fetched."""
+
+import re
+import threading
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Final, Self
+
+from kafka import KafkaConsumer
+from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
+from kafka.errors import FencedInstanceIdError, KafkaError
+from kafka.net.compat import KafkaNetClient
+
+from assignors.errors import FencedError, MembershipError
+from assignors.member.fenced_commits import Offsets
+from assignors.member.joining import lead_any_member, see_joins_through
+from assignors.member.membership_thread import FATAL, MemberThread
+from assignors.member.ownership import Ownership, OwnershipCell
+from assignors.member.rebalance_callbacks import Callback, RebalanceListener
+from assignors.planner.topics_and_members import TopicPartition
+
+_DEFAULTS: Final[Mapping[str, object]] = {
+    "allow_auto_create_topics": False,  # asking for a topic must not make it
+    "metrics_enabled": False,
+}
+
+
+class GroupMember:
+    """A member of a consumer group that fetches nothing.
+
+    Contract:
+    * Between `start` and `close` a thread of its own joins, keeps and joins again: brokers may die, the coordinator may
+      move, the session may expire, topics may come and go. Only an error that waiting cannot mend ends it; `failed`
+      then has it, and every later call raises it.
+    * Callbacks run one after another in another thread, and heartbeats go on meanwhile. They get the partitions that
+      change and may commit and ask for offsets, but not close. One that raises is logged, and counts as returned.
+    * `on_revoked` is called before the partitions can go to another member, which waits for its return, for
+      `callback_timeout_s` at most. `on_lost` is called when they are another's already: commits would be refused.
+      Without `on_lost`, `on_revoked` is called for both (KIP-429).
+    * All other methods may be called from any thread.
+
+    Args:
+        config: settings of kafka-python's KafkaConsumer: bootstrap_servers, group_id, group_instance_id, client_rack,
+            session_timeout_ms, heartbeat_interval_ms, metadata_max_age_ms (how soon new topics are seen), security.
+        topics: names subscribed to; one that does not exist yet is joined when it does.
+        pattern: instead of names, a regular expression that whole names must match; it may match nothing yet.
+        assignors: instances, the preferred one first; all members of a group need one in common.
+        on_assigned: called with partitions gained.
+        on_revoked: called with partitions to give up.
+        on_lost: called with partitions that were lost.
+        callback_timeout_s: how long the group waits for a callback, below max_poll_interval_ms.
+        awake: asked before each step; while it says no, the member joins no rebalance, and after max_poll_interval_ms
+            it leaves the group until it is awake again.
+
+    Raises:
+        MembershipError: no group id, no assignor, neither or both of topics and pattern, a pattern that is no regular
+            expression, or a setting unknown to kafka-python.
+    """
+
+    def __init__(  # noqa: PLR0913 - each is named at the call
+        self,
+        config: Mapping[str, Any],
+        *,
+        topics: Collection[str] = (),
+        pattern: str | None = None,
+        assignors: Sequence[AbstractPartitionAssignor],
+        on_assigned: Callback | None = None,
+        on_revoked: Callback | None = None,
+        on_lost: Callback | None = None,
+        callback_timeout_s: float = 60.0,
+        awake: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._config = {**_DEFAULTS, **config}
+        self._config |= {"enable_auto_commit": False, "partition_assignment_strategy": list(assignors)}
+        _check(self._config, topics, pattern)
+        self._topics = sorted(topics)
+        # kafka-python searches from the beginning of a name: the end has to be asked for.
+        self._pattern = None if pattern is None else f"^(?:{pattern})$"
+        self._cell = OwnershipCell()
+        self._callbacks = (on_assigned, on_revoked, on_lost)
+        self._callback_timeout_s = callback_timeout_s
+        self._awake = awake
+        self._closed = False
+        self._turn = threading.Lock()  # held while it starts: a member that is told to close meanwhile ends after it
+        self._consumer: Any = None
+        self._listener: RebalanceListener | None = None
+        self._offsets: Offsets | None = None
+        self._thread: MemberThread | None = None
+
+    def start(self) -> Self:
+        """Connect, and join in the background. A second call does nothing.
+
+        Raises:
+            MembershipError: no broker answered (within bootstrap_timeout_ms), a setting is wrong, or it is closed.
+        """
+        with self._turn:
+            if self._closed:
+                raise MembershipError("this member is closed: make a new one")
+            if self._thread is None:
+                self._begin()
+        return self
+
+    def _begin(self) -> None:
+        consumer = self._connect()
+        on_assigned, on_revoked, on_lost = self._callbacks
+        self._consumer = consumer
+        self._listener = listener = RebalanceListener(
+            self._cell,
+            on_assigned=on_assigned,
+            on_revoked=on_revoked,
+            on_lost=on_lost,
+            timeout_s=self._callback_timeout_s,
+            name=f"group-callbacks-{self._config['group_id']}",
+        )
+        listener.attach(consumer._manager, consumer._coordinator)
+        see_joins_through(consumer._coordinator)
+        lead_any_member(consumer._coordinator)
+        self._offsets = Offsets(consumer, self._cell, listener.fail)
+        consumer.subscribe(topics=self._topics, pattern=self._pattern, listener=listener)
+        self._thread = MemberThread(consumer, listener, self._cell, self._awake)
+        self._thread.start()
+
+    def close(self, leave: bool = True) -> None:  # noqa: FBT001, FBT002 - the only setting
+        """Give everything up (`on_revoked` is called) and end. A second call does nothing.
+
+        Args:
+            leave: tell the group, so that others take over at once. Without it, and always with a group_instance_id
+                (KIP-345), the partitions wait for this member until its session expires.
+
+        Raises:
+            MembershipError: called in a callback, which it would wait for.
+        """
+        if self._listener is not None and self._listener.thread.here():
+            raise MembershipError("close() was called in a callback, whose return it waits for: call it elsewhere")
+        with self._turn:
+            first, self._closed = not self._closed, True
+        if first and self._thread is not None:
+            self._thread.end(leave=leave)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def fatal(self) -> bool:
+        """Whether a new member would end for the same reason: rights, settings, a newer member of the same id."""
+        return isinstance(self._cell.failed, FATAL)
+
+    @property
+    def failed(self) -> BaseException | None:
+        """What ended the membership for good, None while it goes on."""
+        return self._cell.failed
+
+    def ownership(self) -> Ownership:
+        """What is held now; never waits."""
+        return self._cell.value
+
+    def wait_joined(self, timeout_s: float) -> Ownership:
+        """Wait until no rebalance is under way.
+
+        Raises:
+            MembershipError: not so in time, or the membership ended.
+        """
+        return self.wait_for(lambda now: now.joined, timeout_s)
+
+    def wait_for(self, fits: Callable[[Ownership], bool], timeout_s: float) -> Ownership:
+        """Wait until what is held fits.
+
+        Raises:
+            MembershipError: not so in time, or the membership ended.
+        """
+        found = self._cell.wait(fits, timeout_s)
+        if found is None:
+            self._raise_failed()
+            raise MembershipError(f"group {self._config['group_id']!r}: not as awaited after {timeout_s:g} s")
+        return found
+
+    def commit(self, offsets: Mapping[TopicPartition, int], timeout_s: float = 10.0) -> None:
+        """Commit the next offset of each partition, with generation and member id; waits for the answer.
+
+        Raises:
+            NotOwnedError: a partition is not owned; nothing was committed.
+            FencedError: the group went on without this member.
+            MembershipError: the coordinator did not answer in time, or refused.
+        """
+        self._asked().commit(offsets, timeout_s)
+
+    def committed(self, partitions: Iterable[TopicPartition], timeout_s: float = 10.0) -> dict[TopicPartition, int]:
+        """Offsets that the group has committed; partitions without one are left out. One request.
+
+        Raises:
+            MembershipError: the coordinator did not answer in time, or refused.
+        """
+        return self._asked().committed(partitions, timeout_s)
+
+    def beginning_offsets(
+        self, partitions: Iterable[TopicPartition], timeout_s: float = 10.0
+    ) -> dict[TopicPartition, int]:
+        """First offset of each log; what has no leader in that time is left out. One request a broker."""
+        return self._asked().beginnings(partitions, timeout_s)
+
+    def end_offsets(self, partitions: Iterable[TopicPartition], timeout_s: float = 10.0) -> dict[TopicPartition, int]:
+        """Exclusive end of each log (with isolation_level read_committed, before any open transaction); as above."""
+        return self._asked().ends(partitions, timeout_s)
+
+    def offsets_for_times(
+        self, times_ms: Mapping[TopicPartition, int], timeout_s: float = 10.0
+    ) -> dict[TopicPartition, int]:
+        """First offset at or after a time; left out where no record is so late. One request a broker."""
+        found = self._asked().at_times(times_ms, timeout_s)
+        return {key: at for key, at in found.items() if at is not None}
+
+    def rejoin(self) -> None:
+        """Ask for a rebalance; within one, for another after it."""
+        self._asked()
+        assert self._thread is not None  # noqa: S101 - as asked
+        self._thread.rejoin()
+
+    def _connect(self) -> Any:  # noqa: ANN401 - kafka-python is untyped
+        made: list[KafkaNetClient] = []
+
+        def client(**settings: Any) -> KafkaNetClient:  # noqa: ANN401 - passed on
+            made.append(KafkaNetClient(**settings))
+            return made[-1]
+
+        try:
+            return KafkaConsumer(**{"kafka_client": client, **self._config})
+        except (KafkaError, ValueError, TypeError) as error:
+            for one in made:  # a consumer that could not be made leaves its loop and sockets open
+                one.close()
+            raise MembershipError(f"no member of group {self._config['group_id']!r}: {error!r}") from error
+
+    def _asked(self) -> Offsets:
+        self._raise_failed()
+        if self._offsets is None or self._consumer._closed:
+            raise MembershipError("this member is not started, or closed: ask between start() and close()")
+        return self._offsets
+
+    def _raise_failed(self) -> None:
+        if (error := self._cell.failed) is not None:
+            kind = FencedError if isinstance(error, FencedInstanceIdError) else MembershipError
+            raise kind(f"the membership of group {self._config['group_id']!r} ended: {error!r}") from error
+
+
+def _check(config: Mapping[str, Any], topics: Collection[str], pattern: str | None) -> None:
+    if not config.get("group_id"):
+        raise MembershipError("a member of a group needs its name: give group_id")
+    if isinstance(topics, str):
+        raise MembershipError(f"topics={topics!r}: need a list of names, as [{topics!r}]")
+    if bool(topics) == (pattern is not None):
+        raise MembershipError(f"topics={topics!r} and pattern={pattern!r}: give the one or the other")
+    try:
+        re.compile(pattern or "")
+    except re.error as error:
+        raise MembershipError(f"pattern={pattern!r} is no regular expression ({error})") from error
+    if not config["partition_assignment_strategy"]:
+        raise MembershipError("assignors=[]: a member offers one at least, as HRWAssignor()")
+    unknown = config.keys() - KafkaConsumer.DEFAULT_CONFIG.keys()
+    if unknown:
+        raise MembershipError(f"kafka-python knows no {', '.join(sorted(unknown))}: names are as in KafkaConsumer")

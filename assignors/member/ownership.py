@@ -1,0 +1,90 @@
+"""What a member of a group holds: a value, and the cell through which threads share it."""
+
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+
+from assignors.planner.topics_and_members import TopicPartition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ownership:
+    """What this member holds.
+
+    Attributes:
+        version: grows with each change of any other attribute.
+        generation: of the group, -1 where this member is in none.
+        member_id: given by the broker, empty where it gave none.
+        partitions: held now. A partition is held until the callback of its revocation has returned.
+        joined: no rebalance is under way as far as this member knows.
+    """
+
+    version: int = 0
+    generation: int = -1
+    member_id: str = ""
+    partitions: frozenset[TopicPartition] = field(default=frozenset())
+    joined: bool = False
+
+    def plus(self, given: Iterable[TopicPartition], generation: int) -> "Ownership":
+        """With these partitions too, since that generation."""
+        return self._changed(partitions=self.partitions | frozenset(given), generation=generation)
+
+    def minus(self, taken: Iterable[TopicPartition]) -> "Ownership":
+        """Without these partitions. They go in a rebalance, whose end brings others or the same ones back."""
+        return self._changed(partitions=self.partitions - frozenset(taken), joined=False)
+
+    def outside(self) -> "Ownership":
+        """In no group, with nothing."""
+        return self._changed(partitions=frozenset(), joined=False, generation=-1)
+
+    def standing(self, *, generation: int, member_id: str, joined: bool) -> "Ownership":
+        """With this standing in the group."""
+        return self._changed(generation=generation, member_id=member_id, joined=joined)
+
+    def _changed(self, **values: object) -> "Ownership":
+        if all(getattr(self, name) == value for name, value in values.items()):
+            return self
+        return replace(self, version=self.version + 1, **values)  # type: ignore[arg-type]  # names are this class's own
+
+
+class OwnershipCell:
+    """The newest ownership, for all threads.
+
+    Contract:
+    * Reading never waits for the network.
+    * Changes are made one after another; `wait` sees each state that lasts.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._value = Ownership()
+        self._failed: BaseException | None = None
+
+    @property
+    def value(self) -> Ownership:
+        """What is held now."""
+        return self._value
+
+    @property
+    def failed(self) -> BaseException | None:
+        """Why the membership ended, None while it goes on."""
+        return self._failed
+
+    def change(self, how: Callable[[Ownership], Ownership]) -> None:
+        """Replace the value by what `how` makes of it."""
+        with self._changed:
+            self._value = how(self._value)
+            self._changed.notify_all()
+
+    def fail(self, error: BaseException) -> None:
+        """The membership has ended: nothing is held any more. The first reason stays."""
+        with self._changed:
+            self._failed = self._failed or error
+            self._value = self._value.outside()
+            self._changed.notify_all()
+
+    def wait(self, fits: Callable[[Ownership], bool], timeout_s: float) -> Ownership | None:
+        """The first value that fits; None when there is none in time, or the membership ended."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._failed is not None or fits(self._value), timeout_s)
+            return self._value if fits(self._value) else None

@@ -1,0 +1,150 @@
+# ruff: noqa: SLF001 - kafka-python tells a listener no generation
+"""The caller's callbacks, run beside kafka-python's event loop so that heartbeats go on while they take their time."""
+
+import contextlib
+import logging
+import queue
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from kafka import TopicPartition as KafkaPartition
+from kafka.consumer.subscription_state import AsyncConsumerRebalanceListener
+from kafka.errors import KafkaTimeoutError
+from kafka.future import Future
+
+from assignors.member.ownership import OwnershipCell
+from assignors.planner.topics_and_members import TopicPartition
+
+log = logging.getLogger(__name__)
+
+Callback = Callable[[frozenset[TopicPartition]], object]
+
+
+class CallbackThread:
+    """Runs callbacks in order in one daemon thread; a callback that raises is logged and counts as returned."""
+
+    def __init__(self, name: str) -> None:
+        self._waiting: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def here(self) -> bool:
+        """Whether the caller is one of the callbacks."""
+        return threading.current_thread() is self._thread
+
+    def put(self, callback: Callback, partitions: frozenset[TopicPartition], then: Callable[[], None]) -> None:
+        """Run the callback after those before it, and `then` when it has returned."""
+
+        def call() -> None:
+            try:
+                callback(partitions)
+            except Exception:
+                log.exception("the callback %r failed for %d partitions", callback, len(partitions))
+            finally:
+                then()
+
+        self._waiting.put(call)
+
+    def end(self) -> None:
+        """End when all that waits has run."""
+        self._waiting.put(None)
+
+    def _run(self) -> None:
+        while (call := self._waiting.get()) is not None:
+            call()
+
+
+class RebalanceListener(AsyncConsumerRebalanceListener):
+    """Translates kafka-python's rebalances into changes of the ownership and calls of the callbacks.
+
+    Contract:
+    * Runs in the event loop, which goes on (heartbeats, commits) while a callback runs.
+    * Gained partitions are owned before `on_assigned` is called; revoked ones until `on_revoked` has returned or
+      `timeout_s` has passed; lost ones (KIP-429) are gone before `on_lost` is called.
+    """
+
+    def __init__(  # noqa: PLR0913 - what the member was given, passed on
+        self,
+        cell: OwnershipCell,
+        *,
+        on_assigned: Callback | None,
+        on_revoked: Callback | None,
+        on_lost: Callback | None,
+        timeout_s: float,
+        name: str,
+    ) -> None:
+        self._cell = cell
+        self._on_assigned = on_assigned
+        self._on_revoked = on_revoked
+        self._on_lost = on_lost or on_revoked
+        self._timeout_ms = timeout_s * 1000
+        self._manager: Any = None
+        self._coordinator: Any = None
+        # What the caller knows of. A lost membership empties the ownership at once, and on_lost comes after it.
+        self._told: frozenset[TopicPartition] = frozenset()
+        self.thread = CallbackThread(name)
+
+    def attach(self, manager: Any, coordinator: Any) -> None:  # noqa: ANN401 - untyped in kafka-python
+        """Use this connection manager's event loop, and this coordinator's generation."""
+        self._manager, self._coordinator = manager, coordinator
+
+    async def on_partitions_assigned(self, assigned: Iterable[KafkaPartition]) -> None:
+        """Own them, then tell the caller."""
+        keys = _keys(assigned)
+        generation = self._coordinator._generation.generation_id
+        self._told |= keys
+        self._cell.change(lambda now: now.plus(keys, generation))
+        await self._call(self._on_assigned, keys, "on_assigned")
+
+    async def on_partitions_revoked(self, revoked: Iterable[KafkaPartition]) -> None:
+        """Tell the caller, then own them no more."""
+        keys = self._take(_keys(revoked))
+        await self._call(self._on_revoked, keys, "on_revoked")
+        self._cell.change(lambda now: now.minus(keys))
+
+    async def on_partitions_lost(self, lost: Iterable[KafkaPartition]) -> None:
+        """Own them no more, then tell the caller: others may own them already."""
+        keys = self._take(_keys(lost))
+        self._cell.change(lambda now: now.outside())
+        await self._call(self._on_lost, keys, "on_lost")
+
+    def fail(self, error: BaseException) -> None:
+        """The membership has ended: tell the caller that everything is lost, from any thread and without waiting."""
+        keys = self._take(self._told)
+        if self._on_lost is not None and keys:
+            self.thread.put(self._on_lost, keys, lambda: None)
+        self._cell.fail(error)
+
+    def _take(self, partitions: frozenset[TopicPartition]) -> frozenset[TopicPartition]:
+        known = partitions & self._told
+        self._told -= known
+        return known
+
+    async def _call(self, callback: Callback | None, keys: frozenset[TopicPartition], name: str) -> None:
+        if callback is None or not keys:
+            return
+        done = Future()
+
+        async def finish() -> None:
+            done.success(None)
+
+        def tell() -> None:
+            with contextlib.suppress(RuntimeError):  # the event loop was closed meanwhile
+                self._manager.call_soon(finish)
+
+        self.thread.put(callback, keys, tell)
+        try:
+            await self._manager.wait_for(done, self._timeout_ms)
+        except KafkaTimeoutError:
+            log.warning(
+                "%s has not returned for %.0f s: the group goes on without waiting for it, and its commits for "
+                "%d partitions will be refused",
+                name,
+                self._timeout_ms / 1000,
+                len(keys),
+            )
+
+
+def _keys(partitions: Iterable[KafkaPartition]) -> frozenset[TopicPartition]:
+    return frozenset((one.topic, one.partition) for one in partitions)

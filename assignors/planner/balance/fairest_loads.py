@@ -1,0 +1,127 @@
+"""The best possible loads under different subscriptions: the highest as low as it can be, then the next, and so on.
+
+Kinds of partitions that the same members may read are planned as counts, so the work grows with kinds x members and
+not with partitions. Optimality is the usual exchange argument: a load vector is the smallest exactly when no chain of
+hand-overs leads from a member to one that would still be less loaded after it took one more.
+
+Source: semi-matchings, Harvey, Ladner, Lovasz and Tamir 2006.
+"""
+
+import numpy as np
+
+from assignors.hashing.hash import F64
+from assignors.planner.input_arrays import I64, Bools
+
+Chain = list[tuple[int, int, int]]
+"""Hand-overs: one partition of the kind goes from the member to the other: (from, kind, to)."""
+
+
+def level_counts(counts: I64, allowed: Bools, weights: F64) -> I64:
+    """Distribute partitions so that no other distribution has a smaller sorted vector of load / weight.
+
+    Args:
+        counts: partitions of each kind, shape (K,).
+        allowed: who may read which kind, shape (M, K).
+        weights: of the members, shape (M,).
+
+    Returns:
+        Partitions of each kind on each member, shape (M, K). Kinds that nobody may read stay at 0.
+    """
+    given = np.zeros(allowed.shape, dtype=np.int64)
+    load = np.zeros(len(weights), dtype=np.int64)
+    order = np.lexsort((np.arange(len(counts)), allowed.sum(axis=0)))
+    for again in (False, True):
+        for kind in order:
+            who = np.flatnonzero(allowed[:, kind])
+            if not who.size or not counts[kind]:
+                continue
+            if again:
+                load[who] -= given[who, kind]
+            given[who, kind] = pour(int(counts[kind]), load[who], weights[who])
+            load[who] += given[who, kind]
+    _exchange(given, load, allowed, weights)
+    return given
+
+
+def pour(amount: int, load: I64, weights: F64) -> I64:
+    """Give units one by one to the least (load + 1) / weight, computed at once."""
+    order = np.argsort(load / weights, kind="stable")
+    filled, weight = np.cumsum(load[order]), np.cumsum(weights[order])
+    levels = (amount + filled) / weight
+    # The level is the first one that does not reach the next member's own.
+    above = np.r_[load[order][1:] / weights[order][1:], np.inf]
+    level = levels[int(np.argmax(levels <= above))]
+    out: I64 = np.maximum(0, np.floor(np.round(level * weights, 9)).astype(np.int64) - load)
+    over = amount - int(out.sum())
+    while over < 0:  # rounding gave too many
+        out[int(np.argmax(np.where(out > 0, (load + out) / weights, -1)))] -= 1
+        over += 1
+    while over > 0:
+        least = np.lexsort((np.arange(len(load)), (load + out + 1) / weights))[: max(1, over // 2)]
+        out[least] += 1
+        over -= len(least)
+    return out
+
+
+def _exchange(given: I64, load: I64, allowed: Bools, weights: F64) -> None:
+    """Follow improving chains until there is none."""
+    alive = np.array(allowed.any(axis=1), dtype=bool)
+    while alive.any():
+        height = np.where(alive, np.round(load / weights, 9), -1.0)
+        start = int(np.lexsort((weights, -height))[0])  # of equal heights the lighter has more to gain
+        reached, parents = reach(start, given, allowed, alive)
+        after = np.where(reached, np.round((load + 1) / weights, 9), np.inf)
+        after[start] = np.inf
+        # At the same height after it, the heavier member loses less.
+        end = int(np.lexsort((-weights, after))[0])
+        if (after[end], -weights[end]) < (height[start], -weights[start]):
+            apply_chain(given, trace(start, end, parents))
+            load[start] -= 1
+            load[end] += 1
+        else:
+            alive = np.logical_and(alive, ~reached)
+
+
+Parents = tuple[I64, I64]
+
+
+def reach(start: int, given: I64, allowed: Bools, alive: Bools) -> tuple[Bools, Parents]:
+    """Find every member that a chain of hand-overs leads to.
+
+    Returns:
+        Reached members, shape (M,), the start among them; the kind by which each member was reached and the member
+        from which each kind was taken.
+    """
+    by_kind = np.full(given.shape[0], -1, dtype=np.int64)
+    by_member = np.full(given.shape[1], -1, dtype=np.int64)
+    reached = np.zeros(given.shape[0], dtype=bool)
+    reached[start] = True
+    front = np.array([start])
+    while front.size:
+        has = given[front] > 0
+        kinds = np.flatnonzero(has.any(axis=0) & (by_member < 0))
+        by_member[kinds] = front[has[:, kinds].argmax(axis=0)]
+        near = allowed[:, kinds] & (alive & ~reached)[:, None]
+        front = np.flatnonzero(near.any(axis=1))
+        by_kind[front] = kinds[near[front].argmax(axis=1)] if kinds.size else -1
+        reached[front] = True
+    return reached, (by_kind, by_member)
+
+
+def trace(start: int, end: int, parents: Parents) -> Chain:
+    """List the hand-overs from start to end."""
+    by_kind, by_member = parents
+    chain: Chain = []
+    while end != start:
+        kind = int(by_kind[end])
+        before = int(by_member[kind])
+        chain.append((before, kind, end))
+        end = before
+    return chain[::-1]
+
+
+def apply_chain(given: I64, chain: Chain) -> None:
+    """Hand over one partition along the chain."""
+    for before, kind, after in chain:
+        given[before, kind] -= 1
+        given[after, kind] += 1

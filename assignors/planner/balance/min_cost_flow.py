@@ -1,0 +1,320 @@
+"""The cheapest counts within the bounds of the loads: fewest partitions off rack, then fewest moved.
+
+A minimum cost flow between kinds of partitions and members, solved by a good start and by cancelling negative cycles
+(Klein 1967). When no cycle is left the counts are optimal, and `Flow.proven` says so. Costs are dense arrays of members
+x kinds, so a round of Bellman-Ford is a handful of vectorised operations.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from assignors.planner.input_arrays import I64, Bools
+
+_OFF: Final = 1 << 24
+_NO: Final = 1 << 50
+_EAGER: Final = 4  # short cycles are the most: look for them in each of the first rounds
+ROUNDS: Final = 2_000
+"""Most rounds of cancelling: a bound on the work of a leader whose heartbeats wait, not met in any test."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """Which loads may change against each other by one.
+
+    With a band (`exact=False`) any load may rise to `high` and fall to `low`. With exact loads a member of load l and
+    weight w may only swap its place with one of load l - 1 and weight w: the sorted loads stay the same.
+    """
+
+    low: I64
+    high: I64
+    exact: bool
+    weights: I64
+
+    def classes(self, load: I64) -> tuple[I64, I64, int]:
+        """Number the classes: a member may take one more where another of the same class gives one."""
+        if not self.exact:
+            return np.where(load < self.high, 0, -1), np.where(load > self.low, 0, -1), 1
+        span = int(load.max(initial=0)) + 2
+        take, give = self.weights * span + load + 1, self.weights * span + load
+        names, numbers = np.unique(np.r_[take, give], return_inverse=True)
+        return numbers[: len(load)], numbers[len(load) :], len(names)
+
+    def step(self, load: I64, taker: int, giver: int) -> int:
+        """Say how many may be exchanged at once."""
+        return 1 if self.exact else int(min(self.high[taker] - load[taker], load[giver] - self.low[giver]))
+
+
+class Flow:
+    """Counts of each kind on each member, on the way to the cheapest.
+
+    Attributes:
+        given: partitions of each kind on each member, shape (M, K).
+        load: partitions of each member, shape (M,).
+        proven: whether no cheaper counts exist.
+    """
+
+    def __init__(self, counts: I64, allowed: Bools, off: Bools, owned: I64) -> None:
+        """Take the problem.
+
+        Args:
+            counts: partitions of each kind, shape (K,); 0 where nobody may read it.
+            allowed: who may read which kind, shape (M, K).
+            off: who is off the racks of which kind, shape (M, K).
+            owned: valid claims, shape (M, K); 0 where not allowed.
+        """
+        self.counts, self.allowed, self.owned = counts, allowed, owned
+        self.off = np.where(off, _OFF, 0).astype(np.int64)
+        self.given = np.zeros(allowed.shape, dtype=np.int64)
+        self.load = np.zeros(allowed.shape[0], dtype=np.int64)
+        self.proven = False
+
+    def solve(self, exchange: Exchange, wish: I64 | None, least: int) -> bool:
+        """Place everything within the bounds, at the least cost.
+
+        Args:
+            exchange: the bounds.
+            wish: counts to begin with, shape (M, K).
+            least: fewest claims that must move whatever is done, where known.
+
+        Returns:
+            Whether a plan within the bounds was found.
+        """
+        near = self.allowed & (self.off == 0)
+        if wish is not None:
+            self._keep(wish, exchange.high)
+        self._keep(np.where(near, self.owned, 0), exchange.high)
+        self._spread(near, exchange)
+        self._keep(self.owned, exchange.high)
+        self._spread(self.allowed, exchange)
+        self._price()
+        if not self._connect(exchange):
+            return False
+        self._cancel(exchange, least)
+        return True
+
+    # -- the start ------------------------------------------------------------------------------------------------
+
+    def _free(self) -> I64:
+        free: I64 = self.counts - self.given.sum(axis=0)
+        return free
+
+    def _keep(self, claims: I64, high: I64) -> None:
+        """Take claims as far as they are not placed yet and loads stay within `high`."""
+        wish = np.maximum(claims - self.given, 0)
+        wish = np.clip(self._free() - (np.cumsum(wish, axis=0) - wish), 0, wish)
+        # Kinds that few may read first: the others are easier to place elsewhere.
+        order = np.argsort(self.allowed.sum(axis=0), kind="stable")
+        ranked = wish[:, order]
+        ranked = np.clip((high - self.load)[:, None] - (np.cumsum(ranked, axis=1) - ranked), 0, ranked)
+        self.given[:, order] += ranked
+        self.load += ranked.sum(axis=1)
+
+    def _spread(self, where: Bools, exchange: Exchange) -> None:
+        """Give free partitions evenly to members with room, first to those below their lower bound."""
+        free = self._free()
+        for kind in np.argsort(where.sum(axis=0), kind="stable"):
+            for cap in (exchange.low, exchange.high):
+                who = np.flatnonzero(where[:, kind] & (self.load < cap))
+                if free[kind] and who.size:
+                    more = _pour_capped(int(free[kind]), self.load[who], cap[who])
+                    self.given[who, kind] += more
+                    self.load[who] += more
+                    free[kind] -= more.sum()
+
+    # -- prices and paths -----------------------------------------------------------------------------------------
+
+    def _price(self) -> None:
+        below = (self.given < self.owned).astype(np.int64)
+        kept = (self.given <= self.owned).astype(np.int64)
+        self.give_cost = np.where(self.allowed, self.off - below, _NO)
+        self.take_cost = np.where(self.given > 0, kept - self.off, _NO)
+
+    def _price_one(self, member: int, kind: int) -> None:
+        given, owned, off = self.given[member, kind], self.owned[member, kind], self.off[member, kind]
+        self.give_cost[member, kind] = off - int(given < owned)
+        self.take_cost[member, kind] = int(given <= owned) - off if given > 0 else _NO
+
+    def _connect(self, exchange: Exchange) -> bool:
+        """Place what the greedy start could not, along paths; say whether all is placed and no load too small."""
+        none_of_members = np.full(len(self.load), _NO)
+        while (free := self._free()).any():
+            if not self._push(np.where(free > 0, 0, _NO), none_of_members, self.load < exchange.high):
+                return False
+        while (short := self.load < exchange.low).any():
+            sources = np.where(self.load > exchange.low, 0, _NO)
+            if not self._push(np.full(len(self.counts), _NO), sources, short):
+                return False
+        return True
+
+    def _push(self, by_kind: I64, by_member: I64, targets: Bools) -> bool:
+        """Move one partition along a cheapest path to each target that one leads to; say whether any was."""
+        source_kinds, source_members = by_kind == 0, by_member == 0
+        kinds, members = by_kind.copy(), by_member.copy()
+        from_kind = np.full(len(members), -1)
+        from_member = np.full(len(kinds), -1)
+        # Gains count as nothing here: with negative cycles, which are cancelled later, there is no cheapest path.
+        take_cost, give_cost = np.maximum(self.take_cost, 0), np.maximum(self.give_cost, 0)
+        for _ in range(len(members) + len(kinds)):
+            through = members[:, None] + take_cost
+            best = through.argmin(axis=0)
+            cost = through[best, np.arange(len(kinds))]
+            better = cost < kinds
+            kinds[better], from_member[better] = cost[better], best[better]
+            through = kinds[None, :] + give_cost
+            best = through.argmin(axis=1)
+            cost = through[np.arange(len(members)), best]
+            closer = (cost < members) & ~source_members
+            members[closer], from_kind[closer] = cost[closer], best[closer]
+            if not better.any() and not closer.any():
+                break
+        ends = np.flatnonzero(targets & (members < _NO >> 1))
+        free = np.where(source_kinds, self._free(), 0)
+        pushed = False
+        for end in ends[np.argsort(members[ends], kind="stable")]:
+            pushed |= self._push_to(int(end), from_kind, from_member, source_members, free)
+        return pushed
+
+    def _push_to(self, end: int, from_kind: I64, from_member: I64, source_members: Bools, free: I64) -> bool:
+        steps: list[tuple[int, int, int]] = []
+        at, seen = end, {end}
+        while True:
+            kind = int(from_kind[at])
+            before = int(from_member[kind]) if kind >= 0 else -1
+            if kind < 0 or (before in seen):
+                return False
+            steps.append((before, kind, at))
+            if before < 0:
+                if free[kind] < 1:
+                    return False
+                free[kind] -= 1
+                break
+            if self.given[before, kind] < 1:
+                return False
+            if source_members[before]:
+                break
+            at = before
+            seen.add(before)
+        for before, kind, after in steps:
+            if before >= 0:
+                self._change(before, kind, -1)
+            self._change(after, kind, 1)
+        return True
+
+    def _change(self, member: int, kind: int, by: int) -> None:
+        self.given[member, kind] += by
+        self.load[member] += by
+        self._price_one(member, kind)
+
+    # -- negative cycles ------------------------------------------------------------------------------------------
+
+    def _cancel(self, exchange: Exchange, least: int) -> None:
+        moved = int((self.owned - np.minimum(self.owned, self.given)).sum())
+        if moved <= least and not self.off[self.given > 0].any():
+            self.proven = True
+            return
+        for _ in range(ROUNDS):
+            cycles = self._negative_cycles(exchange)
+            if not cycles:
+                self.proven = True
+                return
+            for cycle in cycles:
+                self._apply(cycle, exchange)
+
+    def _negative_cycles(self, exchange: Exchange) -> list[list[tuple[int, int, int]]]:
+        """Find disjoint cycles as (giver, kind or -1 - class, taker)."""
+        takes, gives, classes = exchange.classes(self.load)
+        count, kinds_count = len(self.load), len(self.counts)
+        kinds, members, swaps = (
+            np.zeros(kinds_count, dtype=np.int64),
+            np.zeros(count, dtype=np.int64),
+            np.zeros(classes),
+        )
+        rows, columns = np.arange(count), np.arange(kinds_count)
+        via = np.full(count, -1)  # kind, or kinds_count + class
+        from_member = np.full(kinds_count, -1)
+        from_swap = np.full(classes, -1)
+        takers, givers = np.flatnonzero(takes >= 0), np.flatnonzero(gives >= 0)
+        for turn in range(1, 2 * (count + kinds_count) + 4):
+            through = members[:, None] + self.take_cost
+            best = through.argmin(axis=0)
+            cost = through[best, columns]
+            better = cost < kinds
+            kinds[better], from_member[better] = cost[better], best[better]
+            by_cost = takers[np.argsort(members[takers], kind="stable")[::-1]]
+            least, who = np.zeros(classes), np.full(classes, -1)
+            least[takes[by_cost]], who[takes[by_cost]] = members[by_cost], by_cost
+            lower = (who >= 0) & (least < swaps)
+            swaps[lower], from_swap[lower] = least[lower], who[lower]
+            through = kinds[None, :] + self.give_cost
+            best = through.argmin(axis=1)
+            cost = through[rows, best]
+            closer = cost < members
+            members[closer], via[closer] = cost[closer], best[closer]
+            swapped = givers[swaps[gives[givers]] < members[givers]]
+            members[swapped], via[swapped] = swaps[gives[swapped]].astype(np.int64), kinds_count + gives[swapped]
+            if not (better.any() or lower.any() or closer.any() or swapped.size):
+                return []
+            if turn <= _EAGER or turn % _EAGER == 0:
+                found = _cycles(via, from_member, from_swap, kinds_count)
+                if found:
+                    return found
+        return []
+
+    def _apply(self, cycle: list[tuple[int, int, int]], exchange: Exchange) -> None:
+        cost, amount = 0, _NO
+        for giver, kind, taker in cycle:
+            if kind < 0:  # `giver` takes one more for good, `taker` one less: their loads are exchanged
+                amount = min(amount, exchange.step(self.load, giver, taker))
+                continue
+            cost += int(self.take_cost[giver, kind] + self.give_cost[taker, kind])
+            has, claim = self.given[giver, kind], self.owned[giver, kind]
+            amount = min(amount, int(has - claim if has > claim else has))
+            if self.given[taker, kind] < self.owned[taker, kind]:
+                amount = min(amount, int(self.owned[taker, kind] - self.given[taker, kind]))
+        if cost >= 0 or amount < 1:
+            return
+        for giver, kind, taker in cycle:
+            if kind >= 0:
+                self._change(giver, kind, -amount)
+                self._change(taker, kind, amount)
+
+
+def _cycles(via: I64, from_member: I64, from_swap: I64, kinds: int) -> list[list[tuple[int, int, int]]]:
+    """Find the cycles of the parent pointers."""
+    from_kind_or_swap = np.r_[from_member, from_swap, -1]
+    before = from_kind_or_swap[via]  # via == -1 reads the last entry
+    far = before.copy()
+    for _ in range(max(1, len(via)).bit_length() + 1):
+        far = np.where(far >= 0, far[far], -1)
+    found, seen = [], set()
+    for start in np.unique(far[far >= 0]).tolist():
+        if start in seen:
+            continue
+        cycle, at = [], start
+        while at not in seen:
+            seen.add(at)
+            kind = int(via[at])
+            cycle.append((int(before[at]), kind if kind < kinds else kinds - 1 - kind, at))
+            at = int(before[at])
+        found.append(cycle)
+    return found
+
+
+def _pour_capped(amount: int, load: I64, cap: I64) -> I64:
+    """Give units one by one to the lowest load that is below its cap, computed at once."""
+    room = cap - load
+    if amount >= int(room.sum()):
+        return room
+    low, high = int(load.min()), int(cap.max())
+    while low < high:  # the highest level that needs no more than there is
+        middle = (low + high + 1) // 2
+        if int(np.clip(middle - load, 0, room).sum()) <= amount:
+            low = middle
+        else:
+            high = middle - 1
+    out: I64 = np.clip(low - load, 0, room)
+    more = np.flatnonzero((out < room) & (load + out == low))[: amount - int(out.sum())]
+    out[more] += 1
+    return out

@@ -1,0 +1,86 @@
+"""What has to move whatever is done, where worker caps bind and all members read the same: a lower bound.
+
+Four things force moves, and each is counted so that no claim is counted twice:
+
+* a member above its upper bound gives as many as it is above; a topic with `workers=1` it can only give as a whole;
+* a load is a sum of whole topics where every topic has one worker, so its bounds are rounded to such sums;
+* a free topic that is larger than what its readers have room for pushes claims out;
+* members below their lower bound need more than is free;
+
+and, instead of these where it is more, owners above the cap of their topic keep nothing of it.
+
+Whether a plan within the bounds exists at all is bin packing where `workers=1`, so no bound that is found quickly can
+be tight always.
+"""
+
+import numpy as np
+
+from assignors.hashing.hash import F64
+from assignors.planner.input_arrays import I32, I64
+from assignors.planner.kept_claims import kept_loads
+from assignors.planner.load_bounds import Band
+
+
+def least_moves(owned: I64, sizes: I64, caps: I32, band: Band, weights: F64) -> int:
+    """Bound the claims that move in any plan within the band and the caps.
+
+    Args:
+        owned: valid claims, shape (T, M).
+        sizes: partitions of each topic, shape (T,).
+        caps: most distinct members of each topic, shape (T,).
+        band: bounds of the loads.
+        weights: of the members, shape (M,).
+    """
+    many = (owned > 0).sum(axis=1) > caps
+    lowest = np.sort(owned[many], axis=1)
+    over_cap = int(lowest[np.arange(owned.shape[1])[None, ::-1] >= caps[many, None]].sum())
+    whole = caps == 1
+    band = _in_whole_topics(band, sizes, whole)
+    claims = owned.sum(axis=0)
+    most = np.array([_most_kept(owned[:, m], whole, int(band.high[m])) for m in range(owned.shape[1])])
+    kept = kept_loads(most, band, int(sizes.sum()), weights)
+    needed = int((claims - kept).sum())
+    room = -np.sort(most - band.high)
+    reach = np.cumsum(np.maximum(room, 0))
+    free = (owned == 0).all(axis=1)
+    seats = np.minimum(caps[free], owned.shape[1])
+    pushed = int((claims - most).sum() + np.maximum(sizes[free] - reach[seats - 1], 0).sum())
+    return max(over_cap, needed, pushed)
+
+
+def _in_whole_topics(band: Band, sizes: I64, whole: I64) -> Band:
+    """Round the bounds to loads that some set of topics makes."""
+    top = int(sizes.sum())
+    sums = _sums(sizes[whole].tolist(), int(sizes[~whole].sum()), top)
+    low = np.array([_next(sums, n) for n in band.low.tolist()])
+    high = np.array([_last(sums, n) for n in band.high.tolist()])
+    fits = low <= high  # else there is no plan within the bounds, and nothing to bound
+    return Band(np.where(fits, low, band.low), np.where(fits, high, band.high))
+
+
+def _most_kept(claims: I64, whole: I64, high: int) -> int:
+    """The most of its claims that a member can keep within its bound."""
+    total = int(claims.sum())
+    if total <= high:
+        return total
+    return _last(_sums(claims[whole & (claims > 0)].tolist(), int(claims[~whole].sum()), total), high)
+
+
+def _sums(whole: list[int], any_number: int, top: int) -> int:
+    """Sums that can be made, as the bits of a number, up to `top`."""
+    mask = (1 << (top + 1)) - 1
+    sums = (1 << (any_number + 1)) - 1
+    for size in whole:
+        sums |= sums << size & mask
+    return sums & mask
+
+
+def _next(sums: int, least: int) -> int:
+    """The smallest sum that is at least so much; so much where there is none."""
+    above = sums >> least
+    return least + (above & -above).bit_length() - 1 if above else least
+
+
+def _last(sums: int, most: int) -> int:
+    """The largest sum that is at most so much."""
+    return (sums & ((1 << (most + 1)) - 1)).bit_length() - 1

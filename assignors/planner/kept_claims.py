@@ -1,0 +1,79 @@
+"""Which claims stay where every member may read everything: as many as the bounds allow."""
+
+import numpy as np
+
+from assignors.hashing.hash import F64, GOLDEN, U64, mix64s
+from assignors.planner.input_arrays import I32, I64, NOBODY, Problem
+from assignors.planner.load_bounds import Band
+
+
+def kept_loads(owned: I64, band: Band, partitions: int, weights: F64) -> I64:
+    """Decide how many of its claims each member keeps; the sum is the largest that the band allows.
+
+    A member over its bound gives the surplus; where the members below their lower bound need more than is free,
+    the highest loads above the lower bound give it.
+
+    Args:
+        owned: valid claims of each member, shape (M,).
+        band: bounds of the loads.
+        partitions: how many there are in all.
+        weights: of the members, shape (M,).
+    """
+    kept = np.minimum(owned, band.high)
+    needed = int(np.maximum(band.low - kept, 0).sum())
+    short = needed - (partitions - int(kept.sum()))
+    if short > 0:
+        spare = np.maximum(kept - band.low, 0)
+        who = np.repeat(np.arange(len(kept)), spare)
+        # One entry for each unit above the lower bound, named by the load it would leave.
+        height = kept[who] - _count_up(spare)
+        order = np.lexsort((who, -height / weights[who]))
+        kept = kept - np.bincount(who[order[:short]], minlength=len(kept))
+    return kept
+
+
+def release(problem: Problem, owner: I32, kept: I64, kind_of: I64, topic_of: I32, hashes: U64) -> I32:  # noqa: PLR0913, PLR0917
+    """Pick which claims go where a member keeps fewer of a kind than it has.
+
+    First those of topics it holds most of (the spread gets better), then those it ranks lowest for.
+
+    Args:
+        problem: what is planned.
+        owner: valid claims that may stay, shape (P,).
+        kept: how many of each kind each member keeps, shape (M, K).
+        kind_of: kind of each partition, shape (P,).
+        topic_of: topic of each partition, shape (P,).
+        hashes: of the topic names, shape (T,).
+
+    Returns:
+        The owner of each partition, NOBODY where it is to be given anew, shape (P,).
+    """
+    kinds = kept.shape[1]
+    bundle = np.where(owner >= 0, owner.astype(np.int64) * kinds + kind_of, -1)
+    surplus = np.bincount(bundle[bundle >= 0], minlength=kept.size) - kept.reshape(-1)
+    at = np.flatnonzero(bundle >= 0)
+    at = at[surplus[bundle[at]] > 0]
+    out = owner.copy()
+    if not at.size:
+        return out
+    who, topic, bundle = owner[at], topic_of[at], bundle[at]
+    rank = mix64s(problem.hashes[who] ^ mix64s(hashes[topic] + np.uint64(GOLDEN)))
+    by_topic = np.lexsort((at, topic, who))
+    nth = np.empty(len(at), dtype=np.int64)
+    nth[by_topic] = _run_positions(who[by_topic].astype(np.int64) << 32 | topic[by_topic])
+    order = np.lexsort((rank, -nth, bundle))
+    place = _run_positions(bundle[order])
+    out[at[order[place < surplus[bundle[order]]]]] = NOBODY
+    return out
+
+
+def _count_up(counts: I64) -> I64:
+    """Count 0, 1, ... anew for each count: [2, 3] gives 0 1 0 1 2."""
+    ends = np.cumsum(counts)
+    return np.arange(int(counts.sum())) - np.repeat(ends - counts, counts)
+
+
+def _run_positions(keys: I64 | I32) -> I64:
+    """Position of each entry in its run of equal keys."""
+    starts = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]])
+    return _count_up(np.diff(np.r_[starts, len(keys)]))

@@ -1,0 +1,89 @@
+"""How many partitions each member may hold: the fair share, and how far from it."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from assignors.errors import BoundError
+from assignors.hashing.hash import F64
+from assignors.planner.input_arrays import I64
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """The fewest and the most partitions of each member, shapes (M,)."""
+
+    low: I64
+    high: I64
+
+
+def check_epsilon(epsilon: float) -> None:
+    """Check the allowed imbalance.
+
+    Raises:
+        BoundError: negative or not a finite number.
+    """
+    try:
+        fits = epsilon >= 0 and math.isfinite(epsilon)
+    except (TypeError, OverflowError):  # text, None; a whole number beyond any float
+        fits = False
+    if not fits:
+        raise BoundError(f"epsilon={epsilon!r}, need a finite number, 0 or more")
+
+
+def fair_band(partitions: int, weights: F64, epsilon: float) -> Band:
+    """Bound the loads where every member may read everything.
+
+    Every load lies within (1 - epsilon) and (1 + epsilon) of the weighted fair share, in whole partitions. Where that
+    leaves no plan, the band is widened by what an exactly balanced plan needs, never by more.
+
+    Args:
+        partitions: how many there are to give.
+        weights: of the members, shape (M,), M of 1 or more.
+        epsilon: 0 for exact balance.
+    """
+    share = partitions * weights / weights.sum()
+    # Rounded first: 1.1 * 10 is 11.000000000000002, and 0.9 * 10 must not become 9.000000000000002.
+    # Nobody can hold more than all, and the sum of what a huge epsilon allows does not fit an integer.
+    high = np.floor(np.round(np.minimum((1 + epsilon) * share, partitions), 9)).astype(np.int64)
+    low = np.ceil(np.round(np.maximum(0.0, (1 - epsilon) * share), 9)).astype(np.int64)
+    if epsilon > 0 and (low <= high).all() and low.sum() <= partitions <= high.sum():
+        return Band(low, high)
+    exact = exact_band(partitions, weights)
+    if epsilon == 0:
+        return exact
+    return Band(np.minimum(low, exact.low), np.maximum(high, exact.high))
+
+
+def exact_band(partitions: int, weights: F64) -> Band:
+    """Bound the loads to those whose sorted load-to-weight vector is the smallest, compared from the highest down.
+
+    Equal weights: floor and ceiling of the fair share. Otherwise units go one by one where (load + 1) / weight is
+    least; the members between whom the last units are a free choice may hold one more or not.
+    """
+    if (weights == weights[0]).all():
+        floor, rest = divmod(partitions, len(weights))
+        low = np.full(len(weights), floor, dtype=np.int64)
+        return Band(low, low + (1 if rest else 0))
+    low = _under_way(partitions, weights)
+    left = partitions - int(low.sum())
+    high = low.copy()
+    while left:
+        ratio = np.round((low + 1) / weights, 9)
+        first = ratio == ratio.min()
+        # Of members with the same ratio after one more, the heavier loses less when it gets it.
+        first &= weights == weights[first].max()
+        if first.sum() > left:
+            return Band(low, low + first)
+        low = low + first
+        high = low
+        left = partitions - int(low.sum())
+    return Band(low, high)
+
+
+def _under_way(partitions: int, weights: F64) -> I64:
+    # Giving by highest quotient never gives less than the whole part of the share: at most M - 1 steps are left.
+    share = partitions * weights / weights.sum()
+    whole: I64 = np.floor(np.round(share, 9)).astype(np.int64)
+    return whole

@@ -1,0 +1,39 @@
+"""The node a member runs on, read from its identity."""
+
+import re
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from assignors.errors import NodesError
+from assignors.planner.input_arrays import I32
+from assignors.planner.topics_and_members import Member
+
+Node = Callable[[str], str] | str | None
+"""How to find the node in an identity: a function, a pattern (its first group or whole match), or None: `node_of`."""
+
+_TAIL = re.compile(r"[-_.:/](?:\d+|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$")
+
+
+def node_of(identity: str) -> str:
+    """Cut what tells members of one node apart: a UUID or a number at the end (`host-1-3f2a...`, `host-1:2`)."""
+    return _TAIL.sub("", identity)
+
+
+def node_numbers(members: Sequence[Member], node: Node = None) -> I32:
+    """Number the nodes of the members, shape (M,)."""
+    names = [_find(node, m.identity) for m in members]
+    numbers = {name: i for i, name in enumerate(sorted(set(names)))}
+    return np.array([numbers[name] for name in names], dtype=np.int32)
+
+
+def _find(node: Node, identity: str) -> str:
+    if node is None:
+        return node_of(identity)
+    if callable(node):
+        return node(identity)
+    try:
+        found = re.search(node, identity)
+    except (re.error, TypeError) as error:
+        raise NodesError(f"node={node!r}: no function, and no regular expression ({error})") from error
+    return identity if found is None else found[1 if found.re.groups else 0] or ""

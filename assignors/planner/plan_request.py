@@ -1,0 +1,31 @@
+"""What a plan answers: the input as it was read, and the settings."""
+
+from dataclasses import dataclass
+
+from assignors.planner.input_arrays import I32, Problem
+from assignors.planner.member_hosts import Node
+from assignors.planner.member_ranking import Strategy
+from assignors.planner.rack_locality import Racks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What was asked.
+
+    Attributes:
+        problem: topics, members and claims.
+        racks: who is local to what.
+        caps: most distinct members of each topic, shape (T,).
+        strategy: how members are ranked.
+        epsilon: allowed distance from the fair share.
+        seed: of the ranking.
+        node: how the host is found in an identity.
+    """
+
+    problem: Problem
+    racks: Racks
+    caps: I32
+    strategy: Strategy
+    epsilon: float
+    seed: int
+    node: Node

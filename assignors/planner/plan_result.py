@@ -1,0 +1,89 @@
+"""The planner's answer."""
+
+from functools import cached_property
+
+import numpy as np
+
+from assignors.planner.explanation import Candidate, explain_topic
+from assignors.planner.input_arrays import I32, Problem
+from assignors.planner.plan_request import Question
+from assignors.planner.topics_and_members import TopicPartition
+
+
+def count_moved(problem: Problem, owner: I32) -> int:
+    """Count the valid claims that went to another member."""
+    return int(((problem.owner >= 0) & (problem.owner != owner)).sum())
+
+
+class Plan:
+    """Who reads what, and what it costs.
+
+    Attributes:
+        lower_bound: no plan within the same bounds and caps moves fewer claims. Where no worker cap binds it is what
+            can be reached, and is. Where one binds in a group too large to be planned exactly it may be too low, and
+            `moved` above it: see `assignors.planner.capped.movement_lower_bound`. It is 0 where nothing is known.
+    """
+
+    def __init__(self, question: Question, owner: I32, lower_bound: int) -> None:
+        self._question = question
+        self._problem = question.problem
+        self._owner = owner
+        self.lower_bound = lower_bound
+
+    @cached_property
+    def partitions(self) -> dict[str, list[TopicPartition]]:
+        """Partitions of each member, sorted; members with nothing are listed with an empty list."""
+        members = self._problem.members
+        # One tuple for each partition, in order of topic and partition: sorted members' lists need no second sort.
+        pairs = [(t.name, p) for t in self._problem.topics for p in range(t.partitions)]
+        order = np.argsort(self._owner, kind="stable").tolist()
+        ends = np.cumsum(np.bincount(self._owner + 1, minlength=len(members) + 1)).tolist()
+        return {m.id: [pairs[i] for i in order[ends[n] : ends[n + 1]]] for n, m in enumerate(members)}
+
+    @cached_property
+    def unassigned(self) -> list[TopicPartition]:
+        """Partitions of topics that nobody subscribed to."""
+        return [(t.name, p) for t in self._problem.unread for p in range(t.partitions)]
+
+    @cached_property
+    def loads(self) -> dict[str, int]:
+        """How many partitions each member has."""
+        counts = np.bincount(self._owner[self._owner >= 0], minlength=len(self._problem.members)).tolist()
+        return {m.id: counts[n] for n, m in enumerate(self._problem.members)}
+
+    @cached_property
+    def moved(self) -> int:
+        """How many valid claims went to another member."""
+        return count_moved(self._problem, self._owner)
+
+    @cached_property
+    def off_rack(self) -> int:
+        """How many partitions are read from another rack, both racks being known."""
+        return self._question.racks.count_off(self._owner)
+
+    @cached_property
+    def connections(self) -> dict[str, int]:
+        """How many topics each member reads."""
+        return {m: len({topic for topic, _ in mine}) for m, mine in self.partitions.items()}
+
+    @cached_property
+    def withheld(self) -> dict[str, list[TopicPartition]]:
+        """What a cooperative round may not give yet: partitions that somebody else may still be reading (KIP-429)."""
+        before = self._problem.owner
+        claimant = self._problem.claimant
+        held = (self._owner >= 0) & (claimant != -1) & (claimant != self._owner) & (before != self._owner)
+        wait = {self._pair(i) for i in np.flatnonzero(held).tolist()}
+        return {m: [p for p in mine if p in wait] for m, mine in self.partitions.items()}
+
+    def explain(self, topic: str) -> list[Candidate]:
+        """Say why the topic went to whom.
+
+        Returns:
+            All members, best ranked first, each with what it keeps and gets and the reason; empty where nobody
+            subscribed to the topic.
+        """
+        return explain_topic(self._question, self._owner, topic)
+
+    def _pair(self, at: int) -> TopicPartition:
+        topic = int(np.searchsorted(self._problem.first, at, side="right")) - 1
+        return self._problem.topics[topic].name, at - int(self._problem.first[topic])

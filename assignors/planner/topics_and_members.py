@@ -1,0 +1,85 @@
+"""What a plan is made from: topics and members, as values."""
+
+import math
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from assignors.errors import TopicError, WeightError
+
+TopicPartition = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic that can be read.
+
+    Attributes:
+        name: as Kafka knows it.
+        partitions: how many, 0 or more.
+        racks: for each partition the racks of its replicas; an empty set is unknown. None: all unknown.
+        leaders: for each partition the rack of its leader, None where unknown. None: all unknown.
+        id: Kafka's topic id, where known. Not used by the planner.
+
+    Raises:
+        TopicError: partitions negative or not whole, or racks or leaders for another number of them.
+    """
+
+    name: str
+    partitions: int
+    racks: Sequence[frozenset[str]] | None = None
+    leaders: Sequence[str | None] | None = None
+    id: str | None = None
+
+    def __post_init__(self) -> None:
+        try:
+            fits = operator.index(self.partitions) >= 0
+        except TypeError:  # text, None, a part of one
+            fits = False
+        if not fits:
+            raise TopicError(f"topic {self.name!r}: partitions={self.partitions!r}, need a whole number, 0 or more")
+        for what, given in (("racks", self.racks), ("leaders", self.leaders)):
+            if given is not None and len(given) != self.partitions:
+                raise TopicError(
+                    f"topic {self.name!r}: {what} of {len(given)} partitions given, it has {self.partitions}; "
+                    "give one entry for each (an empty set or None where unknown)"
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A consumer that takes part in the group.
+
+    Attributes:
+        id: the broker's member id, new at each join.
+        topics: what it subscribed to.
+        rack: its rack, None where unknown.
+        weight: capacity relative to the other members, above 0.
+        owned: claims: what it says it owns. A hint, checked by the planner.
+        generation: the generation of the claims, -1 where unknown (KIP-792).
+        instance: identity that survives a restart: group.instance.id, or the agent's name.
+
+    Raises:
+        WeightError: the weight is not a finite number above 0.
+    """
+
+    id: str
+    topics: frozenset[str]
+    rack: str | None = None
+    weight: float = 1.0
+    owned: frozenset[TopicPartition] = field(default=frozenset())
+    generation: int = -1
+    instance: str | None = None
+
+    def __post_init__(self) -> None:
+        try:
+            fits = self.weight > 0 and math.isfinite(self.weight)
+        except (TypeError, OverflowError):  # text, None; a whole number beyond any float
+            fits = False
+        if not fits:
+            raise WeightError(f"member {self.id!r}: weight={self.weight!r}, need a finite number above 0")
+
+    @property
+    def identity(self) -> str:
+        """What rendezvous hashing knows the member by."""
+        return self.instance or self.id

@@ -1,0 +1,71 @@
+"""Ask for a rebalance when the workers per topic change, without a restart and without work in the event loop."""
+
+import logging
+import threading
+import weakref
+from typing import Any
+
+from assignors.planner.worker_caps import Workers
+from assignors.protocol.worker_caps_source import WorkersSource
+
+log = logging.getLogger(__name__)
+
+
+class Rejoin:
+    """The way back from an assignor to the coordinator of its consumer, which kafka-python does not give."""
+
+    def __init__(self, assignor: object, cluster: Any) -> None:  # noqa: ANN401 - untyped in kafka-python
+        """Find the coordinator among the listeners of the cluster's metadata: it is the one that has this assignor."""
+        self._coordinator: weakref.ref[Any] | None = None
+        for listener in list(getattr(cluster, "_listeners", ())):
+            target = getattr(listener, "target", None)
+            found = target() if callable(target) else None
+            if any(a is assignor for a in getattr(found, "_assignors", {}).values()):
+                self._coordinator = weakref.ref(found)
+
+    def alive(self) -> bool:
+        """Whether there is a consumer to ask."""
+        return self._coordinator is not None and self._coordinator() is not None
+
+    def ask(self) -> bool:
+        """Ask for a rebalance at the consumer's next poll (the flag that a failed heartbeat sets too)."""
+        coordinator = self._coordinator() if self._coordinator is not None else None
+        if coordinator is None:
+            return False
+        coordinator.request_rejoin()
+        return True
+
+
+class WorkersWatch:
+    """A daemon thread on the leader that reads the source, and asks for a rejoin while it differs.
+
+    It ends when it is stopped, or when the consumer is gone. Asking once would not do: kafka-python forgets what is
+    asked for within a rebalance when that one ends, although it was planned with the value of before.
+    """
+
+    def __init__(self, source: WorkersSource, planned: Workers, rejoin: Rejoin, interval_s: float) -> None:
+        """Start watching.
+
+        Args:
+            source: the workers.
+            planned: what the group was planned with.
+            rejoin: the way to the consumer.
+            interval_s: seconds between two reads.
+        """
+        self._stopped = threading.Event()
+        arguments = (source, planned, rejoin, interval_s)
+        threading.Thread(target=self._run, args=arguments, name="workers-watch", daemon=True).start()
+
+    def stop(self) -> None:
+        """End soon; does not wait."""
+        self._stopped.set()
+
+    def _run(self, source: WorkersSource, planned: Workers, rejoin: Rejoin, interval_s: float) -> None:
+        said = planned
+        while not self._stopped.wait(interval_s) and rejoin.alive():
+            source.refresh()
+            if source.value != planned:
+                if source.value != said:
+                    log.info("workers changed from %r to %r: asking for a rebalance", planned, source.value)
+                said = source.value
+                rejoin.ask()

@@ -1,0 +1,87 @@
+"""Workers per topic from where they can change at run time: a function or a file."""
+
+import json
+import logging
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from assignors.errors import WorkersError
+from assignors.planner.worker_caps import Workers, check_workers
+
+log = logging.getLogger(__name__)
+
+WorkersSetting = Workers | Callable[[], Workers] | Path | str
+"""A value, a function that returns one, or the path of a JSON file with a number, null, or an object."""
+
+
+class WorkersSource:
+    """The last good value of a source.
+
+    Contract:
+    * The first read raises: a wrong configuration is found where it is made.
+    * A later failure keeps the last good value and warns once until the source is good again: a group never stops
+      because a file is being written.
+    """
+
+    def __init__(self, source: WorkersSetting) -> None:
+        """Read for the first time.
+
+        Raises:
+            WorkersError: below 1, no whole number, no regular expression, a file that cannot be read, or a function
+                that fails.
+        """
+        self._source = Path(source) if isinstance(source, str) else source
+        self._stamp: tuple[int, int] | None = None
+        self._failed = False
+        self.value: Workers = None
+        self._read()
+
+    @property
+    def changes(self) -> bool:
+        """Whether the value can change at all."""
+        return isinstance(self._source, Path) or callable(self._source)
+
+    def refresh(self) -> bool:
+        """Read again.
+
+        Returns:
+            Whether the value is another one now.
+        """
+        before = self.value
+        try:
+            self._read()
+        except Exception as error:  # noqa: BLE001 - a user's function may raise anything; the last good value stays
+            if not self._failed:
+                log.warning("workers stay at %r, the source failed: %s", before, error)
+            self._failed = True
+        else:
+            self._failed = False
+        return self.value != before
+
+    def _read(self) -> None:
+        if isinstance(self._source, Path):
+            self._read_file(self._source)
+            return
+        value = self._ask(self._source) if callable(self._source) else self._source
+        check_workers(value)
+        self.value = dict(value) if isinstance(value, Mapping) else value
+
+    @staticmethod
+    def _ask(function: Callable[[], Workers]) -> Workers:
+        try:
+            return function()
+        except Exception as error:
+            raise WorkersError(f"workers: the function {function!r} failed: {error!r}") from error
+
+    def _read_file(self, path: Path) -> None:
+        try:
+            status = os.stat(path)  # noqa: PTH116 - one call for time and size
+            stamp = (status.st_mtime_ns, status.st_size)
+            if stamp == self._stamp and not self._failed:
+                return
+            value = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise WorkersError(f"workers file {str(path)!r}: {error}; need JSON, a number or an object") from error
+        check_workers(value)
+        self.value, self._stamp = value, stamp

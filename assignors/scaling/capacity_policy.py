@@ -1,0 +1,287 @@
+"""The default policy: as many workers as read what is there and what comes before its deadline."""
+
+import functools
+import math
+import statistics
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from assignors.errors import LimitsError
+from assignors.scaling.lag import lag_seconds, per_second
+from assignors.scaling.lag_gate import PartitionState, View
+from assignors.scaling.observation import F64
+from assignors.scaling.policy_contract import Proposal, State
+from assignors.scaling.retention import rescue
+
+REBALANCE_S: Final = 8.0
+"""Without a record from some partition at a change, on real brokers: 2 to 8 s where all members give up everything, and
+3 to 4 s for those partitions that move where they do not (14 changes, 32 partitions, 6 members, the clients' times)."""
+# A worker's rate shows after so long without a change; until then another one would only blur it.
+_MEASURE_S = 420.0
+# Parts of the time that the trend looks back: five minutes each, so that no one part's noise bends the line.
+_PARTS = 24
+_TIMES = ("slo_s", "rebalance_s", "drain_s", "ahead_s", "shortfall", "price_s", "up_rate_s", "down_rate_s", "trend_s")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capacity:
+    """Workers from a balance of work and time.
+
+    With u records per second a worker, and T the shorter of the objective and what retention leaves, a worker reads
+    C = u T records before the deadline. Needed are
+
+        lag / C  +  rate R / C  +  rate / u
+
+    workers: for what waits, for what piles up during the rebalance that a change costs (R seconds), and for what
+    comes. Partitions are dealt out whole, so the number is rounded up to one at which the worker with most partitions
+    can read its part. What waits and is younger than the objective gets no older while as much is read as comes: it
+    may take `drain_s`, because workers for the time in which it is read would be too many soon afterwards.
+
+    A change is made when it is needed, and not at each boundary that noise crosses: more workers when the oldest
+    unread record, at the pace at which it ages, would use up a part of T within `ahead_s`; fewer when the equation,
+    over a longer time, says that they would do, and go on to do until the change has paid: a small one needs longer
+    than a large one, so a dip in a load that rises takes nobody away, and the end of a burst soon does.
+
+    Attributes:
+        slo_s: age that an unread record may reach.
+        rebalance_s: seconds without reading that a change costs.
+        retention_part: of the time until retention deletes the oldest unread record, how much may be used.
+        patience: that part of T.
+        drain_s: in which what waits should be read while none of it is older than T; at most what retention allows.
+        ahead_s: how far the age is projected.
+        shortfall: fewer workers may be short by this part of what comes at most, and by no more than uses up the
+            patience in the time for which they must be enough: partitions are dealt out whole, and one more worker for
+            a while then costs less than one more all the time.
+        price_s: a change to fewer must save its price: the part of the workers that it saves, times how long the
+            number had stood, must reach so many seconds; and going on as the trend does, fewer must be enough for
+            as long as pays twice, for the change and for the one that takes it back.
+        up_rate_s: over how long the rate is measured for going up.
+        down_rate_s: over how long the rate is measured for going down.
+        trend_s: twice so long is looked back for the trend, and as long ahead at most.
+    """
+
+    slo_s: float = 300.0
+    rebalance_s: float = REBALANCE_S
+    retention_part: float = 0.5
+    patience: float = 0.55
+    drain_s: float = 600.0
+    ahead_s: float = 150.0
+    shortfall: float = 0.03
+    price_s: float = 700.0
+    up_rate_s: float = 60.0
+    down_rate_s: float = 600.0
+    trend_s: float = 3600.0
+
+    def __post_init__(self) -> None:
+        for name in _TIMES:
+            if not getattr(self, name) >= 0:
+                raise LimitsError(f"capacity: {name}={getattr(self, name)!r}, need 0 or more")
+        for name in ("retention_part", "patience"):
+            if not 0 < getattr(self, name) <= 1:
+                raise LimitsError(f"capacity: {name}={getattr(self, name)!r}, need more than 0, 1 at most")
+        if not self.slo_s > self.rebalance_s:
+            raise LimitsError(
+                f"capacity: slo_s={self.slo_s:g} is not above rebalance_s={self.rebalance_s:g}: "
+                "no change could be made within the objective"
+            )
+
+    @property
+    def name(self) -> str:
+        """Under which it is configured and reported."""
+        return "capacity"
+
+    def propose(self, view: View, state: State) -> Proposal:
+        """As in `Policy`."""
+        rate = view.worker_rate
+        if not view.moving.any():
+            return Proposal(workers=state.workers, reason="no partition flows, so nothing says how many would help")
+        if rate is None:
+            return self._without_rate(view, state)
+        proposal = self._in_time(view, state, rate)
+        kept = rescue(view, rate, self.retention_part)
+        if kept <= proposal.workers:
+            return proposal
+        hot = int(view.lag[view.states == PartitionState.HOT].max())
+        return Proposal(
+            workers=kept,
+            reason=f"{kept} workers: {hot} records wait in a partition too hot for one worker, whose reader must hold "
+            f"fewer others, or retention deletes some unread; {proposal.workers} would do for all else",
+        )
+
+    def _in_time(self, view: View, state: State, rate: float) -> Proposal:
+        deadline_s = min(self.slo_s, self.retention_part * view.deadline_s)
+        if deadline_s <= self.rebalance_s:
+            return Proposal(workers=view.usable, reason=f"retention deletes unread records in {view.deadline_s:.0f} s")
+        seen = view.window
+        soon = np.maximum(view.arriving, per_second(seen.end, seen.times_s, self.up_rate_s))
+        worst = self.projected_age_s(view, soon, rate)
+        if worst > self.patience * deadline_s:
+            oldest_s = view.lag_s[view.flowing].max(initial=0.0)
+            drain_s = deadline_s
+            if oldest_s < deadline_s:
+                drain_s = max(min(self.drain_s, self.retention_part * view.deadline_s), deadline_s)
+            needed = self.demand(view, soon, drain_s, pause_s=self.rebalance_s)
+            more = workers_for(needed, rate)
+            late = oldest_s > self.patience * deadline_s
+            if more <= state.workers and late and self.ageing(view) > 0:
+                # The numbers say enough and the age says not: some worker has more than its share.
+                more = _next_useful(state.workers, view.usable)
+            more = max(more, state.workers)
+            return Proposal(workers=more, reason=self._reason(view, needed, drain_s, more))
+        fewer, needed, ahead_s = self._fewer(view, state, deadline_s, rate)
+        promised = f"; for what the trend brings in {ahead_s / 60:.0f} min, when it would have paid" if ahead_s else ""
+        return Proposal(workers=fewer, reason=self._reason(view, needed, deadline_s, fewer) + promised)
+
+    def projected_age_s(self, view: View, arriving: F64, rate: float) -> float:
+        """How old the oldest unread record will be in `ahead_s` if nothing is changed, in seconds.
+
+        The age grows by a second a second where nobody reads, and by 1 - u / load at a worker with too much load. It
+        is what the loads say or what was seen, whichever is more: who holds what is not known here.
+        """
+        use = view.flowing
+        age = float(view.lag_s[use].max(initial=0.0))
+        busy = arriving[view.moving & (arriving > 0)]
+        load = float(np.ceil(len(busy) / view.workers) * busy.mean()) if len(busy) else 0.0
+        growing = 1.0 - rate / load if load > rate else 0.0
+        growing = max(growing, self.ageing(view))
+        return age + min(growing, 1.0) * self.ahead_s
+
+    def demand(self, view: View, arriving: F64, deadline_s: float, pause_s: float) -> F64:
+        """Records per second to be read from each partition, shape (P,)."""
+        lag = np.where(view.flowing, view.lag, 0)
+        work = lag / deadline_s + arriving * (pause_s / deadline_s + 1.0)
+        if view.flowing.any() and not view.flowing.all():
+            # A partition that does not flow needs a reader like any other, but its backlog asks for none.
+            fair = float(np.mean(work[view.flowing]))
+            work = np.where(view.flowing, work, np.minimum(arriving, fair))
+        return work
+
+    def ageing(self, view: View) -> float:
+        """Seconds by which the oldest unread record has aged a second, as seen; below 0 while the group catches up."""
+        use, seen = view.flowing, view.window
+        age = float(view.lag_s[use].max(initial=0.0))
+        then = int(np.searchsorted(seen.times_s, seen.now_s - self.up_rate_s - 1e-6))
+        if age <= 0 or then >= len(seen.times_s) - 1:
+            return 0.0
+        before, _ = lag_seconds(seen.until(then))
+        return (age - float(before[use].max(initial=0.0))) / (seen.now_s - float(seen.times_s[then]))
+
+    def _fewer(self, view: View, state: State, deadline_s: float, rate: float) -> tuple[int, F64, float]:
+        """The smallest number that is enough until it has paid; the present one where there is none below it.
+
+        Returns:
+            Workers; the records per second to be read from each partition that they were counted from; and how many
+            seconds ahead the trend was followed for these.
+        """
+        seen = view.window
+        # Over the longer time: the lower of two rates would follow each dip.
+        calm = np.maximum(view.arriving, per_second(seen.end, seen.times_s, self.down_rate_s))
+        stood_s = np.inf if state.changed_s is None else abs(seen.now_s - state.changed_s)
+        level, slope = self._trend(view)
+        needed, ahead_s = self.demand(view, calm, deadline_s, pause_s=0.0), 0.0
+        fewer = 1
+        while True:
+            saved = 1 - fewer / state.workers
+            if saved <= 0 or saved * stood_s < self.price_s:
+                return state.workers, needed, ahead_s
+            # The fewer are saved, the longer it takes to pay, the more may have come by then, and the older is by then
+            # what a worker with a little too much leaves over.
+            ahead_s = min(2 * self.price_s / saved, 2 * self.trend_s)
+            grown = min(max(level + slope * ahead_s, 1.0), 2.0)
+            short = min(self.shortfall, self.patience * deadline_s / max(ahead_s, 1.0))
+            # A pause is no reason to keep workers: what piles up in it is far younger than the objective.
+            needed = self.demand(view, calm * grown, deadline_s, pause_s=0.0) * (1 - short)
+            enough = workers_for(needed, rate)
+            if enough <= fewer:
+                return fewer, needed, ahead_s
+            fewer = enough
+
+    def _trend(self, view: View) -> tuple[float, float]:
+        """The level that arrivals have now, and by how much it rises a second, as parts of their calm rate.
+
+        It is the line of Theil (1950) and Sen (1968) through the rates of equal parts of the last `2 trend_s`: neither
+        a dip nor a burst that fills less than a quarter of that time bends it. A falling line is not followed.
+        """
+        seen = view.window
+        known = (seen.end >= 0).all(axis=0)
+        part_s = 2 * self.trend_s / _PARTS
+        parts = min(int((seen.now_s - float(seen.times_s[0]) + 1e-6) // part_s), _PARTS) if part_s else 0
+        calm = float(per_second(seen.end[:, known], seen.times_s, self.down_rate_s).sum())
+        if parts < 4 or calm <= 0:  # noqa: PLR2004 -- two points are always on a line
+            return 1.0, 0.0
+        total = seen.end[:, known].sum(axis=1)
+        rates = np.diff(np.interp(seen.now_s - part_s * np.arange(parts, -1, -1), seen.times_s, total)) / part_s
+        at = part_s * (np.arange(parts) - parts + 0.5)
+        one, other = np.triu_indices(parts, 1)
+        slope = float(np.median((rates[other] - rates[one]) / (at[other] - at[one])))
+        return float(np.median(rates - slope * at)) / calm, max(slope, 0.0) / calm
+
+    def _without_rate(self, view: View, state: State) -> Proposal:
+        worst = float(view.lag_s[view.flowing].max(initial=0.0))
+        since = float(view.window.times_s[0]) if state.changed_s is None else state.changed_s
+        if worst > self.slo_s / 2 and view.window.now_s - since >= _MEASURE_S:
+            more = min(state.workers + 1, max(view.usable, state.workers))
+            return Proposal(workers=more, reason=f"{worst:.0f} s behind, and a worker's rate is not measured yet")
+        return Proposal(workers=state.workers, reason="a worker's rate is not measured yet, and little waits")
+
+    def _reason(self, view: View, needed: F64, deadline_s: float, workers: int) -> str:
+        rate = view.worker_rate or math.inf
+        return (
+            f"{workers} workers: {view.lag_total} records wait and {view.arriving.sum():.0f} a second come; "
+            f"{needed.sum():.0f} a second must be read within {deadline_s:.0f} s, and one worker reads {rate:.0f}"
+        )
+
+
+def workers_for(work: F64, rate: float) -> int:
+    """The smallest number of workers at which the one with most partitions can read its part.
+
+    Partitions are dealt out by count, so the heaviest part is about the mean of its partitions plus what unlike
+    partitions add by chance: the expected largest of the sums of m out of P, one for each worker that has m, or of
+    m - 1, one for each that has so many, with the normal order statistic of Blom (1958). It is no more than the m
+    largest partitions, and no less than the largest.
+
+    Args:
+        work: records per second to be read from each partition, shape (P,).
+        rate: records per second that one worker reads, above 0.
+
+    Returns:
+        1 or more; at most P. Numbers that only make some workers idle are passed over, and a partition with too much
+        for one worker counts as enough for one.
+    """
+    busy = np.minimum(work[work > 0], rate)
+    count = len(busy)
+    if not count:
+        return 1
+    mean, spread = float(busy.mean()), float(busy.std())
+    numbers = np.arange(1, count + 1)
+    most = np.ceil(count / numbers)
+    # Drawn without putting back: no chance where one worker has them all.
+    finite = np.sqrt(np.maximum(count - most, 0) / max(count - 1, 1))
+    with_most = (count - numbers * (most - 1)).astype(np.int64)
+    chance = spread * np.sqrt(most) * finite * _largest_of(count)[with_most - 1]
+    # Those with one fewer are often many more, and then one of them is likely to have the heaviest part.
+    rest = np.maximum(numbers - with_most, 1)
+    finite = np.sqrt((count - most + 1) / max(count - 1, 1))
+    others = (most - 1) * mean + spread * np.sqrt(most - 1) * finite * _largest_of(count)[rest - 1]
+    largest = np.sort(busy)[::-1].cumsum()
+    likely = np.maximum(most * mean + chance, others)
+    heaviest = np.maximum(np.minimum(likely, largest[most.astype(np.int64) - 1]), largest[0])
+    enough = np.flatnonzero(heaviest <= rate)
+    return int(numbers[enough[0]]) if len(enough) else count
+
+
+@functools.cache
+def _largest_of(count: int) -> F64:
+    """The expected largest of 1, 2, ... `count` standard normal numbers, shape (count,)."""
+    normal = statistics.NormalDist()
+    return np.array([normal.inv_cdf((k - 0.375) / (k + 0.25)) for k in range(1, count + 1)])
+
+
+def _next_useful(workers: int, partitions: int) -> int:
+    """The next number at which the worker with most partitions has fewer, a quarter more at most."""
+    most = math.ceil(partitions / max(workers, 1))
+    if most <= 1:
+        return workers
+    return min(math.ceil(partitions / (most - 1)), workers + math.ceil(workers / 4))

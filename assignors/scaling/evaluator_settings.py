@@ -1,0 +1,83 @@
+"""What the evaluator is told: one TOML file for all pipelines; environment variables win over it."""
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import Field, ValidationError, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from assignors.clients.addresses import shown
+from assignors.errors import ScalingFileError
+from assignors.scaling.alerts import alert_hooks
+from assignors.scaling.pipelines import Pipeline, TopicName, sentence
+from assignors.scaling.workers_topic import DEFAULT_TOPIC
+from assignors.settings.strict_numbers import Real
+
+_REDIS = ("redis://", "rediss://", "unix://")
+
+
+class ScalingSettings(BaseSettings):
+    """Settings of the evaluator; environment variables are called `AZIMUTH_SCALING_<NAME>`."""
+
+    model_config = SettingsConfigDict(env_prefix="AZIMUTH_SCALING_", extra="forbid", frozen=True, allow_inf_nan=False)
+
+    bootstrap_servers: str = Field(min_length=1, description="Kafka brokers, host:port by commas.")
+    interval_s: Real = Field(default=30.0, gt=0, le=86_400, description="Time between two decisions, seconds.")
+    store: str = Field(default="memory", description="Where observations wait: 'memory', or redis://host:port/db.")
+    journal: Path = Field(default=Path("scaling.jsonl"), description="File that takes every decision.")
+    workers_topic: TopicName = Field(default=DEFAULT_TOPIC, description="Compacted topic that takes the numbers.")
+    alerts: tuple[str, ...] = Field(
+        default=("log",), description="'log', http addresses, redis://host/db?channel=name."
+    )
+    kafka: dict[str, str] = Field(default_factory=dict, description="More properties of librdkafka.")
+    pipelines: dict[str, Pipeline] = Field(description="Pipelines by name.")
+
+    @model_validator(mode="after")
+    def _pipelines_make_sense(self) -> Self:
+        if self.store != "memory" and not self.store.startswith(_REDIS):
+            raise ValueError(f"store {shown(self.store)!r}: need 'memory', or redis://host:port/db")
+        if not self.pipelines:
+            raise ValueError("pipelines: name one at least")
+        for name, pipeline in self.pipelines.items():
+            if not pipeline.group:
+                raise ValueError(f"pipelines.{name}: group is missing")
+            if not pipeline.topics and not pipeline.pattern:
+                raise ValueError(f"pipelines.{name}: give topics or a pattern")
+            if pipeline.window_s < 2 * self.interval_s:
+                raise ValueError(
+                    f"pipelines.{name}: window_s={pipeline.window_s:g} is less than two rounds of "
+                    f"interval_s={self.interval_s:g}: no rate could be read from it"
+                )
+            try:
+                re.compile(pipeline.pattern or "")
+            except re.error as error:
+                raise ValueError(f"pipelines.{name}: pattern {pipeline.pattern!r}: {error}") from error
+        return self
+
+    @classmethod
+    def load(cls, config: Path) -> "ScalingSettings":
+        """Read the file.
+
+        Raises:
+            ScalingFileError: the file cannot be read, or a setting is unknown, missing or has no meaning.
+        """
+        try:
+            given: dict[str, Any] = tomllib.loads(config.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else error
+            raise ScalingFileError(f"{config}: cannot be read: {why}") from error
+        except tomllib.TOMLDecodeError as error:
+            raise ScalingFileError(f"{config}: is not TOML: {error}") from error
+        try:
+            settings = cls(**given)
+        except ValidationError as error:
+            raise ScalingFileError(f"{config}: {'; '.join(sentence(one) for one in error.errors())}") from error
+        alert_hooks(settings.alerts)
+        return settings
+
+    @property
+    def client(self) -> dict[str, str]:
+        """Properties of a Kafka client."""
+        return {"bootstrap.servers": self.bootstrap_servers, **self.kafka}

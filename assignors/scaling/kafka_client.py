@@ -1,0 +1,22 @@
+"""Kafka clients from settings that somebody wrote."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from confluent_kafka import KafkaException
+
+from assignors.errors import ScalingFileError
+
+Client = TypeVar("Client")
+
+
+def made(kind: Callable[[dict[str, Any]], Client], kafka: Mapping[str, Any]) -> Client:
+    """Make a client; it connects later.
+
+    Raises:
+        ScalingFileError: a property that librdkafka does not know, or a value that it refuses.
+    """
+    try:
+        return kind(dict(kafka))
+    except KafkaException as error:
+        raise ScalingFileError(f"properties of the Kafka client: {error.args[0].str()}") from error

@@ -1,0 +1,180 @@
+"""The lag source over Kafka: a handful of requests for all topics of a group, not one a partition."""
+
+import re
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import structlog
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its stub has no __all__
+    AdminClient,
+    ConfigResource,
+    ResourceType,
+)
+
+from assignors.clients.log_offsets import LogOffsets
+from assignors.clients.property_names import kafka_python_settings
+from assignors.clients.unreachable import why_unreachable
+from assignors.errors import LagError, MembershipError
+from assignors.fleet.lanes import lane_groups
+from assignors.scaling.kafka_client import made
+from assignors.scaling.observation import NEVER, UNKNOWN, Observation
+
+_log = structlog.get_logger("azimuth.scaling")
+_TIMEOUT_S = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicFacts:
+    """What does not change from minute to minute.
+
+    Attributes:
+        partitions: how many.
+        retention_s: after which records are deleted; None where retention is unlimited or the topic is only compacted.
+    """
+
+    partitions: int
+    retention_s: float | None
+
+
+class LagSource(Protocol):
+    """Says where logs end and how far a group is.
+
+    Contract:
+    * What cannot be asked for now is `UNKNOWN` in the observation, and never left at an older value.
+    * The group of a fleet stands for the groups of its lanes: the furthest of their commits counts.
+    * Topics that are gone are left out. Called by one thread; may block for some seconds.
+    """
+
+    def cluster_id(self) -> str:
+        """The id of the cluster."""
+        ...
+
+    def topics(self, names: Collection[str], pattern: str | None) -> dict[str, TopicFacts]:
+        """The topics of these names, and those whose whole name matches the pattern."""
+        ...
+
+    def observe(self, group: str, topics: Mapping[str, TopicFacts]) -> dict[str, Observation]:
+        """One observation of each topic."""
+        ...
+
+
+class KafkaLag:
+    """`LagSource` by clients: ends, beginnings and the group's offsets are one request a broker each."""
+
+    def __init__(self, kafka: Mapping[str, Any]) -> None:
+        """Prepare; connects at the first question.
+
+        Args:
+            kafka: librdkafka's properties, `bootstrap.servers` at least.
+
+        Raises:
+            ScalingFileError: a property has no meaning.
+        """
+        self._config = {"log_level": 2, **kafka}
+        self._admin = made(AdminClient, self._config)
+        self._logs: dict[str, LogOffsets] = {}
+
+    def cluster_id(self) -> str:
+        """As in `LagSource`.
+
+        Raises:
+            LagError: no broker answers.
+        """
+        try:
+            return str(self._admin.describe_cluster(request_timeout=_TIMEOUT_S).result(_TIMEOUT_S + 5).cluster_id)
+        except (KafkaException, TimeoutError) as error:
+            raise LagError(self._silent("the cluster's id", error)) from error
+
+    def topics(self, names: Collection[str], pattern: str | None) -> dict[str, TopicFacts]:
+        """As in `LagSource`.
+
+        Raises:
+            LagError: no broker answers.
+        """
+        matches = re.compile(pattern).fullmatch if pattern else (lambda _: None)
+        try:
+            known = self._admin.list_topics(timeout=_TIMEOUT_S).topics
+        except KafkaException as error:
+            raise LagError(self._silent("the topics", error)) from error
+        found = {
+            name: len(topic.partitions)
+            for name, topic in known.items()
+            if not topic.error and topic.partitions and (name in names or matches(name))
+        }
+        retentions = self._retentions(found)
+        return {name: TopicFacts(partitions=count, retention_s=retentions.get(name)) for name, count in found.items()}
+
+    def observe(self, group: str, topics: Mapping[str, TopicFacts]) -> dict[str, Observation]:
+        """As in `LagSource`."""
+        keys = [(name, n) for name, facts in topics.items() for n in range(facts.partitions)]
+        if not keys:
+            return {}
+        committed: dict[tuple[str, int], int] = {}
+        ends: dict[tuple[str, int], int] = {}
+        starts: dict[tuple[str, int], int] = {}
+        try:
+            logs = self._asked(group)
+            # The group's offsets first: an end that is asked for later is never below what was read of it.
+            committed = self._committed(group, keys)
+            ends = logs.ends(keys, _TIMEOUT_S)
+            starts = logs.beginnings(keys, _TIMEOUT_S)
+        except MembershipError as error:
+            _log.warning("offsets are unknown for now", group=group, reason=str(error))
+        now_s = time.time()
+        if (least := min(len(ends), len(starts))) < len(keys):
+            _log.warning("offsets are unknown for now", partitions=len(keys) - least)
+        return {
+            name: Observation(
+                time_s=now_s,
+                start=_column(starts, name, facts.partitions),
+                end=_column(ends, name, facts.partitions),
+                committed=_column(committed, name, facts.partitions),
+            )
+            for name, facts in topics.items()
+        }
+
+    def _committed(self, group: str, keys: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        found = dict.fromkeys(keys, NEVER)
+        for one in [group, *self._lanes(group)]:
+            for key, offset in self._asked(one).committed(keys, _TIMEOUT_S).items():
+                found[key] = max(found[key], offset)
+        return found
+
+    def _lanes(self, group: str) -> list[str]:
+        try:
+            listed = self._admin.list_consumer_groups(request_timeout=_TIMEOUT_S).result(_TIMEOUT_S + 5)
+        except (KafkaException, TimeoutError) as error:
+            raise MembershipError(self._silent("the consumer groups", error)) from error
+        return lane_groups(group, (one.group_id for one in listed.valid))
+
+    def _asked(self, group: str) -> LogOffsets:
+        if group not in self._logs:
+            settings = {**kafka_python_settings(self._config), "isolation_level": "read_committed", "group_id": group}
+            self._logs[group] = LogOffsets.connect(settings)
+        return self._logs[group]
+
+    def _retentions(self, names: Iterable[str]) -> dict[str, float]:
+        resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
+        found = {}
+        for resource, future in self._admin.describe_configs(resources).items() if resources else ():
+            try:
+                settings = future.result(_TIMEOUT_S)
+            except (KafkaException, TimeoutError) as error:
+                _log.warning("retention is unknown, taken as unlimited", topic=resource.name, reason=str(error))
+                continue
+            retention_ms = int(settings["retention.ms"].value or -1)
+            if "delete" in (settings["cleanup.policy"].value or "") and retention_ms >= 0:
+                found[resource.name] = retention_ms / 1000
+        return found
+
+    def _silent(self, what: str, error: Exception) -> str:
+        reason = why_unreachable(self._config) or (error.args[0] if error.args else "no answer in time")
+        return f"{self._config.get('bootstrap.servers')}: {what} cannot be asked for: {reason}"
+
+
+def _column(offsets: Mapping[tuple[str, int], int], topic: str, partitions: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    return np.array([offsets.get((topic, n), UNKNOWN) for n in range(partitions)], dtype=np.int64)

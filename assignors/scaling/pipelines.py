@@ -1,0 +1,184 @@
+"""Settings of pipelines, and the policies and limits they name."""
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from assignors.clients.topic_names import topic_name
+from assignors.errors import LimitsError
+from assignors.scaling.baseline_policies import DS2, Keda, Numaflow, Static, Thresholds
+from assignors.scaling.capacity_policy import REBALANCE_S, Capacity
+from assignors.scaling.decision import Scaler
+from assignors.scaling.lag_gate import GateSettings
+from assignors.scaling.limits import Bounds, Confirmed, CoolDown, DownWindow, Limit, Step, UsablePartitions
+from assignors.scaling.policy_contract import Policy
+from assignors.scaling.workers_topic import MOST
+from assignors.settings.strict_numbers import Real, Whole
+from assignors.settings.validation_errors import message, place, plain
+
+TopicName = Annotated[str, AfterValidator(topic_name)]
+PolicyName = Literal["capacity", "thresholds", "keda", "ds2", "numaflow", "static"]
+
+# Where neither a rate nor a threshold is given: what the demo's agents read on two cores.
+_RATE = 1000.0
+
+
+class Pipeline(BaseModel):
+    """How the topics of one consumer group are scaled; each topic has a number of its own."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    group: str = Field(default="", description="Consumer group.")
+    topics: tuple[TopicName, ...] = Field(default=(), description="Topics.")
+    pattern: str | None = Field(default=None, description="Regular expression of topics, for the whole name.")
+    policy: PolicyName = Field(default="capacity", description="Which policy chooses.")
+    slo_s: Real = Field(default=300.0, gt=0, description="Age that an unread record may reach, seconds.")
+    worker_rate: Real | None = Field(
+        default=None, gt=0, le=1e12, description="Records per second that a worker reads; measured if absent."
+    )
+    rebalance_s: Real = Field(default=REBALANCE_S, ge=0, description="Seconds without reading that a change costs.")
+    window_s: Real = Field(default=7200.0, gt=0, description="How far back a decision sees, seconds.")
+    stalled_s: Real = Field(
+        default=180.0, gt=0, description="A committed offset that stands so long over records has stopped."
+    )
+    min_workers: Whole = Field(default=1, le=MOST, description="At least so many.")
+    max_workers: Whole | None = Field(default=None, le=MOST, description="At most so many.")
+    step_up: Whole | None = Field(default=None, description="So many more at once.")
+    step_down: Whole | None = Field(default=None, description="So many fewer at once.")
+    cool_down_up_s: Real = Field(default=0.0, description="No more so soon after a change, seconds.")
+    cool_down_down_s: Real = Field(default=0.0, description="No fewer so soon after a change, seconds.")
+    down_window_s: Real | None = Field(
+        default=None, description="Fewer only to the most that was wanted within, seconds."
+    )
+    min_lag: Whole | None = Field(default=None, description="thresholds: fewer below so many records.")
+    max_lag: Whole | None = Field(default=None, description="thresholds: more above so many records.")
+    retention_step: Whole = Field(default=4, description="thresholds: so many more when retention comes near.")
+    lag_threshold: Whole | None = Field(default=None, gt=0, description="keda: records a worker.")
+    workers: Whole = Field(
+        default=1, ge=1, le=MOST, description="static: the number; others: the number to begin with."
+    )
+    max_poll_records: Whole | None = Field(
+        default=None, gt=0, le=MOST, description="Published for workers: records per poll."
+    )
+    poll_timeout_ms: Whole | None = Field(
+        default=None, gt=0, le=MOST, description="Published for workers: how long a poll waits."
+    )
+
+    @model_validator(mode="after")
+    def _makes_sense(self) -> Self:
+        try:
+            self.scaler()
+        except LimitsError as error:
+            raise ValueError(str(error)) from error
+        if self.max_workers is not None and self.workers > self.max_workers:
+            raise ValueError(f"workers={self.workers} to begin with is above max_workers={self.max_workers}")
+        return self
+
+    @classmethod
+    def of(cls, **given: object) -> Self:
+        """Make one.
+
+        Raises:
+            LimitsError: a setting is unknown or has no meaning, in one sentence.
+        """
+        try:
+            return cls.model_validate(given)
+        except ValidationError as error:
+            raise LimitsError("; ".join(sentence(one) for one in error.errors())) from error
+
+    def scaler(self, retention_s: float | None = None) -> Scaler:
+        """What decides for one topic.
+
+        Args:
+            retention_s: the topic's retention; None where nothing is deleted by time.
+
+        Raises:
+            LimitsError: limits that contradict each other, or a setting without a meaning.
+        """
+        return Scaler(
+            policy=_POLICIES[self.policy](self, retention_s),
+            limits=(*_house_limits(self), *self._own_limits()),
+            gate=GateSettings(
+                stalled_s=self.stalled_s, hot_s=3 * self.slo_s, rate_s=180.0 * self.pace, hot_rate_s=60.0 * self.pace
+            ),
+            worker_rate=self.worker_rate,
+            retention_s=retention_s,
+        )
+
+    @property
+    def pace(self) -> float:
+        """By how much everything is quicker than at an objective of five minutes; longer ones make nothing slower."""
+        return min(self.slo_s / 300.0, 1.0)
+
+    def _own_limits(self) -> list[Limit]:
+        limits: list[Limit] = [Step(up=self.step_up, down=self.step_down)]
+        if self.down_window_s is not None:
+            limits.append(DownWindow(window_s=self.down_window_s))
+        limits.append(CoolDown(up_s=self.cool_down_up_s, down_s=self.cool_down_down_s))
+        if self.policy == "capacity":
+            limits.append(UsablePartitions())
+        limits.append(Bounds(least=self.min_workers, most=self.max_workers))
+        return limits
+
+
+def sentence(error: Any) -> str:  # noqa: ANN401 -- pydantic's own dictionary
+    """What is wrong with a setting, and where."""
+    told = plain(error) or message(error)
+    return f"{where}: {told}" if (where := place(error)) else told
+
+
+def _house_limits(pipeline: Pipeline) -> list[Limit]:
+    """The limits that belong to a policy where it is at home; what the pipeline says comes after them."""
+    if pipeline.policy == "keda":
+        return [Step(up=4, up_factor=2.0), DownWindow(window_s=300.0)]
+    if pipeline.policy == "numaflow":
+        return [Step(up=2, down=2), CoolDown(up_s=90.0, down_s=90.0)]
+    if pipeline.policy == "ds2":
+        return [Confirmed(times=2)]
+    if pipeline.policy == "thresholds":
+        return [CoolDown(up_s=300.0, down_s=300.0)]
+    if pipeline.policy == "capacity":
+        # The first change must have shown what it does before another one is asked for.
+        return [DownWindow(window_s=300.0 * pipeline.pace), CoolDown(up_s=90.0 * pipeline.pace)]
+    return []
+
+
+def _capacity(pipeline: Pipeline, _: float | None) -> Policy:
+    pace = pipeline.pace
+    return Capacity(
+        slo_s=pipeline.slo_s,
+        rebalance_s=pipeline.rebalance_s,
+        drain_s=600.0 * pace,
+        ahead_s=150.0 * pace,
+        price_s=700.0 * pace,
+        up_rate_s=60.0 * pace,
+        down_rate_s=600.0 * pace,
+        trend_s=3600.0 * pace,
+    )
+
+
+def _thresholds(pipeline: Pipeline, retention_s: float | None) -> Policy:
+    rate = pipeline.worker_rate or _RATE
+    return Thresholds(
+        min_lag=int(rate * 30) if pipeline.min_lag is None else pipeline.min_lag,
+        max_lag=int(rate * 150) if pipeline.max_lag is None else pipeline.max_lag,
+        retention_s=retention_s,
+        retention_step=pipeline.retention_step,
+    )
+
+
+def _keda(pipeline: Pipeline, _: float | None) -> Policy:
+    # A minute of one worker's reading: at half of it and at the double KEDA changes no less often.
+    return Keda(lag_threshold=pipeline.lag_threshold or max(int((pipeline.worker_rate or _RATE) * 60), 1))
+
+
+_POLICIES: Mapping[str, Callable[[Pipeline, float | None], Policy]] = {
+    "capacity": _capacity,
+    "thresholds": _thresholds,
+    "keda": _keda,
+    "ds2": lambda _pipeline, _retention_s: DS2(),
+    "numaflow": lambda _pipeline, _retention_s: Numaflow(),
+    "static": lambda pipeline, _retention_s: Static(workers=pipeline.workers),
+}
+POLICIES = tuple(_POLICIES)

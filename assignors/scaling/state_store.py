@@ -1,0 +1,154 @@
+"""Where observations and states wait between decisions: in this process, or in Redis, so that a successor goes on."""
+
+import json
+from typing import Any, Protocol
+
+import numpy as np
+
+from assignors.clients.addresses import shown
+from assignors.errors import StoreError
+from assignors.scaling.observation import Observation
+from assignors.scaling.policy_contract import State
+
+
+class Store(Protocol):
+    """Keeps the window and the state of each topic.
+
+    Contract: `recent` gives what `add` took, the oldest first, no older than asked; `state` gives the last `keep`, or
+    None. Expired or lost content is no error: the window begins anew.
+    """
+
+    def add(self, key: str, observation: Observation, keep_s: float) -> None:
+        """Add an observation; forget what is older than `keep_s` before it."""
+        ...
+
+    def recent(self, key: str) -> list[Observation]:
+        """The observations of a topic."""
+        ...
+
+    def keep(self, key: str, state: State) -> None:
+        """Remember a state."""
+        ...
+
+    def state(self, key: str) -> State | None:
+        """The state that was last remembered."""
+        ...
+
+
+class MemoryStore:
+    """`Store` in this process; a restart forgets."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, list[Observation]] = {}
+        self._states: dict[str, State] = {}
+
+    def add(self, key: str, observation: Observation, keep_s: float) -> None:
+        """As in `Store`."""
+        kept = [one for one in self._seen.get(key, ()) if one.time_s >= observation.time_s - keep_s]
+        self._seen[key] = [*kept, observation]
+
+    def recent(self, key: str) -> list[Observation]:
+        """As in `Store`."""
+        return list(self._seen.get(key, ()))
+
+    def keep(self, key: str, state: State) -> None:
+        """As in `Store`."""
+        self._states[key] = state
+
+    def state(self, key: str) -> State | None:
+        """As in `Store`."""
+        return self._states.get(key)
+
+
+class RedisStore:
+    """`Store` in Redis: a list and a value a topic, both of which expire when nobody evaluates any more."""
+
+    def __init__(self, url: str, *, prefix: str = "azimuth:scaling", expire_s: float = 86_400.0) -> None:
+        """Connect.
+
+        Args:
+            url: as redis-py takes it, `redis://host:port/db`.
+            prefix: of all keys.
+            expire_s: after which a topic that nobody looks at is forgotten.
+
+        Raises:
+            StoreError: redis-py is not installed, the address has no meaning, or the server does not answer.
+        """
+        try:
+            import redis  # noqa: PLC0415 -- an extra
+        except ImportError as error:
+            raise StoreError("a Redis store needs redis-py: pip install 'kafka-azimuth[redis]'") from error
+        self._failures = (redis.RedisError, OSError)
+        self._prefix, self._expire_s, self._address = prefix, max(int(expire_s), 1), shown(url)
+        try:
+            self._redis: Any = redis.Redis.from_url(url, socket_timeout=5, socket_connect_timeout=5)
+            self._redis.ping()
+        except ValueError as error:  # in its words there may be a part of the password
+            raise StoreError(
+                f"{self._address} is no address of Redis: need redis://host:port/db, and %XX for each character of a "
+                "password that has a meaning there"
+            ) from error
+        except self._failures as error:
+            raise StoreError(f"{self._address}: the store does not answer: {error}") from error
+
+    def add(self, key: str, observation: Observation, keep_s: float) -> None:
+        """As in `Store`.
+
+        Raises:
+            StoreError: the server does not answer.
+        """
+        name = f"{self._prefix}:seen:{key}"
+        old = sum(one.time_s < observation.time_s - keep_s for one in self.recent(key))
+        text = json.dumps(
+            [observation.time_s, *(column.tolist() for column in _columns(observation))], separators=(",", ":")
+        )
+        pipe = self._redis.pipeline(transaction=True)
+        pipe.rpush(name, text)
+        pipe.ltrim(name, old, -1)
+        pipe.expire(name, self._expire_s)
+        self._asked(pipe.execute)
+
+    def recent(self, key: str) -> list[Observation]:
+        """As in `Store`.
+
+        Raises:
+            StoreError: the server does not answer.
+        """
+        found = []
+        for text in self._asked(self._redis.lrange, f"{self._prefix}:seen:{key}", 0, -1):
+            time_s, *columns = json.loads(text)
+            start, end, committed = (np.array(column, dtype=np.int64) for column in columns)
+            found.append(Observation(time_s=time_s, start=start, end=end, committed=committed))
+        return found
+
+    def keep(self, key: str, state: State) -> None:
+        """As in `Store`.
+
+        Raises:
+            StoreError: the server does not answer.
+        """
+        text = json.dumps([state.workers, state.changed_s, state.wanted, state.worker_rate])
+        self._asked(self._redis.set, f"{self._prefix}:state:{key}", text, self._expire_s)
+
+    def state(self, key: str) -> State | None:
+        """As in `Store`.
+
+        Raises:
+            StoreError: the server does not answer.
+        """
+        text = self._asked(self._redis.get, f"{self._prefix}:state:{key}")
+        if text is None:
+            return None
+        workers, changed_s, wanted, worker_rate = json.loads(text)
+        pairs = tuple((float(time_s), int(number)) for time_s, number in wanted)
+        return State(workers=workers, changed_s=changed_s, wanted=pairs, worker_rate=worker_rate)
+
+    def _asked(self, command: Any, *arguments: Any) -> Any:  # noqa: ANN401 -- redis-py's own
+        try:
+            return command(*arguments)
+        except self._failures as error:
+            raise StoreError(f"{self._address}: the store does not answer: {error}") from error
+
+
+def _columns(observation: Observation) -> tuple[np.ndarray[Any, np.dtype[np.int64]], ...]:
+    return observation.start, observation.end, observation.committed

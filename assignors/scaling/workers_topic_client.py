@@ -1,0 +1,186 @@
+"""Reading and writing the workers topic on a cluster."""
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka import TopicPartition as KafkaPartition
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # its stub has no __all__
+
+from assignors.errors import PublishError
+from assignors.scaling.kafka_client import made
+from assignors.scaling.workers_topic import (
+    DEFAULT_TOPIC,
+    ScaledTopic,
+    WorkersRecord,
+    decode,
+    decode_key,
+    encode,
+    encode_key,
+)
+
+_TIMEOUT_S = 15.0
+_REPLICAS = 3
+
+
+class WorkersFeed:
+    """The current numbers, followed without a consumer group.
+
+    Contract:
+    * `refresh` reads what is new and returns whether a number changed; the first call reads the topic to its end.
+    * A topic that is not there yet holds no numbers: it is looked for again at the next `refresh`.
+    * Used by one thread. Never writes and never commits.
+    """
+
+    def __init__(self, kafka: Mapping[str, Any], topic: str = DEFAULT_TOPIC) -> None:
+        """Prepare; connects at the first `refresh`.
+
+        Args:
+            kafka: librdkafka's properties, `bootstrap.servers` at least.
+            topic: the workers topic.
+
+        Raises:
+            ScalingFileError: a property has no meaning.
+        """
+        self._topic = topic
+        self._brokers = kafka.get("bootstrap.servers")
+        self._consumer = made(
+            Consumer,
+            {
+                **kafka,
+                "group.id": "azimuth.workers.reader",  # librdkafka asks for one; nothing joins or commits
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "log_level": 2,
+            },
+        )
+        self._behind: set[int] = set()
+        self._assigned = 0
+        self.cluster = ""
+        """Id of the cluster that has the topic, known after a `refresh`."""
+        self.records: dict[ScaledTopic, WorkersRecord] = {}
+
+    def refresh(self, timeout_s: float = 5.0) -> bool:
+        """Read what is new.
+
+        Args:
+            timeout_s: longest time to wait for the end of the topic; what was read until then counts.
+
+        Raises:
+            PublishError: no broker answers.
+        """
+        before = dict(self.records)
+        self._follow_partitions(timeout_s)
+        while self._assigned:
+            message = self._consumer.poll(timeout_s if self._behind else 0.0)
+            if message is None:
+                break
+            error = message.error()
+            if error is None:
+                self._apply(message.key(), message.value())
+            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 -- its name begins with an underscore
+                self._behind.discard(message.partition() or 0)
+        return self.records != before
+
+    def workers(self, cluster: str, group: str) -> dict[str, int]:
+        """The workers of each topic of a group on a cluster; topics without a number are left out."""
+        return {n.topic: r.workers for n, r in self.records.items() if (n.cluster, n.group) == (cluster, group)}
+
+    def close(self) -> None:
+        """Close the client."""
+        self._consumer.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _follow_partitions(self, timeout_s: float) -> None:
+        try:
+            metadata = self._consumer.list_topics(self._topic, timeout=timeout_s)
+        except KafkaException as error:
+            raise PublishError(
+                f"workers topic {self._topic!r}: no broker answers at {self._brokers} ({error.args[0].str()})"
+            ) from error
+        found = metadata.topics[self._topic]
+        self.cluster = metadata.cluster_id or ""
+        count = 0 if found.error else len(found.partitions)
+        if count <= self._assigned:
+            return
+        new = range(self._assigned, count)
+        self._consumer.incremental_assign([KafkaPartition(self._topic, n, OFFSET_BEGINNING) for n in new])
+        self._behind |= set(new)
+        self._assigned = count
+
+    def _apply(self, key: Any, value: Any) -> None:  # noqa: ANN401 -- bytes, or what a deserializer made
+        name = decode_key(key)
+        if name is None:
+            return
+        record = decode(value)
+        if record is not None:
+            self.records[name] = record
+        elif value is None:
+            self.records.pop(name, None)
+
+
+class WorkersPublisher:
+    """Writes numbers to the workers topic, which it makes where there is none.
+
+    Contract: `publish` returns when all in-sync replicas have the record, or raises.
+    """
+
+    def __init__(self, kafka: Mapping[str, Any], topic: str = DEFAULT_TOPIC) -> None:
+        """Make the topic.
+
+        Args:
+            kafka: librdkafka's properties, `bootstrap.servers` at least.
+            topic: the workers topic.
+
+        Raises:
+            PublishError: no broker answers, the topic cannot be made, or it is not compacted.
+            ScalingFileError: a property has no meaning.
+        """
+        self._topic = topic
+        self._admin = made(AdminClient, {**kafka, "log_level": 2})
+        self._make_topic()
+        self._producer = made(
+            Producer,
+            {**kafka, "enable.idempotence": True, "message.timeout.ms": int(_TIMEOUT_S * 1000), "log_level": 2},
+        )
+
+    def publish(self, name: ScaledTopic, record: WorkersRecord | None) -> None:
+        """Write one number, or take it back with None.
+
+        Raises:
+            PublishError: the record did not arrive.
+        """
+        failures: list[str] = []
+        value = None if record is None else encode(record)
+
+        def delivered(error: KafkaError | None, _: object) -> None:
+            if error is not None:
+                failures.append(str(error))
+
+        self._producer.produce(self._topic, key=encode_key(name), value=value, on_delivery=delivered)
+        if self._producer.flush(_TIMEOUT_S + 5) or failures:
+            reason = failures[0] if failures else f"no answer in {_TIMEOUT_S:g} s"
+            raise PublishError(f"{name.topic}: its workers did not reach topic {self._topic!r}: {reason}")
+
+    def _make_topic(self) -> None:
+        try:
+            known = self._admin.list_topics(timeout=_TIMEOUT_S)
+            if self._topic not in known.topics:
+                new = NewTopic(
+                    self._topic,
+                    num_partitions=1,
+                    replication_factor=min(_REPLICAS, len(known.brokers)),
+                    config={"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.1"},
+                )
+                self._admin.create_topics([new])[self._topic].result(_TIMEOUT_S)
+        except (KafkaException, TimeoutError) as error:
+            if isinstance(error, KafkaException) and error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
+                return
+            raise PublishError(
+                f"workers topic {self._topic!r} cannot be made: {str(error) or f'no answer in {_TIMEOUT_S:g} s'}"
+            ) from error

@@ -1,0 +1,35 @@
+"""What a settings file may say, and how a message names a wrong value.
+
+* `validation_errors`: pydantic's findings as sentences for the author of the file.
+* `strict_numbers`: numbers that do not accept `true` as 1.
+"""
+
+import typing
+
+from assignors import lazy
+
+if typing.TYPE_CHECKING:
+    from assignors.settings.strict_numbers import Real, Whole, no_boolean
+    from assignors.settings.validation_errors import message, place, plain
+
+__all__ = [
+    "Real",
+    "Whole",
+    "message",
+    "no_boolean",
+    "place",
+    "plain",
+]
+
+_MODULES = {
+    "Real": "strict_numbers",
+    "Whole": "strict_numbers",
+    "message": "validation_errors",
+    "no_boolean": "strict_numbers",
+    "place": "validation_errors",
+    "plain": "validation_errors",
+}
+
+
+def __getattr__(name: str) -> typing.Any:  # noqa: ANN401 -- whatever the name stands for
+    return lazy.attribute(__name__, _MODULES, name)

@@ -1,0 +1,81 @@
+"""Policies side by side over traces."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from assignors.errors import LimitsError
+from assignors.scaling.decision import Scaler
+from assignors.scaling.limits import Bounds
+from assignors.scaling.pipelines import POLICIES, Pipeline
+from assignors.simulation.oracle import Oracle
+from assignors.simulation.score import Score, score, together
+from assignors.simulation.simulator import Run, World, simulate
+from assignors.simulation.traces import Trace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Outcome:
+    """A policy over a trace.
+
+    Attributes:
+        trace: name of the trace.
+        policy: name of the policy.
+        runs: one a topic.
+        score: of all topics together.
+        oracle_hours: what the oracle needed; None where it was not asked.
+    """
+
+    trace: str
+    policy: str
+    runs: list[Run]
+    score: Score
+    oracle_hours: float | None
+
+    @property
+    def ratio(self) -> float | None:
+        """Worker-hours against the oracle's."""
+        return self.score.worker_hours / self.oracle_hours if self.oracle_hours else None
+
+
+def scaler_for(policy: str, trace: Trace, pipeline: Pipeline) -> Scaler:
+    """The scaler of a policy for a trace; every policy is told the true rate of a worker unless it is to be measured.
+
+    Raises:
+        LimitsError: no such policy.
+    """
+    if policy == "oracle":
+        return Scaler(policy=Oracle.of(trace, pipeline.slo_s), limits=(Bounds(),), worker_rate=trace.worker_rate)
+    name, _, measured = policy.partition(":")
+    if name not in POLICIES or measured not in {"", "measured"}:
+        raise LimitsError(f"policy {policy!r}: known are {', '.join(POLICIES)}, oracle and capacity:measured")
+    told = {"policy": name, "worker_rate": None if measured else trace.worker_rate}
+    return pipeline.model_copy(update=told).scaler(trace.retention_s)
+
+
+def compare_policies(
+    traces: Iterable[Sequence[Trace]], policies: Iterable[str], pipeline: Pipeline, world: World | None = None
+) -> Iterable[Outcome]:
+    """Run every policy over every trace; the oracle comes first, because the others are held against it.
+
+    Args:
+        traces: each a list of topics.
+        policies: names as in `scaler_for`.
+        pipeline: settings that all policies share.
+        world: how the simulated group behaves.
+
+    Yields:
+        One outcome a pair, as soon as it is there.
+
+    Raises:
+        LimitsError: no such policy.
+    """
+    names = ["oracle", *(name for name in policies if name != "oracle")]
+    for topics in traces:
+        for name in names[1:]:
+            scaler_for(name, topics[0], pipeline)  # a wrong name is said before the oracle takes its time
+        hours: float | None = None
+        for name in names:
+            runs = [simulate(trace, scaler_for(name, trace, pipeline), world) for trace in topics]
+            found = together([score(run, pipeline.slo_s) for run in runs])
+            hours = found.worker_hours if name == "oracle" else hours
+            yield Outcome(trace=topics[0].name, policy=name, runs=runs, score=found, oracle_hours=hours)

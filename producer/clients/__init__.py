@@ -1,0 +1,12 @@
+"""The adapters: confluent-kafka, its asyncio client and kafka-python.
+
+* `confluent`: `AZAwareProducer`.
+* `confluent_aio`: `AZAwareAIOProducer`.
+* `kafka_python`: `AZAwarePartitioner`.
+* `produce_batch`: many records in one call.
+* `forked`: what a forked process may do with an inherited producer.
+* `leader_watcher`: the thread that keeps leaders fresh.
+* `client_statistics`: librdkafka's statistics: wire bytes, queues, lost brokers.
+* `wire_bytes`: kafka-python's bytes on the wire.
+* `delivery_meter`: `TrafficMeter`, for any confluent-kafka producer.
+"""

@@ -1,0 +1,245 @@
+"""`AZAwareProducer`: confluent-kafka's producer that keeps records in their zone.
+
+confluent-kafka has no custom partitioner, so the partition is chosen here and passed along. Everything else is the
+producer's own: configuration, callbacks, transactions, errors.
+"""
+
+import weakref
+from collections.abc import Iterable, Mapping
+from logging import Logger
+from types import ModuleType
+from typing import Any, ClassVar
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from producer.clients.client_statistics import Statistics
+from producer.clients.forked import refuse_after_fork
+from producer.clients.leader_watcher import Watcher
+from producer.clients.produce_batch import Messages, are_valid, count, forget_errors, group, is_misplaced, size_of
+from producer.decisions.leader_locality import Racks
+from producer.decisions.producer_settings import ZonePolicy, key_mode, zone_order
+from producer.decisions.skew_guard import SkewGuard
+from producer.routing.interpreted_path import Delivered
+from producer.routing.topic_choices import Router
+from producer.topology import Topology
+from producer.traffic_counts import Traffic
+
+try:
+    from producer.routing import compiled_path as hot
+except ImportError:  # built without a C compiler
+    from producer.routing import interpreted_path as hot  # type: ignore[no-redef]
+
+_produce = Producer.produce
+_BATCH_BYTES = 65_536
+
+
+class AZAwareProducer(Producer):
+    """A `confluent_kafka.Producer` whose records go to leaders in its own zone while there are any.
+
+    Args:
+        config: as for `confluent_kafka.Producer`; `client.rack` names the own zone as the brokers' `broker.rack` does.
+        keys: `"global"` (Java's mapping over all partitions, order per key, no locality), `"local-mod"` or
+            `"local-hrw"` (inside the own zone: one partition per key and zone).
+        fallback: zones to try in this order when the own zone leads no partition of a topic.
+        aware: False counts traffic only and spreads records over all partitions.
+        skew: bound on how uneven locality may make the partitions.
+        racks: rack per broker id where the cluster may not be asked for it.
+        batch_bytes: bytes before records without a key move on to another partition; default `batch.size` where that is
+            set, else 64 KiB.
+        hold_s: how long a returned leader must stay before records come back to it, seconds.
+        refresh_s: how often leaders are read when nothing happens, seconds.
+        metadata_timeout_s: how long the first record of a topic may wait for its leaders, seconds.
+        logger: takes the client's log lines, as the base class's argument; while the application polls.
+
+    Raises:
+        PolicyError: a setting has a value that cannot work.
+
+    Contract:
+    * Methods may be called from any thread, as with the base class; an explicit partition is never changed.
+    * `produce` raises what the base class raises, and then counts nothing.
+    * After a fork the copy in the new process refuses every call (`ForkError`).
+    * The first record of a topic waits for the topic's leaders; when they cannot be had, librdkafka chooses the
+      partition.
+    """
+
+    # Slots, as `produce` looks one of them up for each record: a dictionary costs it a twentieth of its time.
+    __slots__ = ("__weakref__", "_lanes", "_router", "_statistics", "_watcher")
+
+    compiled: ClassVar[bool] = hot.__name__.endswith("compiled_path")
+    """Whether `produce` runs compiled: it does where the package was built with a C compiler."""
+    _hot: ClassVar[ModuleType] = hot
+
+    def __init__(  # noqa: PLR0913 - one setting each, keyword-only
+        self,
+        config: Mapping[str, Any],
+        *,
+        keys: str = "global",
+        fallback: Iterable[str] = (),
+        aware: bool = True,
+        skew: SkewGuard | None = None,
+        racks: Racks | None = None,
+        batch_bytes: int | None = None,
+        hold_s: float = 5.0,
+        refresh_s: float = 30.0,
+        metadata_timeout_s: float = 10.0,
+        logger: Logger | None = None,
+    ) -> None:
+        policy = zone_policy(config, keys, fallback, batch_bytes, hold_s=hold_s, aware=aware, skew=skew)
+        self._router = Router(policy, lane=self._hot.Lane)
+        self._lanes = self._router.lanes
+        topology = Topology(config, racks, metadata_timeout_s)
+        self._watcher = Watcher(weakref.ref(self), self._router, topology, refresh_s=refresh_s)
+        self._statistics = Statistics(self._router, self._watcher, topology)
+        heard = self._statistics.listen(config)
+        super().__init__(heard if logger is None else {**heard, "logger": logger})
+        refuse_after_fork(self)
+
+    produce = hot.produce
+
+    def _produce_aside(  # noqa: PLR0913, PLR0917 - the parameters of `produce`
+        self,
+        topic: str,
+        value: str | bytes | None,
+        key: str | bytes | None,
+        partition: int,
+        callback: Delivered | None,
+        timestamp: int,
+        headers: Any,  # noqa: ANN401 - as the base class types it
+    ) -> None:
+        if partition == -1:
+            self._watcher.load(topic)
+            if topic in self._lanes:
+                # Not a subclass's method, which called this one.
+                self._hot.produce(self, topic, value, key, partition, callback, None, timestamp, headers)
+                return
+        _produce(self, topic, value, key, partition, callback, None, timestamp, headers)
+        self._count_aside(topic, partition, [{"value": value, "key": key}])
+
+    def _produce_after(  # noqa: PLR0913, PLR0917 - the parameters of `produce`
+        self,
+        refusal: KafkaException,
+        topic: str,
+        value: str | bytes | None,
+        key: str | bytes | None,
+        callback: Delivered | None,
+        timestamp: int,
+        headers: Any,  # noqa: ANN401 - as the base class types it
+    ) -> None:
+        """Let librdkafka choose for a topic that was made anew with fewer partitions; raise any other refusal."""
+        if refusal.args[0].code() != KafkaError._UNKNOWN_PARTITION:  # noqa: SLF001 - its constant
+            raise refusal
+        self._watcher.expect_news()
+        _produce(self, topic, value, key, -1, callback, None, timestamp, headers)
+        self._router.count_unrouted(topic, size_of({"value": value, "key": key}))
+
+    def produce_batch(
+        self,
+        topic: str,
+        messages: Messages,
+        partition: int = -1,
+        callback: Delivered | None = None,
+        on_delivery: Delivered | None = None,
+    ) -> int:
+        """Send many records, as `confluent_kafka.Producer.produce_batch`; a message's own `partition` is kept.
+
+        Returns:
+            How many were queued; the others hold their error in `_error`.
+
+        Raises:
+            TypeError, ValueError, NotImplementedError: a message is not one; none was sent.
+            KafkaException: the client refused a whole partition's messages; earlier partitions were sent.
+        """
+        told = on_delivery if callback is None else callback
+        if topic not in self._router.routes:
+            self._watcher.load(topic)
+        route = self._router.routes.get(topic)
+        if not are_valid(messages):
+            return super().produce_batch(topic, messages, partition, told)
+        forget_errors(messages)
+        if route is None or partition != -1:
+            sent = super().produce_batch(topic, messages, partition, told)
+            queued = [message for message in messages if "_error" not in message]
+            self._count_aside(topic, partition, queued)
+            return sent
+        sent = 0
+        unsent: dict[int, Messages] = {}
+        try:
+            group(route, messages, self._router.advance, unsent)
+            for chosen, batch in unsent.items():
+                sent += super().produce_batch(topic, batch, chosen, told)
+                unsent[chosen] = [message for message in batch if "_error" in message]
+            misplaced = [message for batch in unsent.values() for message in batch if is_misplaced(message)]
+            sent += self._batch_after(topic, misplaced, told)
+        finally:
+            for chosen, refused in unsent.items():
+                for message in refused:
+                    count(route, message, chosen, -1)
+        return sent
+
+    def _batch_after(self, topic: str, misplaced: Messages, callback: Delivered | None) -> int:
+        """As `_produce_after`, for many."""
+        if not misplaced:
+            return 0
+        self._watcher.expect_news()
+        forget_errors(misplaced)
+        sent = super().produce_batch(topic, misplaced, -1, callback)
+        self._count_aside(topic, -1, [message for message in misplaced if "_error" not in message])
+        return sent
+
+    def _count_aside(self, topic: str, partition: int, messages: Messages) -> None:
+        route = self._router.routes.get(topic)
+        for message in messages:
+            if route is None or partition < 0:
+                self._router.count_unrouted(topic, size_of(message))
+            else:
+                route.count_explicit(partition, size_of(message))
+
+    def traffic(self) -> Traffic:
+        """Say where the records went so far; bytes are those of keys and values before compression."""
+        return self._statistics.complete(self._router.traffic())
+
+    def refresh_leaders(self) -> None:
+        """Have the leaders read again soon; returns at once."""
+        self._watcher.refresh_soon()
+
+    def close(self) -> bool:
+        """Stop watching the leaders and close, as the base class does."""
+        self._watcher.close()
+        return super().close()
+
+    def __exit__(self, *exception: object) -> bool | None:
+        self._watcher.close()
+        return super().__exit__(*exception)
+
+
+def zone_policy(  # noqa: PLR0913 - one setting each
+    config: Mapping[str, Any],
+    keys: str,
+    fallback: Iterable[str],
+    batch_bytes: int | None,
+    *,
+    hold_s: float,
+    aware: bool,
+    skew: SkewGuard | None,
+) -> ZonePolicy:
+    """Make the policy that a producer's configuration and arguments ask for.
+
+    Raises:
+        PolicyError: a setting has a value that cannot work.
+    """
+    return ZonePolicy(
+        rack=config.get("client.rack"),
+        keys=key_mode(keys),
+        fallback=zone_order(fallback),
+        batch_bytes=_batch_size(config) if batch_bytes is None else batch_bytes,
+        hold_s=hold_s,
+        aware=aware,
+        skew=skew,
+    )
+
+
+def _batch_size(config: Mapping[str, Any]) -> int:
+    try:
+        return int(config.get("batch.size", _BATCH_BYTES))
+    except (TypeError, ValueError):  # the client says what is wrong with it, by its name
+        return _BATCH_BYTES

@@ -1,0 +1,109 @@
+"""`AZAwareAIOProducer`: confluent-kafka's asyncio producer that keeps records in their zone."""
+
+import asyncio
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from confluent_kafka.aio import AIOProducer
+
+from producer.clients.client_statistics import Statistics, listen_async
+from producer.clients.confluent import zone_policy
+from producer.clients.forked import refuse_after_fork
+from producer.clients.leader_watcher import Watcher
+from producer.clients.produce_batch import byte_length, choose, count
+from producer.decisions.leader_locality import Racks
+from producer.decisions.skew_guard import SkewGuard
+from producer.routing.topic_choices import Router
+from producer.topology import Lister, Topology
+from producer.traffic_counts import Traffic
+
+
+class AZAwareAIOProducer(AIOProducer):
+    """A `confluent_kafka.aio.AIOProducer` whose records go to leaders in its own zone while there are any.
+
+    `config` is as for `AIOProducer` and is not changed; `client.rack` in it names the own zone. `options` are
+    `max_workers`, `executor`, `batch_size` and `buffer_timeout` of the base class; all others mean what they mean to
+    `AZAwareProducer`.
+
+    Raises:
+        PolicyError: a setting has a value that cannot work.
+
+    Contract: made and used inside one running event loop, as the base class.
+    """
+
+    def __init__(  # noqa: PLR0913 - one setting each, keyword-only
+        self,
+        config: Mapping[str, Any],
+        *,
+        keys: str = "global",
+        fallback: Iterable[str] = (),
+        aware: bool = True,
+        skew: SkewGuard | None = None,
+        racks: Racks | None = None,
+        batch_bytes: int | None = None,
+        hold_s: float = 5.0,
+        refresh_s: float = 30.0,
+        metadata_timeout_s: float = 10.0,
+        **options: Any,  # noqa: ANN401 - the base class's
+    ) -> None:
+        policy = zone_policy(config, keys, fallback, batch_bytes, hold_s=hold_s, aware=aware, skew=skew)
+        self._router = Router(policy)
+        topology = Topology(config, racks, metadata_timeout_s)
+        self._watcher = Watcher(_client_of(weakref.ref(self)), self._router, topology, refresh_s=refresh_s)
+        self._statistics = Statistics(self._router, self._watcher, topology)
+        super().__init__(listen_async(self._statistics, config), **options)
+        refuse_after_fork(self)
+
+    async def produce(
+        self,
+        topic: str,
+        value: str | bytes | None = None,
+        key: str | bytes | None = None,
+        *args: Any,  # noqa: ANN401 - as the base class types it
+        **kwargs: Any,  # noqa: ANN401 - as the base class types it
+    ) -> "asyncio.Future[Any]":
+        """Send a record, as `AIOProducer.produce`, to a leader of the own zone; awaits the topic's leaders once.
+
+        Raises:
+            TypeError: key or value is neither text nor bytes. The base class (2.16.1) would keep such a record in its
+                buffer, and every later flush would fail by it.
+        """
+        for name, data in (("value", value), ("key", key)):
+            if not isinstance(data, str | bytes | None):
+                raise TypeError(f"the {name} must be str, bytes or None, not {type(data).__name__}")
+        own = kwargs.get("partition", -1)
+        if "headers" in kwargs:
+            return await super().produce(topic, value, key, *args, **kwargs)  # it refuses them: nothing to count
+        if own == -1 and topic not in self._router.routes:
+            await asyncio.to_thread(self._watcher.load, topic)
+        size = byte_length(value) + byte_length(key)
+        route = self._router.routes.get(topic)
+        if route is None:
+            future = await super().produce(topic, value, key, *args, **kwargs)
+            self._router.count_unrouted(topic, size)
+            return future
+        lane = route.lane
+        message = {"value": value, "key": key, "partition": own}
+        chosen = choose(route, message)
+        # Counted first: the base class may await a whole batch in there, and other tasks must see this run's bytes.
+        count(route, message, chosen)
+        if lane.is_full():
+            self._router.advance(topic, lane)
+        return await super().produce(topic, value, key, *args, **{**kwargs, "partition": chosen})
+
+    def traffic(self) -> Traffic:
+        """Say where the records went so far; bytes are those of keys and values before compression."""
+        return self._statistics.complete(self._router.traffic())
+
+    async def close(self) -> None:
+        """Stop watching the leaders and close, as the base class does."""
+        await asyncio.to_thread(self._watcher.close)
+        await super().close()
+
+
+def _client_of(owner: "weakref.ref[AZAwareAIOProducer]") -> Callable[[], Lister | None]:
+    def client() -> Lister | None:
+        return getattr(owner(), "_producer", None)
+
+    return client

@@ -1,0 +1,72 @@
+"""`TrafficMeter`: counts where the records of any confluent-kafka producer went, from their delivery reports."""
+
+import threading
+from collections.abc import Mapping
+from time import monotonic
+from typing import Any
+
+from confluent_kafka import KafkaError, Message
+from confluent_kafka.admin import AdminClient
+
+from producer.decisions.leader_locality import Racks, Reason, zones_of
+from producer.topology import Topology, connection
+from producer.traffic_counts import Count, Flow, Traffic, summarise
+
+
+class TrafficMeter:
+    """Measures a producer that knows nothing of zones, so that its bill can stand beside ours.
+
+    ```python
+    meter = TrafficMeter({"bootstrap.servers": servers, "client.rack": "az-a"})
+    producer.produce(topic, value, on_delivery=meter.delivered)
+    meter.traffic().cross_zone_share
+    ```
+
+    Args:
+        config: configuration of a client of the cluster; `client.rack` is the zone of the measured producer.
+        racks: rack per broker id where the cluster may not be asked for it.
+        timeout_s: how long a question to the cluster may take, seconds.
+
+    Contract: `delivered` may be called from any thread and asks nobody anything; leaders are read once, when `traffic`
+    first needs them, so a leader that moved meanwhile is counted where it is then.
+    """
+
+    def __init__(self, config: Mapping[str, Any], *, racks: Racks | None = None, timeout_s: float = 10.0) -> None:
+        self._config = dict(config)
+        self._topology = Topology(config, racks, timeout_s)
+        self._lock = threading.Lock()
+        self._counts: dict[tuple[str, int], list[int]] = {}
+        self._zones: dict[str, tuple[str | None, ...]] = {}
+        self._started = monotonic()
+
+    def delivered(self, error: KafkaError | None, message: Message) -> None:
+        """Count a delivery report; give this as `on_delivery`. Records that failed are not counted."""
+        if error is not None:
+            return
+        place = message.topic() or "", message.partition() or 0
+        size = len(message.value() or b"") + len(message.key() or b"")
+        with self._lock:
+            count = self._counts.setdefault(place, [0, 0])
+            count[0] += 1
+            count[1] += size
+
+    def traffic(self) -> Traffic:
+        """Say where the delivered records went.
+
+        Raises:
+            MetadataError: leaders or racks could not be read.
+        """
+        with self._lock:
+            counts = {place: Count(*count) for place, count in self._counts.items()}
+        if not {topic for topic, _ in counts} <= self._zones.keys():
+            found = self._topology.leaders(AdminClient(connection(self._config)))
+            self._zones = {topic: zones_of(leaders, self._topology.racks) for topic, leaders in found.items()}
+        rack = self._config.get("client.rack")
+        flows = (self._flow(place, count, rack) for place, count in counts.items())
+        return summarise(flows, rack, seconds=monotonic() - self._started)
+
+    def _flow(self, place: tuple[str, int], count: Count, rack: str | None) -> Flow:
+        topic, partition = place
+        zones = self._zones.get(topic, ())
+        zone = zones[partition] if partition < len(zones) else None
+        return Flow(topic, zone, Reason.LOCAL if zone == rack and rack else Reason.NOT_AWARE, count)

@@ -1,0 +1,47 @@
+"""A producer that a forked process inherits: every method of it says so, instead of queueing records for ever.
+
+librdkafka's threads stay in the process that made the producer, and so does the one that watches the leaders. Only a
+copy of the object comes along, whose `produce` would take records that nobody sends. Asking for the process at each
+record would cost every record; so the copy changes its class when the process forks.
+"""
+
+import functools
+import os
+import weakref
+from typing import Any
+
+from producer.errors import ForkError
+
+_live: "weakref.WeakSet[Any]" = weakref.WeakSet()
+
+
+def refuse_after_fork(producer: object) -> None:
+    """Have the copy of a producer that a forked process gets refuse every call."""
+    _register()
+    _live.add(producer)
+
+
+@functools.cache
+def _register() -> None:
+    os.register_at_fork(after_in_child=_refuse_all)
+
+
+def _refuse_all() -> None:
+    for producer in list(_live):
+        producer.__class__ = _stand_in(type(producer))
+    _live.clear()
+
+
+def _stand_in(kind: type) -> type:
+    names = [name for name in dir(kind) if not name.startswith("_")]
+    refused = dict.fromkeys([*names, "__enter__", "__len__"], _refuse)
+    # No slots, no dictionary: only a class of the same layout can take another one's place.
+    return type(kind.__name__, (kind,), {**refused, "__slots__": ()})
+
+
+def _refuse(producer: object, *_: object, **__: object) -> None:
+    name = type(producer).__name__
+    raise ForkError(
+        f"{name}: made before process {os.getppid()} forked process {os.getpid()}, where nobody sends its records: "
+        "make a producer in each process"
+    )

@@ -1,0 +1,8 @@
+"""Pure decisions: which partitions a record may go to, and which of them it takes.
+
+* `producer_settings`: what a producer was asked to do, as one value.
+* `leader_locality`: the partitions whose leader is in the zone, and the fallbacks.
+* `key_mapping`: a key's partition: murmur2, or a hash over the local set.
+* `sticky`: the next partition for records without a key (KIP-794).
+* `skew_guard`: how much locality to give up against skew.
+"""

@@ -1,0 +1,82 @@
+"""What a producer was asked to do, as one value checked when made."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from math import isfinite
+
+from producer.decisions.skew_guard import SkewGuard
+from producer.errors import PolicyError
+
+
+class KeyMode(StrEnum):
+    """Where a record with a key goes.
+
+    `global` keeps Java's mapping over all partitions (order per key, no locality). `local-mod` and `local-hrw` hash
+    over the partitions led in the own zone (locality, one partition per key and zone); `local-hrw` moves 1/n of the
+    keys when one of n local leaders moves, `local-mod` nearly all of them.
+    """
+
+    GLOBAL = "global"
+    LOCAL_MOD = "local-mod"
+    LOCAL_HRW = "local-hrw"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZonePolicy:
+    """The settings both clients share.
+
+    Attributes:
+        rack: zone of this producer, as the brokers spell it in `broker.rack`; None when not known.
+        keys: where records with a key go.
+        fallback: zones to try, in this order, when no partition is led in the own one.
+        batch_bytes: bytes after which records without a key move on to another partition (KIP-794).
+        hold_s: how long a better set of leaders must last before the producer returns to it, seconds.
+        aware: False makes a plain sticky partitioner that still counts where its bytes go.
+        skew: how uneven the partitions may become for the sake of locality; None for as uneven as it gets.
+
+    Raises:
+        PolicyError: a value cannot work.
+    """
+
+    rack: str | None = None
+    keys: KeyMode = KeyMode.GLOBAL
+    fallback: tuple[str, ...] = ()
+    batch_bytes: int = 16_384
+    hold_s: float = 5.0
+    aware: bool = True
+    skew: SkewGuard | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.rack, str | None):
+            raise PolicyError(f"rack={self.rack!r}, need text: name the zone as `broker.rack` does, or leave it out")
+        if self.rack is not None and not self.rack.strip():
+            raise PolicyError(f"rack={self.rack!r} is empty: name the zone as `broker.rack` does, or leave it out")
+        if self.batch_bytes < 1:
+            raise PolicyError(f"batch_bytes={self.batch_bytes!r}, need 1 or more")
+        if not (self.hold_s >= 0 and isfinite(self.hold_s)):
+            raise PolicyError(f"hold_s={self.hold_s!r}, need 0 or more seconds")
+
+
+def zone_order(fallback: Iterable[str]) -> tuple[str, ...]:
+    """Read the zones to fall back to.
+
+    Raises:
+        PolicyError: it is one text, whose letters would be taken for zones.
+    """
+    if isinstance(fallback, str):
+        raise PolicyError(f"fallback={fallback!r} is one text, need a list of zones: [{fallback!r}]")
+    return tuple(fallback)
+
+
+def key_mode(name: str) -> KeyMode:
+    """Read a key mode.
+
+    Raises:
+        PolicyError: there is no such mode.
+    """
+    try:
+        return KeyMode(name)
+    except ValueError:
+        known = ", ".join(repr(mode.value) for mode in KeyMode)
+        raise PolicyError(f"keys={name!r} is no key mode: choose one of {known}") from None

@@ -1,0 +1,93 @@
+"""How much locality to give up so that no partition outgrows the others."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import isfinite
+from types import MappingProxyType
+
+from producer.errors import PolicyError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkewGuard:
+    """Bound on the largest partition's bytes over the mean partition's bytes.
+
+    Only records without a key are sent away to keep it: where a key goes is a promise to the reader.
+
+    Attributes:
+        bound: max/mean that is still fine, above 1.
+        zones: share of all bytes produced in each zone, any scale (`{"az-a": 1, "az-b": 1}`). Empty: this producer's
+            own zone produces everything, the worst case.
+
+    Raises:
+        PolicyError: the bound or a share cannot work.
+    """
+
+    bound: float = 2.0
+    zones: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+
+    def __post_init__(self) -> None:
+        if not (self.bound > 1 and isfinite(self.bound)):
+            raise PolicyError(f"bound={self.bound!r}: max/mean of partition bytes must be allowed above 1")
+        if any(not (share >= 0 and isfinite(share)) for share in self.zones.values()):
+            raise PolicyError(f"zones={dict(self.zones)!r}: shares must be 0 or more")
+
+
+@dataclass(frozen=True, slots=True)
+class Spill:
+    """What one zone's producers send away on purpose.
+
+    Attributes:
+        share: part of the own bytes that goes to other zones, 0 to 1.
+        weights: how those bytes are shared out over all partitions, sum 1; shape (P,). Own partitions have 0.
+    """
+
+    share: float
+    weights: tuple[float, ...]
+
+
+def spill(guard: SkewGuard, zones: Sequence[str | None], rack: str) -> Spill:
+    """Say what this zone has to give away for the bound to hold, and no more.
+
+    The partitions of zone z receive x_z bytes each when everything stays at home. Zones above the bound give what is
+    over it; the rest fill up from the emptiest, as water does, so that every producer computes the same plan without
+    talking.
+
+    Args:
+        guard: the bound and who produces how much.
+        zones: zone of each partition's leader, None where it has none; shape (P,). Partitions without a leader are left
+            out: they can take nothing.
+        rack: the own zone.
+
+    Returns:
+        The own part of that plan; a share of 0 when nothing has to leave.
+    """
+    produced = {zone: share for zone, share in guard.zones.items() if share > 0} or {rack: 1.0}
+    total = sum(produced.values())
+    homes = {zone: sum(1 for where in zones if where == zone) for zone in produced}
+    homeless = sum(share for zone, share in produced.items() if not homes[zone]) / total
+    count = len(zones)
+    mean = 1.0 / count
+    load = [homeless * mean + (produced[where] / total / homes[where] if where in produced else 0.0) for where in zones]
+    limit = guard.bound * mean
+    excess = sum(max(0.0, one - limit) for one in load)
+    own = [one for one, where in zip(load, zones, strict=True) if where == rack]
+    if excess <= 0 or not own or own[0] <= limit:
+        return Spill(0.0, (0.0,) * count)
+    level = _water_level([min(one, limit) for one in load], excess)
+    room = [max(0.0, level - min(one, limit)) if where != rack else 0.0 for one, where in zip(load, zones, strict=True)]
+    given = sum(one - limit for one in own)
+    return Spill(given / (produced[rack] / total), tuple(one / sum(room) for one in room))
+
+
+def _water_level(heights: Sequence[float], water: float) -> float:
+    """Pour water over ground of these heights; return how high it stands."""
+    ordered = sorted(heights)
+    below = 0.0
+    for count, height in enumerate(ordered, start=1):
+        below += height
+        above = ordered[count] if count < len(ordered) else float("inf")
+        level = (below + water) / count
+        if level <= above:
+            return level
+    return ordered[-1]  # pragma: no cover - the last round always returns

@@ -1,0 +1,166 @@
+"""How many bytes stayed in their zone, and what the others cost."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from producer.decisions.leader_locality import Reason
+from producer.errors import PolicyError
+
+UNKNOWN = "unknown"
+GB = 1e9
+
+
+class Count(NamedTuple):
+    """Records and their bytes (key and value, before compression)."""
+
+    records: int = 0
+    bytes: int = 0
+
+    def plus(self, other: "Count") -> "Count":
+        """Add two counts."""
+        return Count(self.records + other.records, self.bytes + other.bytes)
+
+
+_NONE = Count()
+
+
+class Flow(NamedTuple):
+    """Records of one topic that went to one zone for one reason."""
+
+    topic: str
+    zone: str | None
+    reason: Reason
+    amount: Count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traffic:
+    """Where one producer's bytes went.
+
+    Attributes:
+        rack: zone of the producer; None when not known.
+        local: to leaders of the own zone.
+        cross: to leaders of another zone.
+        unknown: to leaders whose zone, or the producer's own, is not known.
+        zones: by zone of the leader (`"unknown"` where not known).
+        topics: by (topic, zone of the leader).
+        reasons: by why the record went there.
+        wire_bytes: bytes on the wire to each zone as the client counts them, with requests and retries; empty before
+            the client's first statistics.
+        wire_topics: records and bytes by (topic, zone) as the client transmitted them, with retries; as `wire_bytes`.
+        seconds: since the producer was made; 0 when it does not apply.
+    """
+
+    rack: str | None = None
+    local: Count = _NONE
+    cross: Count = _NONE
+    unknown: Count = _NONE
+    zones: Mapping[str, Count] = field(default_factory=dict)
+    topics: Mapping[tuple[str, str], Count] = field(default_factory=dict)
+    reasons: Mapping[Reason, Count] = field(default_factory=dict)
+    wire_bytes: Mapping[str, int] = field(default_factory=dict)
+    wire_topics: Mapping[tuple[str, str], Count] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    @property
+    def cross_zone_share(self) -> float:
+        """Part of the bytes with known zones that left their zone, 0 to 1; 0 before the first record."""
+        known = self.local.bytes + self.cross.bytes
+        return self.cross.bytes / known if known else 0.0
+
+    @property
+    def matrix(self) -> Mapping[tuple[str, str], Count]:
+        """Counts by (zone of the producer, zone of the leader)."""
+        return {(self.rack or UNKNOWN, zone): count for zone, count in self.zones.items()}
+
+    def cost(self, price_per_gb: float = 0.01) -> float:
+        """Price the bytes that left their zone.
+
+        Args:
+            price_per_gb: money per 10^9 bytes and direction. Where both ends are billed (AWS: $0.01 each), pass the
+                sum.
+
+        Returns:
+            Money, in the currency of the price. Bytes of unknown zones cost nothing here: look at `unknown` beside it.
+
+        Raises:
+            PolicyError: the price is negative or not a number.
+        """
+        if not price_per_gb >= 0:  # also catches nan
+            raise PolicyError(f"price_per_gb={price_per_gb!r}, need 0 or more")
+        return self.cross.bytes / GB * price_per_gb
+
+    def cost_per_hour(self, price_per_gb: float = 0.01) -> float:
+        """Price an hour at the average rate so far; arguments and errors as `cost`."""
+        cost = self.cost(price_per_gb)
+        return cost * 3600 / self.seconds if self.seconds > 0 else 0.0
+
+    def as_dict(self) -> dict[str, Any]:
+        """Give everything as plain values, ready for JSON."""
+        return {
+            "rack": self.rack,
+            "local": self.local._asdict(),
+            "cross": self.cross._asdict(),
+            "unknown": self.unknown._asdict(),
+            "cross_zone_share": self.cross_zone_share,
+            "zones": {zone: count._asdict() for zone, count in self.zones.items()},
+            "topics": [
+                {"topic": topic, "zone": zone, **count._asdict()} for (topic, zone), count in self.topics.items()
+            ],
+            "reasons": {reason.value: count._asdict() for reason, count in self.reasons.items()},
+            "wire_bytes": dict(self.wire_bytes),
+            "wire_topics": [
+                {"topic": topic, "zone": zone, **count._asdict()} for (topic, zone), count in self.wire_topics.items()
+            ],
+            "seconds": self.seconds,
+            "cost": self.cost(),
+            "cost_per_hour": self.cost_per_hour(),
+        }
+
+
+def summarise(
+    flows: Iterable[Flow], rack: str | None, *, wire_bytes: Mapping[str, int] | None = None, seconds: float = 0.0
+) -> Traffic:
+    """Add up flows as seen from one zone.
+
+    Args:
+        flows: any order, repeats are added.
+        rack: zone of the producer; None makes every flow unknown.
+        wire_bytes: bytes on the wire by zone.
+        seconds: time the flows took.
+
+    Returns:
+        The traffic.
+    """
+    sides = {"local": Count(), "cross": Count(), "unknown": Count()}
+    zones: dict[str, Count] = {}
+    topics: dict[tuple[str, str], Count] = {}
+    reasons: dict[Reason, Count] = {}
+    for topic, zone, reason, count in flows:
+        side = "unknown" if zone is None or rack is None else "local" if zone == rack else "cross"
+        name = zone or UNKNOWN
+        sides[side] = sides[side].plus(count)
+        zones[name] = zones.get(name, Count()).plus(count)
+        topics[topic, name] = topics.get((topic, name), Count()).plus(count)
+        reasons[reason] = reasons.get(reason, Count()).plus(count)
+    return Traffic(
+        rack=rack,
+        local=sides["local"],
+        cross=sides["cross"],
+        unknown=sides["unknown"],
+        zones=dict(sorted(zones.items())),
+        topics=dict(sorted(topics.items())),
+        reasons=dict(sorted(reasons.items())),
+        wire_bytes=dict(sorted((wire_bytes or {}).items())),
+        seconds=seconds,
+    )
+
+
+def matrix(traffics: Iterable[Traffic]) -> dict[tuple[str, str], Count]:
+    """Add up several producers into records and bytes by (zone of the producer, zone of the leader)."""
+    cells: dict[tuple[str, str], Count] = {}
+    for traffic in traffics:
+        for cell, count in traffic.matrix.items():
+            cells[cell] = cells.get(cell, Count()).plus(count)
+    return cells

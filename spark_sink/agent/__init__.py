@@ -1,0 +1,8 @@
+"""`azimuth sink` as a process.
+
+* `spark_agent`: a Spark driver with one query.
+* `agent_settings`: a TOML file, environment variables, flags.
+* `agent_metrics`: Prometheus metrics of the agent.
+* `worker_daemon`: the process that Spark's Python workers are forked from.
+* `progress_lines`: a line now and then about the reading.
+"""

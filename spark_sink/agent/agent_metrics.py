@@ -1,0 +1,215 @@
+"""What an agent does, for Prometheus: taken from the table's log, what its reader holds and the ends of its partitions.
+
+The commits run in a process of Spark's, so they are counted from what they wrote into the log.
+"""
+
+import contextlib
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pyarrow.fs as pa_fs
+import structlog
+from prometheus_client import CollectorRegistry, Counter, Gauge
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+
+from assignors import AssignorError
+from assignors.clients import LogOffsets, kafka_python_settings
+from spark_sink.agent.agent_settings import AgentSettings
+from spark_sink.errors import OptionError, SparkSinkError
+from spark_sink.formats.quarantine import quarantine_of
+from spark_sink.kafka.group_lag import by_topic
+from spark_sink.lake.positions import existing, positions
+from spark_sink.lake.table_storage import Storage, filesystem, read_text
+from spark_sink.live.http_server import HttpServer, ReadOnly
+from spark_sink.ranges.batch_offset import TopicPartition
+from spark_sink.source.ownership_telemetry import Held, HoldingFile
+
+_INTERVAL_S = 5.0
+_FORGET_S = 60.0
+
+_log = structlog.get_logger("azimuth.metrics")
+
+
+class History:
+    """Notes that agents left in the log of a table, read as it grows.
+
+    Args:
+        table: its address.
+        storage: options of its object store.
+        whole: read it from its first commit, not from where it stands at the first call.
+    """
+
+    def __init__(self, table: str, storage: Storage | None = None, *, whole: bool = False) -> None:
+        self._files = filesystem(table, storage)
+        self._next = 0 if whole else -1
+
+    def read(self) -> Iterator[dict[str, Any]]:
+        """The notes since the last call; the first only finds out where a log that is not read whole stands."""
+        if self._next < 0:
+            self._next = self._newest() + 1
+            return
+        while (text := read_text(self._files, f"_delta_log/{self._next:020}.json")) is not None:
+            self._next += 1
+            for line in text.splitlines():
+                if '"commitInfo"' in line and (note := json.loads(line)["commitInfo"].get("kafka-azimuth")):
+                    yield note
+
+    def _newest(self) -> int:
+        found = self._files.get_file_info(pa_fs.FileSelector("_delta_log", allow_not_found=True))
+        return max((int(one.base_name[:20]) for one in found if one.base_name[20:] == ".json"), default=-1)
+
+
+class Notes:
+    """The notes that an agent leaves in all its tables from the first look on.
+
+    A table that is not there at the first look is read whole: an agent makes its table, a topic's or the quarantine's
+    with the first rows, which are often most of what it ever writes to it.
+
+    Args:
+        settings: of the agent.
+    """
+
+    def __init__(self, settings: AgentSettings) -> None:
+        self._settings = settings
+        self._histories: dict[str, History] = {}
+        self._looked = False
+
+    def read(self) -> Iterator[dict[str, Any]]:
+        """The agent's notes since the last look."""
+        tables = [table for table, _ in existing(self._settings.table, self._settings.storage)]
+        for table in {*tables, *map(quarantine_of, tables)}:
+            if table not in self._histories:
+                self._histories[table] = History(table, self._settings.storage, whole=self._looked)
+        self._looked = True
+        for history in self._histories.values():
+            for note in history.read():
+                if note.get("agent") == self._settings.agent:
+                    yield note
+
+
+class Metrics:
+    """Counters and gauges of one agent.
+
+    Args:
+        registry: where they are registered.
+        held: asked at each look for what the agent holds.
+        clock: seconds since 1970.
+    """
+
+    def __init__(
+        self,
+        registry: CollectorRegistry,
+        held: Callable[[], Held] = Held,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._clock = clock
+        self.commits = Counter("azimuth_commits", "Commits of this agent.", registry=registry)
+        self.rows = Counter("azimuth_rows", "Rows that this agent committed.", registry=registry)
+        self.size = Counter("azimuth_bytes", "Bytes of the data files that this agent committed.", registry=registry)
+        self.left_out = Counter("azimuth_rows_left_out", "Rows that were in the table already.", registry=registry)
+        self.quarantined = Counter("azimuth_quarantined", "Records put in quarantine.", registry=registry)
+        self.conflicts = Counter("azimuth_commit_conflicts", "Times another writer was faster.", registry=registry)
+        self.freshness = Gauge(
+            "azimuth_freshness_seconds", "Age of the newest record when it was committed.", registry=registry
+        )
+        self.generation = Gauge(
+            "azimuth_generation", "Generation of the group; each rebalance raises it.", registry=registry
+        )
+        self.generation.set_function(lambda: held().generation)
+        self.partitions = Gauge("azimuth_partitions", "Partitions that this agent holds.", registry=registry)
+        self.partitions.set_function(lambda: held().partitions)
+        self.lag = Gauge("azimuth_lag_records", "Records behind, by topic.", ["topic"], registry=registry)
+        self.lag_seconds = Gauge(
+            "azimuth_lag_seconds", "Seconds since the topic was last seen without lag.", ["topic"], registry=registry
+        )
+        self._level: dict[str, float] = {}
+        self._told: dict[str, float] = {}
+
+    def committed(self, note: Mapping[str, Any]) -> None:
+        """Take up the note of one commit."""
+        self.commits.inc()
+        self.conflicts.inc(note.get("conflicts", 0))
+        if note.get("kind") == "quarantine":
+            self.quarantined.inc(note["rows"])
+            return
+        self.rows.inc(note.get("rows", 0))
+        self.size.inc(note.get("bytes", 0))
+        self.left_out.inc(note.get("rows_left_out", 0))
+        if note.get("age_s") is not None:
+            self.freshness.set(note["age_s"])
+
+    def lagging(self, lags: Mapping[str, int]) -> None:
+        """Take up the lag in records, by topic; one that nothing is known of for a minute is shown no more.
+
+        It was deleted, or no broker answers: an old number would look like one of now, and names would only pile up.
+        """
+        now = self._clock()
+        for topic, records in lags.items():
+            if not records or topic not in self._level:
+                self._level[topic] = now
+            self.lag.labels(topic).set(records)
+            self.lag_seconds.labels(topic).set(now - self._level[topic])
+            self._told[topic] = now
+        for topic in [topic for topic, at in self._told.items() if now - at >= _FORGET_S]:
+            del self._told[topic], self._level[topic]
+            self.lag.remove(topic)
+            self.lag_seconds.remove(topic)
+
+
+def serve(settings: AgentSettings, holding: Path) -> threading.Event:
+    """Serve an agent's metrics until the event that is returned is set.
+
+    Args:
+        settings: with a port.
+        holding: where the agent's reader says what it holds.
+
+    Raises:
+        OptionError: the port cannot be had.
+    """
+    registry = CollectorRegistry()
+    metrics = Metrics(registry, HoldingFile(holding).read)
+    port = settings.metrics_port or 0
+    try:
+        server = HttpServer(("0.0.0.0", port), type("Scraped", (_Scraped,), {"registry": registry}))  # noqa: S104 - Prometheus is elsewhere
+    except OSError as error:
+        raise OptionError(f"metrics_port {port}: {error.strerror or error}; name another, or none") from error
+    threading.Thread(target=server.serve_forever, name="metrics-http", daemon=True).start()
+    ended = threading.Event()
+
+    def run() -> None:
+        notes = Notes(settings)
+        logs: LogOffsets | None = None
+        with contextlib.suppress(SparkSinkError, OSError, ValueError):  # the next look says it, if it is not over
+            for note in notes.read():
+                metrics.committed(note)
+        while not ended.wait(_INTERVAL_S):
+            try:
+                for note in notes.read():
+                    metrics.committed(note)
+                known = positions(settings.table, settings.group, settings.storage)
+                logs = logs or LogOffsets.connect(kafka_python_settings(settings.admin_options()))
+                ends = {TopicPartition(*key): at for key, at in logs.ends(known, _INTERVAL_S).items()}
+                metrics.lagging({one.topic: one.lag_records for one in by_topic(known, ends)})
+            except (AssignorError, SparkSinkError, OSError, ValueError) as error:
+                _log.warning("metrics are not up to date", error=str(error))
+        server.shutdown()
+        server.server_close()
+
+    threading.Thread(target=run, name="metrics", daemon=True).start()
+    return ended
+
+
+class _Scraped(ReadOnly):
+    registry: ClassVar[CollectorRegistry]
+
+    def get(self, path: str) -> None:
+        """What Prometheus asks for."""
+        if path in {"/", "/metrics"}:
+            self.answer(HTTPStatus.OK, CONTENT_TYPE_LATEST, generate_latest(self.registry))
+        else:
+            self.answer(HTTPStatus.NOT_FOUND, "text/plain; charset=utf-8", "no such page")

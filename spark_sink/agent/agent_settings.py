@@ -1,0 +1,203 @@
+"""What an agent is told: a TOML file, environment variables, flags; the later ones win."""
+
+import json
+import os
+import re
+import socket
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from assignors.settings import Whole, message, place, plain
+from spark_sink.errors import OptionError
+from spark_sink.kafka.broker_addresses import check_servers
+from spark_sink.kafka.client_properties import librdkafka_config
+
+AVAILABLE_NOW = "available-now"
+_SPAN = r"\+?\d+(\.\d+)?\s*(microsecond|millisecond|second|minute|hour|day|week)s?"
+_INTERVAL = re.compile(rf"(interval\s+)?{_SPAN}(\s+{_SPAN})*", re.IGNORECASE)
+
+
+def _json(value: object) -> object:
+    """The text of a number or of a table, which a file may give as it is."""
+    return json.dumps(value) if type(value) in {int, dict} else value
+
+
+def _interval(text: str) -> str:
+    """What Spark takes as the time between two batches; it would say so only after its start."""
+    if text != AVAILABLE_NOW and not _INTERVAL.fullmatch(text.strip()):
+        raise ValueError(f"{text!r}, need a time as '10 seconds', or {AVAILABLE_NOW!r}")
+    return text
+
+
+def _size(text: str) -> str:
+    """What Java takes as the size of a heap; it would say so in several lines of its own."""
+    if not re.fullmatch(r"[1-9]\d*[kmgt]b?", text, re.IGNORECASE):
+        raise ValueError(f"{text!r}, need a size as '768m' or '2g'")
+    return text
+
+
+class AgentSettings(BaseSettings):
+    """Settings of one ingestion agent; environment variables are called `AZIMUTH_<NAME>`."""
+
+    model_config = SettingsConfigDict(env_prefix="AZIMUTH_", extra="forbid", frozen=True)
+
+    bootstrap_servers: Annotated[str, AfterValidator(check_servers)] = Field(
+        description="Kafka brokers, host:port by commas."
+    )
+    group: str = Field(min_length=1, description="Consumer group; agents of one group share the partitions.")
+    table: str = Field(
+        min_length=1, description="Address of the Delta table; {topic} in it makes a table of each topic."
+    )
+    checkpoint: str = Field(min_length=1, description="Folder for Spark's checkpoint, this agent's own.")
+    subscribe: str | None = Field(None, description="Topics, by commas.")
+    subscribe_pattern: str | None = Field(None, description="Regular expression of topics.")
+    agent: str = Field(default_factory=socket.gethostname, description="The agent's lasting name.")
+    rack: str | None = Field(None, description="The agent's zone.")
+    assignor: Literal["hrw", "shuffled"] = Field("hrw", description="How the group shares partitions.")
+    workers: Annotated[str, BeforeValidator(_json)] | None = Field(
+        None, description="Agents per topic: a number, or {topic or pattern: number}."
+    )
+    workers_topic: str | None = Field(
+        None, description="Topic on which 'azimuth autoscale' publishes agents per topic."
+    )
+    starting_offsets: str = Field("earliest", description="Where a partition begins that nobody has a position of.")
+    max_offsets_per_trigger: Whole | None = Field(None, ge=1, description="Offsets a batch reads at most.")
+    trigger: Annotated[str, AfterValidator(_interval)] = Field(
+        "1 second", description="Time between batches, or 'available-now' to end when caught up."
+    )
+    master: str = Field("local[*]", description="Spark's master.")
+    driver_memory: Annotated[str, AfterValidator(_size)] = Field("768m", description="Heap of Spark's driver.")
+    landing: Literal["direct", "rows"] = Field(
+        "direct", description="Who writes data files: reading tasks, or the sink."
+    )
+    metrics_port: Whole | None = Field(None, ge=0, le=65535, description="Port of the Prometheus endpoint.")
+    kafka: dict[str, str] = Field(default_factory=dict, description="Kafka client properties.")
+    source: dict[str, str] = Field(default_factory=dict, description="More options of kafka-group.")
+    sink: dict[str, str] = Field(default_factory=dict, description="More options of delta-exactly-once.")
+    storage: dict[str, str] = Field(default_factory=dict, description="Options of the object store.")
+    spark: dict[str, str] = Field(default_factory=dict, description="Spark configuration.")
+
+    @model_validator(mode="after")
+    def _one_subscription(self) -> Self:
+        if bool(self.subscribe) == bool(self.subscribe_pattern):
+            raise ValueError("give one of subscribe (topics) and subscribe_pattern (a regular expression)")
+        return self
+
+    @classmethod
+    def load(cls, config: Path | None, flags: Mapping[str, Any]) -> "AgentSettings":
+        """Read the settings.
+
+        Args:
+            config: TOML file; its keys are the names here.
+            flags: what was given on the command line; None and empty values were not given.
+
+        Raises:
+            OptionError: the file cannot be read, or a setting is unknown, missing or has no meaning.
+        """
+        given = {name: value for name, value in flags.items() if value is not None and value != {}}
+        file = _read(config) if config else {}
+        strangers = sorted(file.keys() - cls.model_fields.keys())
+        if strangers:
+            raise OptionError(f"{config}: unknown setting {strangers[0]!r}; known are {', '.join(cls.model_fields)}")
+        environment = {name: value for name in cls.model_fields if (value := _from_environment(cls, name)) is not None}
+        try:
+            return cls(**{**file, **environment, **given})
+        except ValidationError as error:
+            raise OptionError("; ".join(_sentences(error.errors()))) from error
+
+    @property
+    def decodes(self) -> bool:
+        """Whether values are decoded into columns, which must be known before anything is landed."""
+        formats = [value for name, value in self.source.items() if name.lower() == "valueformat"]
+        return any(value.lower() != "raw" for value in formats)
+
+    def source_options(self, columns: str | None = None, *, land: bool = False) -> dict[str, str]:
+        """Options of `.format("kafka-group")`.
+
+        Args:
+            columns: the schema of the rows, as Spark writes it in JSON; None for the raw format.
+            land: the reading tasks write the data files.
+        """
+        wanted = {
+            "subscribe": self.subscribe,
+            "subscribePattern": self.subscribe_pattern,
+            "agent": self.agent,
+            "rack": self.rack,
+            "assignor": self.assignor,
+            "workers": self.workers,
+            "workersTopic": self.workers_topic,
+            "startingOffsets": self.starting_offsets,
+            "maxOffsetsPerTrigger": self.max_offsets_per_trigger,
+            "positions": self._tables(),
+        }
+        given = {name: str(value) for name, value in wanted.items() if value}
+        if land:
+            given["landing"] = json.dumps(self.sink_options(columns))
+        return {**self._shared(), **given, **self.source}
+
+    def sink_options(self, columns: str | None = None) -> dict[str, str]:
+        """Options of `.format("delta-exactly-once")`."""
+        own = {"path": self.table, "checkpointLocation": self.checkpoint, "agent": self.agent}
+        # Which columns there are the sink must know where it sees no rows.
+        own |= {name: value for name, value in self.source.items() if name.lower() == "includeheaders"}
+        own |= {"columns": columns} if columns else {}
+        return {**self._shared(), **own, **self.sink}
+
+    def admin_options(self) -> dict[str, str]:
+        """Properties of a Kafka client that asks for offsets."""
+        return {"bootstrap.servers": self.bootstrap_servers, **librdkafka_config(self.kafka)}
+
+    def _tables(self) -> str:
+        """Every address that has positions, as the option `positions` takes them."""
+        routes = next((value for name, value in self.sink.items() if name.lower() == "routes"), None)
+        if not routes:
+            return self.table
+        from spark_sink.sink.topic_routes import Routes  # noqa: PLC0415 -- loads deltalake, for few agents
+
+        return json.dumps(Routes.parse(self.table, routes).addresses())
+
+    def _shared(self) -> dict[str, str]:
+        kafka = {"bootstrap.servers": self.bootstrap_servers, "group.id": self.group, **self.kafka}
+        return {
+            **{f"kafka.{name}": value for name, value in kafka.items()},
+            **{f"storage.{name}": value for name, value in self.storage.items()},
+        }
+
+
+def _read(config: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(config.read_text())
+    except OSError as error:
+        raise OptionError(f"{config}: cannot be read: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise OptionError(f"{config}: is not TOML: {error}") from error
+
+
+def _from_environment(settings: type[AgentSettings], name: str) -> Any:  # noqa: ANN401 -- text, or what its JSON holds
+    text = os.environ.get(f"AZIMUTH_{name.upper()}")
+    if text is None or settings.model_fields[name].annotation != dict[str, str]:
+        return text
+    try:
+        return json.loads(text)
+    except ValueError as error:  # the text itself is not told: passwords come in it
+        raise OptionError(f"AZIMUTH_{name.upper()} is not a JSON object of texts: {error}") from error
+
+
+def _sentences(errors: list[Any]) -> list[str]:
+    missing = [str(one["loc"][0]) for one in errors if one["type"] == "missing"]
+    said = [_sentence(one) for one in errors if one["type"] != "missing"]
+    if missing:
+        flag, variable = missing[0].replace("_", "-"), missing[0].upper()
+        said.insert(
+            0, f"{', '.join(missing)}: needed, as a flag (--{flag}), a variable (AZIMUTH_{variable}) or in a file"
+        )
+    return said
+
+
+def _sentence(error: Any) -> str:  # noqa: ANN401 -- pydantic's own dictionary
+    return f"{place(error) or 'settings'}: {plain(error) or message(error)}"

@@ -1,0 +1,215 @@
+"""One ingestion agent: a Spark driver with one query, from a consumer group into a table, until it is told to stop."""
+
+import contextlib
+import os
+import re
+import signal
+import socketserver
+import sys
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark import SparkConf, SparkContext, accumulators
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from spark_sink.agent import worker_daemon
+from spark_sink.agent.agent_settings import AVAILABLE_NOW, AgentSettings
+from spark_sink.agent.progress_lines import Narrator
+from spark_sink.errors import QueryError
+from spark_sink.kafka.group_lag import admin
+from spark_sink.options.source_options import SourceOptions
+from spark_sink.ranges.batch_offset import Offset
+from spark_sink.sink.delta_sink import DeltaExactlyOnceSink
+from spark_sink.sink.sink_options import SinkOptions
+from spark_sink.source.kafka_source import KafkaGroupSource
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql.streaming.query import StreamingQuery
+
+_LOOK_S = 1
+# What Spark itself hides in its pages (spark.redaction.regex), by name.
+_SECRET = re.compile("(?i)secret|password|token|access[.]?key")
+# By default the JVM begins with a heap of 1/64 of the machine's memory, however little lives in it.
+_JVM = "-XX:+UseSerialGC -Xshare:auto -Xms96m"
+
+
+def run(settings: AgentSettings) -> None:
+    """Ingest until SIGTERM or SIGINT, or until caught up where the trigger is `available-now`.
+
+    Raises:
+        QueryError: an option has no meaning, the query failed, or its JVM was lost; the message is the last sentence
+            of the cause.
+    """
+    stop = _Stop()
+    check(settings)
+    try:
+        with _served(settings) as holding, _session(settings) as spark:
+            # After pyspark has put its own handler for SIGINT in place.
+            stop.wait_for_the_query()
+            query = start(spark, settings, holding)
+            narrator = Narrator(settings.table)
+            while not (stop.asked or query.awaitTermination(_LOOK_S)):
+                narrator.look(lambda: _last_offset(query))
+            if (last := _last_offset(query)) is not None:
+                narrator.hear(last)
+            narrator.tell()
+            query.stop()
+    except PySparkException as error:  # of the query, or of an option before there is one
+        raise QueryError(cause(str(error))) from error
+    except Py4JJavaError as error:  # what pyspark has no class for, as a folder that cannot be made
+        raise QueryError(_thrown(str(error))) from error
+    except (Py4JError, ConnectionError) as error:
+        raise QueryError("the JVM of this agent was lost; the log above may say more") from error
+
+
+def _last_offset(query: "StreamingQuery") -> Offset | None:
+    last = query.lastProgress
+    text = last.sources[0].endOffset if last is not None and last.sources else None
+    return Offset.parse(text) if text else None
+
+
+def check(settings: AgentSettings) -> None:
+    """Read every option as the query's processes will: a JVM takes ten seconds to start, and wraps what they say.
+
+    Raises:
+        OptionError: an option is unknown or has no meaning.
+        LagError: a property of the Kafka client is unknown or has no meaning.
+    """
+    land = settings.landing == "direct" and not settings.decodes
+    SourceOptions.parse(settings.source_options(land=land))
+    SinkOptions.parse(settings.sink_options())
+    admin(settings.admin_options())
+
+
+def start(spark: SparkSession, settings: AgentSettings, holding: Path | None = None) -> "StreamingQuery":
+    """Start the query of an agent.
+
+    Args:
+        spark: the session.
+        settings: of the agent.
+        holding: where its reader is to say what it holds.
+    """
+    spark.dataSource.register(KafkaGroupSource)
+    spark.dataSource.register(DeltaExactlyOnceSink)
+    land, columns = settings.landing == "direct", None
+    if land and settings.decodes:
+        columns = spark.readStream.format("kafka-group").options(**settings.source_options()).load().schema.json()
+    reader = spark.readStream.format("kafka-group").options(**settings.source_options(columns, land=land))
+    if holding is not None:
+        reader = reader.option("holding", str(holding))
+    writer = reader.load().writeStream.format("delta-exactly-once").options(**settings.sink_options(columns))
+    if settings.trigger == AVAILABLE_NOW:
+        return writer.trigger(availableNow=True).start()
+    return writer.trigger(processingTime=settings.trigger).start()
+
+
+def cause(text: str) -> str:
+    """The sentence of the error that ended a query, out of what Spark makes of it.
+
+    Spark wraps the Python traceback of its worker; the line that matters is its last one, `<module>.<Error>: ...`.
+    Where a process died there is none, and Spark's own message may be empty.
+    """
+    for line in reversed(text.splitlines()):
+        name, colon, sentence = line.strip().partition(": ")
+        if colon and name.endswith("Error") and " " not in name:
+            return sentence
+    first = text.splitlines()[0] if text else ""
+    said = first.rpartition("terminated with exception: ")[2].partition("SQLSTATE")[0].strip()
+    return f"the query ended: {said or 'one of its processes was lost'}; the log above says more"
+
+
+def _thrown(text: str) -> str:
+    """The sentence of a Java exception, in what py4j makes of it: a line that begins `: <class>: `."""
+    said = next((line.partition(": ")[2] for line in text.splitlines() if line.startswith(": ")), text)
+    name, colon, sentence = said.partition(": ")
+    return f"the query ended: {sentence if colon and ' ' not in name else said}; the log above says more"
+
+
+@contextmanager
+def _served(settings: AgentSettings) -> "Iterator[Path | None]":
+    """Serve the metrics, if they are asked for; the file in which the reader is to say what it holds.
+
+    Before Spark starts, so that a port that cannot be had is told at once.
+    """
+    if settings.metrics_port is None:
+        yield None
+        return
+    # Imported here, so that an agent without metrics holds no client for them in memory.
+    from spark_sink.agent.agent_metrics import serve  # noqa: PLC0415
+
+    with tempfile.TemporaryDirectory(prefix="azimuth-") as folder:
+        holding = Path(folder) / "holding"
+        ended = serve(settings, holding)
+        try:
+            yield holding
+        finally:
+            ended.set()
+
+
+@contextmanager
+def _session(settings: AgentSettings) -> "Iterator[SparkSession]":
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    # Hundreds of short-lived threads would each leave pages in an arena of their own.
+    os.environ.setdefault("MALLOC_ARENA_MAX", "2")
+    given = {
+        "spark.app.name": settings.agent,
+        "spark.master": settings.master,
+        "spark.driver.memory": settings.driver_memory,
+        "spark.driver.extraJavaOptions": _JVM,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.python.daemon.module": worker_daemon.MODULE,
+        **settings.spark,
+    }
+    # pyspark starts the JVM with its configuration as process arguments, which every user of the machine can read.
+    open_ = {name: value for name, value in given.items() if not _SECRET.search(name)}
+    SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll(list(open_.items())))  # noqa: SLF001
+    builder = SparkSession.builder.config(map=dict(given))
+    accumulators.AccumulatorTCPServer.handle_error = _tell_but_the_end  # type: ignore[assignment, method-assign]
+    session = builder.getOrCreate()
+    try:
+        yield session
+    finally:
+        with contextlib.suppress(Py4JError, OSError):  # the JVM may be what was lost
+            session.stop()
+
+
+def _tell_but_the_end(server: accumulators.AccumulatorTCPServer, request: object, address: object) -> None:
+    """Where the JVM ends in the middle of a batch, so does its connection; pyspark would print that as a traceback."""
+    if not isinstance(sys.exc_info()[1], EOFError):
+        socketserver.BaseServer.handle_error(server, request, address)  # type: ignore[arg-type]
+
+
+class _Stop:
+    """SIGTERM and SIGINT: at once while Spark starts, and afterwards between two looks at the query.
+
+    Leaving a call into the JVM by an exception would leave the thread's one connection waiting for its answer, and the
+    next call, which is to stop the query, would wait for ever.
+    """
+
+    def __init__(self) -> None:
+        self.asked = False
+        self._at_once = True
+        self._listen()
+
+    def wait_for_the_query(self) -> None:
+        """From now on only remember that it was asked."""
+        self._at_once = False
+        self._listen()
+
+    def _listen(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._hear)
+
+    def _hear(self, _signal: int, _frame: FrameType | None) -> None:
+        self.asked = True
+        if self._at_once:
+            raise SystemExit(0)

@@ -1,0 +1,99 @@
+"""A job as a process: built from its settings, run until it is told to stop."""
+
+import logging
+import signal
+import threading
+from collections.abc import Sequence
+from functools import partial
+from types import FrameType
+
+from confluent_kafka.admin import AdminClient
+
+from assignors.claims import PartitionClaims
+from assignors.errors import FleetError
+from assignors.fleet import FleetTopic, Source, ask_ids, sight
+from spark_sink.claimed.job_loop import ClaimedIngest, Parts
+from spark_sink.claimed.job_settings import ClaimedSettings
+from spark_sink.fetch.range_reader import fetch
+from spark_sink.fleet.table_writer import TableWriter
+from spark_sink.kafka.client_properties import librdkafka_config
+from spark_sink.kafka.group_lag import admin
+from spark_sink.kafka.partition_offsets import Logs
+from spark_sink.options.fetch_settings import FetchSettings
+from spark_sink.options.source_options import SourceOptions
+
+log = logging.getLogger(__name__)
+
+
+def build(settings: ClaimedSettings) -> ClaimedIngest:
+    """Make a job.
+
+    Raises:
+        ClaimsError: the database's address has no meaning.
+        FleetError: neither topics nor a pattern, or no broker answers.
+        SparkSinkError: a property that Kafka's client does not take.
+    """
+    kafka = librdkafka_config(settings.kafka)
+    source = Source(name=settings.name, kafka=kafka, topics=settings.topics, pattern=settings.pattern)
+    _claims(settings, "not known yet").close()  # what is wrong with them is said before a broker is waited for
+    client = admin(kafka)
+    cluster = sight(client, source).cluster
+    claims = _claims(settings, cluster)
+    # No group is joined, but librdkafka has no consumer's queue without a group's name.
+    named = {**settings.kafka, "group.id": settings.name}
+    reading = FetchSettings(
+        kafka=named, fail_on_data_loss=settings.fail_on_data_loss, poll_timeout_s=settings.poll_timeout_s
+    )
+    return ClaimedIngest(
+        settings,
+        Parts(
+            claims=claims,
+            writer=TableWriter(settings.table, settings.name, claims.owner, settings.storage),
+            logs=Logs(SourceOptions(kafka=named, group=settings.name)),
+            topics=lambda: _topics(client, source, cluster),
+            fetch=lambda ranges: fetch(ranges, reading),
+            ids=partial(ask_ids, client, source),
+        ),
+    )
+
+
+def run(settings: ClaimedSettings) -> None:
+    """Ingest until SIGTERM or SIGINT, then disown and end.
+
+    Raises:
+        ClaimsError: the database's address has no meaning.
+        FleetError: no broker answers.
+    """
+    stop = threading.Event()
+
+    def hear(number: int, _frame: FrameType | None) -> None:
+        log.info("claims: told to stop (%s)", signal.Signals(number).name)
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, hear)
+    build(settings).run(stop)
+
+
+def _claims(settings: ClaimedSettings, cluster: str) -> PartitionClaims:
+    return PartitionClaims(
+        settings.database,
+        cluster=cluster,
+        owner=settings.owner,
+        lease=settings.lease,
+        picking=settings.picking,
+        form=settings.form,
+        table=settings.claims_table,
+    )
+
+
+def _topics(client: AdminClient, source: Source, cluster: str) -> Sequence[FleetTopic]:
+    seen = sight(client, source)
+    if seen.cluster != cluster:
+        raise FleetError(
+            f"source {source.name!r}: {source.kafka['bootstrap.servers']} is cluster {seen.cluster!r} now, and was "
+            f"{cluster!r}: start the job again"
+        )
+    for problem in seen.problems:
+        log.warning("claims: %s", problem)
+    return seen.topics

@@ -1,0 +1,278 @@
+"""The cluster: its state file, its brokers, and what can be done to them."""
+
+import json
+import os
+import shutil
+import signal
+import time
+import uuid
+from base64 import urlsafe_b64encode
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from confluent_kafka.admin import AdminClient
+
+from spark_sink.demo.cluster.broker import Access, Broker, BrokerStatus
+from spark_sink.demo.cluster.broker_process import ProcessIdentity, last_lines, launch, uninterrupted, wait_until_gone
+from spark_sink.demo.cluster.broker_storage import format_storage
+from spark_sink.demo.cluster.java import KAFKA_VERSION, cache_directory, find_java, resolve_jars
+from spark_sink.demo.cluster.ports import choose_ports, is_free, ports_from
+from spark_sink.errors import ClusterError
+
+ZONES = ("az-a", "az-b", "az-c")
+_NEEDED_BYTES = 1_000_000_000
+_HEAP = "-Xms256m -Xmx512m -XX:+UseSerialGC -XX:TieredStopAtLevel=4 -Xshare:auto"
+
+
+@dataclass(slots=True, kw_only=True)
+class Cluster:
+    """Brokers of one cluster on this machine, kept in a directory that any process can open again.
+
+    Contract:
+    * `up` either returns a cluster whose brokers all answer, or leaves no process and raises.
+    * The directory belongs to the cluster: `down` removes it. A directory whose brokers have died is taken over.
+    * As a context manager the cluster is taken down at the end, however the block ends.
+    """
+
+    directory: Path
+    brokers: tuple[Broker, ...]
+    cluster_id: str
+    processes: dict[int, ProcessIdentity] = field(default_factory=dict)
+    tied: bool = False
+    access: Access = field(default_factory=Access, repr=False)
+
+    @staticmethod
+    def default_directory() -> Path:
+        """Where `azimuth cluster` keeps its cluster when no directory is named."""
+        return cache_directory() / "cluster"
+
+    @classmethod
+    def up(  # noqa: PLR0913 - each is named at the call
+        cls,
+        directory: Path,
+        *,
+        racks: Sequence[str] = ZONES,
+        port: int | None = None,
+        tied: bool = False,
+        timeout_s: float = 60.0,
+        access: Access | None = None,
+    ) -> Self:
+        """Start one broker per rack and return when all of them serve.
+
+        Args:
+            directory: for data, logs and state; taken over when a dead cluster left it.
+            racks: `broker.rack` of each broker.
+            port: of the first broker, the others follow; None chooses free ones.
+            tied: the brokers end with this process, even when it is killed.
+            timeout_s: how long the brokers may take.
+            access: certificates, users and rights; kept in memory and in the brokers' own files only.
+
+        Raises:
+            ClusterError: a live cluster is there, a comma in the folder's name, no Java, no jars, no space, a port
+                taken, or a broker that does not come up (with the end of its log).
+        """
+        if not racks:
+            raise ClusterError("zones=[]: need at least one")
+        if "," in str(directory.absolute()):
+            raise ClusterError(
+                f"{directory} has a comma, where Kafka would begin a second folder: choose another --dir"
+            )
+        java = find_java()
+        directory = directory.absolute()
+        try:
+            _take_over(directory)
+        except OSError as error:
+            raise ClusterError(f"{directory}: cannot be made ({error.strerror}): choose another with --dir") from error
+        _check_space(directory)
+        jars = resolve_jars(java)
+        count = len(racks)
+        ports = choose_ports(2 * count) if port is None else [*ports_from(port, count), *choose_ports(count)]
+        brokers = tuple(
+            Broker(id=i + 1, rack=rack, port=ports[i], controller_port=ports[count + i]) for i, rack in enumerate(racks)
+        )
+        cluster = cls(directory=directory, brokers=brokers, cluster_id=_new_cluster_id(), tied=tied)
+        cluster.access = access or cluster.access
+        try:
+            format_storage(directory, brokers, cluster.cluster_id, cluster.access, java=java, jars=jars)
+            for broker in brokers:
+                cluster._launch(broker, java, jars)
+            cluster.wait_until_up(timeout_s)
+        except BaseException:
+            cluster._stop_all()
+            raise
+        return cluster
+
+    @classmethod
+    def open(cls, directory: Path) -> Self:
+        """The cluster that lives in a directory.
+
+        Raises:
+            ClusterError: there is none.
+        """
+        try:
+            state = json.loads((directory / "cluster.json").read_text())
+            return cls(
+                directory=directory.absolute(),
+                brokers=tuple(Broker(**b) for b in state["brokers"]),
+                cluster_id=state["cluster_id"],
+                processes={int(i): ProcessIdentity(**p) for i, p in state["processes"].items()},
+            )
+        except FileNotFoundError as error:
+            raise ClusterError(f"no cluster in {directory}: start one with `azimuth cluster up`") from error
+        except OSError as error:
+            raise ClusterError(
+                f"{directory} is no folder of a cluster ({error.strerror}): name another with --dir"
+            ) from error
+        except (KeyError, TypeError, ValueError) as error:
+            raise ClusterError(f"{directory / 'cluster.json'} cannot be read: remove {directory}") from error
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """host:port of every broker, as clients take it."""
+        return ",".join(f"127.0.0.1:{b.port}" for b in self.brokers)
+
+    def status(self) -> list[BrokerStatus]:
+        """Every broker as it is now, in id order."""
+        found = []
+        for broker in self.brokers:
+            identity = self.processes.get(broker.id)
+            alive = identity is not None and identity.find() is not None
+            found.append(
+                BrokerStatus(
+                    broker=broker,
+                    pid=identity.pid if identity is not None and alive else None,
+                    listening=alive and not is_free(broker.port),
+                )
+            )
+        return found
+
+    def log(self, broker_id: int) -> Path:
+        """The file that holds what a broker printed."""
+        return self.directory / f"broker-{broker_id}.log"
+
+    def kill(self, broker_id: int, signal_number: int = signal.SIGKILL) -> None:
+        """Send a signal to one broker: SIGKILL by default, waited for; SIGSTOP and SIGCONT pause and resume it."""
+        identity = self.processes.get(self._broker(broker_id).id)
+        if identity is None or identity.find() is None:
+            raise ClusterError(f"broker {broker_id} is not running")
+        if signal_number == signal.SIGKILL:
+            identity.kill()
+        else:
+            identity.send(signal_number)
+
+    def start(self, broker_id: int, timeout_s: float = 60.0) -> None:
+        """Start a broker that was killed, on its own port and data, and wait until it serves."""
+        broker = self._broker(broker_id)
+        identity = self.processes.get(broker_id)
+        if identity is not None and identity.find() is not None:
+            raise ClusterError(f"broker {broker_id} runs already, as process {identity.pid}")
+        if not is_free(broker.port):
+            raise ClusterError(f"port {broker.port} of broker {broker_id} was taken by another process meanwhile")
+        java = find_java()
+        self._launch(broker, java, resolve_jars(java))
+        self.wait_until_up(timeout_s, only=broker_id)
+
+    def down(self) -> None:
+        """Stop every broker and remove the directory."""
+        self._stop_all()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.down()
+
+    def wait_until_up(self, timeout_s: float, only: int | None = None) -> None:
+        """Wait until the running brokers (or the one named) are registered and serve.
+
+        Raises:
+            ClusterError: one ended, or the time ran out; with the end of its log.
+        """
+        wanted = [b for b in self.brokers if only is None or b.id == only]
+        deadline = time.monotonic() + timeout_s
+        admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 0, **self.access.client})
+        while True:
+            for broker in wanted:
+                if self.processes[broker.id].find() is None:
+                    raise ClusterError(f"broker {broker.id} did not come up:\n{last_lines(self.log(broker.id))}")
+            if _registered(admin) >= {b.id for b in wanted} and not any(is_free(b.port) for b in wanted):
+                return
+            if time.monotonic() > deadline:
+                late = wanted[0].id
+                raise ClusterError(f"the brokers did not answer in {timeout_s:.0f} s:\n{last_lines(self.log(late))}")
+            time.sleep(0.1)
+
+    def _broker(self, broker_id: int) -> Broker:
+        for broker in self.brokers:
+            if broker.id == broker_id:
+                return broker
+        raise ClusterError(f"no broker {broker_id}: the cluster has {', '.join(str(b.id) for b in self.brokers)}")
+
+    def _launch(self, broker: Broker, java: str, jars: Path) -> None:
+        command = [java, *_HEAP.split(), f"-Dlog4j2.configurationFile={self.directory / 'log4j2.xml'}"]
+        command += ["-cp", f"{jars}/*", "kafka.Kafka", str(self.directory / f"broker-{broker.id}.properties")]
+        with uninterrupted():
+            self.processes[broker.id] = launch(command, log=self.log(broker.id), tied=self.tied)
+            self._save()
+
+    def _save(self) -> None:
+        state = {
+            "cluster_id": self.cluster_id,
+            "kafka": KAFKA_VERSION,
+            "bootstrap_servers": self.bootstrap_servers,
+            "brokers": [asdict(b) for b in self.brokers],
+            "processes": {i: asdict(p) for i, p in self.processes.items()},
+        }
+        new = self.directory / "cluster.json.new"
+        new.write_text(json.dumps(state, indent=1))
+        new.replace(self.directory / "cluster.json")
+
+    def _stop_all(self) -> None:
+        identities = list(self.processes.values())
+        # The data goes with the directory, so nothing is gained by a slow, orderly end.
+        for identity in identities:
+            identity.send(signal.SIGKILL)
+        wait_until_gone(identities, 10.0)
+
+
+def _new_cluster_id() -> str:
+    return urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+
+
+def _registered(admin: AdminClient) -> set[int]:
+    try:
+        described = admin.describe_cluster(request_timeout=5).result(timeout=5)
+    except Exception:  # noqa: BLE001 - no broker answers yet, in whatever way
+        return set()
+    return {node.id for node in described.nodes}
+
+
+def _take_over(directory: Path) -> None:
+    if not directory.exists() or not any(directory.iterdir()):
+        directory.mkdir(parents=True, exist_ok=True)
+        return
+    if not (directory / "cluster.json").exists() and not (directory / "log4j2.xml").exists():
+        raise ClusterError(f"{directory} holds other files: name an empty directory for the cluster")
+    if (directory / "cluster.json").exists():
+        alive = [s for s in Cluster.open(directory).status() if s.pid is not None]
+        if alive:
+            raise ClusterError(f"a cluster runs in {directory}: use it, or stop it with `azimuth cluster down`")
+    shutil.rmtree(directory)
+    directory.mkdir(parents=True)
+
+
+def _check_space(directory: Path) -> None:
+    free = shutil.disk_usage(directory).free
+    if free < _NEEDED_BYTES:
+        raise ClusterError(
+            f"{free / 1e9:.2f} GB free under {directory}, {_NEEDED_BYTES / 1e9:.0f} GB needed: "
+            f"free some, or name another directory"
+        )
+    if not os.access(directory, os.W_OK):
+        raise ClusterError(f"{directory} cannot be written: name another directory")

@@ -1,0 +1,210 @@
+"""A consumer on librdkafka itself, for what confluent-kafka's Python layer does a record at a time.
+
+confluent-kafka makes an object of every record and a call of every attribute: of 7 s for 3.4 million records, 5 were
+that. This binding, over the same library (the symbols are those that confluent-kafka has loaded), hands over a
+batch of addresses, which `memory_gather` copies into Arrow column by column. `rd_kafka_message_t` is part of librdkafka's
+public and stable interface (rdkafka.h). Everything else is still asked of confluent-kafka.
+"""
+
+import ctypes
+from collections.abc import Iterable, Mapping
+from functools import cache
+from itertools import repeat
+
+import numpy as np
+import numpy.typing as npt
+from confluent_kafka import cimpl
+
+from spark_sink.errors import FetchError
+from spark_sink.ranges.batch_offset import Range
+
+Addresses = npt.NDArray[np.uint64]
+
+# rd_kafka_message_t of rdkafka.h, on 64-bit machines.
+MESSAGE = np.dtype(
+    {
+        "names": ["error", "topic", "partition", "value", "value_bytes", "key", "key_bytes", "offset"],
+        "formats": ["i4", "u8", "i4", "u8", "u8", "u8", "u8", "i8"],
+        "offsets": [0, 8, 16, 24, 32, 40, 48, 56],
+        "itemsize": 72,
+    }
+)
+_CONSUMER = 1
+_NO_CONSUMER_CLOSE = 0x8
+
+_pointer, _text, _size = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t
+_SIGNATURES: Mapping[str, tuple[type | None, list[type]]] = {
+    "rd_kafka_assign": (ctypes.c_int, [_pointer, _pointer]),
+    "rd_kafka_conf_destroy": (None, [_pointer]),
+    "rd_kafka_conf_new": (_pointer, []),
+    "rd_kafka_conf_set": (ctypes.c_int, [_pointer, _text, _text, _text, _size]),
+    "rd_kafka_consume_batch_queue": (ctypes.c_ssize_t, [_pointer, ctypes.c_int, _pointer, _size]),
+    "rd_kafka_destroy_flags": (None, [_pointer, ctypes.c_int]),
+    "rd_kafka_err2str": (_text, [ctypes.c_int]),
+    "rd_kafka_header_get_all": (ctypes.c_int, [_pointer, _size, _pointer, _pointer, _pointer]),
+    "rd_kafka_incremental_assign": (_pointer, [_pointer, _pointer]),
+    "rd_kafka_incremental_unassign": (_pointer, [_pointer, _pointer]),
+    "rd_kafka_error_destroy": (None, [_pointer]),
+    "rd_kafka_message_destroy": (None, [_pointer]),
+    "rd_kafka_message_headers": (ctypes.c_int, [_pointer, _pointer]),
+    "rd_kafka_message_timestamp": (ctypes.c_int64, [_pointer, _pointer]),
+    "rd_kafka_new": (_pointer, [ctypes.c_int, _pointer, _text, _size]),
+    "rd_kafka_poll_set_consumer": (ctypes.c_int, [_pointer]),
+    "rd_kafka_queue_destroy": (None, [_pointer]),
+    "rd_kafka_queue_get_consumer": (_pointer, [_pointer]),
+    "rd_kafka_topic_name": (_text, [_pointer]),
+    "rd_kafka_topic_partition_list_add": (_pointer, [_pointer, _text, ctypes.c_int32]),
+    "rd_kafka_topic_partition_list_destroy": (None, [_pointer]),
+    "rd_kafka_topic_partition_list_new": (_pointer, [ctypes.c_int]),
+    "rd_kafka_topic_partition_list_set_offset": (ctypes.c_int, [_pointer, _text, ctypes.c_int32, ctypes.c_int64]),
+}
+
+
+@cache
+def library(*, quick: bool = False) -> ctypes.CDLL:
+    """Librdkafka as confluent-kafka loaded it.
+
+    Args:
+        quick: for calls that return at once: the interpreter's lock is kept, which halves what a call costs.
+
+    Raises:
+        FetchError: this build of confluent-kafka does not show the library's symbols.
+    """
+    found = (ctypes.PyDLL if quick else ctypes.CDLL)(str(cimpl.__file__))
+    try:
+        for name, (result, arguments) in _SIGNATURES.items():
+            function = getattr(found, name)
+            function.restype, function.argtypes = result, arguments
+    except AttributeError as error:
+        raise FetchError(
+            f"confluent-kafka shows no librdkafka ({error}): install its wheel from the package index"
+        ) from error
+    return found
+
+
+class Messages:
+    """Records as librdkafka holds them; they are gone when the block ends."""
+
+    def __init__(self, addresses: Addresses) -> None:
+        self.addresses = addresses
+
+    def __enter__(self) -> Addresses:
+        return self.addresses
+
+    def __exit__(self, *_: object) -> None:
+        for _none in map(library(quick=True).rd_kafka_message_destroy, self.addresses.tolist()):
+            pass
+
+
+class NativeConsumer:
+    """A consumer of librdkafka without a group's membership; not safe for threads.
+
+    Raises:
+        FetchError: librdkafka refuses a property.
+    """
+
+    def __init__(self, config: Mapping[str, object]) -> None:
+        self._library = library()
+        self._handle: int | None = _open(self._library, config)
+        self._library.rd_kafka_poll_set_consumer(self._handle)
+        self._queue = self._library.rd_kafka_queue_get_consumer(self._handle)
+
+    def assign(self, pieces: Iterable[Range]) -> None:
+        """Read these ranges' partitions from their beginnings on, and no others."""
+        with _Partitions(pieces) as partitions:
+            self._check(self._library.rd_kafka_assign(self._handle, partitions))
+
+    def unassign(self) -> None:
+        """Read nothing; what was fetched is dropped."""
+        self._check(self._library.rd_kafka_assign(self._handle, None))
+
+    def add(self, pieces: Iterable[Range]) -> None:
+        """Read these ranges' partitions as well."""
+        with _Partitions(pieces) as partitions:
+            self._library.rd_kafka_error_destroy(self._library.rd_kafka_incremental_assign(self._handle, partitions))
+
+    def remove(self, pieces: Iterable[Range]) -> None:
+        """Read these ranges' partitions no more."""
+        with _Partitions(pieces) as partitions:
+            self._library.rd_kafka_error_destroy(self._library.rd_kafka_incremental_unassign(self._handle, partitions))
+
+    def consume(self, most: int, wait_s: float) -> Messages:
+        """Take up to so many records and events; returns when it has them, or after the wait."""
+        addresses = np.empty(most, np.uint64)
+        count = self._library.rd_kafka_consume_batch_queue(self._queue, int(wait_s * 1000), addresses.ctypes.data, most)
+        return Messages(addresses[: max(count, 0)])
+
+    def close(self) -> None:
+        """End it."""
+        if self._handle is not None:
+            self._library.rd_kafka_queue_destroy(self._queue)
+            self._library.rd_kafka_destroy_flags(self._handle, _NO_CONSUMER_CLOSE)
+            self._handle = None
+
+    def _check(self, code: int) -> None:
+        if code:
+            raise FetchError(f"librdkafka refuses the assignment: {error_text(code)}")
+
+
+class _Partitions:
+    """A list of partitions with offsets, as librdkafka takes it."""
+
+    def __init__(self, pieces: Iterable[Range]) -> None:
+        self._library = library()
+        self._list = self._library.rd_kafka_topic_partition_list_new(8)
+        for one in pieces:
+            name = one.topic.encode()
+            self._library.rd_kafka_topic_partition_list_add(self._list, name, one.partition)
+            self._library.rd_kafka_topic_partition_list_set_offset(self._list, name, one.partition, one.begin)
+
+    def __enter__(self) -> int:
+        return int(self._list)
+
+    def __exit__(self, *_: object) -> None:
+        self._library.rd_kafka_topic_partition_list_destroy(self._list)
+
+
+def _open(found: ctypes.CDLL, config: Mapping[str, object]) -> int:
+    reason = ctypes.create_string_buffer(512)
+    settings = found.rd_kafka_conf_new()
+    for name, value in config.items():
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        if found.rd_kafka_conf_set(settings, name.encode(), text.encode(), reason, len(reason)):
+            found.rd_kafka_conf_destroy(settings)
+            raise FetchError(f"kafka.{name}: {reason.value.decode()}")
+    handle = found.rd_kafka_new(_CONSUMER, settings, reason, len(reason))
+    if not handle:
+        found.rd_kafka_conf_destroy(settings)
+        raise FetchError(f"no consumer could be made: {reason.value.decode()}")
+    return int(handle)
+
+
+def error_text(code: int) -> str:
+    """What an error of librdkafka means."""
+    return bytes(library().rd_kafka_err2str(code)).decode()
+
+
+def topic_name(topic: int) -> str:
+    """The name of the topic at that address; empty where an event belongs to none."""
+    return bytes(library(quick=True).rd_kafka_topic_name(topic)).decode() if topic else ""
+
+
+def timestamps(addresses: Addresses) -> npt.NDArray[np.int64]:
+    """Milliseconds since 1970 of each record, -1 where it has no time."""
+    read = library(quick=True).rd_kafka_message_timestamp
+    return np.fromiter(map(read, addresses.tolist(), repeat(None)), np.int64, len(addresses))
+
+
+def headers(address: int) -> list[tuple[str, bytes | None]] | None:
+    """The headers of one record in their order, None where it has none."""
+    found = library(quick=True)
+    handle, name = ctypes.c_void_p(), ctypes.c_char_p()
+    value, size = ctypes.c_void_p(), ctypes.c_size_t()
+    if found.rd_kafka_message_headers(address, ctypes.byref(handle)):
+        return None
+    pairs: list[tuple[str, bytes | None]] = []
+    pointers = ctypes.byref(name), ctypes.byref(value), ctypes.byref(size)
+    while not found.rd_kafka_header_get_all(handle, len(pairs), *pointers):
+        content = ctypes.string_at(value.value or 0, size.value) if value.value is not None else None
+        pairs.append(((name.value or b"").decode("utf-8", "replace"), content))
+    return pairs

@@ -1,0 +1,193 @@
+"""An agent as a process: built from its settings, run until it is told to stop."""
+
+import contextlib
+import json
+import logging
+import signal
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from assignors.fleet import (
+    Agent,
+    AgentParts,
+    ClusterWatch,
+    FleetAgent,
+    KafkaMembers,
+    Members,
+    RedisMembers,
+    StaticMembers,
+    Witness,
+)
+from assignors.scaling import WorkersFeed
+from spark_sink.errors import OptionError
+from spark_sink.fleet.fleet_settings import FleetSettings, RedisMembership, StaticMembership
+from spark_sink.fleet.light_ingestion import LightIngestion, Surroundings
+from spark_sink.fleet.progress_lines import progress
+from spark_sink.fleet.quarantine_counts import Quarantined
+from spark_sink.fleet.received_bytes import BrokerZones
+from spark_sink.fleet.source_reader import ReaderParts, ReaderSettings, SourceReader
+from spark_sink.fleet.table_writer import CLUSTER, TableWriter
+from spark_sink.fleet.workers_in_force import WorkersNow
+from spark_sink.kafka.client_properties import kafka_python_config
+from spark_sink.live import LiveServer
+
+log = logging.getLogger(__name__)
+
+_STATUS_S = 0.5
+_PROGRESS_S = 10.0
+
+
+def run(settings: FleetSettings, http: tuple[str, int] | None = None) -> None:
+    """Ingest until SIGTERM or SIGINT, then leave cleanly.
+
+    Args:
+        settings: of the agent.
+        http: where the live page is served; None for no page.
+
+    Raises:
+        FleetError: the settings contradict each other.
+        OptionError: the address of the page cannot be had.
+    """
+    stop = threading.Event()
+
+    def hear(number: int, _frame: FrameType | None) -> None:
+        log.info("fleet: told to stop (%s)", signal.Signals(number).name)
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, hear)
+    agent = build(settings)
+    with contextlib.ExitStack() as served:
+        if http is not None:
+            live = served.enter_context(LiveServer(http, lambda: {**agent.status(), "owners": agent.owners()}))
+            log.info("fleet: live page at %s", live.url)
+        _ingest(agent, settings, stop)
+
+
+def _ingest(agent: FleetAgent, settings: FleetSettings, stop: threading.Event) -> None:
+    beside = [threading.Thread(target=_say, args=(agent, stop), name="fleet-progress", daemon=True)]
+    if settings.status_file is not None:
+        beside.append(threading.Thread(target=_tell, args=(agent, settings.status_file, stop), daemon=True))
+    for thread in beside:
+        thread.start()
+    agent.run(stop)
+    for thread in beside:
+        thread.join()
+    if settings.status_file is not None:
+        with contextlib.suppress(OSError):  # told already
+            write_status(settings.status_file, agent.status())
+
+
+def build(settings: FleetSettings) -> FleetAgent:
+    """Make an agent; nothing connects yet but the readers' threads, which wait for topics.
+
+    Raises:
+        FleetError: the settings contradict each other.
+    """
+    agents: list[FleetAgent] = []
+
+    def wake() -> None:
+        for one in agents:
+            one.wake()
+
+    watches = {name: ClusterWatch(settings.source(name), settings.discover_s, wake) for name in settings.sources}
+    reading = ReaderSettings(
+        group=settings.name, kafka={name: settings.kafka(name) for name in settings.sources}, flush_s=settings.flush_s
+    )
+    readers = {
+        name: SourceReader(
+            name,
+            reading,
+            ReaderParts(writer=_writer(settings, name), ids=watch.ids, look_again=watch.look_now),
+        )
+        for name, watch in watches.items()
+    }
+    feed = None
+    if settings.workers.topic is not None:
+        feed = WorkersFeed(settings.kafka(settings.home), settings.workers.topic)
+    found = list(watches.values())
+    agents.append(
+        FleetAgent(
+            AgentParts(
+                agent=settings.agent_id,
+                members=members(settings, lambda: any(watch.answers() for watch in found)),
+                watches=found,
+                ingestion=LightIngestion(readers, _surroundings(settings, readers)),
+                workers=WorkersNow(settings.fleet_workers, settings.name, settings.workers.file, feed),
+                configured=settings.fleet_workers,
+                lanes=settings.lane_count,
+                balance=settings.balance,
+            )
+        )
+    )
+    return agents[0]
+
+
+def _surroundings(settings: FleetSettings, readers: Mapping[str, SourceReader]) -> Surroundings:
+    def tables() -> set[str]:
+        return {table for reader in readers.values() for table in reader.tables()}
+
+    return Surroundings(
+        zone=settings.zone,
+        price_per_gb=settings.price_per_gb,
+        zones={name: BrokerZones(settings.kafka(name)) for name in settings.sources},
+        quarantined=Quarantined(tables, settings.storage),
+    )
+
+
+def members(settings: FleetSettings, witness: Witness | None = None) -> Members:
+    """The membership of an agent.
+
+    Raises:
+        FleetError: redis-py is missing, or a static fleet does not list the agent.
+        OptionError: a property of the home cluster has no meaning.
+    """
+    given = settings.membership
+    if isinstance(given, StaticMembership):
+        return StaticMembers(settings.agent_id, tuple(Agent(one.id, one.capacity, one.zone) for one in given.agents))
+    if isinstance(given, RedisMembership):
+        return RedisMembers(settings.agent_id, given.url, settings.name, settings.session, witness)
+    home = settings.sources[settings.home]
+    try:
+        kafka = kafka_python_config({"bootstrap.servers": home.bootstrap_servers, **home.kafka})
+    except ValueError as error:
+        raise OptionError(f"source {settings.home!r}: kafka: {error}") from error
+    kafka.pop("enable_auto_commit", None)
+    return KafkaMembers(settings.agent_id, kafka, settings.name, settings.session, witness)
+
+
+def write_status(file: Path, status: dict[str, Any]) -> None:
+    """Write the status in one piece: a reader never sees half of it."""
+    new = file.with_name(f"{file.name}.new")
+    new.write_text(json.dumps(status))
+    new.replace(file)
+
+
+def _writer(settings: FleetSettings, source: str) -> TableWriter:
+    address = settings.table.replace(CLUSTER, source)
+    return TableWriter(address, settings.name, settings.agent, settings.storage)
+
+
+def _tell(agent: FleetAgent, file: Path, stop: threading.Event) -> None:
+    said = ""
+    while not stop.wait(_STATUS_S):
+        try:
+            write_status(file, agent.status())
+            said = ""
+        except OSError as error:
+            if said != str(error):
+                log.warning("fleet: %s: the status cannot be written: %s", file, error)
+            said = str(error)
+
+
+def _say(agent: FleetAgent, stop: threading.Event) -> None:
+    before: dict[str, Any] = {}
+    while not stop.wait(_PROGRESS_S):
+        now = agent.status()
+        line = progress(before, now)
+        if line is not None:
+            log.info("fleet: %s", line)
+        before = now

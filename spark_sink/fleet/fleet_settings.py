@@ -1,0 +1,263 @@
+"""What a fleet is told: one TOML file for all its agents, and environment variables that differ from agent to agent."""
+
+import tomllib
+from itertools import combinations
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
+
+from assignors.clients import topic_name
+from assignors.errors import FleetError, WorkersError
+from assignors.fleet import Agent as FleetAgentId
+from assignors.fleet import Balance, FleetWorkers, Lanes, Session, Source
+from assignors.settings import Real, Whole, message, no_boolean, place, plain
+from spark_sink.errors import OptionError
+from spark_sink.fleet.table_writer import CLUSTER
+from spark_sink.kafka.client_properties import librdkafka_config
+
+_HOUR_S = 3600.0
+_STRICT = ConfigDict(extra="forbid", frozen=True)
+
+
+def _named(value: str) -> str:
+    if value != value.strip() or not value or any(one in value for one in _NO_NAME):
+        raise ValueError(
+            f"{value!r} is no name: one character or more, no space around it, none of {' '.join(_NO_NAME)}"
+        )
+    return value
+
+
+# Names are parts of groups' names, of tables' addresses and of the positions that tables keep.
+_NO_NAME = ("/", "\\", "{", "}")
+
+Name = Annotated[str, AfterValidator(_named)]
+
+
+class SourceSettings(BaseModel):
+    """One cluster."""
+
+    model_config = _STRICT
+
+    bootstrap_servers: str = Field(description="Kafka brokers, host:port by commas.")
+    topics: tuple[str, ...] = Field((), description="Names.")
+    pattern: str | None = Field(None, description="Regular expression of whole names.")
+    kafka: dict[str, str] = Field(default_factory=dict, description="Kafka client properties.")
+
+
+class StaticAgent(BaseModel):
+    """One agent of a static fleet."""
+
+    model_config = _STRICT
+
+    id: Name
+    capacity: Real = 1.0
+    zone: str | None = None
+
+
+class KafkaMembership(BaseModel):
+    """Membership by Kafka's group protocol."""
+
+    model_config = _STRICT
+
+    kind: Literal["kafka"] = "kafka"
+    home: str | None = Field(None, description="Name of the source that is the home cluster; the first by default.")
+
+
+class RedisMembership(BaseModel):
+    """Membership by Redis."""
+
+    model_config = _STRICT
+
+    kind: Literal["redis"]
+    url: str = Field(description="redis://host:port/db")
+
+
+class StaticMembership(BaseModel):
+    """Membership that is written down."""
+
+    model_config = _STRICT
+
+    kind: Literal["static"]
+    agents: tuple[StaticAgent, ...]
+
+
+def _with_kind(value: object) -> object:
+    return {"kind": "kafka", **value} if isinstance(value, dict) else value
+
+
+AnyMembership = Annotated[
+    Annotated[KafkaMembership | RedisMembership | StaticMembership, Field(discriminator="kind")],
+    BeforeValidator(_with_kind),
+]
+"""Kafka's where no kind is named."""
+
+
+class WorkersSettings(BaseModel):
+    """Agents per topic."""
+
+    model_config = _STRICT
+
+    default: Whole | None = Field(1, description="Agents of a topic; 0 is no number, leave a topic out to not read it.")
+    patterns: dict[str, Whole] = Field(default_factory=dict, description="Regular expression of names to number.")
+    overrides: dict[str, Annotated[int | tuple[str, ...], BeforeValidator(no_boolean)]] = Field(
+        default_factory=dict, description="By hand: number or agents."
+    )
+    file: Path | None = Field(None, description="JSON file of overrides, read again when it changes.")
+    topic: Annotated[str, AfterValidator(topic_name)] | None = Field(
+        None, description="Workers topic of the autoscaler, on the home cluster."
+    )
+
+
+class FleetSettings(BaseSettings):
+    """Settings of an agent; environment variables are called `AZIMUTH_FLEET_<NAME>`, nested ones with `__`."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="AZIMUTH_FLEET_", env_nested_delimiter="__", extra="forbid", frozen=True
+    )
+
+    agent: Name = Field(description="This agent's lasting name, unique in the fleet.")
+    capacity: Real = Field(1.0, description="How much it reads relative to the others.")
+    zone: str | None = Field(None, description="Where it runs, as the brokers' racks name it.")
+    name: Name = Field(description="The fleet's name; consumer groups and positions in tables bear it.")
+    table: str = Field(min_length=1, description="Delta table; {cluster} stands for the source, {topic} for the topic.")
+    sources: dict[Name, SourceSettings] = Field(min_length=1, description="Clusters, by name.")
+    membership: AnyMembership = KafkaMembership(home=None)
+    workers: WorkersSettings = WorkersSettings(default=1, file=None, topic=None)
+    storage: dict[str, str] = Field(default_factory=dict, description="Options of the object store.")
+    session_s: Real = Field(10.0, description="After so long without a sign of life an agent is counted out.")
+    lanes: Whole = Field(4, description="Consumers of an agent for each cluster, at most; the same in the whole fleet.")
+    epsilon: Real = Field(0.05, description="Allowed excess over the fair share of topics.")
+    seed: Whole = Field(0, description="Another seed, another ranking; the same in the whole fleet.")
+    flush_s: Real = Field(1.0, gt=0, le=_HOUR_S, description="Records are brought into the table so often.")
+    discover_s: Real = Field(10.0, gt=0, le=_HOUR_S, description="Clusters are asked for their topics so often.")
+    price_per_gb: Real = Field(0.01, ge=0, description="Money per GB (10^9 bytes) that comes from another zone.")
+    status_file: Path | None = Field(None, description="JSON of how the agent stands, written again and again.")
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],  # noqa: ARG003 - pydantic's signature
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - as above
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - as above
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """The environment wins over the file, because one file serves all agents."""
+        return env_settings, init_settings
+
+    @classmethod
+    def load(cls, config: Path, **given: Any) -> "FleetSettings":  # noqa: ANN401 - what the fields take
+        """Read the settings.
+
+        Args:
+            config: TOML file; its keys are the names here.
+            given: what to take where neither the file nor the environment has it.
+
+        Raises:
+            OptionError: the file cannot be read, or a setting is unknown, missing or has no meaning.
+        """
+        try:
+            found = cls(**{**given, **tomllib.loads(config.read_text())})
+        except OSError as error:
+            raise OptionError(f"{config}: cannot be read: {error.strerror}") from error
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise OptionError(f"{config}: is not TOML: {error}") from error
+        except ValidationError as error:
+            raise OptionError(f"{config}: " + "; ".join(_sentence(one) for one in error.errors())) from error
+        except SettingsError as error:  # pydantic's own words name the field
+            raise OptionError(f"environment: {error}: need JSON in AZIMUTH_FLEET_<FIELD>") from error
+        try:
+            found.check(config)
+        except (FleetError, WorkersError) as error:
+            raise type(error)(f"{config}: {error}") from error
+        return found
+
+    def check(self, config: Path) -> None:
+        """Check what needs more than one setting.
+
+        Raises:
+            OptionError: two sources would write into one table, or the home cluster is none of the sources.
+            FleetError: a source, a number or an agent has no meaning.
+            WorkersError: workers below 1, or a pattern that is none.
+        """
+        if len(self.sources) > 1 and CLUSTER not in self.table:
+            raise OptionError(
+                f"{config}: table {self.table!r} serves {len(self.sources)} sources, whose topics may have the same "
+                f"names: put {CLUSTER} into the address"
+            )
+        if isinstance(self.membership, KafkaMembership) and self.membership.home not in {None, *self.sources}:
+            raise OptionError(f"{config}: membership.home {self.membership.home!r} is none of {list(self.sources)}")
+        _ = self.agent_id, self.session, self.fleet_workers, self.balance, self.lane_count
+        for name in self.sources:
+            self.source(name)
+        for one, other in combinations(self.sources, 2):
+            self._refuse_twins(config, one, other)
+
+    def _refuse_twins(self, config: Path, one: str, other: str) -> None:
+        """Two sources of the same brokers may not read the same topics: one group would feed two tables."""
+        a, b = self.source(one), self.source(other)
+        servers = [set(self.sources[name].bootstrap_servers.replace(" ", "").split(",")) for name in (one, other)]
+        if not servers[0] & servers[1]:
+            return
+        both = sorted({*a.wanted(b.topics), *b.wanted(a.topics)})
+        both += [a.pattern] if a.pattern is not None and a.pattern == b.pattern else []
+        if both:
+            raise OptionError(
+                f"{config}: sources {one!r} and {other!r} both read {both[0]!r} from {a.kafka['bootstrap.servers']}: "
+                "take it out of one of the two"
+            )
+
+    @property
+    def agent_id(self) -> FleetAgentId:
+        """Who this agent is."""
+        return FleetAgentId(self.agent, self.capacity, self.zone)
+
+    @property
+    def session(self) -> Session:
+        """The times of the membership."""
+        return Session(session_s=self.session_s)
+
+    @property
+    def balance(self) -> Balance:
+        """How evenly topics lie on agents."""
+        return Balance(epsilon=self.epsilon, seed=self.seed)
+
+    @property
+    def lane_count(self) -> Lanes:
+        """How topics are grouped."""
+        return Lanes(count=self.lanes)
+
+    @property
+    def fleet_workers(self) -> FleetWorkers:
+        """Workers as configured, before the autoscaler and the file."""
+        given = self.workers
+        return FleetWorkers(default=given.default, patterns=given.patterns, overrides=given.overrides)
+
+    @property
+    def home(self) -> str:
+        """The source that is the home cluster."""
+        named = self.membership.home if isinstance(self.membership, KafkaMembership) else None
+        return named or next(iter(self.sources))
+
+    def kafka(self, source: str) -> dict[str, Any]:
+        """Librdkafka's properties of a source."""
+        given = self.sources[source]
+        return {"bootstrap.servers": given.bootstrap_servers, **librdkafka_config(given.kafka)}
+
+    def source(self, name: str) -> Source:
+        """A source, checked."""
+        given = self.sources[name]
+        return Source(name=name, kafka=self.kafka(name), topics=given.topics, pattern=given.pattern)
+
+
+def _sentence(error: Any) -> str:  # noqa: ANN401 -- pydantic's own dictionary
+    if error["loc"] == ("agent",) and error["type"] == "missing":
+        return "agent: needed, as --agent or AZIMUTH_FLEET_AGENT, as one file serves all agents"
+    if error["type"] == "union_tag_invalid":
+        return f"{place(error)}: kind must be 'kafka', 'redis' or 'static'"
+    if (told := plain(error)) is not None:
+        return f"{place(error)}: {told}"
+    given = f", not {error['input']!r}" if isinstance(error.get("input"), int | float) else ""
+    return f"{place(error) or 'settings'}: {message(error)}{given}"

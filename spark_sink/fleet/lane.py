@@ -1,0 +1,313 @@
+"""One lane of an agent: a consumer of librdkafka in the lane's group, and where each of its partitions stands."""
+
+import contextlib
+import json
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException
+from confluent_kafka import TopicPartition as KafkaPartition
+
+from assignors.fleet import FleetTopic, Lane
+from spark_sink.errors import SparkSinkError
+from spark_sink.fleet.lane_configuration import lane_config
+from spark_sink.fleet.partition_ledger import Ledger
+from spark_sink.ranges.batch_offset import Range, TopicPartition
+
+log = logging.getLogger(__name__)
+
+Positions = Callable[[Collection[str]], Mapping[TopicPartition, int]]
+"""The next offset of each partition of these labels, as the table has it."""
+
+_GONE = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})  # noqa: SLF001
+_RESET = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})  # noqa: SLF001
+_AWAY = frozenset({KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._RESOLVE})  # noqa: SLF001
+_NO_TOPIC = ""
+_WATERMARKS_S = 2.0
+_RESTART_S = 1.0
+_LAG_S = 1.0
+
+
+def received(statistics: Mapping[str, Any]) -> dict[int, int]:
+    """Bytes by broker id as they came over the wire since the consumer began.
+
+    Args:
+        statistics: librdkafka's. A broker may be listed twice, the second time as the group's coordinator; those that
+            were only asked for the others have no id yet.
+    """
+    found: Counter[int] = Counter()
+    for one in statistics.get("brokers", {}).values():
+        if one.get("nodeid", -1) >= 0:
+            found[one["nodeid"]] += one.get("rxbytes", 0)
+    return dict(found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaneParts:
+    """What a lane works with.
+
+    Attributes:
+        positions: asked when partitions are given.
+        before_revoked: called before partitions go to another agent: what was read is brought in.
+        look_again: called when a topic seems to have been made anew.
+    """
+
+    positions: Positions
+    before_revoked: Callable[[], None]
+    look_again: Callable[[], None]
+
+
+class LaneConsumer:
+    """A consumer of one lane; used by one thread, but for `lag`.
+
+    Args:
+        lane: which.
+        config: of librdkafka, group.id included.
+        parts: what it works with.
+    """
+
+    def __init__(self, lane: Lane, config: Mapping[str, Any], parts: LaneParts) -> None:
+        self.lane = lane
+        self._parts = parts
+        self._consumer = Consumer({**lane_config(config), "stats_cb": self._hear_statistics})
+        self.received: Mapping[int, int] = {}
+        self._ledger = Ledger()
+        self._stopped: set[tuple[str, int]] = set()
+        self._restart_at = 0.0
+        self._failure: Exception | None = None
+        self._lag: Mapping[str, int] = {}
+        self._lag_at = -_LAG_S
+        self.problems: dict[str, str] = {}
+        self.rebalances = 0
+
+    def lag(self) -> Mapping[str, int]:
+        """Records behind the table, by topic's name, as of a second ago; unheard of partitions are left out.
+
+        Any thread may ask. The client itself may not be asked from another thread: its calls wait for each other, and
+        one beside a thread that reads without a pause may wait for ever.
+        """
+        return self._lag
+
+    def _hear_statistics(self, text: str) -> None:
+        self.received = received(json.loads(text))
+
+    def _look_at_lag(self) -> None:
+        if time.monotonic() - self._lag_at < _LAG_S:
+            return
+        found: dict[str, int] = {}
+        for name, partition, at in self._ledger.positions():
+            with contextlib.suppress(KafkaException):  # not held any more
+                _, high = self._consumer.get_watermark_offsets(KafkaPartition(name, partition), cached=True)
+                if high >= 0:
+                    found[name] = found.get(name, 0) + max(0, high - at)
+        self._lag, self._lag_at = found, time.monotonic()
+
+    def subscribe(self, labels: Mapping[FleetTopic, str]) -> None:
+        """Read these topics from now on; the others of the group keep what they have while it is sorted out."""
+        before = self._ledger.names
+        new = self._ledger.follow(labels)
+        self.problems = {}
+        if before != (names := self._ledger.names):
+            self._consumer.subscribe(sorted(names), on_assign=self._gain, on_revoke=self._yield, on_lost=self._lose)
+        # Also a topic that left and came back before the group took it away: nothing of it was taken in between.
+        held = [one for one in self._consumer.assignment() if one.topic in new]
+        if held:
+            self._parts.before_revoked()  # or what was read of them would be read twice
+            self._consumer.incremental_unassign(held)
+            self._gain(self._consumer, held)
+
+    def read(self, add: Callable[[str, Any], None], most: int, wait_s: float) -> int:
+        """Take records that have come, and serve the group.
+
+        Args:
+            add: takes each record with its label. A function and not the rows themselves, because partitions may be
+                given up meanwhile, and then what was read before is brought in and other rows begin.
+            most: records.
+            wait_s: for the first of them.
+
+        Returns:
+            How many came.
+        """
+        count = 0
+        for message in self._consumer.consume(most, wait_s):
+            error = message.error()
+            if error is not None:
+                self._hear(error, message)
+                continue
+            offset = message.offset() or 0
+            key = self._ledger.wants(message.topic() or "", message.partition() or 0, offset)
+            if key is None:
+                continue
+            count += 1
+            add(key.topic, message)
+            self._ledger.take(key, offset)
+        if count:
+            self.problems.pop(_NO_TOPIC, None)
+        self._restart()
+        self._look_at_lag()
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
+        return count
+
+    @property
+    def records(self) -> int:
+        """How many were read and are not handed over."""
+        return self._ledger.records
+
+    def hand_over(self) -> tuple[list[Range], dict[str, FleetTopic]]:
+        """What was read is on its way into the table: its ranges, and their topics by label. Reading goes on."""
+        return self._ledger.hand_over()
+
+    def settle(self, ends: Mapping[TopicPartition, int], ahead: Mapping[TopicPartition, int]) -> None:
+        """What was handed over is in the table; where the table is further than what was read, go on from there.
+
+        Args:
+            ends: where what was handed over ends, by partition; also those of other lanes.
+            ahead: where the table is.
+        """
+        onward, held = self._ledger.settle(ends, ahead)
+        for key, at in onward.items():
+            log.info("fleet: %s/%d: the table is at %d already, reading on from there", *key, at)
+            self._seek(KafkaPartition(*key, at))
+        if not held:
+            return
+        offsets = [KafkaPartition(*key, at) for key, at in held.items()]
+        try:
+            self._consumer.commit(offsets=offsets, asynchronous=True)  # a hint for others, the table is the truth
+        except KafkaException as error:
+            log.debug("fleet: offsets not committed: %s", error)
+
+    def leave_out(self, labels: Collection[str]) -> None:
+        """What was read of these is not brought in, and nothing more is taken of them until they are given again."""
+        self._ledger.leave_out(labels)
+
+    def forget(self) -> None:
+        """What was read is not in the table: take nothing more until `rewind`, or a hole would be left."""
+        self._ledger.forget()
+
+    def rewind(self) -> None:
+        """Forget what was read and is not in the table, and read it again.
+
+        Raises:
+            TableError: the table cannot be read.
+        """
+        self._ledger.clear()
+        self.take_again(set(self._ledger.labels.values()))
+        self._ledger.stale = False
+
+    def take_again(self, labels: Collection[str]) -> None:
+        """Read these on from where the table is.
+
+        Raises:
+            TableError: the table cannot be read.
+        """
+        known_as = self._ledger.labels
+        held = [one for one in self._consumer.assignment() if known_as.get(one.topic) in labels]
+        if held:
+            known = self._parts.positions({known_as[one.topic] for one in held})
+            self._consumer.incremental_unassign(held)
+            self._begin(self._consumer, held, known)
+
+    def close(self) -> None:
+        """Leave the group."""
+        self._consumer.close()
+
+    def _gain(self, consumer: Consumer, partitions: Sequence[KafkaPartition]) -> None:
+        known: Mapping[TopicPartition, int] = {}
+        self.rebalances += 1
+        labels = self._ledger.labels
+        gained = {labels[one.topic] for one in partitions if one.topic in labels}
+        try:
+            # librdkafka holds all partitions until this returns: nothing is asked for in vain.
+            known = self._parts.positions(gained) if gained else {}
+        except (SparkSinkError, OSError) as error:
+            # An error must not leave the callback, or the partitions would be nobody's: `read` raises it.
+            self._failure, self._ledger.stale = error, True
+        self._begin(consumer, partitions, known)
+
+    def _begin(
+        self, consumer: Consumer, partitions: Sequence[KafkaPartition], known: Mapping[TopicPartition, int]
+    ) -> None:
+        begin = []
+        for one in partitions:
+            key = self._ledger.key(one.topic, one.partition)
+            self._ledger.begin(key, known.get(key))
+            self._stopped.discard((one.topic, one.partition))
+            begin.append(KafkaPartition(one.topic, one.partition, known.get(key, OFFSET_BEGINNING)))
+        consumer.incremental_assign(begin)
+
+    def _yield(self, consumer: Consumer, partitions: Sequence[KafkaPartition]) -> None:
+        self.rebalances += 1
+        self._parts.before_revoked()
+        self._drop(partitions)
+        consumer.incremental_unassign(list(partitions))
+
+    def _lose(self, consumer: Consumer, partitions: Sequence[KafkaPartition]) -> None:
+        # Where another was faster, the table leaves out what comes now; and nothing may be held twice when they return.
+        self._parts.before_revoked()
+        self._drop(partitions)
+        consumer.incremental_unassign(list(partitions))
+
+    def _drop(self, partitions: Iterable[KafkaPartition]) -> None:
+        self._ledger.drop(self._ledger.key(one.topic, one.partition) for one in partitions)
+
+    def _hear(self, error: KafkaError, message: Any) -> None:  # noqa: ANN401 - a confluent_kafka.Message
+        code, topic = error.code(), message.topic() or ""
+        if code in _RESET:
+            self._stopped.add((topic, message.partition() or 0))
+            self._parts.look_again()
+        elif code in _GONE:
+            self._note(topic, f"{self.lane.source}/{topic}: the topic is gone or was made anew")
+            self._parts.look_again()
+        elif code in _AWAY:
+            self._note(_NO_TOPIC, f"{self.lane.source}: no broker answers")
+        else:
+            self._note(topic, f"{self.lane.source}/{topic}: {error.str()}")
+
+    def _restart(self) -> None:
+        """See what became of partitions whose position lay outside of their log: librdkafka has stopped them."""
+        if not self._stopped or time.monotonic() < self._restart_at:
+            return
+        for topic, partition in sorted(self._stopped):
+            self._reset(topic, partition)
+        self._restart_at = time.monotonic() + _RESTART_S
+
+    def _reset(self, topic: str, partition: int) -> None:
+        """Records are gone, the topic is another one than before, or a broker has answered that did not know better."""
+        key = self._ledger.key(topic, partition)
+        if not self._ledger.holds(key):
+            self._stopped.discard((topic, partition))  # not held any more, or left out until it is given again
+            return
+        at = self._ledger.reached(key)
+        try:
+            low, high = self._consumer.get_watermark_offsets(KafkaPartition(topic, partition), timeout=_WATERMARKS_S)
+        except KafkaException as error:
+            self._note(topic, f"{self.lane.source}/{topic}: its offsets cannot be asked for: {error.args[0].str()}")
+            return
+        if at is not None and at > high:
+            self._note(topic, f"{self.lane.source}/{topic}: the log ends at {high}, before {at}: made anew?")
+            self._parts.look_again()
+            return
+        if at is not None and at < low:
+            log.error("fleet: %s/%d: offsets %d to %d are gone by retention, reading on at %d", *key, at, low - 1, low)
+        self._stopped.discard((topic, partition))
+        self.problems.pop(topic, None)
+        self._seek(KafkaPartition(topic, partition, low if at is None else max(at, low)))
+
+    def _seek(self, one: KafkaPartition) -> None:
+        # Not seek: librdkafka has stopped a partition that it found out of range.
+        try:
+            self._consumer.incremental_unassign([KafkaPartition(one.topic, one.partition)])
+            self._consumer.incremental_assign([one])
+        except KafkaException as error:
+            log.debug("fleet: %s/%d is not held any more: %s", one.topic, one.partition, error)
+
+    def _note(self, key: str, problem: str) -> None:
+        if self.problems.get(key) != problem:
+            log.warning("fleet: %s", problem)
+        self.problems[key] = problem

@@ -1,0 +1,62 @@
+"""How many records are in the quarantines of an agent's tables: put there by the jobs that decode what it brings in."""
+
+import logging
+from collections.abc import Callable, Collection
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from spark_sink.fleet.background_values import Beside
+from spark_sink.formats.quarantine import quarantine_of
+from spark_sink.lake.table_storage import Storage
+
+log = logging.getLogger(__name__)
+
+_EVERY_S = 60.0
+
+
+class Quarantined:
+    """Counts them beside whoever asks, at most once a minute.
+
+    Args:
+        tables: tells the addresses of the tables as they are now.
+        storage: options of the object store.
+    """
+
+    def __init__(self, tables: Callable[[], Collection[str]], storage: Storage | None = None) -> None:
+        self._tables = tables
+        self._storage = dict(storage or {})
+        self._count = Beside[int](self._add_up, 0, _EVERY_S)
+
+    def __call__(self) -> int:
+        """Records as counted last."""
+        return self._count()
+
+    def _add_up(self) -> int:
+        try:
+            return sum(quarantined_rows(quarantine_of(table), self._storage) for table in self._tables())
+        except (DeltaError, OSError) as error:
+            log.info("fleet: quarantines not counted: %s", error)
+            return self._count.last
+
+
+def quarantined_rows(table: str, storage: Storage | None = None) -> int:
+    """Count the records of a quarantine from its log.
+
+    Args:
+        table: address of the quarantine.
+        storage: options of the object store.
+
+    Returns:
+        Records, also those that were replayed since; 0 where there is no quarantine.
+
+    Raises:
+        DeltaError, OSError: the log cannot be read.
+    """
+    options = dict(storage or {}) or None
+    if not DeltaTable.is_deltatable(table, options):
+        return 0
+    files = pa.table(DeltaTable(table, storage_options=options).get_add_actions(flatten=True))
+    return int(pc.sum(files.column("num_records")).as_py() or 0)

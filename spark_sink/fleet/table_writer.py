@@ -1,0 +1,257 @@
+"""The tables of one source: rows in, compare and swap by position, and which topic of a name they are of."""
+
+import logging
+import threading
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import compress
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from assignors import hash64
+from assignors.fleet import FleetTopic
+from spark_sink.errors import ConflictError, SparkSinkError, TableError
+from spark_sink.fetch.raw_columns import arrow_schema
+from spark_sink.lake.delta_table import DeltaLakeTable
+from spark_sink.lake.parquet_landing import Landing, storage_errors
+from spark_sink.lake.table_contract import Change, DataFile, Snapshot
+from spark_sink.lake.table_storage import PLACEHOLDER, Storage, filesystem, table_uri
+from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
+from spark_sink.sink.commit_verdict import Verdict
+from spark_sink.sink.compare_and_swap import Batch, commit
+
+log = logging.getLogger(__name__)
+
+CLUSTER = "{cluster}"
+SCHEMA = arrow_schema(headers=False)
+_ATTEMPTS = 50
+_COMPACT_EVERY, _COMPACT_AFTER = 200, 20  # versions of a table, commits of this agent
+
+
+@dataclass(slots=True)
+class Rows:
+    """Records by column, until they are landed."""
+
+    columns: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in SCHEMA.names})
+
+    def __len__(self) -> int:
+        return len(self.columns["offset"])
+
+    def add(self, label: str, message: Any) -> None:  # noqa: ANN401 - a confluent_kafka.Message
+        """Take one record."""
+        kind, stamp_ms = message.timestamp()
+        values = (label, message.partition(), message.offset(), stamp_ms * 1000 if kind else None)
+        for column, value in zip(self.columns.values(), (*values, message.key(), message.value()), strict=True):
+            column.append(value)
+
+    def without(self, labels: Collection[str]) -> "Rows":
+        """All but those of these labels."""
+        kept = [label not in labels for label in self.columns["topic"]]
+        return Rows({name: list(compress(column, kept)) for name, column in self.columns.items()})
+
+    def batch(self, only: set[str]) -> pa.RecordBatch:
+        """As Arrow, of these labels."""
+        whole = pa.RecordBatch.from_pydict(self.columns, schema=SCHEMA)
+        kept = [label in only for label in self.columns["topic"]]
+        return whole if all(kept) else whole.filter(pa.array(kept))
+
+
+class Compactions:
+    """Joins small files of tables beside those who write them: one table at a time, and none twice at once."""
+
+    def __init__(self) -> None:
+        self._commits: dict[str, int] = {}
+        self._tables: dict[str, DeltaLakeTable] = {}
+        self._thread: threading.Thread | None = None
+
+    def committed(self, uri: str, table: Callable[[], DeltaLakeTable]) -> None:
+        """A commit more; returns at once.
+
+        Args:
+            uri: of which table.
+            table: makes a handle of it, at the first time.
+        """
+        count = self._commits[uri] = self._commits.get(uri, -1) + 1
+        if count % _COMPACT_AFTER or (self._thread is not None and self._thread.is_alive()):
+            return
+        if uri not in self._tables:
+            self._tables[uri] = table()
+        # No daemon: at its end the process waits for it, or others would wait for what this one has claimed.
+        self._thread = threading.Thread(target=self._compact, args=(uri,), name="fleet-compact")
+        self._thread.start()
+
+    def _compact(self, uri: str) -> None:
+        try:
+            self._tables[uri].refresh()
+            self._tables[uri].compact(_COMPACT_EVERY)
+        except (SparkSinkError, OSError) as error:
+            log.info("fleet: %s: compaction left to the next time: %s", uri, error)
+
+
+class Landable(Protocol):
+    """Records that can be brought in: `Rows`, or what another reader collected."""
+
+    def batch(self, only: set[str]) -> pa.RecordBatch:
+        """As Arrow, the columns of `SCHEMA`, of these labels."""
+
+
+class TableWriter:
+    """Writes one source's records. All but `apart` is about one table at a time.
+
+    One thread brings records in; another may ask for labels and positions, and waits for a commit at most. Small files
+    are joined in a thread of its own, with a handle of its own, as if it were another agent.
+
+    Args:
+        address: of the table; `{cluster}` in it stands for the source, `{topic}` for the topic.
+        group: whose positions the tables keep.
+        agent: for the tables' history.
+        storage: options of the object store.
+    """
+
+    def __init__(self, address: str, group: str, agent: str, storage: Storage | None = None) -> None:
+        self._address = table_uri(address)
+        self._group = group
+        self._agent = agent
+        self._storage = dict(storage or {})
+        self._tables: dict[str, DeltaLakeTable] = {}
+        self._lock = threading.Lock()
+        self._compactions = Compactions()
+        self._number = 0
+
+    @property
+    def shared(self) -> bool:
+        """Whether all topics are in one table."""
+        return PLACEHOLDER not in self._address
+
+    def addresses(self, names: Iterable[str]) -> set[str]:
+        """The tables of these topics."""
+        return {self._uri(name) for name in names}
+
+    def apart(self, names: Iterable[str]) -> list[set[str]]:
+        """Names of topics, or labels, by the table that they are in."""
+        found: dict[str, set[str]] = {}
+        for name in names:
+            found.setdefault(self._uri(name), set()).add(name)
+        return list(found.values())
+
+    def label(self, topics: Collection[FleetTopic]) -> dict[FleetTopic, str]:
+        """Say what each topic is called in its table: its name, or `<name>@<topic id>` where the name is taken.
+
+        A topic that was deleted and made anew begins at offset 0 again: under the old name its records would be taken
+        for a replay. So the first topic of a name is noted in the table, by compare and swap.
+
+        Args:
+            topics: of one table, as `apart` gives their names.
+
+        Raises:
+            TableError: the table cannot be read or written.
+        """
+        if not topics:
+            return {}
+        uri = self._uri(next(iter(topics)).name)
+        with self._lock:
+            known = self._register(uri, {topic.name: _number(topic) for topic in topics})
+        return {
+            topic: topic.name if known[topic.name] == _number(topic) else f"{topic.name}@{topic.printed_id}"
+            for topic in topics
+        }
+
+    def positions(self, labels: Collection[str]) -> dict[TopicPartition, int]:
+        """How far the table of these labels has come.
+
+        Args:
+            labels: of one table, as `apart` gives them.
+
+        Raises:
+            TableError: the table cannot be read.
+        """
+        with self._lock:
+            snapshot = self._table_of(labels).refresh()
+        return {key: at for key, at in (snapshot.positions if snapshot else {}).items() if key.topic in labels}
+
+    def land(self, rows: Landable, labels: Collection[str]) -> Sequence[DataFile]:
+        """Write files that no reader of the table sees before `commit` names them.
+
+        Args:
+            rows: whose records of these labels are written.
+            labels: of one table, as `apart` gives them.
+
+        Raises:
+            TableError: the storage refuses.
+        """
+        uri = self._uri(next(iter(labels)))
+        with storage_errors(uri):
+            landing = Landing(filesystem(uri, self._storage, make=True), SCHEMA)
+        landing.write(rows.batch(set(labels)))
+        return landing.close()
+
+    def commit(self, files: Sequence[DataFile], ranges: Sequence[Range]) -> dict[TopicPartition, int]:
+        """Bring records into their table, each once whoever else tries.
+
+        Args:
+            files: what `land` wrote of these ranges.
+            ranges: of one table.
+
+        Returns:
+            Where the table is elsewhere than at the end of a range: another agent was there too.
+
+        Raises:
+            HoleError: records before these are missing.
+            TableError: the table cannot take them.
+        """
+        self._number += 1
+        uri = self._uri(ranges[0].topic)
+        batch = Batch(offset=Offset.of(ranges), files=files, schema=SCHEMA, number=self._number, agent=self._agent)
+        with self._lock:
+            table = self._table(uri)
+            outcome = commit(table, batch)
+            doubted = {key for key, verdict in outcome.verdicts.items() if verdict in {Verdict.SKIP, Verdict.TRIM}}
+            snapshot = table.refresh() if doubted else None
+        if outcome.rows:
+            self._compactions.committed(uri, lambda: DeltaLakeTable(uri, self._group, self._storage))
+        known = snapshot.positions if snapshot else {}
+        return {one.key: known[one.key] for one in ranges if one.key in doubted and known[one.key] != one.end}
+
+    def _register(self, uri: str, wanted: Mapping[str, int]) -> dict[str, int]:
+        table = self._table(uri)
+        for _ in range(_ATTEMPTS):
+            snapshot = table.refresh()
+            if snapshot is None:
+                table.create(SCHEMA)
+                continue
+            new = {name: number for name, number in wanted.items() if name not in snapshot.identities}
+            if not new:
+                return {name: snapshot.identities[name] for name in wanted}
+            if self._note(table, snapshot, new):
+                return {**snapshot.identities, **new}
+        raise TableError(
+            f"{uri}: lost against other writers {_ATTEMPTS} times in a row; nothing is read of {list(wanted)[:3]}"
+        )
+
+    def _note(self, table: DeltaLakeTable, snapshot: Snapshot, new: Mapping[str, int]) -> bool:
+        note = {"agent": self._agent, "kind": "identities", "rows": 0}
+        try:
+            table.swap(
+                snapshot,
+                Change(files=(), positions={}, beginnings={}, schema=SCHEMA, note=note, identities=new),
+            )
+        except ConflictError:
+            return False
+        return True
+
+    def _table_of(self, labels: Iterable[str]) -> DeltaLakeTable:
+        return self._table(self._uri(next(iter(labels))))
+
+    def _table(self, uri: str) -> DeltaLakeTable:
+        if uri not in self._tables:
+            self._tables[uri] = DeltaLakeTable(uri, self._group, self._storage)
+        return self._tables[uri]
+
+    def _uri(self, label: str) -> str:
+        return self._address.replace(PLACEHOLDER, label)
+
+
+def _number(topic: FleetTopic) -> int:
+    """The topic's identity as a number that a Delta log can keep."""
+    return hash64(topic.identity) >> 1

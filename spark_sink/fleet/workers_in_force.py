@@ -1,0 +1,99 @@
+"""Workers per topic as they are now: the configuration, a file of overrides, and the autoscaler's topic."""
+
+import json
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from assignors import AssignorError, WorkersError
+from assignors.fleet import ClusterWatch, FleetWorkers, Override
+from assignors.scaling import WorkersFeed
+
+log = logging.getLogger(__name__)
+
+_INTERVAL_S = 2.0
+
+
+class WorkersNow:
+    """Asked at each step of an agent; reads files and topics at most every two seconds.
+
+    Args:
+        configured: what the configuration says.
+        group: whose numbers of the workers topic count.
+        file: JSON of overrides: name to number or list of agents; None for none.
+        feed: of the workers topic; None for none.
+    """
+
+    def __init__(self, configured: FleetWorkers, group: str, file: Path | None, feed: WorkersFeed | None) -> None:
+        self._configured = configured
+        self._group = group
+        self._file = file
+        self._feed = feed
+        self._value = configured
+        self._failure: AssignorError | None = None
+        self._next = 0.0
+
+    def __call__(self, watches: Sequence[ClusterWatch]) -> FleetWorkers:
+        """Give the workers now.
+
+        Raises:
+            WorkersError: the file has no meaning; the value before stays.
+            PublishError: the workers topic cannot be read; the value before stays.
+        """
+        if time.monotonic() >= self._next:
+            self._next = time.monotonic() + _INTERVAL_S
+            try:
+                self._value, self._failure = self._look(watches), None
+            except AssignorError as error:
+                self._failure = error
+        if self._failure is not None:
+            # Told until a look succeeds, or it would come and go in the status between two looks.
+            raise self._failure.with_traceback(None)
+        return self._value
+
+    def _look(self, watches: Sequence[ClusterWatch]) -> FleetWorkers:
+        overrides = {**self._configured.overrides, **(read_overrides(self._file) if self._file else {})}
+        return FleetWorkers(
+            default=self._configured.default,
+            patterns=self._configured.patterns,
+            scaled=self._scaled(watches),
+            overrides=overrides,
+        )
+
+    def _scaled(self, watches: Sequence[ClusterWatch]) -> dict[str, int]:
+        if self._feed is None:
+            return {}
+        self._feed.refresh(1.0)
+        return {
+            f"{watch.source.name}/{topic}": number
+            for watch in watches
+            for topic, number in self._feed.workers(watch.seen().cluster, self._group).items()
+        }
+
+
+def read_overrides(file: Path) -> Mapping[str, Override]:
+    """Read a file of overrides; one that is not there holds none.
+
+    Raises:
+        WorkersError: it holds something else.
+    """
+    try:
+        found: Any = json.loads(file.read_text())
+        return {name: _override(name, value) for name, value in found.items()}
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, AttributeError) as error:
+        raise WorkersError(
+            f"{file}: {error}; need a JSON object of names, each with a number or a list of agents"
+        ) from error
+
+
+def _override(name: str, value: Any) -> Override:  # noqa: ANN401 - whatever JSON holds
+    if isinstance(value, int):
+        return value
+    if isinstance(value, list) and all(isinstance(agent, str) for agent in value):
+        return tuple(value)
+    # A text is a sequence too: "ab" would name the agents "a" and "b".
+    raise ValueError(f"{name!r}: {value!r}")

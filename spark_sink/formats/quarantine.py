@@ -1,0 +1,109 @@
+"""Records that no one could decode: kept whole in a table of their own, with the reason.
+
+A decoder hands good and bad rows on in one stream. Where the rows have the column `_quarantine`, it is null for a good
+row, and for a bad one holds the reason and the record as Kafka had it. The sink takes the column away from the good
+rows and puts the bad ones into `<table>_quarantine`.
+
+Bad rows are committed before good ones, each table with its own positions. A crash between the two repeats the batch:
+the quarantine knows its rows and leaves them out, the table takes its own. For that a decoder must decide the same
+way twice, so a fault that may pass (a registry that is down) stops the query and never makes a bad row.
+"""
+
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_sink.errors import SchemaError
+
+COLUMN = "_quarantine"
+SUFFIX = "_quarantine"
+
+_HEADERS = pa.list_(pa.field("element", pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])))
+
+REASON = pa.struct(
+    [
+        pa.field("error_class", pa.string()),
+        pa.field("error_text", pa.string()),
+        pa.field("schema_id", pa.int32()),
+        pa.field("key", pa.binary()),
+        pa.field("value", pa.binary()),
+        pa.field("headers", _HEADERS),
+    ]
+)
+REASON_SQL = (
+    "struct<error_class: string, error_text: string, schema_id: int, key: binary, value: binary, "
+    "headers: array<struct<key: string, value: binary>>>"
+)
+
+SCHEMA = pa.schema(
+    [
+        pa.field("topic", pa.string()),
+        pa.field("partition", pa.int32()),
+        pa.field("offset", pa.int64()),
+        pa.field("timestamp", pa.timestamp("us", tz="UTC")),
+        pa.field("key", pa.binary()),
+        pa.field("value", pa.binary()),
+        pa.field("headers", _HEADERS),
+        pa.field("error_class", pa.string()),
+        pa.field("error_text", pa.string()),
+        pa.field("schema_id", pa.int32()),
+        pa.field("run_id", pa.string()),
+        pa.field("ingested_at", pa.timestamp("us", tz="UTC")),
+    ]
+)
+
+
+def quarantine_of(table: str) -> str:
+    """The address of a table's quarantine."""
+    return f"{table.rstrip('/')}{SUFFIX}"
+
+
+def good_schema(schema: pa.Schema) -> pa.Schema:
+    """The columns of the good rows.
+
+    Raises:
+        SchemaError: the column that says why a row is bad is of another type.
+    """
+    if COLUMN not in schema.names:
+        return schema
+    names = {field.name for field in schema.field(COLUMN).type} if pa.types.is_struct(schema.field(COLUMN).type) else {}
+    if names != {field.name for field in REASON}:
+        raise SchemaError(f"column {COLUMN!r} is {schema.field(COLUMN).type}, need {REASON}")
+    return schema.remove(schema.get_field_index(COLUMN))
+
+
+def split(rows: pa.Table, run: str, now: datetime | None = None) -> tuple[pa.Table, pa.Table]:
+    """Part the good rows from the bad.
+
+    Args:
+        rows: any columns, with `_quarantine` or without.
+        run: names the run of the query, kept with the bad rows.
+        now: when; the clock's time where not given.
+
+    Returns:
+        Good rows without the column; bad rows in the columns of the quarantine.
+    """
+    if COLUMN not in rows.column_names:
+        return rows, SCHEMA.empty_table()
+    good = pc.is_null(rows.column(COLUMN))
+    return rows.filter(good).drop_columns([COLUMN]), _bad(rows.filter(pc.invert(good)), run, now or datetime.now(UTC))
+
+
+def _bad(rows: pa.Table, run: str, now: datetime) -> pa.Table:
+    reason = rows.column(COLUMN).combine_chunks()
+    if isinstance(reason, pa.ChunkedArray):
+        reason = pa.concat_arrays(reason.chunks) if reason.num_chunks else pa.array([], reason.type)
+    constant = {"run_id": run, "ingested_at": now}
+    columns = []
+    for field in SCHEMA:
+        if field.name in constant:
+            column = pa.repeat(pa.scalar(constant[field.name], field.type), rows.num_rows)
+        elif field.name in {one.name for one in REASON}:
+            column = pc.struct_field(reason, field.name)
+        elif field.name in rows.column_names:
+            column = rows.column(field.name)
+        else:
+            column = pa.nulls(rows.num_rows, field.type)
+        columns.append(column.cast(field.type))
+    return pa.table(columns, schema=SCHEMA)

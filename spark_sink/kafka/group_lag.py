@@ -1,0 +1,130 @@
+"""How far a group is behind: ends of the partitions in Kafka against positions in a table, or in the group."""
+
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from assignors import MembershipError
+from assignors.clients import LogOffsets
+from spark_sink.errors import LagError
+from spark_sink.kafka.client_properties import kafka_python_config
+from spark_sink.ranges.batch_offset import TopicPartition
+
+_TIMEOUT_S = 20.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicLag:
+    """The lag of one topic.
+
+    Attributes:
+        topic: name.
+        partitions: how many have a position.
+        lag_records: offsets between the positions and the ends; an upper bound of records, because topics have gaps.
+        worst: the partition that is furthest behind, and its lag.
+    """
+
+    topic: str
+    partitions: int
+    lag_records: int
+    worst: tuple[int, int]
+
+
+def by_topic(positions: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]) -> list[TopicLag]:
+    """Sum up the lag of each topic, sorted by name; a partition whose end is not known is left out.
+
+    A position beyond the end (a topic that was made anew) counts as no lag.
+    """
+    found: dict[str, dict[int, int]] = {}
+    for key, position in positions.items():
+        if key in ends:
+            found.setdefault(key.topic, {})[key.partition] = max(0, ends[key] - position)
+    return [
+        TopicLag(
+            topic=topic,
+            partitions=len(lags),
+            lag_records=sum(lags.values()),
+            worst=max(lags.items(), key=lambda one: (one[1], -one[0])),
+        )
+        for topic, lags in sorted(found.items())
+    ]
+
+
+def admin(kafka: Mapping[str, Any]) -> AdminClient:
+    """A client for the questions below; quiet where brokers are down, because the answers say so.
+
+    Raises:
+        LagError: a property is unknown or has no meaning.
+    """
+    try:
+        return AdminClient({"log_level": 2, **kafka})
+    except KafkaException as error:
+        raise LagError(f"Kafka client properties: {error.args[0].str()}; check --kafka") from error
+
+
+def behind(
+    client: AdminClient,
+    kafka: Mapping[str, Any],
+    positions: Mapping[TopicPartition, int],
+    timeout_s: float = _TIMEOUT_S,
+) -> list[TopicLag]:
+    """Ask where the logs end, and sum up the lag; partitions that are gone are left out.
+
+    Args:
+        client: to ask which partitions there are.
+        kafka: librdkafka's properties, `bootstrap.servers` at least.
+        positions: the next offset to read, by partition.
+        timeout_s: how long brokers may take for each of the two questions.
+
+    Raises:
+        LagError: the brokers do not answer, or a partition that is there has no leader who does.
+    """
+    there = sorted(_existing(client, timeout_s) & positions.keys())
+    if not there:
+        return []
+    try:
+        with closing(LogOffsets.connect(kafka_python_config(kafka))) as logs:
+            ends = {TopicPartition(*key): at for key, at in logs.ends(there, timeout_s).items()}
+    except MembershipError as error:
+        raise LagError(f"the ends of {len(there)} partitions cannot be asked for: {error}") from error
+    # A sum without them would say that less is to be read than there is.
+    if missing := [key for key in there if key not in ends]:
+        first = f"{missing[0].topic}/{missing[0].partition}"
+        more = f", nor for {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise LagError(f"{first}: no leader has answered for its end in {timeout_s:g} s{more}; ask again when one does")
+    return by_topic(positions, ends)
+
+
+def _existing(client: AdminClient, timeout_s: float) -> set[TopicPartition]:
+    try:
+        topics = client.list_topics(timeout=timeout_s).topics
+    except KafkaException as error:
+        raise LagError(f"the topics cannot be asked for: {error.args[0].str()}; check --bootstrap-servers") from error
+    return {TopicPartition(name, number) for name, topic in topics.items() for number in topic.partitions}
+
+
+def committed(client: AdminClient, kafka: Mapping[str, Any], group: str) -> dict[TopicPartition, int]:
+    """The offsets that a group has committed to Kafka, of partitions that are there.
+
+    Not by librdkafka's `list_consumer_group_offsets`, which ends the process where the broker that is asked is not the
+    group's coordinator (yet), as on a fresh cluster: https://github.com/confluentinc/librdkafka/issues/5040.
+
+    Args:
+        client: to ask which partitions there are.
+        kafka: librdkafka's properties, `bootstrap.servers` at least.
+        group: its id.
+
+    Raises:
+        LagError: the brokers do not answer, or refuse.
+    """
+    there = sorted(_existing(client, _TIMEOUT_S))
+    try:
+        with closing(LogOffsets.connect({**kafka_python_config(kafka), "group_id": group})) as logs:
+            found = logs.committed(there, _TIMEOUT_S)
+    except MembershipError as error:
+        raise LagError(f"group {group!r}: its offsets cannot be asked for: {error}") from error
+    return {TopicPartition(*key): at for key, at in found.items()}

@@ -1,0 +1,131 @@
+"""Questions about logs and the group's offsets: no membership needed, one request a broker and not one a partition."""
+
+import contextlib
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+import structlog
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+
+from assignors import MembershipError
+from spark_sink.errors import FetchError, JoinError
+from spark_sink.kafka.client_properties import kafka_python_config, librdkafka_config
+from spark_sink.options.source_options import SourceOptions
+from spark_sink.ranges.batch_offset import TopicPartition
+
+if TYPE_CHECKING:
+    from assignors.clients import LogOffsets
+
+_log = structlog.get_logger("azimuth.source")
+_TIMEOUT_S = 10.0
+# Asked for at every trigger: one partition without a leader must not hold back all the others for long.
+_ENDS_TIMEOUT_S = 2.0
+Offset = TypeVar("Offset", int, int | None)
+
+
+class Logs:
+    """Ends, beginnings and times of logs, and what the group has committed.
+
+    Contract:
+    * A partition that cannot be answered now (its leader is being elected, its topic was just deleted) is left out.
+    * Ends are those of the isolation level: with read_committed (the default, as librdkafka has it) they lie before
+      any open transaction.
+    """
+
+    def __init__(self, options: SourceOptions) -> None:
+        self._options = options
+        self._librdkafka = {
+            key: value
+            for key, value in librdkafka_config(options.kafka).items()
+            if key not in {"group.id", "isolation.level"}
+        }
+        self._admin = AdminClient(self._librdkafka)
+        self._logs: LogOffsets | None = None
+
+    def ends(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The exclusive end of each log that may be read."""
+        return self._answered(list(keys), lambda logs, asked: logs.ends(asked, _ENDS_TIMEOUT_S))
+
+    def beginnings(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The first offset of each log."""
+        return self._answered(list(keys), lambda logs, asked: logs.beginnings(asked, _TIMEOUT_S))
+
+    def at_times(self, times_ms: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
+        """The first offset at or after a time; None where no record is so late."""
+        return self._answered(list(times_ms), lambda logs, _: logs.at_times(dict(times_ms.items()), _TIMEOUT_S))
+
+    def committed(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Offsets of the group; partitions without one are left out.
+
+        Raises:
+            FetchError: the group's coordinator did not answer.
+        """
+        try:
+            found = self._asked().committed(keys, 3 * _TIMEOUT_S)
+        except MembershipError as error:
+            raise FetchError(f"the offsets of group {self._options.group!r} could not be read: {error}") from error
+        return {TopicPartition(*key): offset for key, offset in found.items()}
+
+    def subscribed(self) -> set[TopicPartition]:
+        """Every partition of the topics subscribed to.
+
+        Raises:
+            FetchError: no broker answered.
+        """
+        try:
+            topics = self._admin.list_topics(timeout=3 * _TIMEOUT_S).topics
+        except KafkaException as error:
+            raise FetchError(f"the topics could not be listed: {error}") from error
+        pattern = self._options.pattern
+        wanted = re.compile(pattern).fullmatch if pattern else set(self._options.topics).__contains__
+        return {TopicPartition(name, n) for name, topic in topics.items() if wanted(name) for n in topic.partitions}
+
+    def identities(self, topics: Iterable[str]) -> dict[str, str]:
+        """`<cluster id>/<topic id>` of topics (KIP-516); what is not told now is left out."""
+        try:
+            return self._asked().topic_ids(sorted(set(topics)), _TIMEOUT_S)
+        except MembershipError as error:
+            _log.warning("topic ids are unknown for now", reason=str(error))
+            return {}
+
+    def check_rights(self, topics: Iterable[str]) -> None:
+        """See that each topic may be described: one that may not looks like one that is not there yet.
+
+        Raises:
+            JoinError: the brokers refuse a topic to this user.
+        """
+        for topic in topics:
+            with contextlib.suppress(KafkaException):  # who does not answer refuses nothing
+                error = self._admin.list_topics(topic, timeout=_TIMEOUT_S).topics[topic].error
+                if error is not None and error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                    raise JoinError(f"topic {topic!r} is refused to this user: allow it DESCRIBE and READ there")
+
+    def _asked(self) -> "LogOffsets":
+        from assignors.clients import LogOffsets  # noqa: PLC0415 -- kafka-python, which no task needs
+
+        if self._logs is None:
+            settings = kafka_python_config(self._options.kafka)
+            self._logs = LogOffsets.connect(
+                {"isolation_level": "read_committed", **settings, "group_id": self._options.group}
+            )
+        return self._logs
+
+    def _answered(
+        self,
+        keys: Sequence[TopicPartition],
+        ask: "Callable[[LogOffsets, Sequence[TopicPartition]], Mapping[tuple[str, int], Offset]]",
+    ) -> dict[TopicPartition, Offset]:
+        if not keys:
+            return {}
+        try:
+            found = ask(self._asked(), keys)
+        except MembershipError as error:
+            _log.warning("offsets are unknown for now", partitions=len(keys), reason=str(error))
+            return {}
+        missing = [key for key in keys if key not in found]
+        if missing:
+            first = f"{missing[0].topic}/{missing[0].partition}"
+            _log.warning("offsets are unknown for now", partitions=len(missing), first=first)
+        return {TopicPartition(*key): offset for key, offset in found.items()}

@@ -1,0 +1,277 @@
+"""A Delta table behind the seam of `table_contract`: one handle, compared and swapped.
+
+The handle is what makes the fence: delta-rs checks a commit against everything that was committed after the version
+the handle stands at, and refuses it when an application id that it sets was set there, or when the columns changed.
+A commit by path opens a fresh handle, has nothing to be checked against, and lets a late writer in.
+"""
+
+import contextlib
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.transaction import AddAction
+
+from spark_sink.errors import ConflictError, SchemaError, TableError, plain
+from spark_sink.formats.variant_type import arrow_columns, delta_field
+from spark_sink.lake.compaction import Compaction
+from spark_sink.lake.delta_transactions import OURS, TransactionLog
+from spark_sink.lake.parquet_landing import KEYS, Landing, Layout, bounded_columns, normal_schema, storage_errors
+from spark_sink.lake.positions import (
+    application,
+    beginning,
+    groups,
+    identity,
+    parse_identities,
+    parse_positions,
+    replays,
+)
+from spark_sink.lake.schema_fit import fit_schema, refuse_other_partitioning, refuse_unenforced
+from spark_sink.lake.table_contract import Change, DataFile, Snapshot
+from spark_sink.lake.table_storage import Storage, filesystem, table_uri
+from spark_sink.ranges.batch_offset import TopicPartition
+
+# Opening a table reads a checkpoint and all commits after it; writing one costs as much as the table has files.
+PROPERTIES = {"delta.checkpointInterval": "50", "delta.logRetentionDuration": "interval 2 days"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSettings:
+    """How a table is made and changed.
+
+    Attributes:
+        layout: of the files.
+        properties: of a new table, above PROPERTIES.
+        merge_schema: add columns that the batch has and the table has not.
+    """
+
+    layout: Layout = field(default_factory=Layout)
+    properties: Mapping[str, str] = field(default_factory=dict)
+    merge_schema: bool = False
+
+
+class DeltaLakeTable:
+    """A Delta table for one consumer group; keeps the contract of `Table`.
+
+    Args:
+        path: address of the table.
+        group: the consumer group.
+        storage: options of the object store.
+        settings: how the table is made and changed.
+    """
+
+    def __init__(
+        self, path: str, group: str, storage: Storage | None = None, settings: TableSettings | None = None
+    ) -> None:
+        self._uri = table_uri(path)
+        self._group = group
+        self._storage = dict(storage or {})
+        self._settings = settings or TableSettings()
+        self._handle: DeltaTable | None = None
+        self._id: object = None
+        self._log = TransactionLog(self._uri, self._storage)
+        self._compaction = Compaction(self._uri, self._log)
+
+    @property
+    def name(self) -> str:
+        """The address."""
+        return self._uri
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        """Of the table as it was looked at last; none before."""
+        return tuple(self._handle.metadata().partition_columns) if self._handle is not None else ()
+
+    def refresh(self) -> Snapshot | None:
+        """The newest version; None where there is no table.
+
+        Raises:
+            TableError: the table cannot be read, or is another one than before.
+        """
+        try:
+            handle = self._newest()
+        except TableNotFoundError:
+            if self._id is not None:
+                raise TableError(
+                    f"{self._uri}: the table was deleted while the query ran; nothing more is written. Restore it, or "
+                    "start the query again with a new checkpoint"
+                ) from None
+            return None
+        except (DeltaError, OSError) as error:
+            raise TableError(f"{self._uri}: the table cannot be read: {plain(error)}") from error
+        found = self._log.refresh(handle.version())
+        return Snapshot(
+            version=handle.version(),
+            positions=parse_positions(found, self._group),
+            schema=_arrow_schema(handle),
+            replays=found.get(replays(self._group), 0),
+            identities=parse_identities(found, self._group),
+        )
+
+    def create(self, schema: pa.Schema) -> None:
+        """Make the table; quietly nothing where another writer was faster.
+
+        Raises:
+            TableError: the storage refused, or a property has no meaning.
+        """
+        partitioned = list(self._settings.layout.partition_columns)
+        # Named, because delta-rs' datasets take a column without bounds for one that no filter can match.
+        bounded = {"delta.dataSkippingStatsColumns": ",".join(bounded_columns(schema, partitioned))}
+        try:
+            DeltaTable.create(
+                self._uri,
+                schema=Schema([delta_field(one) for one in schema]),
+                partition_by=partitioned or None,
+                configuration={**PROPERTIES, **bounded, **self._settings.properties},
+                storage_options=self._storage or None,
+                # With its usual retries a late creator commits a second protocol and a second table id as version 1.
+                commit_properties=CommitProperties(max_commit_retries=0),
+            )
+        except (DeltaError, OSError, ValueError) as error:
+            if not self._exists():
+                raise TableError(f"{self._uri}: the table cannot be made: {plain(error)}") from error
+
+    def swap(self, snapshot: Snapshot, change: Change) -> None:
+        """Commit the change on top of the snapshot.
+
+        Raises:
+            ConflictError: another writer was faster; nothing was changed.
+            SchemaError: the columns do not fit.
+            TableError: the storage refused; the commit may or may not have gone through.
+        """
+        handle = self._handle
+        if handle is None or handle.version() != snapshot.version:
+            raise ConflictError(f"{self._uri}: version {snapshot.version} is not the one that was looked at last")
+        self._fit(handle, snapshot.schema, change.schema)
+        refuse_other_partitioning(self._uri, handle.metadata().partition_columns, change.files)
+        if change.beginnings:
+            self._refuse_other_groups(change.beginnings)
+        transactions = [
+            *(Transaction(application(self._group, key), end) for key, end in change.positions.items()),
+            *(Transaction(beginning(self._group, key), begin) for key, begin in change.beginnings.items()),
+            *(Transaction(identity(self._group, topic), number) for topic, number in change.identities.items()),
+        ]
+        if change.replays is not None:
+            transactions.append(Transaction(replays(self._group), change.replays))
+        properties = CommitProperties(
+            app_transactions=transactions,
+            custom_metadata={OURS: dict(change.note)},
+        )
+        try:
+            handle.create_write_transaction(
+                [_add(file) for file in change.files],
+                mode="append",
+                schema=handle.schema(),
+                partition_by=handle.metadata().partition_columns,
+                commit_properties=properties,
+            )
+        except CommitFailedError as error:
+            raise ConflictError(f"{self._uri}: {plain(error)}") from error
+        except (DeltaError, OSError) as error:
+            raise TableError(f"{self._uri}: the commit failed: {plain(error)}") from error
+
+    def filtered(self, file: DataFile, floors: Mapping[TopicPartition, int]) -> DataFile | None:
+        """Copy the rows at or above the floor of their partition.
+
+        Raises:
+            TableError: the storage refused.
+        """
+        files = filesystem(self._uri, self._storage)
+        with storage_errors(file.path), files.open_input_file(file.path) as stream:
+            rows = pq.read_table(stream)
+        values = file.partition_values
+        constant = tuple(name for name in ("topic", "partition") if name in values)
+        for name in constant:
+            rows = rows.append_column(name, pa.repeat(pa.scalar(values[name]).cast(KEYS[name]), rows.num_rows))
+        left = rows.filter(_above(rows, floors))
+        if not left.num_rows:
+            return None
+        landing = Landing(
+            files, left.schema, replace(self._settings.layout, partition_columns=constant, file_bytes=1 << 62)
+        )
+        for batch in left.to_batches():
+            landing.write(batch)
+        (copy,) = landing.close()
+        return replace(copy, partition_values=values)
+
+    def compact(self, every: int) -> bool:
+        """Join small files once in `every` versions, see `Compaction`; whether this call did it."""
+        return self._handle is not None and self._compaction.run(self._handle, every)
+
+    def _refuse_other_groups(self, keys: Container[TopicPartition]) -> None:
+        """A second group begins with records that the first one has written."""
+        found = self._log.transactions
+        for group in groups(found):
+            for key, at in parse_positions(found, group).items():
+                if group != self._group and key in keys:
+                    raise TableError(
+                        f"{self._uri}: {key.topic}/{key.partition} was written here by group {group!r}, up to offset "
+                        f"{at}; group {self._group!r} would write its records once more. Take that group, or another "
+                        "table"
+                    )
+
+    def _exists(self) -> bool:
+        # Asked for where the storage has refused already: it may refuse this as well.
+        with contextlib.suppress(DeltaError, OSError):
+            return DeltaTable.is_deltatable(self._uri, self._storage or None)
+        return False
+
+    def _newest(self) -> DeltaTable:
+        if self._handle is not None and not self._log.moved():
+            self._handle.update_incremental()
+            return self._handle
+        self._handle = None
+        handle = DeltaTable(self._uri, storage_options=self._storage or None)
+        found = handle.metadata()
+        if self._id not in {None, found.id}:
+            raise TableError(
+                f"{self._uri}: the table was deleted and made anew while the query ran (id {self._id} became "
+                f"{found.id}); nothing was written to the new one. Start the query again with a new checkpoint"
+            )
+        refuse_unenforced(self._uri, handle)
+        self._handle, self._id = handle, found.id
+        return handle
+
+    def _fit(self, handle: DeltaTable, have: pa.Schema, want: pa.Schema) -> None:
+        new = fit_schema(self._uri, have, want)
+        if not new:
+            return
+        if not self._settings.merge_schema:
+            raise SchemaError(
+                f"{self._uri}: the table has no column {new[0].name!r} ({new[0].type}); option mergeSchema=true adds it"
+            )
+        try:
+            handle.alter.add_columns(
+                [delta_field(one) for one in new], commit_properties=CommitProperties(max_commit_retries=0)
+            )
+        except (DeltaError, OSError) as error:
+            raise ConflictError(f"{self._uri}: columns were not added: {plain(error)}") from error
+        raise ConflictError(f"{self._uri}: columns were added, so the table must be looked at again")
+
+
+def _arrow_schema(handle: DeltaTable) -> pa.Schema:
+    return normal_schema(arrow_columns(handle.schema()))
+
+
+def _add(file: DataFile) -> AddAction:
+    return AddAction(
+        path=file.path,
+        size=file.size_bytes,
+        partition_values=file.partition_values,
+        modification_time=file.written_ms,
+        data_change=True,
+        stats=file.stats,
+    )
+
+
+def _above(rows: pa.Table, floors: Mapping[TopicPartition, int]) -> pa.ChunkedArray:
+    mask = None
+    for key, floor in floors.items():
+        same = pc.and_(pc.equal(rows.column("topic"), key.topic), pc.equal(rows.column("partition"), key.partition))
+        hit = pc.and_(same, pc.greater_equal(rows.column("offset"), floor))
+        mask = hit if mask is None else pc.or_(mask, hit)
+    return mask

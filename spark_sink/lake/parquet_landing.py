@@ -1,0 +1,314 @@
+"""Rows on their way into a table: Arrow batches become Parquet files that say which offsets they hold.
+
+Runs in the tasks. The files lie in the table's folder, but no reader sees them before the commit names them; what a
+failed task left there is for `VACUUM`.
+"""
+
+import json
+import time
+import uuid
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.fs as pa_fs
+import pyarrow.parquet as pq
+
+from spark_sink.errors import SchemaError, TableError, plain
+from spark_sink.formats.variant_type import VARIANT, is_variant, with_variants
+from spark_sink.lake.table_contract import DataFile, Span
+from spark_sink.ranges.batch_offset import TopicPartition
+
+KEYS = {"topic": pa.string(), "partition": pa.int32(), "offset": pa.int64()}
+
+Values = tuple[str | None, ...]
+
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 -- in UTC, as all times here; statistics say so by a Z
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """How rows are laid out in files.
+
+    Attributes:
+        partition_columns: the table's partition columns; not in the files, but in the log.
+        compression: of the Parquet pages.
+        file_bytes: a file is closed when its columns, uncompressed, have reached this size.
+        group_bytes: rows are held back until a row group has this size, uncompressed.
+    """
+
+    partition_columns: tuple[str, ...] = ()
+    compression: str = "zstd"
+    file_bytes: int = 512 << 20
+    group_bytes: int = 32 << 20
+
+
+def normal_schema(schema: pa.Schema) -> pa.Schema:
+    """The columns as a table keeps them: microseconds in UTC, plain strings, everything nullable.
+
+    Raises:
+        SchemaError: a column that says which record a row is, is missing or of another type.
+    """
+    for name, kind in KEYS.items():
+        found = schema.field(name).type if name in schema.names else None
+        if found is None or _normal_type(found) != kind:
+            raise SchemaError(
+                f"column {name!r} is {found or 'missing'}, need {kind}: the sink tells records apart by topic, "
+                "partition and offset, so a query must pass these columns through"
+            )
+    return pa.schema([pa.field(field.name, _normal_type(field.type)) for field in schema])
+
+
+def _normal_type(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", tz="UTC" if kind.tz else None)
+    if pa.types.is_large_string(kind):
+        return pa.string()
+    if pa.types.is_large_binary(kind):
+        return pa.binary()
+    if pa.types.is_dictionary(kind):
+        return _normal_type(kind.value_type)
+    if is_variant(kind):
+        return VARIANT
+    return kind
+
+
+class Landing:
+    """Writes the rows of one task.
+
+    Args:
+        files: file system rooted at the table.
+        schema: of the table's rows, as `normal_schema` gives it.
+        layout: how rows are laid out.
+    """
+
+    def __init__(self, files: pa_fs.FileSystem, schema: pa.Schema, layout: Layout | None = None) -> None:
+        self._files = files
+        self._schema = schema
+        self._layout = layout or Layout()
+        self._open: dict[Values, _OpenFile] = {}
+        self._done: list[DataFile] = []
+        missing = [name for name in self._layout.partition_columns if name not in schema.names]
+        if missing:
+            raise SchemaError(f"partition column {missing[0]!r} is not among the columns {schema.names}")
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Take some rows.
+
+        Raises:
+            SchemaError: the columns are not those of the first batch.
+            TableError: a row has no topic, partition or offset, or the storage refused.
+        """
+        if not batch.num_rows:
+            return
+        if batch.schema.names != self._schema.names:
+            raise SchemaError(f"columns {batch.schema.names} came after {self._schema.names} in one task")
+        table = with_variants(pa.Table.from_batches([batch]), self._schema).cast(self._schema)
+        for values, rows in _split(table, self._layout.partition_columns):
+            file = self._open.get(values)
+            if file is None:
+                file = self._open[values] = _OpenFile(self._files, rows.schema, self._layout, values)
+            if file.write(rows):
+                self._done.append(self._open.pop(values).close())
+
+    def close(self) -> list[DataFile]:
+        """Finish the files.
+
+        Raises:
+            TableError: the storage refused.
+        """
+        self._done += [file.close() for file in self._open.values()]
+        self._open.clear()
+        return self._done
+
+
+class _OpenFile:
+    """One Parquet file being written."""
+
+    def __init__(self, files: pa_fs.FileSystem, schema: pa.Schema, layout: Layout, values: Values) -> None:
+        self._files = files
+        self._layout = layout
+        self._values = dict(zip(layout.partition_columns, values, strict=True))
+        self._path = f"part-{uuid.uuid4().hex}.parquet"
+        self._held: list[pa.Table] = []
+        self._held_bytes = self._bytes = 0
+        self._spans: dict[TopicPartition, Span] = {}
+        self._stats = _Stats()
+        self._columns = [name for name in schema.names if name not in layout.partition_columns]
+        with storage_errors(self._path):
+            self._stream = files.open_output_stream(self._path)
+            self._writer = pq.ParquetWriter(
+                self._stream,
+                schema.empty_table().select(self._columns).schema,
+                compression=layout.compression,
+                use_dictionary=[name for name in ("topic", "partition") if name in self._columns],
+            )
+
+    def write(self, rows: pa.Table) -> bool:
+        """Take rows; True says that the file is large enough."""
+        merge_spans(self._spans, spans_of(rows))
+        self._stats.add(rows)
+        self._held.append(rows.select(self._columns))
+        self._held_bytes += rows.nbytes
+        self._bytes += rows.nbytes
+        if self._held_bytes >= self._layout.group_bytes:
+            self._flush()
+        return self._bytes >= self._layout.file_bytes
+
+    def close(self) -> DataFile:
+        """Finish the file and say what it holds."""
+        self._flush()
+        with storage_errors(self._path):
+            self._writer.close()
+            self._stream.close()
+            size = self._files.get_file_info(self._path).size
+        return DataFile(
+            path=self._path,
+            size_bytes=size,
+            spans=self._spans,
+            partition_values=self._values,
+            stats=self._stats.json(self._columns),
+            written_ms=int(time.time() * 1000),
+        )
+
+    def _flush(self) -> None:
+        if self._held:
+            with storage_errors(self._path):
+                self._writer.write_table(pa.concat_tables(self._held))
+        self._held, self._held_bytes = [], 0
+
+
+_BOUNDED = ("topic", "partition", "offset", "timestamp")
+
+
+def bounded_columns(schema: pa.Schema, partition_columns: Collection[str]) -> list[str]:
+    """The columns whose bounds stand in the statistics of a file; a partition's value stands beside them."""
+    kinds = {name: schema.field(name).type for name in _BOUNDED if name in schema.names}
+    return [name for name, kind in kinds.items() if (name in KEYS or _is_time(kind)) and name not in partition_columns]
+
+
+class _Stats:
+    """Statistics by which a reader leaves files out: rows, and the bounds of what tells records apart."""
+
+    def __init__(self) -> None:
+        self._rows = 0
+        self._low: dict[str, Any] = {}
+        self._high: dict[str, Any] = {}
+        self._nulls: dict[str, int] = {}
+
+    def add(self, rows: pa.Table) -> None:
+        self._rows += rows.num_rows
+        for name in _BOUNDED:
+            if name not in rows.column_names:
+                continue
+            column = rows.column(name)
+            self._nulls[name] = self._nulls.get(name, 0) + column.null_count
+            if name not in KEYS and not _is_time(column.type):
+                continue
+            bounds = pc.min_max(column)
+            if bounds["min"].is_valid:
+                low, high = _comparable(bounds["min"]), _comparable(bounds["max"])
+                self._low[name] = min(low, self._low.get(name, low))
+                self._high[name] = max(high, self._high.get(name, high))
+
+    def json(self, columns: list[str]) -> str:
+        def bounds(values: Mapping[str, Any]) -> dict[str, Any]:
+            return {name: _time(at) if name not in KEYS else at for name, at in values.items() if name in columns}
+
+        return json.dumps(
+            {
+                "numRecords": self._rows,
+                "minValues": bounds(self._low),
+                "maxValues": bounds(self._high),
+                "nullCount": {name: count for name, count in self._nulls.items() if name in columns},
+            }
+        )
+
+
+def _is_time(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(kind) and kind.unit == "us")
+
+
+def _comparable(value: pa.Scalar) -> Any:  # noqa: ANN401 -- text or a number
+    # A time as its microseconds: Python's own calendar ends with the year 9999, a producer's mistakes do not.
+    return value.value if isinstance(value, pa.TimestampScalar) else value.as_py()
+
+
+def _time(microseconds: int) -> str:
+    """A time as statistics have it; the calendar's first or last moment for one that cannot be written so.
+
+    A bound must not be missing: delta-rs' datasets then leave the file out of every question about the column.
+    """
+    try:
+        at = _EPOCH + timedelta(microseconds=microseconds)
+    except OverflowError:
+        at = datetime(9999, 12, 31, 23, 59, 59, 999999) if microseconds > 0 else datetime(1, 1, 1)  # noqa: DTZ001 -- as above
+    return f"{at.isoformat(timespec='microseconds')}Z"
+
+
+def spans_of(rows: pa.Table) -> dict[TopicPartition, Span]:
+    """Which offsets of which partitions these rows are.
+
+    Raises:
+        TableError: a row has no topic, partition or offset.
+    """
+    keys = rows.select(list(KEYS))
+    if any(column.null_count for column in keys.columns):
+        raise TableError(
+            "a row has no topic, no partition or no offset: it could not be told from a record written twice"
+        )
+    # "partition" and "offset" repeat little, topics are long: grouping by a dictionary is three times as fast.
+    found = keys.group_by(["topic", "partition"]).aggregate([("offset", "min"), ("offset", "max"), ("offset", "count")])
+    columns = (
+        found.column(name).to_pylist() for name in ("topic", "partition", "offset_min", "offset_max", "offset_count")
+    )
+    return {TopicPartition(topic, number): Span(*span) for topic, number, *span in zip(*columns, strict=True)}
+
+
+def merge_spans(into: dict[TopicPartition, Span], more: Mapping[TopicPartition, Span]) -> None:
+    """Add the spans of more rows of the same file."""
+    for key, span in more.items():
+        old = into.get(key)
+        into[key] = (
+            span if old is None else Span(min(old.first, span.first), max(old.last, span.last), old.rows + span.rows)
+        )
+
+
+def _split(rows: pa.Table, columns: tuple[str, ...]) -> Iterator[tuple[Values, pa.Table]]:
+    if not columns:
+        yield (), rows
+        return
+    keys = pa.table([_partition_text(rows.column(name)) for name in columns], names=list(columns))
+    for value in keys.group_by(list(columns)).aggregate([]).to_pylist():
+        mask = None
+        for name in columns:
+            column, wanted = keys.column(name), value[name]
+            hit = pc.is_null(column) if wanted is None else pc.fill_null(pc.equal(column, wanted), fill_value=False)
+            mask = hit if mask is None else pc.and_(mask, hit)
+        yield tuple(value[name] for name in columns), rows.filter(mask)
+
+
+def _partition_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    kind = column.type
+    if not (
+        pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_date32(kind)
+    ):
+        raise SchemaError(f"a partition column is {kind}, need text, a whole number, a date or a truth value")
+    return column.cast(pa.string())
+
+
+class storage_errors:  # noqa: N801 -- reads as the statement it is
+    """`with storage_errors(path):` turns what the storage says into one sentence."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, OSError):
+            raise TableError(f"{self._path}: the table's storage refused: {plain(error)}") from error

@@ -1,0 +1,298 @@
+"""Holes and doubles per partition, from the table alone.
+
+Offsets are kept as runs `[first, end)`, so memory grows with the gaps of a table and not with its rows: a partition
+without a hole is one run, however many records it has.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from spark_sink.errors import TableError, plain
+from spark_sink.formats.quarantine import quarantine_of
+from spark_sink.lake.delta_transactions import TransactionLog
+from spark_sink.lake.positions import groups, parse_beginnings, parse_positions
+from spark_sink.lake.table_storage import Storage, table_uri
+from spark_sink.ranges.batch_offset import TopicPartition
+
+Run = tuple[int, int]
+
+COLUMNS = ("topic", "partition", "offset")
+
+
+class Runs:
+    """A set of offsets as disjoint, sorted runs, and the offsets that were added more than once."""
+
+    def __init__(self) -> None:
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+        self._doubles: list[Run] = []
+        self.rows = 0
+
+    def __iter__(self) -> Iterator[Run]:
+        return iter(zip(self._starts, self._ends, strict=True))
+
+    @property
+    def doubles(self) -> Sequence[Run]:
+        """Runs of offsets that came again, once for each time that they came again."""
+        return self._doubles
+
+    def add(self, offsets: npt.NDArray[np.int64]) -> None:
+        """Add offsets in any order, with repetitions.
+
+        Args:
+            offsets: shape (N,).
+        """
+        self.rows += len(offsets)
+        offsets = np.sort(offsets)
+        again = offsets[1:][offsets[1:] == offsets[:-1]]
+        self._doubles += _runs(again)
+        for first, end in _runs(np.unique(offsets)):
+            self._insert(first, end)
+
+    def _insert(self, first: int, end: int) -> None:
+        # Runs that overlap or touch [first, end) are left .. right - 1.
+        left = bisect_right(self._starts, first) - 1
+        if left < 0 or self._ends[left] < first:
+            left += 1
+        right = left
+        while right < len(self._starts) and self._starts[right] <= end:
+            low, high = max(first, self._starts[right]), min(end, self._ends[right])
+            if low < high:
+                self._doubles.append((low, high))
+            right += 1
+        if left < right:
+            first, end = min(first, self._starts[left]), max(end, self._ends[right - 1])
+        self._starts[left:right] = [first]
+        self._ends[left:right] = [end]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What one partition of a table looks like.
+
+    Attributes:
+        topic: name.
+        partition: number.
+        rows: rows found.
+        begin: where the rows should begin.
+        end: where they should end, exclusive.
+        doubles: runs of offsets that are there more than once.
+        holes: runs of offsets that should be there and are not.
+    """
+
+    topic: str
+    partition: int
+    rows: int
+    begin: int
+    end: int
+    doubles: Sequence[Run] = ()
+    holes: Sequence[Run] = ()
+
+    @property
+    def duplicates(self) -> int:
+        """Rows too many."""
+        return sum(end - first for first, end in self.doubles)
+
+    @property
+    def missing(self) -> int:
+        """Offsets that are not there."""
+        return sum(end - first for first, end in self.holes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What a table looks like.
+
+    Attributes:
+        findings: by partition, sorted; those without a finding too.
+    """
+
+    findings: Sequence[Finding] = field(default_factory=tuple)
+
+    @property
+    def rows(self) -> int:
+        """Rows of the table."""
+        return sum(one.rows for one in self.findings)
+
+    @property
+    def duplicates(self) -> int:
+        """Rows too many."""
+        return sum(one.duplicates for one in self.findings)
+
+    @property
+    def missing(self) -> int:
+        """Offsets that are not there."""
+        return sum(one.missing for one in self.findings)
+
+    @property
+    def ok(self) -> bool:
+        """Every offset once."""
+        return not self.duplicates and not self.missing
+
+
+def scan(batches: Iterable[pa.RecordBatch]) -> dict[TopicPartition, Runs]:
+    """Collect the offsets of every partition from batches with the columns topic, partition and offset."""
+    found: dict[TopicPartition, Runs] = {}
+    for batch in batches:
+        for key, offsets in _by_partition(batch):
+            found.setdefault(key, Runs()).add(offsets)
+    return found
+
+
+def judge(
+    found: Mapping[TopicPartition, Runs],
+    positions: Mapping[TopicPartition, int],
+    beginnings: Mapping[TopicPartition, int],
+    accounted: Mapping[TopicPartition, Runs] | None = None,
+) -> Report:
+    """Name the holes and the doubles.
+
+    Args:
+        found: offsets by partition.
+        positions: where each partition should end; the highest offset where nothing is known.
+        beginnings: where each should begin; the lowest offset where nothing is known.
+        accounted: offsets that lie elsewhere for a reason (quarantine), by partition. Those at or past the position are
+            of a batch whose other rows are still to come.
+    """
+    elsewhere = accounted or {}
+    findings = []
+    for key in sorted({*found, *positions}):
+        runs, other = list(found.get(key, ())), list(elsewhere.get(key, ()))
+        reach = max([positions.get(key, 0), *(high for _, high in runs)])
+        known = _union([*runs, *((low, min(high, reach)) for low, high in other if low < reach)])
+        begin = beginnings.get(key, known[0][0] if known else positions.get(key, 0))
+        end = max(reach, begin)
+        findings.append(
+            Finding(
+                topic=key.topic,
+                partition=key.partition,
+                rows=found[key].rows if key in found else 0,
+                begin=begin,
+                end=end,
+                doubles=tuple(sorted(found[key].doubles)) if key in found else (),
+                holes=tuple(_gaps(known, begin, end)),
+            )
+        )
+    return Report(findings=findings)
+
+
+def verify(
+    table: str,
+    group: str | None = None,
+    storage_options: Storage | None = None,
+    accounted: Mapping[TopicPartition, Runs] | None = None,
+) -> Report:
+    """Check a Delta table: every offset of every partition exactly once.
+
+    Offsets that Kafka never had (compacted topics, transactions) look like holes; the table alone cannot tell.
+
+    Args:
+        table: address of the table.
+        group: the consumer group that wrote it; not needed where there is only one.
+        storage_options: options of the object store.
+        accounted: offsets that lie elsewhere for a reason, by partition; by default what is in the table's quarantine.
+
+    Raises:
+        TableError: there is no table, it cannot be read, it has several groups and none was named, or rows that do not
+            say which record they are.
+    """
+    uri = table_uri(table)
+    try:
+        handle = DeltaTable(uri, storage_options=dict(storage_options or {}) or None)
+        kept = TransactionLog(uri, storage_options).refresh(handle.version())  # rows and positions of one version
+        name = the_group(uri, kept, group)
+        found = _scan_table(handle)
+        if accounted is None:
+            accounted = _quarantined(uri, storage_options)
+    except TableNotFoundError as error:
+        raise TableError(f"{uri}: there is no Delta table") from error
+    except (DeltaError, OSError, KeyError, pa.ArrowInvalid) as error:
+        raise TableError(f"{uri}: the table cannot be read: {plain(error)}") from error
+    return judge(found, parse_positions(kept, name), parse_beginnings(kept, name), accounted)
+
+
+def _scan_table(handle: DeltaTable) -> dict[TopicPartition, Runs]:
+    # Little is read ahead: what is held in memory is what counts here.
+    return scan(handle.to_pyarrow_dataset().to_batches(columns=list(COLUMNS), batch_readahead=2, fragment_readahead=1))
+
+
+def _quarantined(uri: str, storage: Storage | None) -> dict[TopicPartition, Runs]:
+    options = dict(storage or {}) or None
+    address = quarantine_of(uri)
+    if not DeltaTable.is_deltatable(address, options):
+        return {}
+    return _scan_table(DeltaTable(address, storage_options=options))
+
+
+def the_group(uri: str, kept: Mapping[str, int], group: str | None) -> str:
+    """The group that was named, or the only one that there is; empty where none has written.
+
+    Raises:
+        TableError: the group has written nothing here, or several have and none was named.
+    """
+    known = groups(kept)
+    if group is None and len(known) > 1:
+        raise TableError(f"{uri}: several groups have written here ({', '.join(known)}); name one with --group")
+    if group is not None and group not in known:
+        raise TableError(f"{uri}: group {group!r} has written nothing here; known are {known}")
+    return group or (known[0] if known else "")
+
+
+def _by_partition(batch: pa.RecordBatch) -> Iterator[tuple[TopicPartition, npt.NDArray[np.int64]]]:
+    if not batch.num_rows:
+        return
+    if nameless := max(batch.column(name).null_count for name in COLUMNS):
+        raise TableError(
+            f"{nameless} or more rows have no topic, no partition or no offset, so nobody can say whether they are "
+            "there twice; this sink writes none like that: who else writes into the table?"
+        )
+    topics = batch.column("topic")
+    if not pa.types.is_dictionary(topics.type):
+        topics = topics.dictionary_encode()
+    partitions = batch.column("partition").to_numpy(zero_copy_only=False).astype(np.int64)
+    offsets = batch.column("offset").to_numpy(zero_copy_only=False).astype(np.int64)
+    codes = topics.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    keys = codes << 32 | partitions
+    order = np.argsort(keys, kind="stable")
+    keys, offsets = keys[order], offsets[order]
+    cuts = np.flatnonzero(np.diff(keys)) + 1
+    names = topics.dictionary.to_pylist()
+    for part, at in zip(np.split(offsets, cuts), [0, *cuts.tolist()], strict=True):
+        yield TopicPartition(names[int(keys[at]) >> 32], int(keys[at]) & 0xFFFFFFFF), part
+
+
+def _runs(offsets: npt.NDArray[np.int64]) -> list[Run]:
+    """Runs of sorted offsets; one that is repeated begins a run each time."""
+    if not len(offsets):
+        return []
+    cuts = np.flatnonzero(np.diff(offsets) != 1) + 1
+    firsts = offsets[np.concatenate([np.zeros(1, dtype=np.int64), cuts])]
+    lasts = offsets[np.concatenate([cuts - 1, np.full(1, len(offsets) - 1)])]
+    return [(int(first), int(last) + 1) for first, last in zip(firsts, lasts, strict=True)]
+
+
+def _union(runs: Iterable[Run]) -> list[Run]:
+    joined: list[Run] = []
+    for first, end in sorted(runs):
+        if joined and first <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(end, joined[-1][1])
+        else:
+            joined.append((first, end))
+    return joined
+
+
+def _gaps(runs: Sequence[Run], begin: int, end: int) -> Iterator[Run]:
+    at = begin
+    for first, after in runs:
+        if at < first:
+            yield at, first
+        at = max(at, after)
+    if at < end:
+        yield at, end

@@ -1,0 +1,286 @@
+"""The options of the source, as values. Named as Spark's Kafka source names them where the meaning is the same."""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from spark_sink.errors import OptionError
+from spark_sink.options.fetch_settings import FetchSettings
+from spark_sink.options.starting_offsets import Starting, starting
+from spark_sink.options.texts import choice, flag, fraction, json_value, number
+
+_KAFKA = "kafka."
+_REGISTRY = "schema.registry."
+# Properties that this source must decide itself, with what to say instead.
+_REFUSED = {
+    "kafka.auto.offset.reset": "use startingOffsets",
+    "kafka.enable.auto.commit": "offsets are committed by the source",
+    "kafka.key.deserializer": "keys are always binary",
+    "kafka.value.deserializer": "use valueFormat",
+    "kafka.interceptor.classes": "there are none in Python",
+}
+_KNOWN = frozenset(
+    {
+        "agent",
+        "assignor",
+        "epsilon",
+        "failondataloss",
+        "holding",
+        "includeheaders",
+        "inferrecords",
+        "kafkaconsumer.polltimeoutms",
+        "landing",
+        "maxoffsetspertrigger",
+        "minpartitions",
+        "parallelism",
+        "positions",
+        "rack",
+        "startingoffsets",
+        "startingoffsetsbytimestamp",
+        "startingoffsetsbytimestampstrategy",
+        "startingtimestamp",
+        "subscribe",
+        "subscribepattern",
+        "telemetry",
+        "valueformat",
+        "valuemessage",
+        "valueschema",
+        "valuesubject",
+        "workers",
+        "workerstopic",
+    }
+)
+# What sits beside the source's options when both sides of a query are configured from one map.
+_PASSED_OVER = ("storage.", _REGISTRY, "path", "format")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueFormat:
+    """What is in a value.
+
+    Attributes:
+        name: "raw", "json", "avro" or "protobuf".
+        schema: as an option gave it; None for that of the subject (Avro, Protobuf) or a sample (JSON).
+        subject: of the registry, whose latest schema gives the columns.
+        message: full name of a Protobuf message; None for the first of the schema.
+        registry: properties of the registry's client.
+        sample: records that a JSON schema is inferred from.
+    """
+
+    name: str = "raw"
+    schema: str | None = None
+    subject: str | None = None
+    message: str | None = None
+    registry: Mapping[str, str] = field(default_factory=dict)
+    sample: int = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceOptions:
+    """What the source was asked for, checked.
+
+    Attributes:
+        kafka: client properties, Kafka's own names, without the `kafka.` in front.
+        group: the consumer group.
+        topics: names subscribed to; empty where a pattern is given.
+        pattern: a regular expression that whole topic names must match.
+        starting: where a partition begins that nobody has a position of.
+        max_offsets: offsets a batch reads at most; None for all.
+        positions: address of the Delta table whose offsets are the truth; None where the sink keeps none.
+        storage: options of that table's object store.
+        assignor: "hrw" or "shuffled".
+        workers: agents per topic: None for all, a number, or by topic name or pattern.
+        workers_topic: where the autoscaler publishes numbers, which win over all but those of a topic's name.
+        epsilon: how far a member's load may be from the fair share.
+        rack: the agent's zone; for the assignment and for fetching from the closest replica (KIP-392).
+        agent: the agent's lasting name.
+        parallelism: tasks of a batch that is worth sharing out.
+        min_partitions: tasks at least.
+        fail_on_data_loss: stop where records are gone that were to be read.
+        headers: add the column `headers`.
+        poll_timeout_s: give up where no record came for so long though some are due.
+        join_timeout_s: wait so long for the group at a trigger, then go on with what is held.
+        value: what is in a value.
+        telemetry: a file to which ownership and lag are appended as JSON lines; None for none.
+        holding: a file that always says what is held now, for metrics; None for none.
+        landing: options of the sink, where the tasks are to write the data files themselves; None for rows.
+    """
+
+    kafka: Mapping[str, str]
+    group: str
+    topics: tuple[str, ...] = ()
+    pattern: str | None = None
+    starting: Starting = field(default_factory=Starting)
+    max_offsets: int | None = None
+    positions: str | None = None
+    storage: Mapping[str, str] = field(default_factory=dict)
+    assignor: str = "hrw"
+    workers: int | Mapping[str, int] | None = None
+    workers_topic: str | None = None
+    epsilon: float = 0.05
+    rack: str | None = None
+    agent: str | None = None
+    parallelism: int = 1
+    min_partitions: int = 1
+    fail_on_data_loss: bool = True
+    headers: bool = False
+    poll_timeout_s: float = 120.0
+    join_timeout_s: float = 10.0
+    value: ValueFormat = field(default_factory=ValueFormat)
+    telemetry: str | None = None
+    holding: str | None = None
+    landing: Mapping[str, str] | None = None
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str]) -> "SourceOptions":
+        """Read the options that were given to `.option(...)`.
+
+        Args:
+            options: texts by name; names are compared without case, as Spark does.
+
+        Raises:
+            OptionError: an option is unknown, missing, contradictory or has no meaning.
+        """
+        given = {name.lower(): value for name, value in options.items()}
+        _refuse_strangers(given)
+        kafka = {name[len(_KAFKA) :]: value for name, value in given.items() if name.startswith(_KAFKA)}
+        for name in ("bootstrap.servers", "group.id"):
+            if not kafka.get(name):
+                raise OptionError(f"kafka-group needs the option 'kafka.{name}'")
+        for name in ("session.timeout.ms", "max.poll.interval.ms"):
+            number(given, _KAFKA + name, None)
+        topics, pattern = _subscription(given)
+        rack = given.get("rack") or kafka.get("client.rack")
+        if rack:
+            kafka["client.rack"] = rack
+        return cls(
+            kafka=kafka,
+            group=kafka["group.id"],
+            topics=topics,
+            pattern=pattern,
+            starting=starting(given),
+            max_offsets=number(given, "maxoffsetspertrigger", None),
+            positions=given.get("positions") or None,
+            storage={name[len("storage.") :]: value for name, value in given.items() if name.startswith("storage.")},
+            assignor=_assignor(given),
+            workers=_workers(given.get("workers")),
+            workers_topic=_workers_topic(given),
+            epsilon=fraction(given, "epsilon", 0.05),
+            rack=rack or None,
+            agent=given.get("agent") or kafka.get("group.instance.id"),
+            parallelism=number(given, "parallelism", len(os.sched_getaffinity(0))) or 1,
+            min_partitions=number(given, "minpartitions", 1) or 1,
+            fail_on_data_loss=flag(given, "failondataloss", default=True),
+            headers=flag(given, "includeheaders", default=False),
+            poll_timeout_s=(number(given, "kafkaconsumer.polltimeoutms", 120_000) or 120_000) / 1000,
+            value=_value(given, topics),
+            telemetry=given.get("telemetry") or None,
+            holding=given.get("holding") or None,
+            landing=_landing(given.get("landing")),
+        )
+
+    @property
+    def fetch(self) -> FetchSettings:
+        """How tasks read."""
+        return FetchSettings(
+            kafka=self.kafka,
+            headers=self.headers,
+            fail_on_data_loss=self.fail_on_data_loss,
+            poll_timeout_s=self.poll_timeout_s,
+        )
+
+    @property
+    def session_timeout_s(self) -> float:
+        """After so long without a heartbeat the group gives the partitions to others."""
+        return self._seconds("session.timeout.ms", 45_000)
+
+    @property
+    def max_poll_interval_s(self) -> float:
+        """After so long without a trigger the reader leaves the group."""
+        return self._seconds("max.poll.interval.ms", 300_000)
+
+    def _seconds(self, name: str, default_ms: int) -> float:
+        return (number(self.kafka, name, default_ms) or default_ms) / 1000
+
+
+def _refuse_strangers(given: Mapping[str, str]) -> None:
+    for name in given:
+        if name in _REFUSED:
+            raise OptionError(f"option {name!r} cannot be set: {_REFUSED[name]}")
+        if name in _KNOWN or name.startswith((_KAFKA, *_PASSED_OVER)):
+            continue
+        raise OptionError(f"kafka-group has no option {name!r}; known are kafka.*, storage.* and {sorted(_KNOWN)}")
+
+
+def _subscription(given: Mapping[str, str]) -> tuple[tuple[str, ...], str | None]:
+    topics = tuple(sorted({name.strip() for name in given.get("subscribe", "").split(",") if name.strip()}))
+    pattern = given.get("subscribepattern") or None
+    if bool(topics) == bool(pattern):
+        raise OptionError("kafka-group needs one of the options 'subscribe' (topics) and 'subscribePattern' (a regex)")
+    return topics, pattern
+
+
+def _value(given: Mapping[str, str], topics: tuple[str, ...]) -> ValueFormat:
+    name = choice(given, "valueformat", ("raw", "json", "avro", "protobuf"))
+    if name != "raw" and given.get("landing") and "columns" not in (_landing(given["landing"]) or {}):
+        raise OptionError(f"valueFormat={name} is landed by the tasks only where 'landing' holds the option 'columns'")
+    registry = {key[len(_REGISTRY) :]: value for key, value in given.items() if key.startswith(_REGISTRY)}
+    subject = given.get("valuesubject") or (f"{topics[0]}-value" if len(topics) == 1 else None)
+    if name in {"avro", "protobuf"}:
+        if not registry.get("url"):
+            raise OptionError(f"valueFormat={name} needs the option 'schema.registry.url'")
+        if not subject:
+            raise OptionError(f"valueFormat={name} on several topics needs the option 'valueSubject'")
+    return ValueFormat(
+        name=name,
+        schema=given.get("valueschema") or None,
+        subject=subject,
+        message=given.get("valuemessage") or None,
+        registry=registry,
+        sample=number(given, "inferrecords", 1_000) or 1_000,
+    )
+
+
+def _workers(text: str | None) -> int | Mapping[str, int] | None:
+    if not text:
+        return None
+    value = json_value(text, "workers")
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
+        return value
+    if isinstance(value, dict) and value and all(type(n) is int and n >= 1 for n in value.values()):
+        return value
+    raise OptionError(f"option 'workers': {text!r}, need a number of 1 or more or {{topic or pattern: number}}")
+
+
+def _workers_topic(given: Mapping[str, str]) -> str | None:
+    name = given.get("workerstopic") or None
+    if name is None:
+        return None
+    from assignors.clients import topic_name  # noqa: PLC0415 -- few queries need it
+
+    try:
+        return topic_name(name)
+    except ValueError as error:
+        raise OptionError(f"option 'workersTopic': {error}") from error
+
+
+def _assignor(given: Mapping[str, str]) -> str:
+    name = choice(given, "assignor", ("hrw", "shuffled"))
+    for option in ("workers", "workersTopic"):
+        if name == "shuffled" and given.get(option.lower()):
+            raise OptionError(f"option {option!r}: the assignor 'shuffled' gives a topic to all, take 'hrw'")
+    return name
+
+
+def _landing(text: str | None) -> Mapping[str, str] | None:
+    if not text:
+        return None
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict) or not all(isinstance(one, str) for one in value.values()):
+        # The text is not told: the keys of the object store are in it.
+        raise OptionError("option 'landing': need a JSON object with the options of the sink, as texts")
+    return value

@@ -1,0 +1,47 @@
+"""Progress of one task through its ranges: when is everything read that there is? Pure.
+
+The last offset of a range need not exist: compaction, aborted transactions and control records leave gaps. A range is
+read when a record at or behind its last offset has come, or when the broker says that the log ends there or later.
+"""
+
+from collections.abc import Iterable
+
+from spark_sink.ranges.batch_offset import Range, TopicPartition
+
+
+class Progress:
+    """What is still to be read."""
+
+    def __init__(self, pieces: Iterable[Range]) -> None:
+        self._left = {one.key: (one.begin, one.end) for one in pieces if one.records}
+
+    def __bool__(self) -> bool:
+        return bool(self._left)
+
+    def __contains__(self, key: TopicPartition) -> bool:
+        return key in self._left
+
+    @property
+    def offsets(self) -> int:
+        """Offsets that are still to come, gaps included."""
+        return sum(end - begin for begin, end in self._left.values())
+
+    @property
+    def left(self) -> list[Range]:
+        """The ranges that are still to come."""
+        return [Range(*key, begin, end) for key, (begin, end) in sorted(self._left.items())]
+
+    def end(self, key: TopicPartition) -> int:
+        """The exclusive end of an open range, -1 of one that was read."""
+        return self._left.get(key, (0, -1))[1]
+
+    def advance(self, key: TopicPartition, position: int) -> bool:
+        """Say that everything below `position` has come; True when that ends the range."""
+        begin, end = self._left.get(key, (0, 0))
+        if end == 0:
+            return False
+        if position >= end:
+            del self._left[key]
+            return True
+        self._left[key] = (max(begin, position), end)
+        return False

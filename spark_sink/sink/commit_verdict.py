@@ -1,0 +1,169 @@
+"""What of a batch is still to be committed, decided from the table's own positions. Pure.
+
+A batch says of each partition "these rows are `[begin, end)`"; the table says how far it has come (`cur`):
+
+    cur is none         the group's first rows of this partition: commit, and remember where it began
+    cur == begin        commit
+    cur >= end          a replay, or another agent was faster: leave the rows out
+    begin < cur < end   partly so: leave out the rows below cur
+    cur < begin         a HOLE: someone's rows are missing. Refuse the whole batch
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from assignors.hashing import hash64
+from spark_sink.errors import HoleError, TableError
+from spark_sink.lake.table_contract import DataFile, Span
+from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
+
+
+class Verdict(Enum):
+    """What becomes of one partition of a batch."""
+
+    BEGIN = "begin"
+    COMMIT = "commit"
+    TRIM = "trim"
+    SKIP = "skip"
+    HOLE = "hole"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What to do with a batch, given the positions of the table.
+
+    Attributes:
+        verdicts: by partition.
+        positions: the next offset to set, by partition.
+        beginnings: where the group begins, for partitions without a position.
+        identities: which topic each name means, for names of which the table does not know it.
+        keep: files that go in as they are.
+        trim: files to copy without the rows below the floor of their partition, with these floors.
+    """
+
+    verdicts: Mapping[TopicPartition, Verdict] = field(default_factory=dict)
+    positions: Mapping[TopicPartition, int] = field(default_factory=dict)
+    beginnings: Mapping[TopicPartition, int] = field(default_factory=dict)
+    identities: Mapping[str, int] = field(default_factory=dict)
+    keep: Sequence[DataFile] = ()
+    trim: Sequence[tuple[DataFile, Mapping[TopicPartition, int]]] = ()
+
+    @property
+    def empty(self) -> bool:
+        """Nothing is left to commit."""
+        return not self.positions
+
+
+def judge(cur: int | None, begin: int, end: int) -> Verdict:
+    """Compare the table's position with the range of a batch.
+
+    Args:
+        cur: the next offset that the table waits for; None where it knows nothing of the partition.
+        begin: first offset of the range.
+        end: offset after the range. An empty range only announces that the partition is held.
+    """
+    if cur is None:
+        return Verdict.BEGIN
+    if cur >= end:
+        return Verdict.SKIP
+    if cur < begin:
+        return Verdict.SKIP if begin == end else Verdict.HOLE
+    return Verdict.COMMIT if cur == begin else Verdict.TRIM
+
+
+def decide(
+    positions: Mapping[TopicPartition, int],
+    offset: Offset,
+    files: Iterable[DataFile],
+    *,
+    gaps: bool = False,
+    identities: Mapping[str, int] | None = None,
+) -> Decision:
+    """Decide what of a batch is still to be committed.
+
+    Args:
+        positions: of the table, by partition.
+        offset: the ranges of the batch.
+        files: the batch's rows.
+        gaps: a position behind the range is no hole.
+        identities: which topic each name means to the table, as `identity_number` makes it, where it knows.
+
+    Raises:
+        HoleError: the table stands before the begin of a range.
+        TableError: a file holds rows that are not of this batch, or the batch is of another topic of the same name.
+    """
+    named = _refuse_others(offset, identities or {})
+    verdicts = {one.key: judge(positions.get(one.key), one.begin, one.end) for one in offset}
+    holes = [one for one in offset if verdicts[one.key] is Verdict.HOLE]
+    if gaps:
+        verdicts |= {one.key: Verdict.COMMIT for one in holes}
+    else:
+        _refuse_holes(holes, positions)
+    floors = {one.key: max(one.begin, min(positions.get(one.key, one.begin), one.end)) for one in offset}
+    keep: list[DataFile] = []
+    trim: list[tuple[DataFile, Mapping[TopicPartition, int]]] = []
+    for file in files:
+        _refuse_strangers(file, offset)
+        if all(span.first >= floors[key] for key, span in file.spans.items()):
+            keep.append(file)
+        elif any(span.last >= floors[key] for key, span in file.spans.items()):
+            trim.append((file, {key: floors[key] for key in file.spans}))
+    moving = {Verdict.BEGIN, Verdict.COMMIT, Verdict.TRIM}
+    return Decision(
+        verdicts=verdicts,
+        positions={one.key: one.end for one in offset if verdicts[one.key] in moving},
+        beginnings={one.key: one.begin for one in offset if verdicts[one.key] is Verdict.BEGIN},
+        identities=named,
+        keep=[file for file in keep if file.rows],
+        trim=trim,
+    )
+
+
+def identity_number(identity: str) -> int:
+    """`<cluster id>/<topic id>` as a number that a table's log can keep."""
+    return hash64(identity) >> 1
+
+
+def _refuse_others(offset: Offset, known: Mapping[str, int]) -> dict[str, int]:
+    """Refuse records of a topic that was made anew; returns the identities that the table does not know yet.
+
+    Its offsets begin at 0 again, so below the table's position its records look like a replay, and above it like
+    the next ones.
+    """
+    named = {topic: identity_number(one) for topic, one in offset.identities.items()}
+    for topic, number in named.items():
+        if known.get(topic, number) != number:
+            raise TableError(
+                f"{topic}: the table has records of an earlier topic of this name, which was deleted and made anew as "
+                f"{offset.identities[topic]}; nothing of it was written. Use a new group and table for it"
+            )
+    return {topic: number for topic, number in named.items() if topic not in known}
+
+
+def _refuse_holes(holes: Sequence[Range], positions: Mapping[TopicPartition, int]) -> None:
+    if not holes:
+        return
+    first = holes[0]
+    raise HoleError(
+        f"{first.topic}/{first.partition}: the batch begins at offset {first.begin}, but the table has come to "
+        f"{positions[first.key]} only; committing would lose {first.begin - positions[first.key]} offsets"
+        + (f" (and so for {len(holes) - 1} more partitions)" if len(holes) > 1 else "")
+        + ". Start again with a new checkpoint: it begins where the table ends (option 'positions'), and this one "
+        "would only repeat the batch"
+    )
+
+
+def _refuse_strangers(file: DataFile, offset: Offset) -> None:
+    for key, span in file.spans.items():
+        one = offset.ranges.get(key)
+        if one is None or not _within(span, one):
+            raise TableError(
+                f"{key.topic}/{key.partition}: rows {span.first} to {span.last} are not of this batch, whose range is "
+                + ("none" if one is None else f"[{one.begin}, {one.end})")
+                + "; do two queries share one checkpoint, or does the query change topic, partition or offset?"
+            )
+
+
+def _within(span: Span, one: Range) -> bool:
+    return one.begin <= span.first and span.last < one.end

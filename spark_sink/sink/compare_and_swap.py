@@ -1,0 +1,152 @@
+"""Compare and swap: look at the table, decide, swap, and repeat until nobody interferes.
+
+The table's history notes what was done, and how old the newest record was.
+"""
+
+import json
+import random
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import pyarrow as pa
+
+from spark_sink.errors import ConflictError, SchemaError, TableError
+from spark_sink.lake.table_contract import Change, DataFile, Snapshot, Table
+from spark_sink.ranges.batch_offset import Offset, TopicPartition
+from spark_sink.sink.commit_verdict import Decision, Verdict, decide
+
+ATTEMPTS = 100
+FAILURES = 3
+_PAUSE_S, _LONGEST_PAUSE_S = 0.01, 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """What one micro-batch wants to add to one table.
+
+    Attributes:
+        offset: the ranges that were read, of the topics that go to this table.
+        files: what was written; together they hold the rows of these ranges and no others.
+        schema: the columns of the files.
+        number: Spark's batch id, for the history.
+        agent: who commits, for the history.
+        gaps: the table holds only some of the records (a quarantine), so a position behind the range is no hole.
+    """
+
+    offset: Offset
+    files: Sequence[DataFile]
+    schema: pa.Schema
+    number: int = -1
+    agent: str = ""
+    gaps: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a commit did.
+
+    Attributes:
+        rows: rows that went into the table.
+        rows_left_out: rows that were in the table already.
+        conflicts: how often another writer was faster.
+        verdicts: by partition.
+    """
+
+    rows: int = 0
+    rows_left_out: int = 0
+    conflicts: int = 0
+    verdicts: Mapping[TopicPartition, Verdict] = field(default_factory=dict)
+
+
+def commit(table: Table, batch: Batch, *, sleep: Callable[[float], None] = time.sleep) -> Outcome:
+    """Bring a batch into a table, exactly once whoever else tries to.
+
+    Args:
+        table: where to.
+        batch: what.
+        sleep: waits between attempts, seconds.
+
+    Raises:
+        HoleError: rows before this batch are missing.
+        TableError: the table cannot take the batch, or was never free for it.
+    """
+    written = sum(file.rows for file in batch.files)
+    trimmed: dict[tuple[str, tuple[int, ...]], DataFile | None] = {}
+    failures = 0
+    for attempt in range(ATTEMPTS):
+        snapshot = _look(table, batch)
+        decision = decide(
+            snapshot.positions, batch.offset, batch.files, gaps=batch.gaps, identities=snapshot.identities
+        )
+        files = [*decision.keep, *_trim(table, decision, trimmed)]
+        rows = sum(file.rows for file in files)
+        if not decision.empty:
+            try:
+                table.swap(snapshot, _change(decision, files, batch, attempt))
+            except SchemaError:
+                raise
+            except TableError as error:
+                # A failure may hide a commit that went through: the next look tells.
+                failures += not isinstance(error, ConflictError)
+                if failures >= FAILURES:
+                    raise
+                sleep(random.uniform(0, min(_LONGEST_PAUSE_S, _PAUSE_S * 2**attempt)))  # noqa: S311 -- spreads writers
+                continue
+        return Outcome(rows=rows, rows_left_out=written - rows, conflicts=attempt, verdicts=decision.verdicts)
+    raise TableError(
+        f"{table.name}: batch {batch.number} lost against other writers {ATTEMPTS} times in a row; nothing of it was "
+        "committed. Fewer agents, or a longer trigger interval, make room"
+    )
+
+
+def _look(table: Table, batch: Batch) -> Snapshot:
+    snapshot = table.refresh()
+    if snapshot is None:
+        table.create(batch.schema)
+        snapshot = table.refresh()
+    if snapshot is None:
+        raise TableError(f"{table.name}: the table was made and is gone again; does someone else delete it?")
+    return snapshot
+
+
+def _trim(
+    table: Table, decision: Decision, done: dict[tuple[str, tuple[int, ...]], DataFile | None]
+) -> Iterable[DataFile]:
+    for file, floors in decision.trim:
+        key = file.path, tuple(floors[one] for one in sorted(floors))
+        if key not in done:
+            done[key] = table.filtered(file, floors)
+        copy = done[key]
+        if copy is not None:
+            yield copy
+
+
+def _change(decision: Decision, files: Sequence[DataFile], batch: Batch, conflicts: int) -> Change:
+    rows = sum(file.rows for file in files)
+    newest = max((stamp for file in files if (stamp := newest_timestamp(file.stats)) is not None), default=None)
+    note = {
+        "agent": batch.agent,
+        "batch": str(batch.number),
+        "kind": "quarantine" if batch.gaps else "table",
+        "rows": rows,
+        "rows_left_out": sum(file.rows for file in batch.files) - rows,
+        "bytes": sum(file.size_bytes for file in files),
+        "conflicts": conflicts,
+        "age_s": None if newest is None else round((datetime.now(UTC) - newest).total_seconds(), 3),
+    }
+    return Change(
+        files=files,
+        positions=decision.positions,
+        beginnings=decision.beginnings,
+        schema=batch.schema,
+        note=note,
+        identities=decision.identities,
+    )
+
+
+def newest_timestamp(stats: str) -> datetime | None:
+    """The timestamp of the newest record of a file, from its statistics; None where they have none."""
+    found = json.loads(stats).get("maxValues", {}).get("timestamp")
+    return None if found is None else datetime.fromisoformat(found)

@@ -1,0 +1,112 @@
+"""`.format("delta-exactly-once")`: tasks write Parquet, the driver compares and swaps.
+
+write    in each task: rows -> data files in the folders of their tables -> a message with what they hold
+commit   in one Python process beside the driver, kept between batches: ranges of the batch from Spark's offset log,
+         positions from the tables, `_commit.commit` for each of them
+abort    nothing: Spark may call it after a commit that went through, and deleting would lose rows
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from spark_sink.errors import OptionError
+from spark_sink.lake.parquet_landing import normal_schema
+from spark_sink.lake.table_contract import DataFile
+from spark_sink.sink.direct_landing import is_direct, parse, run_of_task, table_schema
+from spark_sink.sink.query_tables import Tables
+from spark_sink.sink.rows_by_table import Sorting
+from spark_sink.sink.sink_options import SinkOptions
+from spark_sink.sink.spark_checkpoint import batch_offset
+
+
+class DeltaExactlyOnceSink(DataSource):
+    """Delta tables that have every record once, whoever replays, dies or comes back.
+
+    Options: `path` (`{topic}` in it makes a table of each topic), `routes` (JSON, regular expression of topics to
+    address), `kafka.group.id`, `checkpointLocation`, `agent`, `partitionBy` (columns, by commas), `mergeSchema`,
+    `compression`, `compactEvery`, `storage.<name>` for the object store, `tableProperty.<name>` for new tables.
+    docs/reference/options.md says the default of each.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        """The format's name."""
+        return "delta-exactly-once"
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> "SinkWriter":  # noqa: N802, FBT001 -- Spark's signature
+        """Make the writer; Spark does so once for the tasks and once for each commit."""
+        if overwrite:
+            raise OptionError("delta-exactly-once knows the output mode 'append' only")
+        options = SinkOptions.parse(self.options)
+        if is_direct(schema.names):
+            return DirectWriter(options, table_schema(self.options))
+        return SinkWriter(options, normal_schema(to_arrow_schema(schema, timezone="UTC")))
+
+
+@dataclass
+class Landed(WriterCommitMessage):
+    """What one task has written: files by the address of their table."""
+
+    files: dict[str, list[DataFile]]
+
+
+class SinkWriter(DataSourceStreamArrowWriter):
+    """Writes and commits the batches of one query.
+
+    Args:
+        options: of the sink.
+        schema: of the rows.
+    """
+
+    def __init__(self, options: SinkOptions, schema: pa.Schema) -> None:
+        self._options = options
+        self._schema = schema
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Landed:
+        """Write the rows of one task into data files."""
+        sorting = Sorting(self._options, self._schema, run_of_task())
+        for batch in iterator:
+            sorting.write(batch)
+        return Landed(sorting.close())
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 -- Spark's name
+        """Bring a batch into the tables, exactly once."""
+        offset = batch_offset(self._options.checkpoint, batchId, self._options.storage)
+        files: dict[str, list[DataFile]] = {}
+        for message in messages:
+            if isinstance(message, Landed):
+                for table, found in message.files.items():
+                    files.setdefault(table, []).extend(found)
+        _tables(self._options).commit(offset, files, self._schema, batchId)
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 -- Spark's name
+        """Do nothing: the commit may have gone through, and then its files belong to the table."""
+
+
+class DirectWriter(SinkWriter):
+    """Commits files that the source's tasks have written."""
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Landed:
+        """Collect the descriptions of the files."""
+        files: dict[str, list[DataFile]] = {}
+        for batch in iterator:
+            for text in batch.column(0).to_pylist():
+                for table, found in parse(text, self._schema).items():
+                    files.setdefault(table, []).extend(found)
+        return Landed(files)
+
+
+# Spark keeps the committing process between batches, and handles that are kept read only what is new.
+_KEPT: dict[str, tuple[SinkOptions, Tables]] = {}
+
+
+def _tables(options: SinkOptions) -> Tables:
+    known = _KEPT.get(options.checkpoint)
+    if known is None or known[0] != options:
+        known = _KEPT[options.checkpoint] = options, Tables(options)
+    return known[1]

@@ -1,0 +1,172 @@
+"""Records come back from quarantine: repaired, and each exactly once.
+
+What is still waiting is not noted anywhere: it is what the quarantine has and the table has not, so a replay that was
+cut off is simply done again. Two at once are noticed by a counter in the table's log, under the same fence as batches.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from spark_sink.errors import ConflictError, SchemaError, TableError, plain
+from spark_sink.formats.quarantine import SCHEMA, quarantine_of
+from spark_sink.lake.delta_table import DeltaLakeTable
+from spark_sink.lake.parquet_landing import Landing, Layout
+from spark_sink.lake.table_contract import Change, Snapshot
+from spark_sink.lake.table_storage import Storage, filesystem, table_uri
+from spark_sink.ranges.batch_offset import TopicPartition
+from spark_sink.sink.compare_and_swap import ATTEMPTS
+
+Repair = Callable[[pa.Table], pa.Table]
+
+_KEYS = ("topic", "partition", "offset")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replayed:
+    """What a replay did.
+
+    Attributes:
+        rows: records that are in the table now.
+        left: records that stay in quarantine, because the repair did not hand them on.
+    """
+
+    rows: int
+    left: int
+
+
+def quarantined(table: str, storage: Storage | None = None) -> pa.Table:
+    """Every record that was ever put in quarantine, with its reason, in the order of topic, partition and offset.
+
+    Raises:
+        TableError: the quarantine cannot be read.
+    """
+    address = quarantine_of(table_uri(table))
+    options = dict(storage or {}) or None
+    if not DeltaTable.is_deltatable(address, options):
+        return SCHEMA.empty_table()
+    try:
+        rows = DeltaTable(address, storage_options=options).to_pyarrow_table()
+    except (DeltaError, OSError) as error:
+        raise TableError(f"{address}: the quarantine cannot be read: {plain(error)}") from error
+    return rows.select(SCHEMA.names).cast(SCHEMA).sort_by([(name, "ascending") for name in _KEYS])
+
+
+def waiting(table: str, group: str, storage: Storage | None = None) -> pa.Table:
+    """Records in quarantine that the table has not.
+
+    Raises:
+        TableError: the table or its quarantine cannot be read.
+    """
+    snapshot = _snapshot(DeltaLakeTable(table, group, storage))
+    return _waiting(table_uri(table), snapshot, quarantined(table, storage), storage)
+
+
+def as_is(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """A repair that changes nothing: for tables of raw records.
+
+    Raises:
+        SchemaError: the table has columns that a raw record has not.
+    """
+    strange = [name for name in schema.names if name not in SCHEMA.names]
+    if strange:
+        raise SchemaError(
+            f"the table has the column {strange[0]!r}, which a record in quarantine has not; "
+            "name the function that decodes it with --repair module:function"
+        )
+    return rows.select(schema.names).cast(schema)
+
+
+def replay(table: str, group: str, repair: Repair | None = None, storage: Storage | None = None) -> Replayed:
+    """Bring records from quarantine into the table, each exactly once.
+
+    Args:
+        table: address of the table.
+        group: the consumer group that wrote it.
+        repair: takes records in the columns of the quarantine, hands on rows in the columns of the table; what it
+            leaves out stays in quarantine. None takes them as they are.
+        storage: options of the object store.
+
+    Raises:
+        SchemaError: the repaired rows do not fit the table.
+        TableError: the repair made up records, or the table was never free.
+    """
+    uri = table_uri(table)
+    handle = DeltaLakeTable(uri, group, storage)
+    for _ in range(ATTEMPTS):
+        snapshot = _snapshot(handle)
+        rows = _waiting(uri, snapshot, quarantined(uri, storage), storage)
+        if not rows.num_rows:
+            return Replayed(rows=0, left=0)
+        good = repair(rows) if repair else as_is(rows, snapshot.schema)
+        _refuse_strangers(good, rows)
+        if not good.num_rows:
+            return Replayed(rows=0, left=rows.num_rows)
+        good = good.select([name for name in snapshot.schema.names if name in good.column_names])
+        landing = Landing(filesystem(uri, storage), good.schema, Layout(partition_columns=handle.partition_columns))
+        for batch in good.to_batches():
+            landing.write(batch)
+        note = {"agent": "quarantine replay"}
+        change = Change(
+            files=landing.close(),
+            positions={},
+            beginnings={},
+            schema=good.schema,
+            note=note,
+            replays=snapshot.replays + 1,
+        )
+        try:
+            handle.swap(snapshot, change)
+        except ConflictError:
+            continue
+        return Replayed(rows=good.num_rows, left=rows.num_rows - good.num_rows)
+    raise TableError(f"{uri}: the replay lost against other writers {ATTEMPTS} times in a row; nothing was brought in")
+
+
+def _snapshot(handle: DeltaLakeTable) -> Snapshot:
+    snapshot = handle.refresh()
+    if snapshot is None:
+        raise TableError(f"{handle.name}: there is no Delta table")
+    return snapshot
+
+
+def _waiting(uri: str, snapshot: Snapshot, rows: pa.Table, storage: Storage | None) -> pa.Table:
+    """Leave out what the table has, and what its positions have not come to: that batch is still to be repeated."""
+    if not rows.num_rows:
+        return rows
+    known = _offsets(uri, snapshot.version, rows, storage)
+    keys = list(zip(*(rows.column(name).to_pylist() for name in _KEYS), strict=True))
+    positions: Mapping[TopicPartition, int] = snapshot.positions
+    return rows.filter(
+        pa.array([key not in known and key[2] < positions.get(TopicPartition(*key[:2]), 0) for key in keys], pa.bool_())
+    )
+
+
+def _offsets(uri: str, version: int, rows: pa.Table, storage: Storage | None) -> set[tuple[str, int, int]]:
+    topics, offsets = pc.unique(rows.column("topic")), np.asarray(rows.column("offset"))
+    wanted = pc.field("topic").isin(topics) & pc.field("offset").isin(pa.array(offsets))
+    try:
+        handle = DeltaTable(uri, version=version, storage_options=dict(storage or {}) or None)
+        found = handle.to_pyarrow_dataset().to_table(columns=list(_KEYS), filter=wanted)
+    except (DeltaError, OSError) as error:
+        raise TableError(f"{uri}: the table cannot be read: {plain(error)}") from error
+    return set(zip(*(found.column(name).to_pylist() for name in _KEYS), strict=True))
+
+
+def _refuse_strangers(good: pa.Table, asked: pa.Table) -> None:
+    missing = [name for name in _KEYS if name not in good.column_names]
+    if missing:
+        raise SchemaError(f"the repair handed on rows without the column {missing[0]!r}")
+    given = list(zip(*(good.column(name).to_pylist() for name in _KEYS), strict=True))
+    allowed = set(zip(*(asked.column(name).to_pylist() for name in _KEYS), strict=True))
+    for topic, partition, offset in given:
+        if (topic, partition, offset) not in allowed:
+            raise TableError(
+                f"the repair handed on {topic}/{partition} offset {offset}, which it was not given, or only once"
+            )
+        allowed.remove((topic, partition, offset))

@@ -1,0 +1,64 @@
+"""Which ranges a micro-batch has: Spark's own offset log, `<checkpointLocation>/offsets/<batch>`.
+
+The file is there before the batch runs and never changes, so it says the same after a crash. Its lines: a version, a
+JSON of metadata, then one offset for each source of the query (`-` where a source has none yet).
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from spark_sink.errors import OffsetError
+from spark_sink.lake.table_storage import Storage, filesystem, read_text
+from spark_sink.ranges.batch_offset import Offset
+
+_VERSIONS = ("v1", "v2")
+
+
+def batch_offset(checkpoint: str, batch: int, storage: Storage | None = None) -> Offset:
+    """Read the ranges of one batch.
+
+    Args:
+        checkpoint: the query's checkpointLocation.
+        batch: Spark's number of the batch.
+        storage: options of the object store, where the checkpoint is on one.
+
+    Raises:
+        OffsetError: the file is missing or holds no offset of kafka-group.
+    """
+    path = f"offsets/{batch}"
+    text = read_text(filesystem(checkpoint, storage), path)
+    if text is None:
+        raise OffsetError(f"{checkpoint}/{path}: no such file; was the checkpoint deleted while the query ran?")
+    return parse_offset_log(text, f"{checkpoint}/{path}")
+
+
+def parse_offset_log(text: str, place: str) -> Offset:
+    """Find the offsets of kafka-group in the text of an offset log; several sources are joined.
+
+    Args:
+        text: the whole file.
+        place: where it is from, for messages.
+
+    Raises:
+        OffsetError: there is none, or two sources read the same partition.
+    """
+    version, *lines = text.splitlines() or [""]
+    if version not in _VERSIONS:
+        raise OffsetError(f"{place}: version {version!r} of Spark's offset log is not known, only {_VERSIONS}")
+    found = [Offset.parse(value) for value in _values(lines[1:])]
+    if not found:
+        raise OffsetError(f"{place}: no source of this query is kafka-group, so nobody says which offsets a batch has")
+    identities = {topic: one for offset in found for topic, one in offset.identities.items()}
+    return Offset.of((one for offset in found for one in offset), identities)
+
+
+def _values(lines: list[str]) -> Iterator[dict[str, Any]]:
+    for line in lines:
+        _, brace, rest = line.partition("{")  # a name may stand before the value
+        try:
+            value = json.loads(brace + rest)
+        except ValueError:
+            continue
+        if isinstance(value, dict) and {"v", "partitions"} <= value.keys():
+            yield value

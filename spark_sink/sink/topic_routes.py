@@ -1,0 +1,56 @@
+"""Which table a topic goes to: one for all, one for each, or by regular expression. Pure."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from spark_sink.errors import OptionError
+from spark_sink.lake.table_storage import PLACEHOLDER, table_uri
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Routes:
+    """Tables by topic.
+
+    Attributes:
+        default: address for topics that no rule names; `{topic}` in it stands for the topic.
+        rules: regular expression of whole topic names, and address; the first that matches wins.
+    """
+
+    default: str
+    rules: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def parse(cls, path: str, routes: str | None = None) -> "Routes":
+        """Read the options `path` and `routes` (a JSON object, regular expression to address).
+
+        Raises:
+            OptionError: an address is empty, a rule is no regular expression, or `routes` no JSON object of texts.
+        """
+        try:
+            given = json.loads(routes) if routes else {}
+            rules = tuple((pattern, table_uri(address)) for pattern, address in given.items())
+            for pattern, _ in rules:
+                re.compile(pattern)
+        except (ValueError, AttributeError, re.error) as error:
+            raise OptionError(
+                f'option \'routes\': {routes!r}, need JSON {{"regex of topics": "address"}}: {error}'
+            ) from error
+        return cls(default=table_uri(path), rules=rules)
+
+    def table(self, topic: str) -> str:
+        """The address of the table of one topic."""
+        found = next((address for pattern, address in self.rules if re.fullmatch(pattern, topic)), self.default)
+        return found.replace(PLACEHOLDER, topic)
+
+    def by_table(self, topics: Iterable[str]) -> Mapping[str, set[str]]:
+        """Topics by the address of their table."""
+        found: dict[str, set[str]] = {}
+        for topic in topics:
+            found.setdefault(self.table(topic), set()).add(topic)
+        return found
+
+    def addresses(self) -> tuple[str, ...]:
+        """The addresses as given, placeholders and all."""
+        return (self.default, *(address for _, address in self.rules))

@@ -1,0 +1,107 @@
+"""The reader's member of the consumer group: membership by kafka-python, questions about offsets by confluent-kafka."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from assignors import MembershipError
+from spark_sink.errors import JoinError
+from spark_sink.kafka.client_properties import kafka_python_config, librdkafka_config, why_unreachable
+from spark_sink.kafka.partition_offsets import Logs
+from spark_sink.options.source_options import SourceOptions
+from spark_sink.ranges.batch_offset import TopicPartition
+from spark_sink.ranges.partition_cursors import Holding
+
+if TYPE_CHECKING:
+    from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
+
+    from assignors import GroupMember
+    from assignors.protocol import WorkersSetting
+
+_log = structlog.get_logger("azimuth.source")
+_COMMIT_S = 5.0
+_LOOK_S = 2.0
+
+
+class KafkaMembership(Logs):
+    """A member that joins at the first question about its holding and fetches nothing."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        super().__init__(options)
+        self._member: GroupMember | None = None
+        self._last = Holding()
+
+    def holding(self, timeout_s: float) -> Holding:
+        """What this member holds; waits for a join under way, then answers with what was held last.
+
+        Raises:
+            JoinError: no broker answered, or the group refuses this member for good.
+        """
+        try:
+            member = self._joined()
+            now = member.wait_joined(timeout_s)
+        except MembershipError as error:
+            if self._member is None or self._member.failed is not None:
+                reason = why_unreachable(self._options.kafka)
+                raise JoinError(f"{error}; {reason}" if reason else str(error)) from error
+            _log.warning("the group has been rebalancing for long", seconds=timeout_s)
+            return self._last
+        held = frozenset(TopicPartition(*one) for one in now.partitions)
+        self._last = Holding(generation=now.generation, partitions=held)
+        return self._last
+
+    def commit(self, positions: Mapping[TopicPartition, int]) -> bool:
+        """Write offsets into the group, fenced by this member's generation."""
+        if self._member is None:
+            return False
+        try:
+            self._member.commit(dict(positions.items()), timeout_s=_COMMIT_S)
+        except MembershipError as error:
+            _log.info("offsets were not committed, the next trigger does it", reason=str(error))
+            return False
+        return True
+
+    def leave(self) -> None:
+        """Leave the group at once."""
+        if self._member is not None:
+            self._member.close()
+        self._member, self._last = None, Holding()
+
+    def _joined(self) -> "GroupMember":
+        # Imported here: it loads kafka-python's coordinator, which no task needs.
+        from assignors import GroupMember  # noqa: PLC0415
+
+        if self._member is None:
+            options = self._options
+            self.check_rights(options.topics)
+            self._member = GroupMember(
+                self._config(), topics=options.topics, pattern=options.pattern, assignors=[self._assignor()]
+            ).start()
+        return self._member
+
+    def _config(self) -> dict[str, Any]:
+        return kafka_python_config(self._options.kafka)
+
+    def _assignor(self) -> "AbstractPartitionAssignor":
+        from assignors import HRWAssignor, ShuffledRoundRobinAssignor  # noqa: PLC0415 -- as in _joined
+
+        options = self._options
+        if options.assignor == "shuffled":
+            return ShuffledRoundRobinAssignor(rack=options.rack, agent=options.agent)
+        return HRWAssignor(
+            workers=self._workers(),
+            watch_interval_s=_LOOK_S,
+            epsilon=options.epsilon,
+            rack=options.rack,
+            agent=options.agent,
+        )
+
+    def _workers(self) -> "WorkersSetting":
+        options = self._options
+        if options.workers_topic is None:
+            return options.workers
+        from spark_sink.source.autoscaled_workers import FollowedWorkers  # noqa: PLC0415 -- few queries need it
+
+        config = librdkafka_config(options.kafka)
+        return FollowedWorkers(config, options.workers_topic, options.group, options.workers)

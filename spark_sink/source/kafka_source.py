@@ -1,0 +1,59 @@
+"""`spark.readStream.format("kafka-group")`: a streaming source that is a member of a consumer group."""
+
+from pyspark.sql.datasource import DataSource
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.types import StructType
+
+from spark_sink.fetch.raw_columns import LANDED, arrow_schema
+from spark_sink.fetch.raw_columns import schema as raw_schema
+from spark_sink.formats import decoded_schema
+from spark_sink.options.source_options import SourceOptions
+from spark_sink.source.stream_reader import KafkaGroupReader
+from spark_sink.source.value_decoding import make_decoder
+
+
+class KafkaGroupSource(DataSource):
+    """Kafka topics as a stream, read as a member of a consumer group.
+
+    Several queries with the same `kafka.group.id` share the partitions; rebalances change what a running query reads.
+    Options: `kafka.*`, `subscribe` or `subscribePattern`, `startingOffsets`, `startingTimestamp`,
+    `startingOffsetsByTimestamp`, `maxOffsetsPerTrigger`, `minPartitions`, `failOnDataLoss`, `includeHeaders`,
+    `positions`, `assignor`, `workers`, `workersTopic`, `epsilon`, `rack`, `agent`, `parallelism`,
+    `telemetry`, `holding`, `landing`.
+    For what is in a value: `valueFormat` (raw, json, avro, protobuf), `valueSchema`, `valueSubject`, `valueMessage`,
+    `inferRecords`, `schema.registry.*`; decoded values come as columns, with the column `_quarantine` that the sink
+    takes away. docs/reference/options.md says the default of each.
+
+    Raises:
+        OptionError: an option is unknown, missing, contradictory or has no meaning.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        """The name of the format."""
+        return "kafka-group"
+
+    def schema(self) -> str | StructType:
+        """Columns of the raw format, or of decoded values; descriptions of data files where the tasks write them."""
+        options = self._options
+        if options.landing is not None:
+            return LANDED
+        decoder = make_decoder(options)
+        if decoder is None:
+            return raw_schema(headers=options.headers)
+        return from_arrow_schema(decoded_schema(arrow_schema(headers=options.headers), decoder.columns))
+
+    def streamReader(self, schema: StructType) -> KafkaGroupReader:  # noqa: N802 -- Spark's call
+        """Make the reader; it joins nothing yet."""
+        options = self._options
+        if options.value.name == "raw":
+            return KafkaGroupReader(options)
+        if options.landing is not None:
+            from spark_sink.sink.direct_landing import table_schema  # noqa: PLC0415 -- deltalake, only where tasks land
+
+            return KafkaGroupReader(options, make_decoder(options, table_schema(options.landing)))
+        return KafkaGroupReader(options, make_decoder(options, to_arrow_schema(schema, timezone="UTC")))
+
+    @property
+    def _options(self) -> SourceOptions:
+        return SourceOptions.parse(dict(self.options))

@@ -1,0 +1,87 @@
+"""The membership of a query's reader while the query lives, and who watches whether it does."""
+
+import os
+import signal
+import threading
+from pathlib import Path
+from types import FrameType
+
+import structlog
+
+from spark_sink.options.source_options import SourceOptions
+from spark_sink.source.group_membership import KafkaMembership
+from spark_sink.source.orphan_watch import Watch
+from spark_sink.source.ownership_telemetry import HoldingFile, Listener, Telemetry
+from spark_sink.source.trigger_decisions import Feed, Positions
+
+_log = structlog.get_logger("azimuth.source")
+
+
+class Session:
+    """Membership of this process while its query lives."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        self._lock = threading.RLock()
+        self._feed = Feed(
+            options, KafkaMembership(options), positions=_positions(options), listeners=_listeners(options)
+        )
+        self._watch = Watch(
+            asleep=self._asleep,
+            dead=self._dead,
+            patience_s=options.session_timeout_s,
+            silence_s=options.max_poll_interval_s,
+        )
+        # Spark ends the reader with SIGTERM, and calls `stop` only where that raises.
+        signal.signal(signal.SIGTERM, _end)
+        self._watch.start()
+
+    def __enter__(self) -> Feed:
+        self._watch.__enter__()
+        self._lock.acquire()
+        return self._feed
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+        self._watch.__exit__()
+
+    def close(self) -> None:
+        """Stop the watch and leave the group."""
+        self._watch.stop()
+        with self._lock:
+            self._feed.leave()
+
+    def _asleep(self, reason: str) -> None:
+        _log.warning("the query sleeps; its partitions go to others until it is back", reason=reason)
+        with self._lock:
+            self._feed.leave()
+
+    def _dead(self, reason: str) -> None:
+        _log.warning("the query is dead; the reader leaves the group and ends", reason=reason)
+        # The main thread may hold the lock, waiting for a broker: leave all the same, the process ends here.
+        self._feed.leave()
+        os._exit(1)
+
+
+def _end(_signal: int, _frame: FrameType | None) -> None:
+    # Spark sends it twice within a millisecond: the second one must not end the leaving that the first has begun.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise SystemExit(0)
+
+
+def _listeners(options: SourceOptions) -> list[Listener]:
+    found: list[Listener] = []
+    if options.telemetry:
+        found.append(Telemetry(options.telemetry, options.agent or f"reader-{os.getpid()}"))
+    if options.holding:
+        found.append(HoldingFile(Path(options.holding)))
+    return found
+
+
+def _positions(options: SourceOptions) -> Positions | None:
+    if options.positions is None:
+        return None
+    # Imported here, so that a query without a table needs no deltalake.
+    from spark_sink.lake.positions import positions  # noqa: PLC0415
+
+    table, group, storage = options.positions, options.group, dict(options.storage)
+    return lambda: positions(table, group, storage)

@@ -1,0 +1,109 @@
+"""What a reader says to other processes: ownership and lag over time, for pictures; what is held now, for metrics."""
+
+import contextlib
+import json
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from spark_sink.ranges.batch_offset import TopicPartition
+from spark_sink.ranges.partition_cursors import Holding
+
+_EVERY_S = 1.0
+
+
+class Listener(Protocol):
+    """Hears at each trigger what is held."""
+
+    def note(self, holding: Holding, backlog: Mapping[TopicPartition, int]) -> None:
+        """Hear what is held and how far behind it is, in records."""
+        ...
+
+    def left(self) -> None:
+        """Hear that the member has left."""
+        ...
+
+
+class Held(NamedTuple):
+    """What a reader holds now, in numbers."""
+
+    generation: int = -1
+    partitions: int = 0
+
+
+class HoldingFile:
+    """A file with what is held now, written anew when that changes.
+
+    The reader is a process of its own, and the offset of its last batch tells nothing of a rebalance while there is
+    nothing to read. The file is on the machine of the driver, which the reader runs on.
+
+    Args:
+        path: of the file; its folder is there.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._last: Holding | None = None
+
+    def note(self, holding: Holding, backlog: Mapping[TopicPartition, int]) -> None:  # noqa: ARG002 -- Listener's call
+        """Say what is held."""
+        if holding != self._last:
+            self._write(holding)
+
+    def left(self) -> None:
+        """Say that nothing is."""
+        self._write(Holding())
+
+    def read(self) -> Held:
+        """What was said last; nothing is held while nothing was said."""
+        try:
+            return Held(*map(int, self._path.read_text(encoding="ascii").split()))
+        except FileNotFoundError:
+            return Held()
+
+    def _write(self, holding: Holding) -> None:
+        whole = self._path.with_suffix(".new")
+        # A number for a picture must not end a query: it is tried again at the next trigger.
+        with contextlib.suppress(OSError):
+            whole.write_text(f"{holding.generation} {len(holding.partitions)}", encoding="ascii")
+            whole.replace(self._path)
+            self._last = holding
+
+
+class Telemetry:
+    """Appends a line when ownership changes, and when the lag has changed, at most once a second.
+
+    A line is `{"time": unix seconds, "agent": name, "generation": n, "owned": {topic: [partition, ...]},
+    "lag_records": n, "left": true when the member left}`.
+    """
+
+    def __init__(self, path: str, agent: str, clock: Callable[[], float] = time.time) -> None:
+        self._path = Path(path)
+        self._agent = agent
+        self._clock = clock
+        self._last: tuple[Holding, int] | None = None
+        self._written = 0.0
+
+    def note(self, holding: Holding, backlog: Mapping[TopicPartition, int]) -> None:
+        """Say what is held and how far behind it is, in records."""
+        lag = sum(backlog.values())
+        now = self._clock()
+        changed = self._last is None or self._last[0] != holding
+        if not changed and (self._last == (holding, lag) or now - self._written < _EVERY_S):
+            return
+        self._last, self._written = (holding, lag), now
+        self._append(now, holding, lag_records=lag)
+
+    def left(self) -> None:
+        """Say that the member has left."""
+        self._last = None
+        self._append(self._clock(), Holding(), lag_records=0, left=True)
+
+    def _append(self, now: float, holding: Holding, **more: object) -> None:
+        owned: dict[str, list[int]] = {}
+        for topic, partition in sorted(holding.partitions):
+            owned.setdefault(topic, []).append(partition)
+        line = {"time": now, "agent": self._agent, "generation": holding.generation, "owned": owned, **more}
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line, separators=(",", ":")) + "\n")

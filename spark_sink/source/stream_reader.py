@@ -1,0 +1,107 @@
+"""The reader of a query: Spark's calls on one side, the group and the tasks on the other.
+
+It is made in several processes and pickled between them; only the one that is asked for offsets joins the group, and
+only the tasks read. What each of these needs is imported where it is needed, so that the others stay small.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+
+from spark_sink.formats import Decoder, decode_batch
+from spark_sink.options.source_options import SourceOptions
+from spark_sink.ranges.batch_offset import Offset, Range
+from spark_sink.ranges.task_packing import Packing, pack
+
+if TYPE_CHECKING:
+    from spark_sink.source.membership_session import Session
+
+
+class Pieces(InputPartition):
+    """The ranges of one task."""
+
+    def __init__(self, ranges: Sequence[Range]) -> None:
+        super().__init__([tuple(one) for one in ranges])
+
+    @property
+    def ranges(self) -> list[Range]:
+        """At most one range of each partition."""
+        return [Range(*one) for one in self.value]
+
+
+class KafkaGroupReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Spark's view of the source.
+
+    Contract:
+    * Nothing is joined, opened or started before Spark asks for an offset: instances are pickled to tasks.
+    * `partitions` needs no membership: after a crash Spark replays a batch before it asks for an offset.
+    """
+
+    def __init__(self, options: SourceOptions, decoder: Decoder | None = None) -> None:
+        self._options = options
+        self._decoder = decoder
+        self._session: Session | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_options": self._options, "_decoder": self._decoder, "_session": None}
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 -- Spark's name
+        """Nothing is held yet."""
+        return Offset().value()
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 -- Spark's name
+        """Read everything, or `maxOffsetsPerTrigger`."""
+        most = self._options.max_offsets
+        return ReadAllAvailable() if most is None else ReadMaxRows(most)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 -- Spark's name
+        """Take the ends of now as the last to be read."""
+        with self._joined() as feed:
+            feed.stop_at_ends()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 -- Spark's name
+        """Plan the next batch; commits what the batches before it have read."""
+        most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        with self._joined() as feed:
+            return feed.next_offset(Offset.parse(start), most).value()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[Pieces]:  # noqa: ARG002 -- Spark's call
+        """Pack the ranges of a batch into tasks; the end offset wholly describes them."""
+        packing = Packing(tasks=self._options.parallelism, min_tasks=self._options.min_partitions)
+        return [Pieces(task) for task in pack(Offset.parse(end), packing)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read the ranges of a task; runs in Spark's Python workers."""
+        from spark_sink.fetch.range_reader import fetch  # noqa: PLC0415 -- as said above
+
+        assert isinstance(partition, Pieces)  # noqa: S101 -- Spark hands back what `partitions` made
+        rows = fetch(partition.ranges, self._options.fetch)
+        if (decoder := self._decoder) is not None:
+            rows = (decode_batch(batch, decoder) for batch in rows)
+        return rows if self._options.landing is None else _landed(rows, self._options.landing)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Do nothing: Spark calls this a batch late and never while idle, so `latestOffset` commits."""
+
+    def stop(self) -> None:
+        """Leave the group."""
+        if self._session is not None:
+            self._session.close()
+            self._session = None
+
+    def _joined(self) -> "Session":
+        from spark_sink.source.membership_session import Session  # noqa: PLC0415 -- as said above
+
+        if self._session is None:
+            self._session = Session(self._options)
+        return self._session
+
+
+def _landed(rows: Iterator[pa.RecordBatch], sink: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
+    # Imported here, so that a query without a table needs no deltalake.
+    from spark_sink.sink.direct_landing import land, run_of_task, table_schema  # noqa: PLC0415
+
+    yield land(rows, sink, table_schema(sink), run_of_task())

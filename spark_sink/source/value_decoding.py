@@ -1,0 +1,93 @@
+"""The decoder that the options of a source ask for."""
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from spark_sink.errors import OptionError
+from spark_sink.formats import Decoder
+from spark_sink.options.source_options import SourceOptions
+from spark_sink.ranges.batch_offset import Range
+
+VARIANT_SCHEMA = "variant"  # in place of a schema: one column of Spark's variant type
+
+
+def make_decoder(options: SourceOptions, known: pa.Schema | None = None) -> Decoder | None:
+    """Make the decoder of a source.
+
+    Args:
+        options: of the source.
+        known: the columns of the query, where they have been decided: a sample may look otherwise a second time.
+
+    Returns:
+        None for the raw format.
+
+    Raises:
+        OptionError: no columns can be found by these options, or a library for the format is not installed.
+        FetchError: the registry or the brokers do not answer.
+    """
+    if options.value.name == "raw":
+        return None
+    try:
+        return _decoder(options, known)
+    except ImportError as error:
+        raise OptionError(
+            f"valueFormat={options.value.name} needs a library that is not installed ({error}): "
+            "pip install 'kafka-azimuth[formats]'"
+        ) from error
+
+
+def _decoder(options: SourceOptions, known: pa.Schema | None) -> Decoder:
+    # Imported here: each format has libraries of its own, and the raw format needs none of them.
+    value = options.value
+    if value.name == "json":
+        return _json_decoder(options, known)
+    from spark_sink.formats import AvroDecoder, ProtobufDecoder, Registry  # noqa: PLC0415 -- as said above
+    from spark_sink.formats.wire_format import given_avro, latest_of  # noqa: PLC0415 -- as said above
+
+    registry = Registry(value.registry, serialized=value.name == "protobuf")
+    assert value.subject is not None  # noqa: S101 -- the options have been checked
+    if value.name == "avro":
+        return AvroDecoder(registry, given_avro(value.schema) if value.schema else latest_of(registry, value.subject))
+    return ProtobufDecoder(registry, latest_of(registry, value.subject), value.message)
+
+
+def _json_decoder(options: SourceOptions, known: pa.Schema | None) -> Decoder:
+    from spark_sink.formats import JsonDecoder, VariantDecoder  # noqa: PLC0415 -- as said above
+
+    if (options.value.schema or "").strip().lower() == VARIANT_SCHEMA:
+        return VariantDecoder()
+    return JsonDecoder(_json_columns(options, known))
+
+
+def _json_columns(options: SourceOptions, known: pa.Schema | None) -> pa.Schema:
+    from spark_sink.formats import infer_columns  # noqa: PLC0415 -- as said above
+    from spark_sink.formats.json_values import given_columns  # noqa: PLC0415 -- as said above
+
+    if options.value.schema:
+        return given_columns(options.value.schema)
+    if known is not None:
+        from spark_sink.fetch.raw_columns import arrow_schema  # noqa: PLC0415 -- as above
+        from spark_sink.formats.quarantine import COLUMN  # noqa: PLC0415 -- only for this branch
+
+        taken = {*arrow_schema(headers=True).names, COLUMN}
+        return pa.schema([field for field in known if field.name not in taken])
+    return infer_columns(_sample(options))
+
+
+def _sample(options: SourceOptions) -> Iterator[bytes | None]:
+    """The last records of each partition, some of every topic."""
+    # Imported here: the processes that plan a query without a sample need no client of Kafka.
+    from spark_sink.fetch.range_reader import fetch  # noqa: PLC0415
+    from spark_sink.kafka.partition_offsets import Logs  # noqa: PLC0415
+
+    logs = Logs(options)
+    keys = sorted(logs.subscribed())
+    first, last = logs.beginnings(keys), logs.ends(keys)
+    known = [key for key in keys if key in first and last.get(key, 0) > first[key]]
+    if not known:
+        raise OptionError("no record is there to infer a schema from: give it with the option 'valueSchema'")
+    each = max(1, options.value.sample // len(known))
+    pieces = [Range(*key, max(first[key], last[key] - each), last[key]) for key in known]
+    for batch in fetch(pieces, options.fetch):
+        yield from batch.column("value").to_pylist()

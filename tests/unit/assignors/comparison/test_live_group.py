@@ -1,0 +1,85 @@
+"""What a cluster says of a group, read from answers of every kind of client."""
+
+from typing import Any
+
+import pytest
+
+from assignors.comparison import live_group as module
+from assignors.errors import GroupError
+
+
+class Admin:
+    """An admin client of a cluster with one group and the topic t."""
+
+    def __init__(self, *members: tuple[Any, Any]) -> None:
+        """Take each member's metadata and assignment."""
+        self.members = members
+
+    def describe_groups(self, groups: list[str]) -> dict[str, Any]:
+        """As kafka-python."""
+        said = [
+            {"member_id": str(i), "member_metadata": wants, "member_assignment": has, "client_host": "/127.0.0.1"}
+            for i, (wants, has) in enumerate(self.members)
+        ]
+        return {groups[0]: {"group_state": "Stable", "error": None, "members": said, "protocol_data": "range"}}
+
+    def describe_cluster(self) -> dict[str, Any]:
+        """As kafka-python."""
+        return {"brokers": [{"broker_id": 1, "rack": None}]}
+
+    def describe_topics(self, _: list[str]) -> list[dict[str, Any]]:
+        """As kafka-python."""
+        partition = {"partition_index": 0, "replica_nodes": [1], "leader_id": 1}
+        return [{"name": "t", "error_code": 0, "partitions": [partition]}]
+
+    def describe_log_dirs(self, _: list[str]) -> list[Any]:
+        """As kafka-python."""
+        return []
+
+
+def test_fields_of_foreign_clients_are_read_as_far_as_they_go() -> None:
+    """Half characters for user data, null for lists, bytes for a subscription: others are described all the same."""
+    odd = {"topics": None, "user_data": "\ud800{"}
+    found = module._read(Admin((odd, {"assigned_partitions": None}), (b"\0", b""), ({"topics": ["t"]}, {})), "g")
+    assert [sorted(member.topics) for member in found.members] == [[], [], ["t"]]
+
+
+def test_a_group_of_no_consumers_is_an_error() -> None:
+    """Kafka Connect's workers are a group too: a table of noughts would look like an answer."""
+    with pytest.raises(GroupError, match="Kafka Connect"):
+        module._read(Admin((b"\0\1http://worker:8083", b"")), "connect")
+
+
+def test_a_coordinator_that_moves_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says so in its answer, where a group that is not there says so, too: the two are not the same finding."""
+    refusals = ["[Error 16] NotCoordinatorError: None", "[Error 14] CoordinatorLoadInProgressError: None"]
+
+    class Moving(Admin):
+        """Refuses twice, as while the coordinator loads."""
+
+        def describe_groups(self, groups: list[str]) -> dict[str, Any]:
+            """As kafka-python."""
+            said = super().describe_groups(groups)
+            return {groups[0]: {**said[groups[0]], "error": refusals.pop() if refusals else None}}
+
+        def close(self) -> None:
+            """As kafka-python."""
+
+    monkeypatch.setattr(module, "KafkaAdminClient", lambda **_: Moving(({"topics": ["t"]}, {})))
+    monkeypatch.setattr(module, "_PAUSE_S", 0)
+    assert module.read_group("localhost:9", "g").state == "Stable"
+
+
+def test_a_group_that_is_not_there_is_not_waited_for() -> None:
+    """The broker's own words stand in the sentence."""
+
+    class Without(Admin):
+        """Knows no group."""
+
+        def describe_groups(self, groups: list[str]) -> dict[str, Any]:
+            """As kafka-python."""
+            said = super().describe_groups(groups)[groups[0]]
+            return {groups[0]: {**said, "error": "[Error 69] GroupIdNotFoundError: Group g not found."}}
+
+    with pytest.raises(GroupError, match=r"there is no group 'g'.*GroupIdNotFoundError"):
+        module._read(Without(), "g")

@@ -1,0 +1,98 @@
+"""One configuration in librdkafka's words, divided between two clients."""
+
+import re
+from typing import Any
+
+import pytest
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END
+
+from assignors import MembershipError
+from assignors.consumer.configuration import pattern_of, read
+
+LEAST = {"bootstrap.servers": "a:1,b:2", "group.id": "g"}
+
+
+def test_each_client_gets_what_it_knows() -> None:
+    """Membership goes to kafka-python, fetching to librdkafka, and security to both."""
+    made = read(
+        {
+            **LEAST,
+            "session.timeout.ms": "6000",
+            "group.instance.id": "one",
+            "security.protocol": "sasl_ssl",
+            "sasl.mechanisms": "PLAIN",
+            "sasl.username": "me",
+            "ssl.ca.location": "/ca",
+            "auto.offset.reset": "earliest",
+            "fetch.queue.backoff.ms": 50,
+        },
+        {"api_version": (2, 0)},
+    )
+    assert made.member == {
+        "bootstrap_servers": ["a:1", "b:2"],
+        "group_id": "g",
+        "isolation_level": "read_committed",
+        "session_timeout_ms": 6000,
+        "group_instance_id": "one",
+        "security_protocol": "SASL_SSL",
+        "sasl_mechanism": "PLAIN",
+        "sasl_plain_username": "me",
+        "ssl_cafile": "/ca",
+        "max_poll_interval_ms": 300_000,
+        "api_version": (2, 0),
+    }
+    assert made.fetching["group.id"] == "g"
+    assert made.fetching["auto.offset.reset"] == "earliest"
+    assert made.fetching["fetch.queue.backoff.ms"] == 50
+    assert made.fetching["enable.auto.commit"] is False
+    assert not {"group.instance.id", "session.timeout.ms"} & made.fetching.keys()
+
+
+@pytest.mark.parametrize(
+    ("given", "begins"),
+    [("Earliest", OFFSET_BEGINNING), ("beginning", OFFSET_BEGINNING), (None, OFFSET_END), ("end", OFFSET_END)],
+)
+def test_where_nothing_is_committed_begins_where_librdkafka_would(given: str | None, begins: int) -> None:
+    """All its words are known, and what it does without one."""
+    assert read(LEAST if given is None else {**LEAST, "auto.offset.reset": given}, {}).reset == begins
+
+
+@pytest.mark.parametrize(
+    ("given", "seconds"),
+    [
+        ({}, 5.0),
+        ({"enable.auto.commit": "false"}, None),
+        ({"auto.commit.interval.ms": 100}, 0.1),
+        ({"enable.auto.commit": "1"}, 5.0),
+    ],
+)
+def test_automatic_commits_are_on_unless_switched_off(given: dict[str, Any], seconds: float | None) -> None:
+    """As in librdkafka; but it is this consumer that commits, with its generation."""
+    assert read({**LEAST, **given}, {}).auto_commit_s == seconds
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        pytest.param({"group.id": "g"}, "bootstrap.servers is missing", id="servers"),
+        pytest.param({"bootstrap.servers": "a"}, "group.id is missing", id="group"),
+        pytest.param({**LEAST, "partition.assignment.strategy": "range"}, "assignors=[...]", id="strategy"),
+        pytest.param({**LEAST, "group.protocol": "consumer"}, "assignors=[...]", id="protocol"),
+        pytest.param({**LEAST, "max.poll.interval.ms": "5m"}, "max.poll.interval.ms='5m'", id="no number"),
+        pytest.param({**LEAST, "session.timeout.ms": "6s"}, "session.timeout.ms='6s'", id="no number for the member"),
+    ],
+)
+def test_what_has_another_place_is_refused(config: dict[str, Any], said: str) -> None:
+    """A strategy that would be ignored is worse than an error."""
+    with pytest.raises(MembershipError, match=re.escape(said)):
+        read(config, {})
+
+
+def test_names_and_patterns_join_to_one_pattern() -> None:
+    """A name means itself with its dots; a pattern means the beginning of names, as librdkafka has it."""
+    fits = re.compile(f"^(?:{pattern_of(['a.b', '^flights', '^x$'])})$").match
+    assert [name for name in ("a.b", "axb", "a.bc", "flights.JFK", "my.flights", "x", "xy") if fits(name)] == [
+        "a.b",
+        "flights.JFK",
+        "x",
+    ]

@@ -1,0 +1,62 @@
+"""Rebalances between two threads: in order, each handled once, nobody waited for without end."""
+
+import threading
+
+import pytest
+
+from assignors.consumer.rebalance_events import Kind, Rebalances
+
+A, B = frozenset({("t", 0)}), frozenset({("t", 1)})
+
+
+def test_changes_are_taken_in_their_order() -> None:
+    """A gain that comes before a loss is seen before it."""
+    changes = Rebalances(0)
+    changes.assigned(A)
+    changes.lost(A)
+    changes.assigned(B)
+    taken = [changes.take() for _ in range(3)]
+    assert [(one.kind, one.partitions) for one in taken if one] == [
+        (Kind.ASSIGNED, A),
+        (Kind.LOST, A),
+        (Kind.ASSIGNED, B),
+    ]
+    assert changes.take() is None
+    assert not changes
+
+
+@pytest.mark.parametrize("kind", [Kind.REVOKED, Kind.LOST])
+def test_what_is_given_up_or_lost_waits_until_the_program_knows(kind: Kind) -> None:
+    """The member goes on when the program has given up, not before: what it has lost it may be given anew."""
+    changes = Rebalances(60)
+    waiting = threading.Thread(target=changes.revoked if kind is Kind.REVOKED else changes.lost, args=(A,))
+    waiting.start()
+    while (change := changes.take()) is None:
+        pass
+    assert change.begin()
+    assert waiting.is_alive()
+    change.end()
+    waiting.join(10)
+    assert not waiting.is_alive()
+
+
+def test_who_comes_too_late_is_told() -> None:
+    """After the time-out the partitions are another's: what was to be a revocation has become a loss."""
+    changes = Rebalances(0.01)
+    changes.revoked(A)
+    change = changes.take()
+    assert change is not None
+    assert not change.begin()
+
+
+def test_nobody_waits_for_a_program_that_has_turned_away() -> None:
+    """A member that ended is no longer asked; its callbacks end at once, those that wait and those that come."""
+    changes = Rebalances(60)
+    waiting = threading.Thread(target=changes.revoked, args=(A,))
+    waiting.start()
+    while not changes:
+        pass
+    changes.abandon()
+    waiting.join(10)
+    assert not waiting.is_alive()
+    changes.revoked(B)

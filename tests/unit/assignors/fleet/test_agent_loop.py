@@ -1,0 +1,135 @@
+"""The loop of an agent, in a world of values."""
+
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import pytest
+
+from assignors.fleet import Agent, AgentParts, ClusterWatch, FleetAgent, FleetTopic, FleetWorkers, Lane, StaticMembers
+from assignors.fleet.cluster_topics import Sighting
+
+
+@dataclass
+class Watch:
+    """A cluster that says what a test wants."""
+
+    sighting: Sighting
+
+    def seen(self) -> Sighting:
+        """What it says."""
+        return self.sighting
+
+    def start(self) -> None:
+        """Nothing to begin."""
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+
+@dataclass
+class Reading:
+    """What was asked for."""
+
+    lanes: list[Mapping[Lane, frozenset[FleetTopic]]] = field(default_factory=list)
+    told: Mapping[str, Any] = field(default_factory=dict)
+
+    def assign(self, lanes: Mapping[Lane, frozenset[FleetTopic]]) -> None:
+        """Keep."""
+        self.lanes.append(lanes)
+
+    def problems(self) -> Sequence[str]:
+        """None."""
+        return ()
+
+    def figures(self) -> Mapping[str, Any]:
+        """What a test wants."""
+        return self.told
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+    @property
+    def labels(self) -> list[str]:
+        """What is to be read now."""
+        return sorted(topic.label for topics in self.lanes[-1].values() for topic in topics)
+
+
+def agent(reading: Reading, *watches: Watch) -> FleetAgent:
+    """The only agent of a fleet."""
+    parts = AgentParts(
+        agent=Agent("a"),
+        members=StaticMembers(Agent("a"), (Agent("a"),)).start(),
+        watches=cast("list[ClusterWatch]", list(watches)),
+        ingestion=reading,
+        workers=lambda _: FleetWorkers(),
+    )
+    return FleetAgent(parts)
+
+
+def of(source: str, *names: str) -> Sighting:
+    """Topics of one cluster, whatever the source is called."""
+    return Sighting(cluster="c", topics=tuple(FleetTopic("c", f"id-{name}", name, source) for name in names))
+
+
+def test_a_topic_of_two_sources_is_read_once_and_said(caplog: pytest.LogCaptureFixture) -> None:
+    """Two sources turn out to be one cluster: every other topic goes on, and the problem leaves with its cause."""
+    reading, other = Reading(), Watch(of("two", "x", "y"))
+    made = agent(reading, Watch(of("one", "x")), other)
+    made.step()
+    made.step()
+    assert reading.labels == ["one/x", "two/y"]
+    assert any("are one cluster" in problem for problem in made.status()["problems"])
+    assert caplog.text.count("are one cluster") == 1
+    other.sighting = of("two", "y")
+    made.step()
+    assert not made.status()["problems"]
+
+
+def test_nothing_is_read_before_each_cluster_was_asked() -> None:
+    """Or a topic of two sources would be read for the one that happens to answer first."""
+    reading, slow = Reading(), Watch(Sighting())
+    made = agent(reading, slow, Watch(of("two", "x")))
+    made.step()
+    assert not reading.lanes
+    slow.sighting = Sighting(problems=("no broker answers",))
+    made.step()
+    assert reading.labels == ["two/x"]
+
+
+def test_what_starts_and_stops_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    """A few are named, the number tells the rest."""
+    watch = Watch(of("s", *(f"t{n}" for n in range(9))))
+    with caplog.at_level(logging.INFO):
+        made = agent(Reading(), watch)
+        made.step()
+        watch.sighting = of("s", "t0", "u")
+        made.step()
+    assert "'a' starts 9 topics: s/t0, s/t1, s/t2, s/t3, s/t4, ..." in caplog.text
+    assert "'a' starts 1 topics: s/u" in caplog.text
+    assert "'a' stops 8 topics: s/t1, s/t2, s/t3, s/t4, s/t5, ..." in caplog.text
+
+
+def test_an_agent_is_ready_while_it_does_its_work_and_says_why_where_not() -> None:
+    """Not before the first decision, without any broker, while tables refuse, and at the end."""
+    reading, one, two = Reading(), Watch(Sighting()), Watch(of("two", "x"))
+    made = agent(reading, one, two)
+    made.step()
+    assert made.status()["unready"] == "its topics are not known yet"
+    one.sighting = Sighting(problems=("one: no broker",), answers=False)
+    made.step()
+    assert made.status()["unready"] == ""
+    two.sighting = replace(two.sighting, problems=("two: no broker",), answers=False)
+    assert made.status()["unready"] == "one: no broker; two: no broker"
+    one.sighting = of("one", "y")
+    reading.told = {"works": False}
+    assert made.status()["unready"] == "nothing comes into the tables"
+    reading.told = {"alive": False}
+    assert not made.status()["turns"], "what reads has ended: only a restart helps"
+    reading.told = {}
+    stop = threading.Event()
+    stop.set()
+    made.run(stop)
+    assert made.status()["unready"] == "it ends"

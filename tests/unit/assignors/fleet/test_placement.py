@@ -1,0 +1,187 @@
+"""Who reads which topic: deterministic, bounded, and nothing moves without need."""
+
+import math
+from itertools import pairwise
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assignors import Rendezvous
+from assignors.errors import BoundError, FleetError, WorkersError
+from assignors.fleet import Agent, Balance, Decision, FleetTopic, FleetWorkers, View, decide, explain
+
+
+def fleet(count: int, departed: int = 0) -> View:
+    """Agents of equal capacity, and some that have gone."""
+    return View(tuple(Agent(f"agent-{n}") for n in range(count)), 1, tuple(Agent(f"gone-{n}") for n in range(departed)))
+
+
+def topics(count: int, clusters: int = 2) -> list[FleetTopic]:
+    """Topics of several clusters, of which some have the same names."""
+    return [FleetTopic(f"c{n % clusters}", f"id-{n}", f"t{n // clusters}", f"s{n % clusters}") for n in range(count)]
+
+
+def changed(before: Decision, after: Decision) -> set[str]:
+    """The topics whose agents are others now."""
+    return {t for t, agents in after.workers.items() if agents != before.workers[t]}
+
+
+sizes = st.tuples(st.integers(1, 12), st.integers(0, 4), st.integers(1, 60), st.integers(1, 5))
+
+
+@given(sizes, st.randoms(use_true_random=False), st.floats(0, 1))
+def test_every_agent_that_sees_the_same_decides_the_same(
+    size: tuple[int, int, int, int], random: Random, epsilon: float
+) -> None:
+    """The order in which agents and topics came means nothing; only the order of departures counts."""
+    agents, departed, count, workers = size
+    view, asked, balance = fleet(agents, departed), topics(count), Balance(epsilon=epsilon)
+    members, shuffled = list(view.members), list(asked)
+    random.shuffle(members)
+    random.shuffle(shuffled)
+    other = View(tuple(members), view.version, view.departed)
+    policy = FleetWorkers(default=workers)
+    assert decide(view, asked, policy, balance).workers == decide(other, shuffled, policy, balance).workers
+
+
+@given(sizes, st.floats(0, 1))
+def test_a_topic_has_as_many_living_agents_as_it_should(size: tuple[int, int, int, int], epsilon: float) -> None:
+    """`workers` distinct ones, or all where fewer live."""
+    agents, departed, count, workers = size
+    view = fleet(agents, departed)
+    made = decide(view, topics(count), FleetWorkers(default=workers), Balance(epsilon=epsilon))
+    for seats in made.workers.values():
+        assert len(seats) == len(set(seats)) == min(workers, agents)
+        assert set(seats) <= set(view.ids)
+
+
+@given(st.integers(1, 15), st.integers(1, 80), st.integers(1, 6), st.floats(0, 1))
+def test_no_agent_is_loaded_above_the_bound(agents: int, count: int, workers: int, epsilon: float) -> None:
+    """At most (1 + epsilon) x the mean in whole topics, and never more than one above the mean's ceiling for that."""
+    made = decide(fleet(agents), topics(count), FleetWorkers(default=workers), Balance(epsilon=epsilon))
+    mean = count * min(workers, agents) / agents
+    assert max(made.loads.values()) <= max(math.ceil(round(mean, 9)), math.floor(round((1 + epsilon) * mean, 9)))
+
+
+@given(sizes, st.data(), st.sampled_from([0.0, 0.05, 0.3]))
+def test_an_agents_death_moves_only_its_topics(
+    size: tuple[int, int, int, int], data: st.DataObject, epsilon: float
+) -> None:
+    """One after another in any order, each survivor keeps all that it has; who comes back gets exactly its own back."""
+    agents, departed, count, workers = size
+    view, asked = fleet(agents, departed), topics(count)
+    policy, balance = FleetWorkers(default=workers, overrides={"t0": 3}), Balance(epsilon=epsilon)
+    before = decide(view, asked, policy, balance)
+    first, after = view, before
+    for dead in data.draw(st.lists(st.sampled_from(view.ids), unique=True, max_size=agents)):
+        last, view = after, view.without(dead)
+        after = decide(view, asked, policy, balance)
+        assert changed(last, after) <= {t.identity for t in last.of(dead)}
+        for topic, seats in after.workers.items():
+            assert set(last.workers[topic]) - {dead} <= set(seats)
+    assert decide(view.following(first.members, 9), asked, policy, balance).workers == before.workers
+
+
+@given(sizes, st.data(), st.sampled_from([0.0, 0.05, 0.3]))
+def test_one_more_worker_adds_exactly_one_agent_to_one_topic(
+    size: tuple[int, int, int, int], data: st.DataObject, epsilon: float
+) -> None:
+    """K -> k + 1 moves the (k + 1)-th agent and nothing else, whoever has departed before."""
+    agents, departed, count, workers = size
+    view, asked = fleet(agents, departed), topics(count)
+    topic = data.draw(st.sampled_from(asked))
+    lines = [
+        decide(view, asked, FleetWorkers(default=workers, scaled={topic.identity: k}), Balance(epsilon=epsilon))
+        for k in range(1, agents + 2)
+    ]
+    for k, (few, more) in enumerate(pairwise(lines), start=1):
+        assert changed(few, more) <= {topic.identity}
+        seats = more.workers[topic.identity]
+        assert seats[:k] == few.workers[topic.identity]
+        assert len(seats) == min(k + 1, agents)
+
+
+@given(st.integers(2, 10), st.integers(1, 40))
+def test_without_a_tight_bound_the_agents_are_the_top_of_the_rendezvous(agents: int, workers: int) -> None:
+    """HRW is the rank; the bound only passes over who is full."""
+    view = View(tuple(Agent(f"agent-{n}", capacity=1 + n % 3) for n in range(agents)))
+    made = decide(view, topics(30), FleetWorkers(default=workers), Balance(epsilon=1000))
+    rank = Rendezvous(view.ids, {a.id: a.capacity for a in view.members})
+    assert all(list(seats) == rank.top(topic, workers) for topic, seats in made.workers.items())
+
+
+def test_twice_the_capacity_is_twice_the_load() -> None:
+    """Weighted fair shares, within the bound; and one that could read more than there is reads all."""
+    view = View((Agent("a", 2), Agent("b"), Agent("c"), Agent("d", 1e9)))
+    loads = decide(view, topics(300), FleetWorkers(default=2)).loads
+    assert loads["d"] == 300
+    assert 140 <= loads["a"] <= 157
+    assert 60 <= loads["b"] <= 78
+    assert 60 <= loads["c"] <= 78
+
+
+def test_an_override_wins_over_the_autoscaler_that_over_a_pattern_that_over_the_default() -> None:
+    """Numbers and names, by name on all clusters or on one."""
+    view, asked = fleet(5), topics(8)
+    policy = FleetWorkers(
+        default=1,
+        patterns={"t[12]": 2, "s1/t3": 4},
+        scaled={"t2": 3, "s0/t3": 2},
+        overrides={"s0/t2": 5, "s1/t2": ("agent-4", "agent-0", "nobody")},
+    )
+    by_label = {t.label: decide(view, asked, policy).workers[t.identity] for t in asked}
+    assert {label: len(seats) for label, seats in by_label.items()} == {
+        "s0/t0": 1,
+        "s1/t0": 1,
+        "s0/t1": 2,
+        "s1/t1": 2,
+        "s0/t2": 5,
+        "s1/t2": 3,
+        "s0/t3": 2,
+        "s1/t3": 4,
+    }
+    assert by_label["s1/t2"][:2] == ("agent-4", "agent-0")
+    assert "'nobody' does not live" in policy.unknown(asked, view.ids)[0]
+
+
+def test_who_was_said_to_be_next_is_next() -> None:
+    """`explain` foretells what a death or one more worker does, and gives each agent a reason."""
+    view, asked, policy = fleet(6), topics(40), FleetWorkers(default=2)
+    before = decide(view, asked, policy)
+    line = explain(before, asked[7].identity, policy)
+    assert [place.rank for place in line.places] == [1, 2, 3, 4, 5, 6]
+    assert sum(place.reads for place in line.places) == 2
+    assert all(place.reason for place in line.places)
+    for agent, successor in line.next.items():
+        after = decide(view.without(agent), asked, policy).workers[asked[7].identity]
+        assert set(after) - set(before.workers[asked[7].identity]) == {successor}
+
+
+def test_nobody_reads_where_nobody_lives() -> None:
+    """An empty fleet is no error: the next view may have agents."""
+    assert set(decide(View(), topics(3)).workers.values()) == {()}
+    assert decide(View(departed=(Agent("a"),)), topics(3)).connections == 0
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error"),
+    [
+        (lambda: Agent(""), FleetError),
+        (lambda: Agent("a", 0), FleetError),
+        (lambda: Agent("a", math.nan), FleetError),
+        (lambda: View((Agent("a"), Agent("a"))), FleetError),
+        (lambda: decide(fleet(1), [*topics(1), *topics(1)]), FleetError),
+        (lambda: Balance(epsilon=-1), BoundError),
+        (lambda: FleetWorkers(default=0), WorkersError),
+        (lambda: FleetWorkers(patterns={"(": 1}), WorkersError),
+        (lambda: FleetWorkers(overrides={"t": ()}), WorkersError),
+    ],
+    ids=["id", "capacity", "nan", "view", "topic", "epsilon", "default", "pattern", "override"],
+)
+def test_what_has_no_meaning_is_refused(wrong: object, error: type[Exception]) -> None:
+    """Where it is made, with the value in the message."""
+    assert callable(wrong)
+    with pytest.raises(error):
+        wrong()

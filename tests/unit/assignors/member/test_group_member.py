@@ -1,0 +1,75 @@
+"""What can be said of a member without a broker."""
+
+import re
+import threading
+from typing import Any
+
+import pytest
+
+from assignors import GroupMember, HRWAssignor, MembershipError
+from assignors.member.rebalance_callbacks import CallbackThread
+
+ALONE = {"group_id": "g", "bootstrap_servers": ["127.0.0.1:1"], "bootstrap_timeout_ms": 200}
+
+
+@pytest.mark.parametrize(
+    ("config", "subscription", "said"),
+    [
+        pytest.param({}, {"topics": ["t"]}, "give group_id", id="no group"),
+        pytest.param({"group_id": "g"}, {}, "give the one or the other", id="nothing subscribed"),
+        pytest.param({"group_id": "g"}, {"topics": ["t"], "pattern": "t"}, "the one or the other", id="both"),
+        pytest.param({"group_id": "g", "group.id": "g"}, {"topics": ["t"]}, "knows no group.id", id="unknown setting"),
+        pytest.param({"group_id": "g"}, {"topics": "flights"}, "need a list of names", id="a text for topics"),
+        pytest.param({"group_id": "g"}, {"pattern": "("}, "no regular expression", id="no pattern"),
+    ],
+)
+def test_a_wrong_setting_is_named(config: dict[str, Any], subscription: dict[str, Any], said: str) -> None:
+    """The error comes where the member is made, not from its thread."""
+    with pytest.raises(MembershipError, match=re.escape(said)):
+        GroupMember(config, assignors=[HRWAssignor()], **subscription)
+
+
+def test_no_broker_is_an_error_of_the_start() -> None:
+    """Who starts a member with a wrong address is told, and may try again."""
+    with pytest.raises(MembershipError, match="no member of group 'g'"):
+        GroupMember(ALONE, topics=["t"], assignors=[HRWAssignor()]).start()
+
+
+def test_a_member_that_is_not_started_says_so() -> None:
+    """No question waits for a thread that does not run."""
+    member = GroupMember(ALONE, topics=["t"], assignors=[HRWAssignor()])
+    with pytest.raises(MembershipError, match="not started"):
+        member.end_offsets([("t", 0)])
+    member.close()
+
+
+def test_callbacks_run_in_order_and_an_error_stops_none() -> None:
+    """The group waits for the return of a callback: one that raises has returned."""
+    seen: list[int] = []
+    done = threading.Event()
+    thread = CallbackThread("callbacks")
+
+    def broken(_: object) -> None:
+        seen.append(1)
+        raise ValueError
+
+    thread.put(broken, frozenset(), lambda: seen.append(2))
+    thread.put(lambda _: seen.append(3), frozenset(), done.set)
+    assert done.wait(10)
+    thread.end()
+    assert seen == [1, 2, 3]
+    assert not thread.here()
+
+
+def test_a_member_without_assignors_is_refused() -> None:
+    """It could agree with no group."""
+    with pytest.raises(MembershipError, match="one at least"):
+        GroupMember(ALONE, topics=["t"], assignors=[])
+
+
+def test_a_closed_member_is_not_started_again() -> None:
+    """A start that did nothing would look like a member that waits for its partitions."""
+    member = GroupMember(ALONE, topics=["t"], assignors=[HRWAssignor()])
+    member.close()
+    with pytest.raises(MembershipError, match="closed"):
+        member.start()

@@ -1,0 +1,144 @@
+"""A member against a cluster inside this process: joining, offsets, a broker that goes away."""
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
+
+from assignors import GroupMember, HRWAssignor, MembershipError, NotOwnedError
+from producer.testing import MockCluster
+
+T0, T1 = ("t", 0), ("t", 1)
+
+
+@pytest.fixture
+def mock() -> Iterator[MockCluster]:
+    """Three brokers and a topic of two partitions."""
+    with MockCluster() as made:
+        made.wait_for_members(500)
+        made.create("t", [1, 2])
+        yield made
+
+
+def config(mock: MockCluster, **more: Any) -> dict[str, Any]:  # noqa: ANN401 - settings
+    """Settings for the mock, which speaks the protocol of Kafka 2."""
+    return {
+        "bootstrap_servers": mock.bootstrap_servers.split(","),
+        "group_id": "g",
+        "api_version": (2, 0),
+        "heartbeat_interval_ms": 100,
+        "session_timeout_ms": 6000,
+        **more,
+    }
+
+
+def test_a_member_joins_commits_and_ends(mock: MockCluster) -> None:
+    """The whole way: gained partitions are told, offsets committed and found again, all given up at the end."""
+    told: list[tuple[str, frozenset[tuple[str, int]]]] = []
+    member = GroupMember(
+        config(mock),
+        topics=["t"],
+        assignors=[HRWAssignor(agent="a")],
+        on_assigned=lambda partitions: told.append(("assigned", partitions)),
+        on_revoked=lambda partitions: told.append(("revoked", partitions)),
+    )
+    with member:
+        now = member.wait_for(lambda now: now.joined and len(now.partitions) == 2, 20)
+        assert now.generation > 0
+        member.commit({T0: 7})
+        assert member.committed([T0, T1]) == {T0: 7}
+        with pytest.raises(NotOwnedError, match="'u' partition 0"):
+            member.commit({("u", 0): 1})
+    both = frozenset({T0, T1})
+    assert told == [("assigned", both), ("revoked", both)]
+    assert member.ownership().partitions == frozenset()
+    assert member.failed is None
+
+
+def test_a_revocation_may_commit(mock: MockCluster) -> None:
+    """In on_revoked the partitions are still owned: what is committed there is kept."""
+    committed: list[dict[tuple[str, int], int]] = []
+
+    def give_up(partitions: frozenset[tuple[str, int]]) -> None:
+        member.commit(dict.fromkeys(partitions, 9))
+        committed.append(member.committed(partitions))
+
+    member = GroupMember(config(mock), topics=["t"], assignors=[HRWAssignor(agent="a")], on_revoked=give_up)
+    with member:
+        member.wait_for(lambda now: now.joined and len(now.partitions) == 2, 20)
+    assert committed == [{T0: 9, T1: 9}]
+
+
+def test_brokers_that_go_away_end_nothing(mock: MockCluster) -> None:
+    """All brokers are cut off for a while: nothing is raised, and the member commits again when they are back."""
+    with GroupMember(config(mock), topics=["t"], assignors=[HRWAssignor(agent="a")]) as member:
+        member.wait_for(lambda now: now.joined and len(now.partitions) == 2, 20)
+        for broker in mock.racks:
+            mock.down(broker)
+        for broker in mock.racks:
+            mock.up(broker)
+        member.wait_for(lambda now: now.joined and len(now.partitions) == 2, 30)
+        member.commit({T0: 3}, timeout_s=20)
+        assert member.failed is None
+
+
+def test_assignors_that_were_not_chosen_know_what_is_owned(mock: MockCluster) -> None:
+    """The group may change to another one: its claims must be true in the first round (KIP-429)."""
+    other = HRWAssignor(agent="a", cooperative=True)
+    with GroupMember(config(mock), topics=["t"], assignors=[CooperativeStickyAssignor(), other]) as member:
+        now = member.wait_for(lambda now: now.joined and len(now.partitions) == 2, 20)
+        claims = other.metadata({"t"})
+    assert claims.generation_id == now.generation
+    assert [(one.topic, list(one.partitions)) for one in claims.owned_partitions] == [("t", [0, 1])]
+
+
+def test_a_join_answered_between_two_polls_is_not_asked_again(
+    mock: MockCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """kafka-python forgets such an answer: the whole group would rebalance a second time, for nothing."""
+    monkeypatch.setattr("assignors.member.membership_thread._PAUSE_S", 1.5)
+    plans: list[int] = []
+
+    class Counting(HRWAssignor):
+        """An assignor that notes for how many it planned."""
+
+        def assign(self, cluster: Any, members: list[Any]) -> Any:  # noqa: ANN401 - kafka-python's
+            plans.append(len(members))
+            return super().assign(cluster, members)
+
+    with GroupMember(config(mock), topics=["t"], assignors=[Counting(agent="a")]) as member:
+        member.wait_for(lambda now: now.joined and len(now.partitions) == 2, 20)
+    assert plans == [1]
+
+
+def test_a_member_that_is_closed_while_it_starts_does_not_live_on(
+    mock: MockCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two threads: one connects, the other says that it is over; no thread stays in the group."""
+    connecting, go_on = threading.Event(), threading.Event()
+    connect = GroupMember._connect
+
+    def slowly(member: GroupMember) -> Any:  # noqa: ANN401 - kafka-python's consumer
+        connecting.set()
+        assert go_on.wait(20)
+        return connect(member)
+
+    monkeypatch.setattr(GroupMember, "_connect", slowly)
+    member = GroupMember(config(mock, group_id="closed-early"), topics=["t"], assignors=[HRWAssignor(agent="a")])
+    starting, closing = threading.Thread(target=member.start), threading.Thread(target=member.close)
+    starting.start()
+    assert connecting.wait(20)
+    closing.start()
+    go_on.set()
+    starting.join(20)
+    closing.join(20)
+    assert not starting.is_alive()
+    assert not closing.is_alive()
+    for one in threading.enumerate():
+        if one.name.endswith("closed-early"):
+            one.join(10)  # the one that runs callbacks ends when the last has returned
+            assert not one.is_alive(), one.name
+    with pytest.raises(MembershipError, match="closed"):
+        member.start()

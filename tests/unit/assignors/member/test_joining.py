@@ -1,0 +1,114 @@
+"""What is done in a join, driven against a coordinator that is not kafka-python's."""
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
+from kafka.util import ensure_valid_topic_name
+
+from assignors import HRWAssignor
+from assignors.member import joining as subject
+from assignors.protocol.subscription import encode_subscription
+
+
+class Coordinator:
+    """One that notes what it is asked to do."""
+
+    def __init__(self, *, lost: bool, owned: set[str]) -> None:
+        self.done: list[str] = []
+        self.needed = False
+        self._generation = SimpleNamespace(is_lost=lambda: lost, generation_id=-1, member_id="")
+        self._subscription = SimpleNamespace(assigned_partitions=lambda: owned)
+
+    def request_rejoin(self) -> None:
+        """As kafka-python."""
+        self.needed = True
+
+    async def _on_join_prepare_async(self, generation: int, member_id: str) -> None:
+        assert (generation, member_id) == (-1, "")
+        self.done.append("lost")
+
+    async def _do_join_and_sync_async(self) -> bytes:
+        assert self.needed
+        self.done.append("joined")
+        return b"yours"
+
+
+@pytest.mark.parametrize(
+    ("lost", "owned", "done"),
+    [
+        pytest.param(True, {"a"}, ["lost", "joined"], id="put out of the group"),
+        pytest.param(True, set(), ["joined"], id="with nothing to lose"),
+        pytest.param(False, {"a"}, ["joined"], id="still a member"),
+    ],
+)
+def test_who_was_put_out_of_the_group_says_so_before_it_joins(lost: bool, owned: set[str], done: list[str]) -> None:  # noqa: FBT001 - parameters
+    """Each attempt, also the second one within a rebalance; kafka-python looks only before the first.
+
+    And each is needed until it is over, whatever it was asked for.
+    """
+    coordinator: Any = Coordinator(lost=lost, owned=owned)
+    subject.see_joins_through(coordinator)
+    assert asyncio.run(coordinator._do_join_and_sync_async()) == b"yours"
+    assert coordinator.done == done
+
+
+class Leader:
+    """A coordinator that plans as kafka-python does: it reads what members sent in their own records."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self._topics: set[str] = set()
+        self._subscription = SimpleNamespace(reset_group_subscription=self._topics.clear)
+
+    def _perform_assignment(self, leader: str, protocol: str, members: list[Any]) -> dict[str, list[str]]:
+        assert (leader, protocol) == ("m0", "hrw")
+        self.asked += 1
+        for one in members:
+            one.metadata = ConsumerProtocolSubscription.decode(one.metadata)
+            self._topics.update(one.metadata.topics)
+        for topic in self._topics:
+            ensure_valid_topic_name(topic)
+        return {one.member_id: list(one.metadata.topics) for one in members}
+
+
+def members(*sent: bytes) -> list[Any]:
+    """As the broker lists them."""
+    return [SimpleNamespace(member_id=f"m{n}", metadata=one) for n, one in enumerate(sent)]
+
+
+FINE = HRWAssignor(agent="a").metadata({"t"}).encode()
+
+
+@pytest.mark.parametrize("broken", [b"", b"\x00", FINE[:9], b"\x00\x01\x7f\xff\xff\xff", b"\xff" * 30])
+def test_a_subscription_that_cannot_be_read_gets_nothing_and_ends_nobody(
+    broken: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Another client's bytes: the leader plans for the others, and says who it was."""
+    leader: Any = Leader()
+    subject.lead_any_member(leader)
+    assert leader._perform_assignment("m0", "hrw", members(FINE, broken, FINE)) == {"m0": ["t"], "m1": [], "m2": ["t"]}
+    assert "'m1' (and 0 more) makes no sense" in caplog.text
+
+
+def test_topics_whose_names_are_none_are_left_out() -> None:
+    """Nobody can ask a broker for them; the member gets its other topics."""
+    leader: Any = Leader()
+    subject.lead_any_member(leader)
+    odd = encode_subscription(["t", "", "no name!", "n" * 300], [("t", 1)], 3, "a", b"x").encode()
+    one, two = members(FINE, odd)
+    assert leader._perform_assignment("m0", "hrw", [one, two]) == {"m0": ["t"], "m1": ["t"]}
+    assert (two.metadata.generation_id, two.metadata.rack_id, bytes(two.metadata.user_data)) == (3, "a", b"x")
+    assert [(list(c.partitions), c.topic) for c in two.metadata.owned_partitions] == [([1], "t")]
+
+
+def test_a_plan_that_fails_for_another_reason_fails() -> None:
+    """It is not tried twice, and not hidden."""
+    leader: Any = Leader()
+    subject.lead_any_member(leader)
+    with pytest.raises(AssertionError):
+        leader._perform_assignment("m0", "range", members(FINE))
+    assert leader._perform_assignment("m0", "hrw", members(FINE)) == {"m0": ["t"]}
+    assert leader.asked == 1

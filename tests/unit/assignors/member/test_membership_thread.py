@@ -1,0 +1,175 @@
+"""How a membership ends, driven against a coordinator that is not kafka-python's."""
+
+import threading
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from kafka.errors import KafkaConnectionError
+from kafka.future import Future
+
+from assignors.member import membership_thread as subject
+from assignors.member.ownership import OwnershipCell
+from assignors.member.rebalance_callbacks import RebalanceListener
+
+
+class Coordinator:
+    """One that waits for the answer to its join: `polls` polls long, or for ever."""
+
+    group_id = "g"
+    _generation = SimpleNamespace(is_lost=lambda: False)
+    _join_task = None
+    rejoining = False
+    _net = SimpleNamespace(run=lambda *_: None)
+    _manager = SimpleNamespace(wait_for=None)
+    _cluster = SimpleNamespace(request_update=lambda: None)
+
+    def __init__(self, polls: int | None) -> None:
+        self._left = polls
+        self.joining = threading.Event()
+        self.hold = threading.Event()
+        self.standing_at_the_end: bool | None = None
+        self.asked = threading.Event()
+        self.broken = False
+
+    def poll(self, timeout_ms: int) -> bool:
+        """One step; steps count when the member is told to end."""
+        assert timeout_ms > 0
+        self.joining.set()
+        if self.hold.is_set() and self._left:
+            self._left -= 1
+        if self.broken:
+            raise KafkaConnectionError
+        return not self.rebalance_in_progress()
+
+    def rebalance_in_progress(self) -> bool:
+        """Whether the answer is still to come."""
+        return self._left is None or self._left > 0
+
+    def generation_if_stable(self) -> None:
+        """In none: nothing to note."""
+
+    def request_rejoin(self) -> None:
+        """As asked."""
+        self.asked.set()
+
+    async def _on_close_prepare_async(self) -> None:
+        """Not run here."""
+
+
+def thread_of(
+    coordinator: Coordinator, awake: Callable[[], bool] = lambda: True
+) -> tuple[subject.MemberThread, OwnershipCell]:
+    """A member's thread on it, whose end notes whether the rebalance was over when partitions were given up."""
+
+    def give_up(_: object) -> None:
+        coordinator.standing_at_the_end = coordinator.rebalance_in_progress()
+
+    consumer: Any = SimpleNamespace(_coordinator=coordinator, _net=SimpleNamespace(run=give_up), close=lambda **_: None)
+    cell = OwnershipCell()
+    listener = RebalanceListener(cell, on_assigned=None, on_revoked=None, on_lost=None, timeout_s=1, name="callbacks")
+    return subject.MemberThread(consumer, listener, cell, awake), cell
+
+
+@pytest.mark.parametrize(
+    ("broken", "asleep"),
+    [
+        pytest.param(False, False, id="quiet"),
+        pytest.param(True, False, id="while the coordinator is away"),
+        pytest.param(False, True, id="when its program had not asked for long"),
+    ],
+)
+def test_a_rebalance_under_way_is_finished_before_partitions_are_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+    broken: bool,  # noqa: FBT001 - a parameter
+    asleep: bool,  # noqa: FBT001 - a parameter
+) -> None:
+    """Between a join and its answer kafka-python commits nothing: who gave up then would leave its work undone."""
+    monkeypatch.setattr(subject, "_BACKOFF_S", 0.01)
+    coordinator = Coordinator(polls=3)
+    coordinator.broken = broken
+    thread, _ = thread_of(coordinator, awake=lambda: not (asleep and coordinator.joining.is_set()))
+    thread.start()
+    assert coordinator.joining.wait(10)
+    coordinator.hold.set()
+    thread.end(leave=True)
+    assert coordinator.standing_at_the_end is False
+
+
+def test_a_join_that_was_sent_is_seen_through_by_a_member_that_is_not_awake() -> None:
+    """Nobody sends heartbeats before the answer is taken: asleep for a session, it would be put out of the group."""
+    coordinator = Coordinator(polls=0)
+    asked = threading.Event()
+
+    def awake() -> bool:
+        asked.set()
+        return False
+
+    thread, _ = thread_of(coordinator, awake=awake)
+    thread.start()
+    assert asked.wait(10)
+    assert not coordinator.joining.is_set()
+    coordinator.rejoining = True
+    assert coordinator.joining.wait(10)
+    thread.end(leave=True)
+
+
+def test_a_rebalance_that_is_asked_for_within_another_comes_after_it() -> None:
+    """kafka-python forgets at the end of a rebalance what was asked for within it."""
+    coordinator = Coordinator(polls=0)
+    coordinator.rejoining = True
+    thread, _ = thread_of(coordinator)
+    thread.rejoin()
+    thread.start()
+    for _ in range(3):
+        coordinator.joining.clear()
+        assert coordinator.joining.wait(10)
+    assert not coordinator.asked.is_set()
+    coordinator.rejoining = False
+    assert coordinator.asked.wait(10)
+    thread.end(leave=True)
+
+
+def test_a_rebalance_that_does_not_end_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The slowest member of the group would decide when this one may end."""
+    monkeypatch.setattr(subject, "_SETTLE_S", 0.2)
+    coordinator = Coordinator(polls=None)
+    thread, _ = thread_of(coordinator)
+    thread.start()
+    assert coordinator.joining.wait(10)
+    thread.end(leave=True)
+    assert coordinator.standing_at_the_end is True
+
+
+def test_a_membership_that_failed_waits_for_no_rebalance(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its join is answered to nobody."""
+    monkeypatch.setattr(subject, "_SETTLE_S", 1e9)
+    coordinator = Coordinator(polls=None)
+    thread, cell = thread_of(coordinator)
+    thread.start()
+    assert coordinator.joining.wait(10)
+    cell.fail(RuntimeError("inside the client"))
+    thread.end(leave=True)
+    assert coordinator.standing_at_the_end is True
+
+
+@pytest.mark.parametrize("fresh_s", [pytest.param(60.0, id="at once"), pytest.param(-1.0, id="after a long sleep")])
+def test_an_answer_to_a_join_is_kept_for_the_next_poll_unless_it_is_old(
+    monkeypatch: pytest.MonkeyPatch, fresh_s: float
+) -> None:
+    """kafka-python forgets what is done when it looks; an old answer may be one of a group that has gone on."""
+    monkeypatch.setattr(subject, "_FRESH_S", fresh_s)
+    coordinator: Any = Coordinator(polls=0)
+    thread, _ = thread_of(coordinator)
+    untyped: Any = Future
+    coordinator._join_task = answer = untyped()
+    looked: list[bool] = []
+    monkeypatch.setattr(coordinator, "poll", lambda **_: looked.append(coordinator._join_task.is_done))
+    thread._poll()
+    answer.success(b"yours")
+    thread._poll()
+    assert looked == [False, fresh_s < 0]
+    given: list[bytes] = []
+    coordinator._join_task.add_callback(given.append)
+    assert given == [b"yours"]

@@ -1,0 +1,110 @@
+"""Neighbourhoods divided anew: the best of all divisions where they hold everybody, and never worse elsewhere."""
+
+import itertools
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from assignors.planner.capped.neighbourhood_search import divide_anew
+from assignors.planner.capped.search_state import Seats
+from assignors.planner.input_arrays import I64
+from assignors.planner.load_bounds import fair_band
+
+ENDLESS = 1 << 60
+
+
+def seated(pieces: I64, owned: I64, cap: int, epsilon: float, off: I64 | None = None) -> Seats:
+    """Seats of equal members; with `off`, the partitions of topic t are all of rack set t."""
+    members = pieces.shape[1]
+    racks = {} if off is None else {"sets": np.diag(pieces.sum(axis=1)), "off": off.astype(bool)}
+    return Seats(
+        weights=np.ones(members),
+        band=fair_band(int(pieces.sum()), np.ones(members), epsilon),
+        caps=np.full(len(pieces), cap, dtype=np.int32),
+        may=np.ones(pieces.shape, dtype=bool),
+        owned=owned,
+        pieces=pieces,
+        **racks,
+    )
+
+
+@st.composite
+def groups(draw: st.DrawFn, members: int, topics: int) -> tuple[I64, I64, int, float, I64]:
+    """Pieces that caps allow, claims, the cap, epsilon and who is off whose racks."""
+    cap = draw(st.integers(1, 2))
+    pieces, owned = np.zeros((2, topics, members), dtype=np.int64)
+    for topic in range(topics):
+        readers = draw(st.lists(st.integers(0, members - 1), min_size=1, max_size=cap))
+        for reader in readers:
+            pieces[topic, reader] += draw(st.integers(1, 2))
+        for _ in range(int(pieces[topic].sum())):
+            owned[topic, draw(st.integers(0, members - 1))] += 1
+    off = np.array(draw(st.lists(st.booleans(), min_size=topics * members, max_size=topics * members)))
+    return pieces, owned, cap, draw(st.sampled_from([0.0, 0.3])), off.reshape(topics, members)
+
+
+def cost(pieces: I64, seats: Seats) -> tuple[int, int, int]:
+    """Partitions beside the bounds, off rack, moved."""
+    load = pieces.sum(axis=0)
+    beside = np.maximum(load - seats.band.high, 0) + np.maximum(seats.band.low - load, 0)
+    away = int(pieces[seats.off].sum()) if seats.off.size else 0
+    return int(beside.sum()), away, int(np.maximum(seats.owned - pieces, 0).sum())
+
+
+def ways(size: int, members: int, cap: int) -> Iterator[tuple[int, ...]]:
+    """Every way to divide a topic that its cap allows."""
+    for way in itertools.product(range(size + 1), repeat=members):
+        if sum(way) == size and np.count_nonzero(way) <= cap:
+            yield way
+
+
+@given(groups(members=3, topics=3), st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_who_takes_all_together_finds_the_best(group: tuple[I64, I64, int, float, I64], racks: bool) -> None:  # noqa: FBT001 - hypothesis
+    """Bounds before racks before moves, against every division."""
+    pieces, owned, cap, epsilon, off = group
+    seats = seated(pieces, owned, cap, epsilon, off if racks else None)
+    assume(seats.moved or seats.beside().any())
+    every = itertools.product(*(list(ways(int(n), 3, cap)) for n in pieces.sum(axis=1)))
+    best = min(cost(np.array(way), seats) for way in every)
+    divide_anew(seats, 0, ENDLESS)
+    assert cost(seats.pieces, seats) == best
+
+
+@given(groups(members=7, topics=6), st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_the_end_is_valid_and_never_worse(group: tuple[I64, I64, int, float, I64], racks: bool) -> None:  # noqa: FBT001 - hypothesis
+    """Every partition is there, no topic has more readers than its cap, and no goal is lost for a later one."""
+    pieces, owned, cap, epsilon, off = group
+    seats = seated(pieces.copy(), owned, cap, epsilon, off if racks else None)
+    start = cost(pieces, seats)
+    divide_anew(seats, 0, 100_000)
+    assert cost(seats.pieces, seats) <= start
+    assert seats.pieces.min() >= 0
+    assert (seats.pieces.sum(axis=1) == pieces.sum(axis=1)).all()
+    assert (seats.readers == (seats.pieces > 0).sum(axis=1)).all()
+    assert seats.readers.max() <= cap
+    assert (seats.load == seats.pieces.sum(axis=0)).all()
+    assert seats.moved == np.maximum(owned - seats.pieces, 0).sum()
+
+
+def test_three_pieces_that_only_fit_together_go_home() -> None:
+    """Each alone would leave the bounds, and none can be mended by another: as one neighbourhood they all return."""
+    owned = np.array([[3, 0, 0], [0, 3, 0], [0, 0, 3], [2, 0, 0], [0, 2, 0], [0, 0, 2]])
+    seats = seated(np.roll(owned, 1, axis=1), owned, 1, 0)
+    divide_anew(seats, 0, ENDLESS)
+    assert (seats.pieces == owned).all()
+
+
+@pytest.mark.parametrize("size", [1_000, 1_000_000])
+def test_topics_of_many_partitions_are_divided_nearby_or_not_at_all(size: int) -> None:
+    """Neither every division of a large topic nor every load is tried: the work is bounded, and so is memory."""
+    owned = np.array([[size, 0, 0], [0, size, 0], [0, 0, size]])
+    pieces = np.array([[size - 1, 1, 0], [0, size - 1, 1], [1, 0, size - 1]])
+    seats = seated(pieces, owned, 2, 0)
+    divide_anew(seats, 0, 1_000_000)
+    assert seats.moved == (0 if size == 1_000 else 3)
+    assert (seats.pieces.sum(axis=1) == size).all()

@@ -1,0 +1,106 @@
+"""What the assignors of kafka-python are told, and what of it travels to the leader."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assignors import (
+    BoundError,
+    HRWAssignor,
+    MembershipError,
+    NodesError,
+    StrategyError,
+    WeightError,
+    WorkersError,
+)
+from assignors.protocol.subscription import UserData, decode_user_data
+from tests.unit.assignors.groups import Cluster, joined, read
+
+
+def test_user_data_says_agent_weight_and_configuration() -> None:
+    """What a member must tell is told, and a leader of this code reads it back."""
+    data = UserData(agent="a", weight=2.0, plan="workers=2")
+    assert decode_user_data(data.encode()) == data
+    assert decode_user_data(None) == decode_user_data(b"") == UserData()
+    assert decode_user_data(b"x" * 5000) is None
+
+
+def test_weight_travels_to_the_leader() -> None:
+    """A member of weight 3 gets three times as much."""
+    people = [joined(HRWAssignor(agent="m0"), "m0", {"t"}), joined(HRWAssignor(agent="m1", weight=3.0), "m1", {"t"})]
+    answer = read(HRWAssignor().assign(Cluster({"t": 8}), people))
+    assert {m: len(mine) for m, mine in answer.items()} == {"m0": 2, "m1": 6}
+
+
+@pytest.mark.parametrize(
+    ("configuration", "error"),
+    [
+        ({"epsilon": -1}, BoundError),
+        ({"weight": 0}, WeightError),
+        ({"workers": 0}, WorkersError),
+        ({"workers": Path("/nowhere/workers.json")}, WorkersError),
+        ({"workers": lambda: -1}, WorkersError),
+        ({"rack_by": "isr"}, StrategyError),
+    ],
+)
+def test_a_wrong_configuration_is_found_where_it_is_made(configuration: dict[str, Any], error: type[Exception]) -> None:
+    """Not on the leader, in the middle of a rebalance."""
+    with pytest.raises(error):
+        HRWAssignor(**configuration)
+
+
+@pytest.mark.parametrize(
+    ("given_settings", "error"),
+    [
+        ({"epsilon": "0.1"}, BoundError),
+        ({"weight": "2"}, WeightError),
+        ({"weight": None}, WeightError),
+        ({"workers": lambda: 1 // 0}, WorkersError),
+        ({"watch_interval_s": 0}, WorkersError),
+        ({"node": "("}, NodesError),
+        ({"node": 5}, NodesError),
+        ({"seed": "a"}, StrategyError),
+        ({"agent": 5}, MembershipError),
+        ({"agent": "x" * 1001}, MembershipError),
+        ({"rack": b"az-a"}, MembershipError),
+        ({"rack": "\ud800"}, MembershipError),
+        ({"epsilon": 10**400}, BoundError),
+        ({"weight": 10**400}, WeightError),
+        ({"weight": float("nan")}, WeightError),
+        ({"watch_interval_s": "5"}, WorkersError),
+        ({"watch_interval_s": float("inf")}, WorkersError),
+    ],
+    ids=lambda one: (
+        one.__name__
+        if isinstance(one, type)
+        else ",".join(f"{k}={v!r}" for k, v in one.items() if not callable(v)) or "a callable"
+    ),
+)
+def test_a_wrong_setting_is_found_before_the_group_needs_it(
+    given_settings: dict[str, Any], error: type[Exception]
+) -> None:
+    """Found in the leader's plan, it would cost every rebalance its plan, with nobody there to read why."""
+    with pytest.raises(error):
+        HRWAssignor(**given_settings)
+
+
+def test_many_patterns_do_not_push_out_weight_and_agent() -> None:
+    """User data is limited in size: the text of a long configuration is shortened, and still tells two apart."""
+    long = {f"topic-{i:03d}": 2 for i in range(400)}
+    cluster = Cluster({"t": 9})
+    lead, heavy = HRWAssignor(workers=long, agent="a"), HRWAssignor(workers=long, agent="b", weight=2)
+    given = read(lead.assign(cluster, [joined(lead, "1", {"t"}), joined(heavy, "2", {"t"})]))
+    assert {m: len(mine) for m, mine in given.items()} == {"1": 3, "2": 6}
+    other = joined(HRWAssignor(workers=long | {"topic-399": 3}, agent="c"), "3", {"t"})
+    same, differs = (decode_user_data(m.metadata.user_data) for m in (joined(lead, "1", {"t"}), other))
+    assert same is not None
+    assert differs is not None
+    assert same.plan != differs.plan
+
+
+def test_an_agent_of_half_a_character_is_foreign() -> None:
+    """JSON may hold what no hash can: the member is planned for without it, not by the plan of last resort."""
+    raw = json.dumps({"azimuth": 1, "agent": "\ud800", "weight": 1, "plan": ""}).encode()
+    assert decode_user_data(raw) is None

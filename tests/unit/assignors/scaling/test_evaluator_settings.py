@@ -1,0 +1,73 @@
+"""Settings of the evaluator: what cannot work is refused where it is written."""
+
+from pathlib import Path
+
+import pytest
+
+from assignors.errors import ScalingFileError
+from assignors.scaling.evaluator_settings import ScalingSettings
+from assignors.scaling.kafka_lag import KafkaLag
+from assignors.scaling.workers_topic_client import WorkersFeed, WorkersPublisher
+
+
+def load(path: Path, top: str = "", pipeline: str = "", topics: str = "['t']") -> ScalingSettings:
+    """Settings with these lines."""
+    file = path / "scaling.toml"
+    file.write_text(f"bootstrap_servers = 'b:1'\n{top}\n[pipelines.a]\ngroup = 'g'\ntopics = {topics}\n{pipeline}\n")
+    return ScalingSettings.load(file)
+
+
+@pytest.mark.parametrize(
+    ("top", "pipeline", "named"),
+    [
+        ("interval_s = inf", "", "interval_s"),
+        ("interval_s = 1e300", "", "interval_s"),
+        ("interval_s = 60", "window_s = 100", "window_s=100 is less than two rounds"),
+        ("alerts = ['http://[bad']", "", "http://"),
+        ("store = ''", "", "store '': need 'memory'"),
+        ("store = 'reddis://h'", "", "store 'reddis://h': need 'memory'"),
+        ("store = 'reddis://u:p@h'", "", "store 'reddis://***@h': need 'memory'"),
+        ("", "worker_rate = 1e308\npolicy = 'keda'", "worker_rate"),
+        ("", "worker_rate = 1e308\npolicy = 'thresholds'", "worker_rate"),
+        ("", f"min_workers = {1 << 31}", "min_workers"),
+        ("", f"workers = {10**30}", "workers"),
+        ("workers_topic = ''", "", "workers_topic: no topic is named ''"),
+        ("workers_topic = 'a b'", "", "workers_topic: no topic is named 'a b'"),
+        ("workers_topic = '..'", "", "workers_topic: no topic is named '..'"),
+        (f"workers_topic = '{'a' * 250}'", "", "need 1 to 249 letters"),
+        ('workers_topic = "a\\u0000"', "", "workers_topic: no topic is named"),
+        ("workers_topic = 3", "", "workers_topic"),
+        ("", "slo = 300", "pipelines.a.slo: unknown setting"),
+        ("", "slo_s = inf", "slo_s"),
+        ("", "window_s = inf", "window_s"),
+        ("", "cool_down_up_s = nan", "cool_down_up_s"),
+        ("", "worker_rate = inf\npolicy = 'keda'", "worker_rate"),
+        ("", "worker_rate = inf\npolicy = 'thresholds'", "worker_rate"),
+        ("", "workers = 0", "workers"),
+        ("", "workers = true", "pipelines.a.workers: true is no number"),
+        ("", "max_workers = true", "pipelines.a.max_workers: true is no number"),
+        ("", "worker_rate = false", "pipelines.a.worker_rate: false is no number"),
+        ("interval_s = true", "", "interval_s: true is no number"),
+        ("", "workers = 9\nmax_workers = 3", "workers=9 to begin with is above max_workers=3"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(tmp_path: Path, top: str, pipeline: str, named: str) -> None:
+    """In a sentence with the name of the setting, before anything is asked or written."""
+    with pytest.raises(ScalingFileError, match=r"scaling\.toml|alert") as refused:
+        load(tmp_path, top, pipeline)
+    assert named in str(refused.value)
+
+
+def test_a_pipeline_of_a_topic_that_cannot_be_is_refused(tmp_path: Path) -> None:
+    """Not reported as missing, round after round."""
+    with pytest.raises(ScalingFileError, match=r"pipelines\.a\.topics\.1: no topic is named 'a b'"):
+        load(tmp_path, topics="['a', 'a b']")
+
+
+@pytest.mark.parametrize("client", [KafkaLag, WorkersFeed, WorkersPublisher])
+def test_a_property_that_kafkas_client_does_not_know_is_named(
+    client: type[KafkaLag | WorkersFeed | WorkersPublisher],
+) -> None:
+    """Not only by a trace of the client's own error."""
+    with pytest.raises(ScalingFileError, match=r"no\.such\.property"):
+        client({"bootstrap.servers": "b:1", "no.such.property": "1"})

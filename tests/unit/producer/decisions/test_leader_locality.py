@@ -1,0 +1,65 @@
+"""Which partitions may be used, and when to come back."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from producer.decisions.leader_locality import Reason, Standing, levels_of, locate, settle
+
+ZONES = [None, "az-a", "az-b", "az-c"]
+LEADERS = st.lists(st.none() | st.integers(1, 6), min_size=1, max_size=12)
+RACKS = st.dictionaries(st.integers(1, 6), st.sampled_from(ZONES))
+
+
+def brute_force(
+    leaders: list[int | None], racks: dict[int, str | None], rack: str | None, fallback: list[str]
+) -> set[int]:
+    """The same answer the long way."""
+    everything = range(len(leaders))
+    led = {p for p in everything if leaders[p] is not None}
+    for zone in [rack, *fallback] if rack is not None else []:
+        near = {p for p in led if racks.get(leaders[p] or 0) == zone}
+        if near:
+            return near
+    return led or set(everything)
+
+
+@given(LEADERS, RACKS, st.sampled_from(ZONES), st.lists(st.sampled_from(["az-b", "az-c"]), max_size=2, unique=True))
+def test_candidates_equal_brute_force_and_never_run_out(
+    leaders: list[int | None], racks: dict[int, str | None], rack: str | None, fallback: list[str]
+) -> None:
+    """Whatever the metadata says, there is a partition, and `local` is said only when it is true."""
+    found = locate(leaders, racks, rack, fallback)
+    assert set(found.candidates) == brute_force(leaders, racks, rack, fallback)
+    assert (found.reason is Reason.LOCAL) == (
+        rack is not None and all(racks.get(leaders[p] or 0) == rack for p in found.candidates)
+    )
+    levels = levels_of(leaders, racks, rack, fallback)
+    assert levels[0] == found
+    assert all(level.candidates for level in levels)
+    assert [level.rank for level in levels] == sorted({level.rank for level in levels})
+
+
+def test_a_flapping_leader_moves_records_once() -> None:
+    """Away at once; back only after the hold without a break."""
+    racks: dict[int, str | None] = {1: "az-a", 2: "az-b"}
+    near, far = levels_of([1, 2], racks, "az-a"), levels_of([2, 2], racks, "az-a")
+    standing: Standing | None = settle(None, near, 0.0, 5.0)
+    switches = 0
+    for second in range(1, 100):
+        before = standing
+        standing = settle(standing, near if second % 3 else far, float(second), 5.0)
+        switches += before is not None and before.locality.rank != standing.locality.rank
+    assert switches == 1
+    assert standing is not None
+    for second in range(100, 110):
+        standing = settle(standing, near, float(second), 5.0)
+    assert standing.locality.reason is Reason.LOCAL
+
+
+def test_nothing_is_held_back_when_there_is_no_alternative() -> None:
+    """No leader anywhere is worse than any way back."""
+    racks: dict[int, str | None] = {1: "az-a"}
+    standing = settle(None, levels_of([None, None], racks, "az-a"), 0.0, 5.0)
+    assert standing.locality.reason is Reason.NO_LEADER
+    standing = settle(standing, levels_of([1, None], racks, "az-a"), 0.1, 5.0)
+    assert standing.locality.candidates == (0,)

@@ -1,0 +1,301 @@
+"""The two hot paths, interpreted and compiled, do the same."""
+
+import ctypes
+import json
+import shutil
+import sysconfig
+from collections.abc import Mapping
+from pathlib import Path
+from random import Random
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from confluent_kafka import KafkaError, KafkaException, Message, murmur2
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from producer import AZAwareProducer, Count, Reason
+from producer.decisions.key_mapping import hrw_table
+from producer.routing import interpreted_path
+from producer.testing import MockCluster
+from tests.unit.producer.deliveries import TOPIC, config
+
+DATA = Path(__file__).parents[3] / "data"
+TABLES = {
+    "all of 1": (0,),
+    "all of 7": tuple(range(7)),
+    "local of 120": tuple(range(1, 120, 3)),
+    "bytes": hrw_table(120, tuple(range(1, 120, 3))),
+    "many": hrw_table(1_000, tuple(range(2, 1_000, 3))),
+}
+
+
+def lane(path: ModuleType, table: tuple[int, ...] | bytes) -> Any:  # noqa: ANN401 - of either path
+    """A lane with that table."""
+    return path.Lane(table, path.Sent(), 0, path.Sent(), 0)
+
+
+@pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
+def test_keys_land_where_librdkafkas_hash_says(hot: ModuleType, table: tuple[int, ...] | bytes) -> None:
+    """100,000 random keys of every length up to 40 bytes against the client's own function."""
+    random, found = Random(7), lane(hot, table)
+    for _ in range(100_000):
+        key = random.randbytes(random.randrange(40))
+        assert found.place(key) == table[murmur2(key, len(table))]
+
+
+def test_keys_land_where_javas_do(hot: ModuleType) -> None:
+    """The vectors of Java's mapping, each at its own number of partitions."""
+    rows = json.loads((DATA / "partition_murmur2.json").read_text())["vectors"]
+    assert len(rows) > 10
+    for row in rows:
+        assert lane(hot, tuple(range(row["partitions"]))).place(bytes.fromhex(row["key_hex"])) == row["partition"], row
+
+
+@given(
+    records=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 1 << 40)), max_size=200),
+    sizes=st.lists(st.integers(0, 10), min_size=1, max_size=4),
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_counts_add_up_and_can_be_taken_back(hot: ModuleType, records: list[tuple[int, int]], sizes: list[int]) -> None:
+    """Records and bytes of each partition, whatever room was made in between; room made once stays."""
+    sent = hot.Sent()
+    for size in [*sizes, 10]:
+        sent.grow(size)
+        assert len(sent) >= size
+    for partition, size in records:
+        sent.add(partition, size)
+    for partition in range(10):
+        mine = [size for where, size in records if where == partition]
+        assert sent.of(partition) == (len(mine), sum(mine))
+    for partition, size in records:
+        sent.add(partition, -size, -1)
+    assert {sent.of(partition) for partition in range(10)} == {(0, 0)}
+
+
+def test_a_partition_may_have_had_a_petabyte(hot: ModuleType) -> None:
+    """A month at 100 MB/s is 256 TB: the bytes must not run over into the records, nor a run last for ever."""
+    found = hot.Lane((0,), hot.Sent(), 0, hot.Sent(), (1 << 50) + 100)
+    found.unkeyed.grow(1)
+    for size in (1 << 50, 60):
+        found.unkeyed.add(0, size)
+    assert not found.is_full()
+    found.unkeyed.add(0, 60)
+    assert found.is_full()
+    assert found.unkeyed.of(0) == (3, (1 << 50) + 120)
+
+
+ARGUMENTS: list[dict[str, Any]] = [
+    {"value": b"v"},
+    {"value": "Zürich", "key": "ä"},
+    {"value": b"", "key": b""},
+    {"key": b"tombstone"},
+    {"value": b"v", "key": "k", "partition": 1},
+    {"value": b"v", "key": "k", "partition": 99},
+    {"value": b"v", "partition": -2},
+    {"value": b"v", "key": b"k", "headers": {"h": b"v"}, "timestamp": 5},
+    {"value": b"v", "timestamp": "now"},
+    {"value": b"v", "headers": 5},
+    {"value": 5, "key": b"k"},
+    {"value": 5},
+    {"value": bytearray(b"v"), "key": b"k"},
+    {"value": memoryview(b"v")},
+    {"value": b"v", "key": 5},
+    {"value": b"v", "key": bytearray(b"k")},
+    {"value": b"v", "key": memoryview(b"k")},
+    {"value": "\ud800"},
+    {"value": "\ud800", "key": b"k"},
+    {"value": b"v", "key": "\ud800"},
+    {"value": b"v", "partition": "x"},
+    {"value": b"v", "partition": None},
+    {"value": b"v", "nonsense": 1},
+    {"value": np.int64(5)},
+    {"value": np.arange(3), "key": b"k"},
+    {"value": np.arange(9)[::3]},
+    {"value": b"v", "key": np.int64(5)},
+    {"value": b"v", "key": np.arange(9)[::3]},
+]
+
+
+@pytest.mark.parametrize("arguments", [pytest.param(one, id=f"{n}") for n, one in enumerate(ARGUMENTS)])
+def test_whatever_is_refused_is_refused_alike_and_not_counted(mock: MockCluster, arguments: dict[str, Any]) -> None:
+    """The same records, counts, and errors to the letter."""
+    mock.create(TOPIC, [1, 2, 3])
+    compiled = pytest.importorskip("producer.routing.compiled_path", reason="the hot path is not compiled here")
+    outcomes = [outcome(path, mock, arguments) for path in (interpreted_path, compiled)]
+    assert outcomes[0] == outcomes[1]
+    error, reasons = outcomes[0]
+    assert sum(count.records for count in reasons.values()) == (1 if error else 2)
+
+
+def outcome(
+    path: ModuleType, mock: MockCluster, arguments: dict[str, Any]
+) -> tuple[tuple[str, str] | None, Mapping[Reason, Count]]:
+    """Send one record more and say what was raised and counted."""
+    kind = type("Taking", (AZAwareProducer,), {"__slots__": (), "_hot": path, "produce": path.produce})
+    error = None
+    with kind(config(mock), keys="local-hrw") as producer:
+        producer.produce(TOPIC, b"first", b"first")
+        try:
+            producer.produce(TOPIC, **arguments)
+        except (TypeError, ValueError, KafkaException) as refusal:
+            error = type(refusal).__name__, str(refusal)
+        return error, producer.traffic().reasons
+
+
+class Unusual(bytes):
+    """Bytes that say something else of themselves."""
+
+    def __len__(self) -> int:
+        return 1
+
+
+BUFFERS: dict[str, Any] = {
+    "number of numpy's": np.int64(5),
+    "array of numpy's": np.arange(3),
+    "moments of numpy's": np.array(["2013-01-01"], "datetime64[D]"),
+    "array of ctypes": ctypes.create_string_buffer(b"text"),
+    "bytes of another class": Unusual(b"text"),
+}
+
+
+@pytest.mark.usefixtures("hot")
+@pytest.mark.parametrize("data", BUFFERS.values(), ids=BUFFERS)
+@pytest.mark.parametrize("name", ["value", "key"])
+def test_whatever_the_base_class_sends_is_sent_and_counted_as_sent(
+    mock: MockCluster,
+    name: str,
+    data: Any,  # noqa: ANN401 - of many kinds
+) -> None:
+    """It takes all that holds bytes. An error after the record was queued would have the caller send it twice."""
+    mock.create(TOPIC, [1, 2, 3] * 5)
+    sent: list[tuple[bytes | None, bytes | None, int | None]] = []
+
+    def delivered(_error: KafkaError | None, message: Message) -> None:
+        sent.append((message.value(), message.key(), message.partition()))
+
+    producer = AZAwareProducer(config(mock), keys="local-hrw")
+    for _ in range(2):  # the first of a topic goes another way than the rest
+        producer.produce(TOPIC, **{name: data}, on_delivery=delivered)
+    assert producer.flush(10) == 0
+    assert sent[0] == sent[1] or (name == "value" and sent[0][:2] == sent[1][:2])
+    assert producer.traffic().local == (2, 2 * len(sent[0][0] or sent[0][1] or b""))
+    assert producer.traffic().cross == (0, 0)
+    producer.close()
+
+
+class Collected(list[bytes | None]):
+    """A callable that is false until it was called."""
+
+    def __call__(self, _error: KafkaError | None, message: Message) -> None:
+        """Take a report."""
+        self.append(message.value())
+
+
+@pytest.mark.usefixtures("hot")
+@pytest.mark.parametrize("way", ["produce", "aside", "batch"])
+def test_a_callback_is_called_also_where_it_is_false(mock: MockCluster, way: str) -> None:
+    """As by the base class: what collects reports in itself is false before the first one."""
+    mock.create(TOPIC, [1, 2, 3])
+    producer = AZAwareProducer(config(mock))
+    producer.produce(TOPIC, b"first")
+    heard = Collected()
+    if way == "batch":
+        producer.produce_batch(TOPIC, [{"value": b"v"}], callback=heard)
+    else:
+        producer.produce(TOPIC, b"v", callback=heard, partition=1 if way == "aside" else -1)
+    assert producer.flush(10) == 0
+    assert heard == [b"v"]
+    producer.close()
+
+
+def test_a_lane_outlives_what_replaces_it(hot: ModuleType, mock: MockCluster) -> None:
+    """The compiled path took it from the dictionary without holding it, and then compared in Python."""
+    mock.create(TOPIC, [1, 2, 3])
+    kind = type("Taking", (AZAwareProducer,), {"__slots__": (), "_hot": hot, "produce": hot.produce})
+    producer = kind(config(mock), keys="local-hrw")
+    producer.produce(TOPIC, b"first")
+
+    class Replacing(int):
+        __hash__ = None  # type: ignore[assignment]
+
+        def __ne__(self, other: object) -> bool:
+            producer._router.routes[TOPIC].advance()
+            producer._lanes[TOPIC] = producer._router.routes[TOPIC].lane
+            return False
+
+    for _ in range(100):
+        producer.produce(TOPIC, b"v", b"k", partition=Replacing(-1))
+    assert producer.flush(10) == 0
+    assert producer.traffic().local.records == 101
+    producer.close()
+
+
+@pytest.mark.usefixtures("hot")
+@pytest.mark.parametrize("name", ["callback", "on_delivery"])
+@pytest.mark.parametrize("key", [None, b"k"], ids=["null", "key"])
+def test_a_delivery_is_reported_to_whichever_callback_was_given(
+    mock: MockCluster, name: str, key: bytes | None
+) -> None:
+    """The base class does not see `on_delivery` behind a `callback` of None."""
+    mock.create(TOPIC, [1, 2, 3])
+    heard: list[tuple[KafkaError | None, bytes | None]] = []
+
+    def delivered(error: KafkaError | None, message: Message) -> None:
+        heard.append((error, message.value()))
+
+    producer = AZAwareProducer(config(mock))
+    to: dict[str, Any] = {name: delivered}
+    for number in range(3):
+        producer.produce(TOPIC, b"%d" % number, key, **to)
+    assert producer.flush(10) == 0
+    assert heard == [(None, b"0"), (None, b"1"), (None, b"2")]
+    producer.close()
+
+
+@pytest.mark.usefixtures("hot")
+def test_a_full_queue_counts_nothing(mock: MockCluster) -> None:
+    """The caller is told, polls and calls again: one record, one count."""
+    mock.create(TOPIC, [1, 2, 3])
+    producer = AZAwareProducer(config(mock, **{"queue.buffering.max.messages": 10, "linger.ms": 10_000}))
+    producer.produce(TOPIC, b"first")
+    for _ in range(9):
+        producer.produce(TOPIC, b"v", b"k")
+    with pytest.raises(BufferError):
+        producer.produce(TOPIC, b"v", b"k")
+    with pytest.raises(BufferError):
+        producer.produce(TOPIC, b"v")
+    assert sum(count.records for count in producer.traffic().reasons.values()) == len(producer) == 10
+    producer.purge()
+    producer.close()
+
+
+@pytest.mark.usefixtures("hot")
+def test_a_subclass_sees_each_record_once(mock: MockCluster) -> None:
+    """Also the first of a topic, which is sent when the topic's leaders are known."""
+    mock.create(TOPIC, [1, 2, 3])
+    seen: list[str] = []
+
+    class Noting(AZAwareProducer):
+        def produce(self, topic: str, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - passed along
+            seen.append(topic)
+            super().produce(topic, *args, **kwargs)
+
+    producer = Noting(config(mock))
+    producer.produce(TOPIC, b"first")
+    producer.produce(TOPIC, b"second", "key")
+    assert producer.flush(10) == 0
+    assert seen == [TOPIC, TOPIC]
+    assert sum(count.records for count in producer.traffic().reasons.values()) == 2
+    producer.close()
+
+
+def test_the_hot_path_is_compiled_where_there_is_a_compiler() -> None:
+    """An install that could have compiled it and did not is three tenths of a microsecond slower, without a word."""
+    compiler = shutil.which((sysconfig.get_config_var("CC") or "cc").split()[0])
+    headers = Path(sysconfig.get_path("include"), "Python.h")
+    if compiler is None or not headers.exists():
+        pytest.skip("no C compiler, or no headers of Python's")
+    assert AZAwareProducer.compiled

@@ -1,0 +1,64 @@
+"""How an agent starts Spark, and what it says when its query has failed."""
+
+from pathlib import Path
+
+import pytest
+from pyspark import SparkConf
+
+from spark_sink.agent import spark_agent
+from spark_sink.agent.agent_settings import AgentSettings
+from spark_sink.agent.spark_agent import _thrown, cause
+
+SPARK = "[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: "
+
+TRACE = """Traceback (most recent call last):
+  File "x.py", line 1, in commit
+    raise HoleError(
+spark_sink.errors.HoleError: t/0: the batch begins at offset 5: start again"""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            f"{SPARK}[PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR] Failed: {TRACE}\n SQLSTATE: 38000",
+            "t/0: the batch begins at offset 5: start again",
+        ),
+        (f"{SPARK}Stream closed SQLSTATE: XXKST\n=== Streaming Query ===", "the query ended: Stream closed; the log"),
+        (f"{SPARK} SQLSTATE: XXKST", "the query ended: one of its processes was lost; the log"),
+        ("", "the query ended: one of its processes was lost; the log"),
+    ],
+    ids=["an error of ours", "a process that died", "one that died without a word", "nothing"],
+)
+def test_the_sentence_is_found_in_what_spark_makes_of_it(text: str, expected: str) -> None:
+    """One line for a person, not a page of two languages' traces."""
+    assert cause(text).startswith(expected)
+
+
+def test_the_sentence_of_a_java_exception_is_found() -> None:
+    """A checkpoint in a folder that cannot be made is no lost JVM."""
+    said = "An error occurred while calling o6.start.\n: java.io.IOException: mkdir of file:/proc/x failed\n\tat x.Y(Z)"
+    assert _thrown(said) == "the query ended: mkdir of file:/proc/x failed; the log above says more"
+    assert _thrown(": java.lang.StackOverflowError\n\tat x") == (
+        "the query ended: java.lang.StackOverflowError; the log above says more"
+    )
+
+
+def test_secrets_of_spark_are_in_no_argument_of_its_jvm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever pyspark knows when it starts the JVM stands in the list of processes; the rest reaches it afterwards."""
+    started: list[dict[str, str]] = []
+
+    def launch(conf: SparkConf) -> None:
+        started.append(dict(conf.getAll()))
+        raise OSError("far enough")
+
+    monkeypatch.setattr("pyspark.core.context.launch_gateway", launch)
+    spark = {"spark.hadoop.fs.s3a.secret.key": "canary", "spark.ssl.keyPassword": "canary", "spark.task.cpus": "1"}
+    given = {"bootstrap_servers": "b:1", "group": "g", "table": str(tmp_path), "checkpoint": "c", "subscribe": "t"}
+    with (
+        pytest.raises(OSError, match="far enough"),
+        spark_agent._session(AgentSettings.load(None, given | {"spark": spark, "agent": "one"})),
+    ):
+        pass
+    assert "canary" not in str(started)
+    assert (started[0]["spark.task.cpus"], started[0]["spark.app.name"]) == ("1", "one")

@@ -1,0 +1,307 @@
+"""The job loop on a claims database in a file, a table in memory and logs that are lists."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from assignors.claims import Claim, Lease, PartitionClaims, Picking
+from assignors.errors import FleetError
+from assignors.fleet import FleetTopic
+from spark_sink.claimed.job_loop import ClaimedIngest, Parts
+from spark_sink.claimed.job_settings import ClaimedSettings
+from spark_sink.claimed.labelled_batches import SCHEMA, Batches
+from spark_sink.errors import FetchError
+from spark_sink.fleet.table_writer import Landable
+from spark_sink.lake.table_contract import DataFile, Span
+from spark_sink.ranges.batch_offset import Range, TopicPartition
+
+
+def records(one: Range) -> pa.RecordBatch:
+    """The records of a range."""
+    return pa.RecordBatch.from_pylist(
+        [{"topic": one.topic, "partition": one.partition, "offset": at} for at in range(one.begin, one.end)],
+        schema=SCHEMA,
+    )
+
+
+@dataclass
+class World:
+    """A cluster and a table, and what was asked of them."""
+
+    ends_at: dict[TopicPartition, int]
+    begins_at: dict[TopicPartition, int] = field(default_factory=dict)
+    labels: dict[str, str] = field(default_factory=dict)
+    anew: dict[str, str] = field(default_factory=dict)
+    landed: list[dict[str, Any]] = field(default_factory=list)
+    table: dict[TopicPartition, list[int]] = field(default_factory=dict)
+    error: Exception | None = None
+    before_commit: Any = None
+
+    def topics(self) -> list[FleetTopic]:
+        """As the cluster says."""
+        counts: dict[str, int] = {}
+        for key in self.ends_at:
+            counts[key.topic] = max(counts.get(key.topic, 0), key.partition + 1)
+        return [
+            FleetTopic("c", self.anew.get(name, f"id-{name}"), name, "s", count)
+            for name, count in sorted(counts.items())
+        ]
+
+    shared = True
+
+    def apart(self, names: Iterable[str]) -> list[set[str]]:
+        """As `TableWriter` with one table."""
+        found = set(names)
+        return [found] if found else []
+
+    def land(self, rows: Landable, labels: Collection[str]) -> list[DataFile]:
+        """As `TableWriter`, without files."""
+        self.landed = rows.batch(set(labels)).to_pylist()
+        offsets: dict[TopicPartition, list[int]] = {}
+        for row in self.landed:
+            offsets.setdefault(TopicPartition(row["topic"], row["partition"]), []).append(row["offset"])
+        spans = {key: Span(min(at), max(at), len(at)) for key, at in offsets.items()}
+        return [DataFile(path="f", size_bytes=0, spans=spans)]
+
+    def ids(self, names: Collection[str]) -> Callable[[], dict[str, str]]:
+        """As `ask_ids`."""
+        return lambda: {name: self.anew.get(name, f"id-{name}") for name in names}
+
+    def label(self, topics: Collection[FleetTopic]) -> dict[FleetTopic, str]:
+        """As `TableWriter`."""
+        return {topic: self.labels.get(topic.name, topic.name) for topic in topics}
+
+    def positions(self, labels: Collection[str]) -> dict[TopicPartition, int]:
+        """As `TableWriter`."""
+        wanted = set(labels)
+        return {key: rows[-1] + 1 for key, rows in self.table.items() if key.topic in wanted and rows}
+
+    def commit(self, _files: Sequence[DataFile], ranges: Sequence[Range]) -> dict[TopicPartition, int]:
+        """As `TableWriter`: each record once."""
+        if self.before_commit is not None:
+            self.before_commit()
+        if self.error is not None:
+            raise self.error
+        ahead = {}
+        for row in self.landed:
+            key = TopicPartition(row["topic"], row["partition"])
+            assert any(one.key == key and one.begin <= row["offset"] < one.end for one in ranges)
+            mine = self.table.setdefault(key, [])
+            if not mine or row["offset"] > mine[-1]:
+                mine.append(row["offset"])
+        for one in ranges:
+            at = self.table[one.key][-1] + 1
+            if at != one.end:
+                ahead[one.key] = at
+        return ahead
+
+    def ends(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """As `Logs`."""
+        return {key: self.ends_at[key] for key in keys if key in self.ends_at}
+
+    def beginnings(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """As `Logs`."""
+        return {key: self.begins_at.get(key, 0) for key in keys}
+
+    def fetch(self, ranges: Sequence[Range]) -> Iterator[pa.RecordBatch]:
+        """As `spark_sink.fetch.range_reader.fetch`."""
+        for one in ranges:
+            yield records(one)
+
+
+@dataclass
+class Stage:
+    """A world and jobs in it."""
+
+    world: World
+    address: str
+
+    def job(self, **settings: Any) -> tuple[ClaimedIngest, PartitionClaims]:  # noqa: ANN401 -- those of the settings
+        """Make a job."""
+        given: dict[str, Any] = {"partitions": 3, "records": 100, "discover_s": 1e-9, **settings}
+        lease = given.pop("lease", Lease())
+        told = ClaimedSettings(name="n", table="t", database=self.address, kafka={}, **given)
+        claims = PartitionClaims(self.address, cluster="c", lease=lease, picking=Picking())
+        world = self.world
+        return ClaimedIngest(
+            told, Parts(claims=claims, writer=world, logs=world, topics=world.topics, fetch=world.fetch, ids=world.ids)
+        ), claims
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    """Two topics of two partitions, one of them empty."""
+    ends = {TopicPartition("a", 0): 50, TopicPartition("a", 1): 250, TopicPartition("b", 0): 7}
+    return Stage(World({**ends, TopicPartition("b", 1): 0}), f"sqlite:///{tmp_path}/claims.db")
+
+
+def test_rounds_bring_everything_in_once(stage: Stage) -> None:
+    """Two jobs in turn, until nothing is left: every offset is there once, and the claims say how far they are."""
+    one, claims = stage.job()
+    two, _ = stage.job()
+    for _ in range(8):
+        one.round()
+        two.round()
+    assert stage.world.table == {key: list(range(end)) for key, end in stage.world.ends_at.items() if end}
+    found = {TopicPartition(s.topic, s.partition): s for s in claims.standings()}
+    assert {key: found[key].committed_offset for key in stage.world.table} == {
+        key: end for key, end in stage.world.ends_at.items() if end
+    }
+    assert not any(standing.held for standing in found.values())
+    one.close()
+    two.close()
+
+
+def test_a_round_reads_no_more_than_asked(stage: Stage) -> None:
+    """Shared max-min fair: what small partitions leave, the large one gets."""
+    job, _ = stage.job(partitions=4)
+    done = job.round()
+    assert (done.claimed, done.rows, done.lost) == (4, 100, 0)
+    assert len(stage.world.table[TopicPartition("b", 0)]) == 7
+    job.close()
+
+
+def test_the_table_is_the_truth_and_not_the_claims_offset(stage: Stage) -> None:
+    """Another writer brought records in: the job goes on where the table is, and says so to the claims."""
+    stage.world.table[TopicPartition("b", 0)] = list(range(5))
+    job, _ = stage.job(partitions=4)
+    job.round()
+    assert stage.world.table[TopicPartition("b", 0)] == list(range(7))
+    job.close()
+
+
+def test_what_is_lost_before_the_commit_is_not_brought_in(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The leases ended while it read (the process was stopped): the rows are left to who claims next."""
+    job, claims = stage.job(partitions=4)
+    real = claims.renew
+
+    def two_are_lost(held: Iterable[Claim]) -> list[Claim]:
+        kept = real(held)
+        claims.disown(kept[:2])
+        return kept[2:]
+
+    monkeypatch.setattr(claims, "renew", two_are_lost)  # what a pause does
+    done = job.round()
+    assert done.lost == 2
+    assert {key.topic for key in stage.world.table} == {"b"}
+    job.close()
+
+
+def test_claims_lost_during_the_commit_are_counted_and_no_error(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table took the rows, the claims refuse: the next holder finds the table ahead."""
+    job, claims = stage.job(partitions=4)
+    thief = PartitionClaims(stage.address, cluster="c")
+
+    def steal() -> None:
+        claims.disown(held)
+        assert len(thief.claim(4)) == 4
+
+    held: list[Claim] = []
+    real = claims.claim
+
+    def remember(most: int) -> list[Claim]:
+        held.extend(real(most))
+        return list(held)
+
+    monkeypatch.setattr(claims, "claim", remember)  # to know what to steal
+    stage.world.before_commit = steal
+    done = job.round()
+    assert done.lost == 3  # one had nothing to commit
+    assert done.rows == 100
+    assert all(one.held for one in claims.standings())
+    thief.close()
+    job.close()
+
+
+def test_after_an_error_nothing_stays_claimed(stage: Stage) -> None:
+    """The table refuses: the partitions are free at once, and due, for this job or another."""
+    job, claims = stage.job(partitions=4)
+    stage.world.error = FetchError("nothing came")
+    with pytest.raises(FetchError):
+        job.round()
+    assert not any(one.held for one in claims.standings())
+    assert all(one.due_s <= 0 for one in claims.standings())
+    stage.world.error = None
+    assert job.round().rows == 100
+    job.close()
+
+
+def test_a_topic_made_anew_goes_under_its_own_label(stage: Stage) -> None:
+    """The rows bear the label that the table has for it."""
+    stage.world.labels = {"b": "b@2"}
+    job, _ = stage.job(partitions=4)
+    job.round()
+    assert TopicPartition("b@2", 0) in stage.world.table
+    assert TopicPartition("b", 0) not in stage.world.table
+    job.close()
+
+
+def test_a_topic_made_anew_while_it_is_read_is_left_out_and_read_under_its_own_label_next(stage: Stage) -> None:
+    """The job knows topics of half a minute ago and reads by name: the new log may have passed the old position."""
+    stage.world.table[TopicPartition("b", 0)] = list(range(5))
+    job, _ = stage.job(partitions=4, records=1_000, discover_s=86_400)
+    job._discover()
+    stage.world.anew = {"b": "id-2"}
+    stage.world.ends_at[TopicPartition("b", 0)] = 9
+    job.round()
+    assert stage.world.table[TopicPartition("b", 0)] == list(range(5))
+    assert len(stage.world.table[TopicPartition("a", 0)]) == 50
+    stage.world.labels = {"b": "b@id-2"}
+    job.round()
+    assert stage.world.table[TopicPartition("b@id-2", 0)] == list(range(9))
+    assert stage.world.table[TopicPartition("b", 0)] == list(range(5))
+    job.close()
+
+
+def test_a_deleted_topic_is_forgotten_at_the_second_look(stage: Stage) -> None:
+    """One look without it may be a broker's hiccup."""
+    job, claims = stage.job()
+    job.round()
+    for key in [key for key in stage.world.ends_at if key.topic == "b"]:
+        del stage.world.ends_at[key]
+    job.round()
+    assert ("b", 0) in claims.known()
+    job.round()
+    assert claims.known() == {("a", 0), ("a", 1)}
+    job.close()
+
+
+def test_a_cluster_that_does_not_answer_is_tried_again(stage: Stage) -> None:
+    """`run` goes on after errors that pass."""
+    job, _ = stage.job()
+
+    def silent() -> list[FleetTopic]:
+        raise FleetError("no broker answers")
+
+    parts = job._parts
+    job._parts = Parts(
+        claims=parts.claims, writer=parts.writer, logs=parts.logs, topics=silent, fetch=parts.fetch, ids=parts.ids
+    )
+    assert job._try().claimed == 0
+    assert job._problem == "no broker answers"
+    job._parts = Parts(
+        claims=parts.claims,
+        writer=parts.writer,
+        logs=parts.logs,
+        topics=stage.world.topics,
+        fetch=parts.fetch,
+        ids=parts.ids,
+    )
+    assert job._try().claimed == 3
+    assert not job._problem
+    job.close()
+
+
+def test_batches_leave_out_partitions_and_keep_the_rest() -> None:
+    """By topic and partition both."""
+    batches = Batches({"a": "a"})
+    for partition in range(3):
+        batches.add(records(Range("a", partition, 0, 4)))
+    kept = batches.without({TopicPartition("a", 1)}).batch({"a"})
+    assert kept.num_rows == 8
+    assert set(kept.column("partition").to_pylist()) == {0, 2}
+    assert Batches({}).batch(set()).num_rows == 0

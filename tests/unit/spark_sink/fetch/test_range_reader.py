@@ -1,0 +1,93 @@
+"""What a task does when a leader says that an offset is out of its range, against brokers that answer from a script."""
+
+import contextlib
+from collections.abc import Iterable, Iterator
+from typing import cast
+
+import pytest
+from confluent_kafka import KafkaError
+
+from spark_sink.errors import DataLossError
+from spark_sink.fetch import range_reader
+from spark_sink.fetch.librdkafka import NativeConsumer
+from spark_sink.options.fetch_settings import FetchSettings
+from spark_sink.ranges.batch_offset import Range, TopicPartition
+
+RANGE = Range("t", 0, 644, 700)
+
+
+class Assigned:
+    """What the task asks its consumer for."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, list[Range]]] = []
+
+    def add(self, ranges: Iterable[Range]) -> None:
+        """Read these, too."""
+        self.calls.append(("add", list(ranges)))
+
+    def remove(self, ranges: Iterable[Range]) -> None:
+        """Read these no more."""
+        self.calls.append(("remove", list(ranges)))
+
+
+class Answers:
+    """Watermarks, one after the other; the last one for ever."""
+
+    def __init__(self, *logs: tuple[int, int]) -> None:
+        self.logs = list(logs)
+
+    def get_watermark_offsets(self, _partition: object, timeout: float) -> tuple[int, int]:
+        """The next answer."""
+        assert timeout > 0
+        return self.logs.pop(0) if len(self.logs) > 1 else self.logs[0]
+
+
+def task(
+    monkeypatch: pytest.MonkeyPatch,
+    *logs: tuple[int, int],
+    poll_timeout_s: float = 120.0,
+    fail_on_data_loss: bool = True,
+) -> tuple[range_reader._Task, Assigned]:
+    """A task that reads RANGE from brokers with these answers."""
+    answers = Answers(*logs)
+
+    @contextlib.contextmanager
+    def questions(_task: range_reader._Task) -> Iterator[Answers]:
+        yield answers
+
+    monkeypatch.setattr(range_reader._Task, "_questions", questions)
+    monkeypatch.setattr(range_reader, "_BACKOFF_S", 0.01)
+    consumer = Assigned()
+    settings = FetchSettings(kafka={}, poll_timeout_s=poll_timeout_s, fail_on_data_loss=fail_on_data_loss)
+    return range_reader._Task(cast("NativeConsumer", consumer), [RANGE], settings), consumer
+
+
+def out_of_range(made: range_reader._Task) -> None:
+    """What librdkafka tells."""
+    made._hear(KafkaError._AUTO_OFFSET_RESET, TopicPartition("t", 0), -1)
+
+
+def test_a_leader_that_has_not_heard_of_its_successor_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its log ends before what the successor gave out; once the successor answers, reading goes on where it was."""
+    made, consumer = task(monkeypatch, (0, 509), (0, 509), (0, 720))
+    out_of_range(made)
+    assert consumer.calls == [("remove", [RANGE]), ("add", [RANGE])]
+
+
+def test_a_log_that_stays_too_short_is_a_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sentence says from where to where the log goes."""
+    made, consumer = task(monkeypatch, (0, 509), poll_timeout_s=0.1)
+    with pytest.raises(DataLossError, match=r"t/0: offset 644 is to be read, but the log holds \[0, 509\)"):
+        out_of_range(made)
+    assert not consumer.calls
+
+
+def test_what_retention_took_is_told_at_once_or_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where that is allowed, reading goes on at the log's beginning."""
+    made, _ = task(monkeypatch, (650, 720))
+    with pytest.raises(DataLossError, match="failOnDataLoss"):
+        out_of_range(made)
+    made, consumer = task(monkeypatch, (650, 720), fail_on_data_loss=False)
+    out_of_range(made)
+    assert [(name, [one.begin for one in ranges]) for name, ranges in consumer.calls][-1] == ("add", [650])

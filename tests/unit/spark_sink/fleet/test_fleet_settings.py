@@ -1,0 +1,213 @@
+"""What a fleet is told, and what is said where that makes no sense."""
+
+import threading
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from assignors.fleet import FleetAgent, StaticMembers
+from spark_sink.cli import main
+from spark_sink.errors import OptionError
+from spark_sink.fleet import agent_process
+from spark_sink.fleet.agent_process import _ingest, members
+from spark_sink.fleet.fleet_settings import FleetSettings
+from spark_sink.fleet.fleet_status import _observe
+
+_ASKED = 5
+
+GOOD = """
+agent = "a"
+name = "f"
+table = "/lake/{cluster}"
+[sources.one]
+bootstrap_servers = "127.0.0.1:9092"
+pattern = ".*"
+kafka = { "client.id" = "x" }
+[sources.two]
+bootstrap_servers = "127.0.0.1:9093"
+topics = ["t"]
+[workers]
+default = 2
+patterns = { "big.*" = 3 }
+overrides = { "t" = ["a", "b"], "u" = 4 }
+[membership]
+kind = "static"
+agents = [{ id = "a" }, { id = "b", capacity = 2.0 }]
+"""
+
+
+def test_a_file_serves_all_agents_and_the_environment_tells_them_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Settings become values of the fleet."""
+    file = tmp_path / "fleet.toml"
+    file.write_text(GOOD)
+    monkeypatch.setenv("AZIMUTH_FLEET_AGENT", "b")
+    monkeypatch.setenv("AZIMUTH_FLEET_CAPACITY", "2.5")
+    found = FleetSettings.load(file)
+    assert (found.agent_id.id, found.agent_id.capacity) == ("b", 2.5)
+    assert found.kafka("one") == {"bootstrap.servers": "127.0.0.1:9092", "client.id": "x"}
+    assert found.fleet_workers.overrides == {"t": ("a", "b"), "u": 4}
+    assert found.home == "one"
+    assert isinstance(members(found), StaticMembers)
+    kafka, static = '[membership]\nhome = "two"', GOOD[GOOD.index("[membership]") :]
+    file.write_text(GOOD.replace(static, kafka))
+    assert FleetSettings.load(file).home == "two"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ("/lake/{cluster}", "/lake", "put {cluster} into the address"),
+        ('pattern = ".*"', 'pattern = "("', "no regular expression"),
+        ('pattern = ".*"', "", "give topics, a pattern, or both"),
+        ('agent = "a"', "", "agent: needed, as --agent"),
+        ('agent = "a"', 'agent = "a"\nnonsense = 1', "nonsense: unknown setting"),
+        ('agent = "a"', 'agent = "a"\ncapacity = 0', "capacity=0"),
+        ('agent = "a"', 'agent = "a"\nlanes = 0', "lanes=0"),
+        ('agent = "a"', 'agent = "a"\nepsilon = -1', "epsilon=-1"),
+        ('agent = "a"', 'agent = "c"', "'c' is none of the static members"),
+        ("default = 2", "default = 0", "workers: 0"),
+        ("default = 2", "default = true", "workers.default: true is no number"),
+        ('"big.*" = 3', '"big.*" = true', "workers.patterns.big.*: true is no number"),
+        ('["a", "b"]', "true", "workers.overrides.t: true is no number"),
+        ('["a", "b"]', "[]", "override for 't'"),
+        ('kind = "static"', 'kind = "zookeeper"', "membership: kind must be 'kafka', 'redis' or 'static'"),
+        ("[sources.one]", "[sources.one", "is not TOML"),
+        ('agent = "a"', 'agent = ""', "agent: '' is no name"),
+        ('name = "f"', 'name = " "', "name: ' ' is no name"),
+        ('name = "f"', 'name = "f/x"', "name: 'f/x' is no name"),
+        ("[sources.one]", '[sources.""]', "'' is no name"),
+        ('table = "/lake/{cluster}"', 'table = ""', "table: it is empty"),
+        ('id = "b"', 'id = ""', "'' is no name"),
+        ('agent = "a"', 'agent = "a"\nlanes = 1000000000', "lanes=1000000000, need 1 to 64"),
+        ('agent = "a"', 'agent = "a"\nsession_s = inf', "session_s=inf, need seconds above 0, and 1800 at most"),
+        ('agent = "a"', 'agent = "a"\nflush_s = inf', "flush_s: Input should be less than or equal to 3600, not inf"),
+        (
+            'agent = "a"',
+            'agent = "a"\ndiscover_s = nan',
+            "discover_s: Input should be less than or equal to 3600, not nan",
+        ),
+        ('agent = "a"', 'agent = "a"\ncapacity = inf', "capacity=inf"),
+        ('agent = "a"', 'agent = "a"\nepsilon = inf', "epsilon=inf"),
+        ("9093", "9092", "sources 'one' and 'two' both read 't' from 127.0.0.1:9092: take it out"),
+        ("default = 2", 'default = 2\ntopic = ""', "workers.topic: no topic is named ''"),
+        ('topics = ["t"]', 'topics = ["t", "a/b"]', "source 'two': no topic is named 'a/b'"),
+        ('topics = ["t"]', 'topics = "t"', "sources.two.topics: need a list, in brackets"),
+        ("client.id", "no.such.property", 'No such configuration property: "no.such.property"'),
+    ],
+    ids=[
+        "one table",
+        "pattern",
+        "no topics",
+        "no agent",
+        "unknown",
+        "capacity",
+        "lanes",
+        "epsilon",
+        "static",
+        "workers",
+        "workers true",
+        "pattern true",
+        "override true",
+        "override",
+        "membership",
+        "toml",
+        "empty agent",
+        "blank name",
+        "name of a folder",
+        "empty source",
+        "empty table",
+        "empty static agent",
+        "too many lanes",
+        "endless session",
+        "endless flush",
+        "discover nan",
+        "capacity inf",
+        "epsilon inf",
+        "twins",
+        "workers topic",
+        "topic",
+        "topics that are no list",
+        "property",
+    ],
+)
+def test_a_wrong_file_is_one_sentence_and_exit_code_2(
+    before: str, after: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No traceback, the value and the way out."""
+    file = tmp_path / "fleet.toml"
+    file.write_text(GOOD.replace(before, after, 1))
+    with pytest.raises(SystemExit) as ended:
+        main(["agent", "--config", str(file)])
+    assert ended.value.code == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.startswith("azimuth: ")
+    assert error.count("\n") == 1
+
+
+def test_bytes_that_are_no_text_are_a_wrong_file_too(tmp_path: Path) -> None:
+    """Such as a file that was saved in another encoding."""
+    file = tmp_path / "fleet.toml"
+    file.write_bytes(b"\xff\xfe")
+    with pytest.raises(OptionError, match="is not TOML"):
+        FleetSettings.load(file)
+
+
+@pytest.mark.parametrize("field", ["SOURCES", "WORKERS", "SOURCES__ONE__TOPICS"])
+def test_an_environment_variable_that_is_no_json_is_an_expected_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, field: str
+) -> None:
+    """Where a value has parts, the environment gives it as JSON."""
+    file = tmp_path / "fleet.toml"
+    file.write_text(GOOD)
+    monkeypatch.setenv(f"AZIMUTH_FLEET_{field}", "x")
+    with pytest.raises(OptionError, match="need JSON"):
+        FleetSettings.load(file)
+
+
+def test_a_property_of_the_home_cluster_without_a_meaning_is_an_expected_error(tmp_path: Path) -> None:
+    """Membership speaks by another client than the one that reads; it says so in the same way."""
+    file = tmp_path / "fleet.toml"
+    file.write_text(GOOD[: GOOD.index("[membership]")].replace('"client.id" = "x"', '"metadata.max.age.ms" = "soon"'))
+    with pytest.raises(OptionError, match="source 'one': kafka: "):
+        members(FleetSettings.load(file))
+
+
+def test_who_looks_at_a_static_fleet_need_not_be_listed(tmp_path: Path) -> None:
+    """`azimuth fleet status` is no agent."""
+    file = tmp_path / "fleet.toml"
+    file.write_text(GOOD.replace('agent = "a"', ""))
+    found = _observe(FleetSettings.load(file, agent="status"))
+    assert found.view is not None
+    assert found.view.ids == ("a", "b")
+
+
+def test_a_status_file_that_cannot_be_written_is_said_once_and_ends_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The agent works on, and ends without a traceback."""
+    monkeypatch.setattr(agent_process, "_STATUS_S", 0.01)
+    asked: list[float] = []
+    stop = threading.Event()
+
+    class Quiet:
+        """An agent that only tells how it stands."""
+
+        def status(self) -> dict[str, float]:
+            """Something."""
+            asked.append(0.0)
+            if len(asked) > _ASKED:
+                stop.set()
+            return {}
+
+        def run(self, ended: threading.Event) -> None:
+            """Wait."""
+            assert ended.wait(30)
+
+    file = tmp_path / "fleet.toml"
+    file.write_text(GOOD.replace('agent = "a"', f'agent = "a"\nstatus_file = "{tmp_path}/none/status.json"'))
+    _ingest(cast("FleetAgent", Quiet()), FleetSettings.load(file), stop)
+    assert caplog.text.count("the status cannot be written") == 1

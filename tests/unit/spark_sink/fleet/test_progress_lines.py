@@ -1,0 +1,33 @@
+"""What an agent says while it works."""
+
+from typing import Any
+
+from spark_sink.fleet.progress_lines import progress
+
+
+def status(at: float, rows: int = 0, lag: dict[str, int] | None = None, **more: Any) -> dict[str, Any]:  # noqa: ANN401
+    """Of an agent with two topics."""
+    found = {"topics": ["s/x", "s/y"], "rows": rows, "lag": lag or {}, "problems": [], "standing": "member", "at": at}
+    return {**found, **more}
+
+
+def test_a_line_says_topics_rows_by_the_second_and_who_is_behind() -> None:
+    """The rate is that of the time since the line before."""
+    line = progress(status(100, 50), status(110, 250, {"s/x": 7, "s/y": 0}))
+    assert line == "2 topics, 200 rows written (20/s), 7 behind (s/x 7)"
+
+
+def test_an_idle_agent_says_nothing() -> None:
+    """Only the clock went on."""
+    assert progress(status(100, 50), status(110, 50)) is None
+
+
+def test_what_is_not_well_is_in_the_line() -> None:
+    """Also where no row came."""
+    line = progress(status(100, 50), status(110, 50, standing="unreachable", problems=["p"]))
+    assert line == "2 topics, 0 rows written (0/s), 0 behind, unreachable, 1 problems"
+
+
+def test_the_first_line_has_no_rate() -> None:
+    """There is nothing to compare with."""
+    assert progress({}, status(110, 50)) == "2 topics, 50 rows written, 0 behind"

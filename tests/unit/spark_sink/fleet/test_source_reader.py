@@ -1,0 +1,286 @@
+"""Light ingestion against a client that behaves as brokers make it behave, into a real table."""
+
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import TopicPartition as KafkaPartition
+
+from assignors.fleet import FleetTopic
+from spark_sink import positions
+from spark_sink.fleet import lane as lane_module
+from spark_sink.fleet import source_reader
+from spark_sink.fleet.lane import LaneConsumer, LaneParts
+from spark_sink.fleet.source_reader import ReaderParts, ReaderSettings, SourceReader
+from spark_sink.fleet.table_writer import Rows, TableWriter
+from spark_sink.lake.table_contract import DataFile
+from spark_sink.lake.verification import verify
+from spark_sink.ranges.batch_offset import Range, TopicPartition
+from tests.unit.spark_sink.fleet.scripted import LANE, Client, Record, pause, read, some
+from tests.waiting import wait_until
+
+
+def test_records_that_come_with_a_revocation_are_not_lost(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What was read is brought in while the poll runs; what the same poll returns belongs to the rows after that."""
+
+    def join(client: Client) -> list[Record]:
+        client.gain("x", "y")
+        return [*some("x", 0, 5), *some("y", 0, 5)]
+
+    def lose(client: Client) -> list[Record]:
+        client.revoke("y")
+        return some("x", 5, 9)
+
+    def regain(client: Client) -> list[Record]:
+        client.gain("y")
+        assert client.held["y"] == 5, "reading goes on at the table's position"
+        return [*some("y", 5, 7), *some("x", 9, 10)]
+
+    read(monkeypatch, tmp_path / "t", 17, join, lose, regain)
+    report = verify(str(tmp_path / "t"), "g")
+    assert (report.rows, report.duplicates, report.missing) == (17, 0, 0)
+    assert positions(str(tmp_path / "t"), "g") == {("x", 0): 10, ("y", 0): 7}
+
+
+def test_reading_and_rebalances_go_on_while_records_are_brought_in(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Partitions stand still until a rebalance's callback has run, so the table is waited for elsewhere."""
+    slow, gained = threading.Event(), threading.Event()
+    commit = TableWriter.commit
+
+    def late(writer: TableWriter, files: Sequence[DataFile], ranges: Sequence[Range]) -> dict[TopicPartition, int]:
+        slow.set()
+        assert gained.wait(10), "the rebalance waited for the table"
+        return commit(writer, files, ranges)
+
+    monkeypatch.setattr(TableWriter, "commit", late)
+
+    def join(client: Client) -> list[Record]:
+        client.gain("x")
+        return some("x", 0, 5)
+
+    def go_on(client: Client) -> list[Record]:
+        assert slow.wait(10)
+        client.gain("y")
+        return [*some("x", 5, 7), *some("y", 0, 3)]
+
+    def more(_client: Client) -> list[Record]:
+        gained.set()
+        return some("x", 7, 8)
+
+    read(monkeypatch, tmp_path / "t", 11, join, pause, go_on, more)
+    report = verify(str(tmp_path / "t"), "g")
+    assert (report.rows, report.duplicates, report.missing) == (11, 0, 0)
+
+
+def test_a_topic_that_leaves_and_comes_back_before_the_group_takes_it_leaves_no_hole(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What came of it in between was left out: it is read again from where the table is."""
+    x, y = FleetTopic("c", "1", "x", "s"), FleetTopic("c", "2", "y", "s")
+    table = TableWriter(str(tmp_path / "t"), "g", "a")
+    table.label([x, y])
+    flushed: list[Range] = []
+    rows = Rows()
+
+    def flush() -> None:
+        ranges, _ = lane.hand_over()
+        flushed.extend(ranges)
+        if ranges:
+            table.commit(table.land(rows, {"x", "y"}), ranges)
+
+    def join(client: Client) -> list[Record]:
+        client.gain("x", "y")
+        return some("x", 0, 5)
+
+    def left(_client: Client) -> list[Record]:
+        return some("x", 5, 9)
+
+    def back(client: Client) -> list[Record]:
+        assert client.held["x"] == 5
+        return some("x", 5, 9)
+
+    Client.script = iter([join, left, back])
+    monkeypatch.setattr(lane_module, "Consumer", Client)
+    lane = LaneConsumer(LANE, {}, LaneParts(positions=table.positions, before_revoked=flush, look_again=lambda: None))
+    for labels in ({x: "x", y: "y"}, {y: "y"}, {x: "x", y: "y"}):
+        lane.subscribe(labels)
+        lane.read(rows.add, 100, 0.0)
+    assert flushed == [Range("x", 0, 0, 5)]
+    assert lane.hand_over()[0] == [Range("x", 0, 5, 9)]
+
+
+def test_a_broker_that_does_not_know_a_new_topic_yet_stops_nothing_for_good(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It tells the id of the topic before: what was read is left out once, and read again."""
+    monkeypatch.setattr(source_reader, "_PAUSE_S", 0.05)
+    answers = [{"x": "0", "y": "2"}]
+
+    def join(client: Client) -> list[Record]:
+        client.gain("x", "y")
+        client.held["x"] = 0
+        return some("x", 0, 5)
+
+    def again(client: Client) -> list[Record]:
+        if client.held["x"] >= 0:
+            time.sleep(0.01)
+            return []
+        client.held["x"] = 0
+        return some("x", 0, 5)
+
+    def ids() -> dict[str, str]:
+        return answers.pop() if answers else {"x": "1", "y": "2"}
+
+    read(monkeypatch, tmp_path / "t", 5, join, *[again] * 900, ids=ids)
+    report = verify(str(tmp_path / "t"), "g")
+    assert (report.rows, report.duplicates, report.missing) == (5, 0, 0)
+
+
+class Trouble(Record):
+    """What librdkafka says where it has stopped a partition: its offset is none of the log."""
+
+    def error(self) -> KafkaError:  # type: ignore[override]  # that is the difference
+        """Why."""
+        return KafkaError(KafkaError._AUTO_OFFSET_RESET)
+
+
+def test_a_partition_that_librdkafka_stopped_is_read_on_as_soon_as_its_offset_is_of_the_log(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A broker may not know a topic yet that was just made anew: neither a wrong answer nor none stops it for good."""
+    answers: list[tuple[int, int] | None] = [None, (0, 2), (0, 40), (3, 40)]
+
+    def marks(_client: Client, _partition: KafkaPartition, *, cached: bool = False, timeout: float = 0) -> Any:  # noqa: ANN401
+        if cached:
+            return -1001, -1001
+        assert timeout < 5
+        answer = answers.pop(0)
+        if answer is None:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+        return answer
+
+    monkeypatch.setattr(Client, "get_watermark_offsets", marks)
+    monkeypatch.setattr(lane_module, "Consumer", Client)
+    monkeypatch.setattr(lane_module, "_RESTART_S", 0.0)
+    looks: list[int] = []
+
+    def join(client: Client) -> list[Record]:
+        client.gain("x", "y")
+        return [Trouble("x", 10)]
+
+    Client.script = iter([join, lambda _: [], lambda _: [], lambda _: [Trouble("y", 0)]])
+    x, y = FleetTopic("c", "1", "x", "s"), FleetTopic("c", "2", "y", "s")
+    parts = LaneParts(
+        positions=lambda _: {TopicPartition("x", 0): 10},
+        before_revoked=lambda: None,
+        look_again=lambda: looks.append(0),
+    )
+    lane = LaneConsumer(LANE, {}, parts)
+    lane.subscribe({x: "x", y: "y"})
+    client = cast("Client", lane._consumer)
+    said = []
+    for _ in range(4):
+        lane.read(lambda *_: None, 10, 0.0)
+        said.append((dict(client.held), " ".join(lane.problems.values())))
+    assert "cannot be asked" in said[0][1]
+    assert "the log ends at 2, before 10" in said[1][1]
+    assert said[2][0]["x"] == 10
+    assert not said[2][1]
+    assert said[3][0]["y"] == 3, "of a partition without a position the first record there is"
+    assert looks
+
+
+def test_names_of_topics_that_left_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lane lives for months, topics may not."""
+    Client.script = iter([])
+    monkeypatch.setattr(lane_module, "Consumer", Client)
+    lane = LaneConsumer(
+        LANE, {}, LaneParts(positions=lambda _: {}, before_revoked=lambda: None, look_again=lambda: None)
+    )
+    for number in range(5):
+        lane.subscribe({FleetTopic("c", str(number), f"t{number}", "s"): f"t{number}"})
+        cast("Client", lane._consumer).gain(f"t{number}")
+    assert set(lane._ledger._topics) == {"t4"}
+    assert set(lane._ledger._stands) == {TopicPartition("t4", 0)}
+
+
+def test_rebalances_are_counted_for_ever(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A lane that is read no more takes none of them with it: Prometheus takes a smaller number for a restart."""
+
+    def join(client: Client) -> list[Record]:
+        client.gain("x", "y")
+        return some("x", 0, 5)
+
+    def lose(client: Client) -> list[Record]:
+        client.revoke("y")
+        return some("x", 5, 9)
+
+    reader = read(monkeypatch, tmp_path / "t", 9, join, lose)
+    assert (reader.consumers, reader.rebalances) == (0, 2)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_reader_that_ended_by_a_defect_is_not_alive(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Nobody reads for it, and nothing starts it again but a restart of the process: that is for its probe to say."""
+
+    def break_down(_client: Client) -> list[Record]:
+        raise AssertionError("a defect")
+
+    Client.script = iter([break_down])
+    monkeypatch.setattr(lane_module, "Consumer", Client)
+    parts = ReaderParts(writer=TableWriter(str(tmp_path / "t"), "g", "a"), ids=lambda _: dict, look_again=lambda: None)
+    reader = SourceReader("s", ReaderSettings(group="g", kafka={"s": {}}), parts)
+    assert reader.alive
+    assert reader.works
+    reader.assign({LANE: frozenset({FleetTopic("c", "1", "x", "s")})})
+    wait_until(lambda: not reader.alive)
+    assert not reader.works
+    assert "restart" in " ".join(reader.problems())
+    reader.end()
+
+
+def test_a_reader_whose_table_refuses_does_not_work(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It is alive, and works again as soon as the table takes something."""
+    monkeypatch.setattr(source_reader, "_PAUSE_S", 0.01)
+    commit = TableWriter.commit
+    refused = threading.Event()
+
+    def late(writer: TableWriter, files: Sequence[DataFile], ranges: Sequence[Range]) -> dict[TopicPartition, int]:
+        if not refused.is_set():
+            raise OSError("no space left")
+        return commit(writer, files, ranges)
+
+    monkeypatch.setattr(TableWriter, "commit", late)
+
+    def join(client: Client) -> list[Record]:
+        client.gain("x")
+        client.held["x"] = 0
+        return some("x", 0, 5)
+
+    def again(client: Client) -> list[Record]:
+        time.sleep(0.01)
+        if client.held.get("x", 0) >= 0:
+            return []
+        client.held["x"] = 0
+        return some("x", 0, 5)
+
+    Client.script = iter([join, *[again] * 2000])
+    monkeypatch.setattr(lane_module, "Consumer", Client)
+    parts = ReaderParts(
+        writer=TableWriter(str(tmp_path / "t"), "g", "a"), ids=lambda _: lambda: {"x": "1"}, look_again=lambda: None
+    )
+    reader = SourceReader("s", ReaderSettings(group="g", kafka={"s": {}}, flush_s=0.05), parts)
+    reader.assign({LANE: frozenset({FleetTopic("c", "1", "x", "s")})})
+    wait_until(lambda: not reader.works)
+    assert (reader.works, reader.alive) == (False, True)
+    refused.set()
+    wait_until(lambda: reader.works and reader.rows_written == 5)
+    assert (reader.works, reader.rows_written) == (True, 5)
+    reader.end()
+    reader.join(10)

@@ -1,0 +1,150 @@
+"""Light ingestion into a real table that is another's, too, or refuses."""
+
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from spark_sink import positions
+from spark_sink.errors import TableError
+from spark_sink.fleet import source_reader
+from spark_sink.fleet.table_writer import TableWriter
+from spark_sink.lake.table_contract import DataFile
+from spark_sink.lake.verification import verify
+from spark_sink.ranges.batch_offset import Range, TopicPartition
+from tests.unit.spark_sink.fleet.scripted import Client, Record, pause, read, some
+from tests.waiting import wait_until
+
+
+def test_records_that_another_agent_has_written_are_left_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Two that both hold a partition write each record once, and the slower one goes on where the table is."""
+
+    def join(client: Client) -> list[Record]:
+        client.gain("x", "y")
+        return some("x", 0, 6)
+
+    read(monkeypatch, tmp_path / "t", 6, join)
+    later: list[int] = []
+
+    def stale(client: Client) -> list[Record]:
+        client.gain("x")
+        client.held["x"] = 0
+        return some("x", 6, 8)
+
+    def go_on(client: Client) -> list[Record]:
+        later.append(client.held["x"])
+        return some("x", 8, 9)
+
+    read(monkeypatch, tmp_path / "t", 3, stale, go_on)
+    assert later
+    report = verify(str(tmp_path / "t"), "g")
+    assert (report.rows, report.duplicates, report.missing) == (9, 0, 0)
+
+
+def test_records_of_a_topic_that_was_made_anew_are_not_written_under_the_old_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A client that reads by name goes on in the new log without an error; the rows of other topics are written."""
+    ids = {"x": "1", "y": "2"}
+
+    def join(client: Client) -> list[Record]:
+        client.gain("x", "y")
+        return [*some("x", 0, 5), *some("y", 0, 5)]
+
+    def anew(_client: Client) -> list[Record]:
+        wait_until(lambda: positions(str(tmp_path / "t"), "g").get(TopicPartition("x", 0)) == 5)
+        ids["x"] = "3"
+        return [*some("x", 5, 9), *some("y", 5, 7)]
+
+    def more(_client: Client) -> list[Record]:
+        return [*some("x", 9, 12), *some("y", 7, 8)]
+
+    read(monkeypatch, tmp_path / "t", 13, join, pause, anew, pause, more, ids=lambda: ids)
+    assert positions(str(tmp_path / "t"), "g") == {("x", 0): 5, ("y", 0): 8}
+    assert verify(str(tmp_path / "t"), "g").rows == 13
+
+
+def test_a_table_that_refuses_holds_up_no_topic_of_another(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Where each topic has a table: the others are written meanwhile, and what was refused is read again."""
+    broken = threading.Event()
+    commit = TableWriter.commit
+
+    def refuse(writer: TableWriter, files: Sequence[DataFile], ranges: Sequence[Range]) -> dict[TopicPartition, int]:
+        if broken.is_set() and ranges[0].topic == "y":
+            raise TableError("y is read-only")
+        return commit(writer, files, ranges)
+
+    monkeypatch.setattr(TableWriter, "commit", refuse)
+    monkeypatch.setattr(source_reader, "_PAUSE_S", 0.2)
+
+    def join(client: Client) -> list[Record]:
+        broken.set()
+        client.gain("x", "y")
+        return [*some("y", 0, 5), *some("x", 0, 5)]
+
+    def go_on(client: Client) -> list[Record]:
+        wait_until(lambda: positions(str(tmp_path / "x"), "g") == {("x", 0): 5})
+        assert positions(str(tmp_path / "x"), "g") == {("x", 0): 5}
+        assert positions(str(tmp_path / "y"), "g") == {}
+        broken.clear()
+        client.held["y"] = 99
+        return [*some("y", 5, 7), *some("x", 5, 9)]
+
+    def again(client: Client) -> list[Record]:
+        time.sleep(0.3)
+        return some("y", 0, 7) if client.held["y"] < 0 else []
+
+    read(monkeypatch, tmp_path / "{topic}", 16, join, pause, go_on, pause, *[again] * 9)
+    for topic, count in (("x", 9), ("y", 7)):
+        report = verify(str(tmp_path / topic), "g")
+        assert (report.rows, report.duplicates, report.missing) == (count, 0, 0)
+
+
+def test_a_table_that_cannot_be_made_holds_up_no_topic_of_another(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A file lies in the way of one topic's table."""
+    (tmp_path / "y").write_text("in the way")
+
+    def join(client: Client) -> list[Record]:
+        client.gain("x")
+        return some("x", 0, 5)
+
+    reader = read(monkeypatch, tmp_path / "{topic}", 5, join)
+    assert verify(str(tmp_path / "x"), "g").rows == 5
+    assert any(problem.startswith("s/y: ") for problem in reader.problems())
+
+
+def test_a_table_that_refuses_is_logged_once_though_each_attempt_names_another_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """And when it takes records again, none is missing."""
+    commit = TableWriter.commit
+    attempts: list[int] = []
+
+    def refuse(writer: TableWriter, files: Sequence[DataFile], ranges: Sequence[Range]) -> dict[TopicPartition, int]:
+        attempts.append(0)
+        if len(attempts) <= 2:
+            raise TableError(f"part-{len(attempts)}abc.parquet: the table's storage refused")
+        return commit(writer, files, ranges)
+
+    monkeypatch.setattr(TableWriter, "commit", refuse)
+    monkeypatch.setattr(source_reader, "_PAUSE_S", 0.05)
+
+    def join(client: Client) -> list[Record]:
+        client.gain("x", "y")
+        client.held["x"] = 0
+        return some("x", 0, 5)
+
+    def again(client: Client) -> list[Record]:
+        if "x" not in client.held or client.held["x"] >= 0:
+            time.sleep(0.01)
+            return []
+        client.held["x"] = 0  # told to begin at the beginning: does so once
+        return some("x", 0, 5)
+
+    read(monkeypatch, tmp_path / "t", 5, join, pause, *[again] * 900)
+    assert verify(str(tmp_path / "t"), "g").rows == 5
+    assert caplog.text.count("storage refused") == 1

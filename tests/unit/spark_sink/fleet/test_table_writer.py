@@ -1,0 +1,56 @@
+"""What topics are called in their tables."""
+
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from assignors.fleet import FleetTopic
+from spark_sink import positions
+from spark_sink.fleet import table_writer
+from spark_sink.fleet.table_writer import Rows, TableWriter
+from spark_sink.lake.verification import verify
+from spark_sink.ranges.batch_offset import Range, TopicPartition
+
+
+def some(label: str, begin: int, end: int) -> Rows:
+    """Records of a partition."""
+    rows = Rows()
+    for offset in range(begin, end):
+        for column, value in zip(rows.columns.values(), (label, 0, offset, None, None, b"v"), strict=True):
+            column.append(value)
+    return rows
+
+
+@pytest.mark.parametrize("address", ["t", "{topic}"], ids=["one table", "a table each"])
+@pytest.mark.parametrize("identity", ["a/b+c", "///"])
+def test_the_position_of_a_topic_made_anew_is_found_whatever_its_id(
+    tmp_path: Path, address: str, identity: str
+) -> None:
+    """Every third id has a slash, as librdkafka writes them: part of a position's name or of a path it cut them off."""
+    writer = TableWriter(str(tmp_path / address), "g", "a")
+    first, anew = FleetTopic("c", "1", "x", "s"), FleetTopic("c", identity, "x", "s")
+    assert writer.label([first]) == {first: "x"}
+    label = writer.label([anew])[anew]
+    assert label == f"x@{anew.printed_id}"
+    rows = some(label, 0, 3)
+    assert not writer.commit(writer.land(rows, {label}), [Range(label, 0, 0, 3)])
+    assert writer.positions({label}) == {TopicPartition(label, 0): 3}
+    assert positions(str(tmp_path / address), "g") == {TopicPartition(label, 0): 3}
+    assert writer.commit(writer.land(rows, {label}), [Range(label, 0, 0, 3)]) == {}
+
+
+def test_small_files_are_joined_beside_the_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a thread of its own, with a handle of its own: a commit waits for none of it, and no row comes or goes."""
+    monkeypatch.setattr(table_writer, "_COMPACT_AFTER", 1)
+    monkeypatch.setattr(table_writer, "_COMPACT_EVERY", 5)
+    table = str(tmp_path / "t")
+    writer = TableWriter(table, "g", "a")
+    for offset in range(14):
+        writer.commit(writer.land(some("x", offset, offset + 1), {"x"}), [Range("x", 0, offset, offset + 1)])
+        compacting = writer._compactions._thread
+        assert compacting is not None
+        compacting.join(10)
+    report = verify(table, "g")
+    assert (report.rows, report.duplicates, report.missing) == (14, 0, 0)
+    assert len(DeltaTable(table).file_uris()) < 10

@@ -1,0 +1,369 @@
+"""The Delta adapter keeps the contract of the seam; the table in memory keeps the same."""
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, Field, write_deltalake
+from deltalake.exceptions import CommitFailedError
+
+from spark_sink.errors import ConflictError, SchemaError, TableError
+from spark_sink.lake.delta_table import DeltaLakeTable, TableSettings
+from spark_sink.lake.parquet_landing import KEYS, Landing, Layout, normal_schema
+from spark_sink.lake.schema_fit import fit_schema
+from spark_sink.lake.table_contract import Change, DataFile, Snapshot, Table
+from spark_sink.lake.table_storage import filesystem
+from spark_sink.lake.verification import verify
+from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
+from spark_sink.sink.compare_and_swap import Batch, commit
+from spark_sink.testing import MemoryStore, MemoryTable
+
+A, B = TopicPartition("a", 0), TopicPartition("b", 1)
+SCHEMA = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64()), ("value", pa.binary())])
+
+Write = Callable[[TopicPartition, Iterable[int]], DataFile]
+Kind = tuple[Callable[[], Table], Write]
+
+
+def _rows(key: TopicPartition, offsets: Iterable[int]) -> pa.RecordBatch:
+    numbers = list(offsets)
+    columns = [[key.topic] * len(numbers), [key.partition] * len(numbers), numbers, [b"v"] * len(numbers)]
+    return pa.RecordBatch.from_arrays(
+        [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)], schema=SCHEMA
+    )
+
+
+def _land(path: Path, key: TopicPartition, offsets: Iterable[int], layout: Layout | None = None) -> DataFile:
+    landing = Landing(filesystem(str(path), make=True), SCHEMA, layout)
+    landing.write(_rows(key, offsets))
+    (file,) = landing.close()
+    return file
+
+
+@pytest.fixture(params=["delta", "memory"])
+def kind(request: pytest.FixtureRequest, tmp_path: Path) -> Kind:
+    """A maker of handles on one table, and a writer of its files."""
+    if request.param == "delta":
+        return (lambda: DeltaLakeTable(str(tmp_path), "g")), (lambda key, offsets: _land(tmp_path, key, offsets))
+    store = MemoryStore()
+    return (lambda: MemoryTable(store)), (lambda key, offsets: store.write((key, one) for one in offsets))
+
+
+def _made(table: Table) -> Snapshot:
+    table.create(SCHEMA)
+    snapshot = table.refresh()
+    assert snapshot is not None
+    return snapshot
+
+
+def _look(table: Table) -> Snapshot:
+    snapshot = table.refresh()
+    assert snapshot is not None
+    return snapshot
+
+
+def _change(position: dict[TopicPartition, int], *files: DataFile) -> Change:
+    return Change(files=files, positions=position, beginnings={}, schema=SCHEMA)
+
+
+def test_of_two_writers_one_says_which_topic_a_name_means(kind: Kind) -> None:
+    """Set by compare and swap, like a position: the slower one must look again."""
+    make, _ = kind
+    fast, slow = make(), make()
+    _made(fast)
+    before = slow.refresh()
+    assert before is not None
+    fast.swap(_look(fast), Change(files=(), positions={}, beginnings={}, schema=SCHEMA, identities={"a": 7}))
+    with pytest.raises(ConflictError):
+        slow.swap(before, Change(files=(), positions={}, beginnings={}, schema=SCHEMA, identities={"a": 8}))
+    assert _look(slow).identities == {"a": 7}
+
+
+def test_there_is_no_table_until_it_is_made_and_a_second_maker_is_quiet(kind: Kind) -> None:
+    """Two agents start at the same time."""
+    make, _ = kind
+    one, two = make(), make()
+    assert one.refresh() is None
+    assert _made(one).positions == {}
+    assert _made(two).schema == SCHEMA
+
+
+def test_a_position_set_by_another_makes_a_conflict_and_changes_nothing(kind: Kind) -> None:
+    """The zombie: it looked, stopped, and goes on after another has committed."""
+    make, write = kind
+    one, two = make(), make()
+    _made(one)
+    stale, fresh = one.refresh(), two.refresh()
+    assert stale is not None
+    assert fresh is not None
+    two.swap(fresh, _change({A: 3}, write(A, range(3))))
+    with pytest.raises(ConflictError):
+        one.swap(stale, _change({A: 3}, write(A, range(3))))
+    after = one.refresh()
+    assert after is not None
+    assert after.positions == {A: 3}
+
+
+def test_other_partitions_are_no_conflict(kind: Kind) -> None:
+    """Agents of one group hold different partitions; they must not slow one another."""
+    make, write = kind
+    one, two = make(), make()
+    _made(one)
+    stale, fresh = one.refresh(), two.refresh()
+    assert stale is not None
+    assert fresh is not None
+    two.swap(fresh, _change({A: 3}, write(A, range(3))))
+    one.swap(stale, _change({B: 2}, write(B, range(2))))
+    after = two.refresh()
+    assert after is not None
+    assert after.positions == {A: 3, B: 2}
+
+
+def test_rows_below_the_floor_are_left_out_of_the_copy(kind: Kind) -> None:
+    """The copy says what it holds, and nothing is copied where nothing is left."""
+    make, write = kind
+    table = make()
+    _made(table)
+    file = write(A, range(10))
+    copy = table.filtered(file, {A: 7})
+    assert copy is not None
+    assert copy.path != file.path
+    assert copy.spans[A] == (7, 9, 3)
+    assert table.filtered(file, {A: 10}) is None
+
+
+def test_a_commit_by_path_would_let_the_zombie_in(tmp_path: Path) -> None:
+    """Why the handle matters: what it saw is what delta-rs compares with."""
+    table = DeltaLakeTable(str(tmp_path), "g")
+    batch = Batch(offset=Offset.of([Range("a", 0, 0, 5)]), files=[_land(tmp_path, A, range(5))], schema=SCHEMA)
+    snapshot = _made(table)
+    commit(DeltaLakeTable(str(tmp_path), "g"), batch)
+    zombie = replace(batch, files=[_land(tmp_path, A, range(5))])
+    with pytest.raises(ConflictError, match="Concurrent transaction"):
+        table.swap(snapshot, _change({A: 5}, *zombie.files))
+    by_path = DeltaLakeTable(str(tmp_path), "g")
+    fresh = by_path.refresh()
+    assert fresh is not None
+    by_path.swap(fresh, _change({A: 5}, *zombie.files))
+    assert verify(str(tmp_path)).duplicates == 5
+
+
+def test_partly_known_rows_of_a_partitioned_table(tmp_path: Path) -> None:
+    """The data files have no topic then; the copy gets it from the log's values and stays without it."""
+    layout = Layout(partition_columns=("topic", "partition"))
+    table = DeltaLakeTable(str(tmp_path), "g", settings=TableSettings(layout=layout))
+    for begin, end in ((0, 6), (4, 9), (2, 8)):
+        file = _land(tmp_path, B, range(begin, end), layout)
+        commit(table, Batch(offset=Offset.of([Range("b", 1, begin, end)]), files=[file], schema=SCHEMA))
+    assert (verify(str(tmp_path)).rows, verify(str(tmp_path)).ok) == (9, True)
+
+
+def test_a_column_of_another_type_is_refused_before_the_commit(tmp_path: Path) -> None:
+    """delta-rs would take the file, and no reader could open the table again."""
+    table = DeltaLakeTable(str(tmp_path), "g")
+    _made(table)
+    other = pa.schema([*(field for field in SCHEMA if field.name != "value"), pa.field("value", pa.string())])
+    batch = Batch(offset=Offset.of([Range("a", 0, 0, 0)]), files=[], schema=other)
+    with pytest.raises(SchemaError, match="'value' is binary in the table and string in the query"):
+        commit(table, batch)
+
+
+@pytest.mark.parametrize("merge", [False, True])
+def test_a_new_column_is_added_only_on_request(tmp_path: Path, *, merge: bool) -> None:
+    """Old rows read as null then."""
+    table = DeltaLakeTable(str(tmp_path), "g", settings=TableSettings(merge_schema=merge))
+    _made(table)
+    wider = SCHEMA.append(pa.field("delay", pa.int64()))
+    batch = Batch(offset=Offset.of([Range("a", 0, 0, 0)]), files=[], schema=wider)
+    if not merge:
+        with pytest.raises(SchemaError, match="mergeSchema=true adds it"):
+            commit(table, batch)
+        return
+    assert commit(table, batch).conflicts == 1
+    assert [field.name for field in DeltaTable(str(tmp_path)).schema().fields] == wider.names
+
+
+def test_columns_that_someone_else_added_do_no_harm(tmp_path: Path) -> None:
+    """Between the look and the swap: a conflict first, then the rows go in without the new column."""
+    table = DeltaLakeTable(str(tmp_path), "g")
+    snapshot = _made(table)
+    DeltaTable(str(tmp_path)).alter.add_columns([Field("x", "string")])  # type: ignore[arg-type]  # a name will do
+    file = _land(tmp_path, A, range(3))
+    with pytest.raises(ConflictError, match="Metadata changed"):
+        table.swap(snapshot, _change({A: 3}, file))
+    commit(table, Batch(offset=Offset.of([Range("a", 0, 0, 3)]), files=[file], schema=SCHEMA))
+    assert DeltaTable(str(tmp_path)).to_pyarrow_table()["x"].null_count == 3
+
+
+def test_a_table_made_anew_in_the_old_place_stops_the_writer(tmp_path: Path) -> None:
+    """Its positions are none, so a batch from the middle would look like a first one."""
+    table = DeltaLakeTable(str(tmp_path / "t"), "g")
+    _made(table)
+    (tmp_path / "t").rename(tmp_path / "gone")
+    write_deltalake(str(tmp_path / "t"), pa.Table.from_batches([_rows(A, range(3))]))
+    with pytest.raises(TableError, match="made anew while the query ran"):
+        table.refresh()
+
+
+def test_a_table_with_rules_that_files_cannot_keep_is_refused(tmp_path: Path) -> None:
+    """CHECK constraints are for writers of rows; a data file goes past them."""
+    _made(DeltaLakeTable(str(tmp_path), "g"))
+    DeltaTable(str(tmp_path)).alter.add_constraint({"positive": "offset >= 0"})
+    with pytest.raises(TableError, match=r"delta.constraints.positive"):
+        DeltaLakeTable(str(tmp_path), "g").refresh()
+
+
+def test_a_full_disk_at_the_commit_is_no_conflict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is said as it is, after a few looks; the position stands."""
+    table = DeltaLakeTable(str(tmp_path), "g")
+    _made(table)
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(DeltaTable, "create_write_transaction", full)
+    with pytest.raises(TableError, match="No space left on device"):
+        commit(table, Batch(offset=Offset.of([Range("a", 0, 0, 0)]), files=[], schema=SCHEMA), sleep=lambda _: None)
+
+
+def test_a_commit_that_went_through_and_reports_failure_is_not_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Object stores do that when an answer is lost; the next look shows the position."""
+    table = DeltaLakeTable(str(tmp_path), "g")
+    _made(table)
+    real = DeltaTable.create_write_transaction
+
+    def lying(self: DeltaTable, *arguments: object, **named: object) -> None:
+        real(self, *arguments, **named)  # type: ignore[arg-type]  # passed on as they came
+        raise CommitFailedError("the answer was lost")
+
+    monkeypatch.setattr(DeltaTable, "create_write_transaction", lying)
+    file = _land(tmp_path, A, range(5))
+    commit(table, Batch(offset=Offset.of([Range("a", 0, 0, 5)]), files=[file], schema=SCHEMA), sleep=lambda _: None)
+    report = verify(str(tmp_path))
+    assert (report.rows, report.ok) == (5, True)
+
+
+def test_fitting_compares_names_types_and_case() -> None:
+    """What is missing in the query is null; what differs in case only would be two columns to some readers."""
+    assert fit_schema("t", SCHEMA, SCHEMA.remove(3)) == []
+    with pytest.raises(SchemaError, match="is called 'value' in the table"):
+        fit_schema("t", SCHEMA, pa.schema([("Value", pa.binary())]))
+
+
+@pytest.mark.parametrize("gone", ["topic", "partition", "offset"])
+def test_rows_that_cannot_be_told_apart_are_refused(gone: str) -> None:
+    """A query that drops or changes what names a record."""
+    left = [field for field in SCHEMA if field.name != gone]
+    with pytest.raises(SchemaError, match=f"column '{gone}' is missing"):
+        normal_schema(pa.schema(left))
+    with pytest.raises(SchemaError, match=f"column '{gone}' is double"):
+        normal_schema(pa.schema([*left, pa.field(gone, pa.float64())]))
+
+
+def test_writers_that_compact_at_once_double_nothing(tmp_path: Path) -> None:
+    """Two compactions of the same files would both go through, and every row would be there twice: one may."""
+    table = DeltaLakeTable(str(tmp_path), "g")
+    _made(table)
+    for number in range(29):
+        table.swap(_look(table), _change({A: number + 1}, _land(tmp_path, A, [number])))
+    tables = [DeltaLakeTable(str(tmp_path), "g") for _ in range(4)]
+    for table in tables:
+        _look(table)
+        table._compaction._compacted = 0  # as if it had been there when the last time was
+    barrier = threading.Barrier(len(tables))
+
+    def run(table: DeltaLakeTable) -> bool:
+        barrier.wait()
+        return table.compact(10)
+
+    with ThreadPoolExecutor(len(tables)) as pool:
+        done = list(pool.map(run, tables))
+    assert sum(done) == 1
+    assert DeltaTable(str(tmp_path)).to_pyarrow_table().num_rows == 29
+
+
+def test_compaction_is_left_to_someone_else_who_does_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their OPTIMIZE knows no claims, and two at once double every row; a writer that starts later knows it, too."""
+    table = DeltaLakeTable(str(tmp_path), "g")
+    _made(table)
+    done = []
+    for number in range(60):
+        table.swap(_look(table), _change({A: number + 1}, _land(tmp_path, A, [number])))
+        done.append(table.compact(10))
+        if number == 28:
+            DeltaTable(str(tmp_path)).optimize.compact()
+            DeltaTable(str(tmp_path)).create_checkpoint()
+            DeltaTable(str(tmp_path)).cleanup_metadata()
+    assert any(done[:28])
+    assert not any(done[29:])
+    later = DeltaLakeTable(str(tmp_path), "g")
+    DeltaTable(str(tmp_path)).create_checkpoint()
+    _look(later)
+    later._compaction._compacted = 0
+    assert not later.compact(10)
+    week = 9 * 24 * 3600
+    monkeypatch.setattr("spark_sink.lake.compaction.time.time", lambda now=time.time: now() + week)
+    later._compaction._compacted = 0
+    assert later.compact(10)
+    assert verify(str(tmp_path)).rows == 60
+
+
+@pytest.mark.parametrize(
+    ("of_table", "of_files"), [(["partition"], ()), (None, ("partition",))], ids=["the table is", "the files are"]
+)
+def test_files_that_are_partitioned_otherwise_than_the_table_are_refused(
+    tmp_path: Path, of_table: list[str] | None, of_files: tuple[str, ...]
+) -> None:
+    """They would be committed without a word, and every row read with a null where its partition stood."""
+    write_deltalake(str(tmp_path), pa.Table.from_batches([_rows(B, range(2))]), partition_by=of_table)
+    layout = Layout(partition_columns=of_files)
+    table = DeltaLakeTable(str(tmp_path), "g", settings=TableSettings(layout=layout))
+    batch = Batch(offset=Offset.of([Range("a", 0, 0, 5)]), files=[_land(tmp_path, A, range(5), layout)], schema=SCHEMA)
+    with pytest.raises(SchemaError, match="set partitionBy to"):
+        commit(table, batch)
+    assert DeltaTable(str(tmp_path)).to_pyarrow_table()["partition"].to_pylist() == [1, 1]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.field("value", pa.binary(), nullable=False),
+        pa.field("more", pa.int64(), metadata={"delta.generationExpression": "offset + 1"}),
+    ],
+    ids=["not null", "generated"],
+)
+def test_a_table_with_columns_that_files_cannot_keep_is_refused(tmp_path: Path, column: pa.Field) -> None:
+    """A tombstone's null in a NOT NULL column, or none in a generated one: readers believe the rule, not the file."""
+    others = [one if one.name in KEYS else one.with_nullable(nullable=True) for one in SCHEMA]
+    others = [one.with_nullable(one.name != "offset") for one in others if one.name != column.name]
+    DeltaTable.create(str(tmp_path), schema=pa.schema([*others, column]))
+    with pytest.raises(TableError, match=rf"column '{column.name}' has the rule"):
+        DeltaLakeTable(str(tmp_path), "g").refresh()
+
+
+def test_what_says_which_record_a_row_is_may_be_not_null(tmp_path: Path) -> None:
+    """No row goes in without topic, partition and offset, so that rule is kept."""
+    DeltaTable.create(str(tmp_path), schema=pa.schema([one.with_nullable(one.name not in KEYS) for one in SCHEMA]))
+    table = DeltaLakeTable(str(tmp_path), "g")
+    commit(table, Batch(offset=Offset.of([Range("a", 0, 0, 5)]), files=[_land(tmp_path, A, range(5))], schema=SCHEMA))
+    assert verify(str(tmp_path)).rows == 5
+
+
+def test_a_second_group_does_not_write_the_same_partition_into_a_table(tmp_path: Path) -> None:
+    """A group that was renamed has no position, begins at the beginning, and every record would be there twice."""
+    offset, other = Offset.of([Range("a", 0, 0, 5)]), Offset.of([Range("b", 1, 0, 5)])
+    for group, ranges, key in (("team/one", offset, A), ("two", other, B)):
+        table = DeltaLakeTable(str(tmp_path), group)
+        commit(table, Batch(offset=ranges, files=[_land(tmp_path, key, range(5))], schema=SCHEMA))
+    two = DeltaLakeTable(str(tmp_path), "two")
+    batch = Batch(offset=offset, files=[_land(tmp_path, A, range(5))], schema=SCHEMA)
+    with pytest.raises(TableError, match="a/0 was written here by group 'team/one', up to offset 5"):
+        commit(two, batch, sleep=lambda _: None)
+    assert verify(str(tmp_path), "two").ok

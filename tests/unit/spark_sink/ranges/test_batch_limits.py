@@ -1,0 +1,44 @@
+"""A limit is used up, nobody gets more than it has, and small backlogs are not held behind large ones."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spark_sink.ranges.batch_limits import admit
+from spark_sink.ranges.batch_offset import TopicPartition
+
+BACKLOGS = st.dictionaries(
+    st.builds(TopicPartition, st.sampled_from("abcd"), st.integers(0, 9)), st.one_of(st.just(0), st.integers(0, 10**6))
+)
+
+
+@given(BACKLOGS, st.integers(0, 10**6))
+def test_the_limit_is_used_up_and_never_passed(backlog: dict[TopicPartition, int], limit: int) -> None:
+    """A batch reads min(limit, everything) and of no partition more than it has."""
+    granted = admit(backlog, limit)
+    assert granted.keys() == backlog.keys()
+    assert sum(granted.values()) == min(limit, sum(backlog.values()))
+    assert all(0 <= granted[key] <= backlog[key] for key in backlog)
+
+
+@given(BACKLOGS, st.integers(0, 10**6))
+def test_shares_are_max_min_fair(backlog: dict[TopicPartition, int], limit: int) -> None:
+    """Whoever did not get all it has got at most one less than the most that anybody got."""
+    granted = admit(backlog, limit)
+    most = max(granted.values(), default=0)
+    assert all(granted[key] >= most - 1 for key in backlog if granted[key] < backlog[key])
+
+
+@given(BACKLOGS)
+def test_without_a_limit_everything_is_read(backlog: dict[TopicPartition, int]) -> None:
+    """None and a limit above the backlog are the same."""
+    assert admit(backlog, None) == backlog == admit(backlog, sum(backlog.values()))
+
+
+def test_a_large_topic_does_not_hold_small_ones_back() -> None:
+    """300 topics with 10 records each are read whole beside one with a million behind."""
+    rng = np.random.default_rng(7)
+    backlog = {TopicPartition(f"small{n}", 0): int(rng.integers(1, 11)) for n in range(300)}
+    backlog[TopicPartition("large", 0)] = 1_000_000
+    granted = admit(backlog, 10_000)
+    assert all(granted[key] == count for key, count in backlog.items() if key.topic != "large")

@@ -1,0 +1,166 @@
+"""Back from quarantine, each record once."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from typer.testing import CliRunner
+
+from spark_sink.cli._app import app
+from spark_sink.cli.quarantine import register
+from spark_sink.errors import ConflictError, OptionError, SchemaError, TableError
+from spark_sink.formats.quarantine import COLUMN, REASON
+from spark_sink.lake.delta_table import DeltaLakeTable
+from spark_sink.lake.parquet_landing import normal_schema
+from spark_sink.lake.table_contract import Change, Snapshot
+from spark_sink.lake.verification import verify
+from spark_sink.ranges.batch_offset import Offset, Range
+from spark_sink.sink.quarantine_replay import Replayed, replay, waiting
+from spark_sink.sink.query_tables import Tables
+from spark_sink.sink.rows_by_table import Sorting
+from spark_sink.sink.sink_options import SinkOptions
+
+SCHEMA = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("value", pa.binary()),
+        (COLUMN, REASON),
+    ]
+)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> str:
+    """A table with the offsets 0 to 9, of which 2, 5 and 7 are in quarantine."""
+    address = str(tmp_path / "table")
+    options = SinkOptions.parse({"path": address, "kafka.group.id": "g", "checkpointLocation": "c"})
+    rows = [
+        {"topic": "t", "partition": 0, "offset": one, "value": b"good"}
+        | (
+            {COLUMN: {"error_class": "Bad", "error_text": "no number", "value": b"%d" % one}}
+            if one in {2, 5, 7}
+            else {}
+        )
+        for one in range(10)
+    ]
+    sorting = Sorting(options, normal_schema(SCHEMA), "run")
+    sorting.write(pa.RecordBatch.from_pylist(rows, schema=SCHEMA))
+    Tables(options).commit(Offset.of([Range("t", 0, 0, 10)]), sorting.close(), normal_schema(SCHEMA), 0)
+    return address
+
+
+def _only(*offsets: int) -> object:
+    def repair(rows: pa.Table) -> pa.Table:
+        kept = rows.filter(pc.is_in(rows.column("offset"), pa.array(offsets, pa.int64())))
+        return kept.select(["topic", "partition", "offset", "value"])
+
+    return repair
+
+
+def test_what_waits_is_what_the_table_has_not(table: str) -> None:
+    """Nothing else is noted, so nothing can be noted wrongly."""
+    assert waiting(table, "g").column("offset").to_pylist() == [2, 5, 7]
+
+
+def test_a_repair_may_leave_records_for_later_and_a_second_replay_brings_none_twice(table: str) -> None:
+    """Half is repaired today, the rest with the next version of the decoder."""
+    assert replay(table, "g", _only(2, 7)) == Replayed(rows=2, left=1)  # type: ignore[arg-type]  # a Repair
+    assert replay(table, "g", _only(2, 7)) == Replayed(rows=0, left=1)  # type: ignore[arg-type]  # a Repair
+    assert replay(table, "g") == Replayed(rows=1, left=0)
+    assert replay(table, "g") == Replayed(rows=0, left=0)
+    report = verify(table, accounted={})
+    assert (report.rows, report.ok) == (10, True)
+
+
+def test_two_replays_at_once_bring_each_record_once(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other one is done between the look and the swap of this one."""
+    swap = DeltaLakeTable.swap
+    meanwhile = [lambda: replay(table, "g")]
+
+    def slow(self: DeltaLakeTable, snapshot: Snapshot, change: Change) -> None:
+        if meanwhile:
+            meanwhile.pop()()
+        swap(self, snapshot, change)
+
+    monkeypatch.setattr(DeltaLakeTable, "swap", slow)
+    assert replay(table, "g") == Replayed(rows=0, left=0)
+    assert verify(table, accounted={}).ok
+
+
+def test_records_of_a_batch_that_is_still_to_come_are_left_to_it(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A crash between quarantine and table: the batch comes again, and a new decoder may find the record good."""
+    options = SinkOptions.parse({"path": table, "kafka.group.id": "g", "checkpointLocation": "c"})
+    sorting = Sorting(options, normal_schema(SCHEMA), "run")
+    bad = {"topic": "t", "partition": 0, "offset": 10, COLUMN: {"error_class": "Bad"}}
+    sorting.write(pa.RecordBatch.from_pylist([bad], schema=SCHEMA))
+    with monkeypatch.context() as patch:
+        patch.setattr(DeltaLakeTable, "swap", _fail_for(table))
+        with pytest.raises(SchemaError):
+            Tables(options).commit(Offset.of([Range("t", 0, 10, 11)]), sorting.close(), normal_schema(SCHEMA), 1)
+    assert waiting(table, "g").column("offset").to_pylist() == [2, 5, 7]
+
+
+def _fail_for(table: str) -> object:
+    swap = DeltaLakeTable.swap
+
+    def fail(self: DeltaLakeTable, snapshot: Snapshot, change: Change) -> None:
+        if self.name == table:
+            raise SchemaError("crashed here")
+        swap(self, snapshot, change)
+
+    return fail
+
+
+def test_a_repair_that_makes_records_up_is_refused(table: str) -> None:
+    """Also one that hands a record on twice."""
+    with pytest.raises(TableError, match="t/0 offset 3"):
+        replay(table, "g", lambda rows: rows.slice(0, 1).set_column(2, "offset", pa.array([3], pa.int64())))
+    with pytest.raises(TableError, match="t/0 offset 2"):
+        replay(table, "g", lambda rows: pa.concat_tables([rows.slice(0, 1)] * 2))
+
+
+def test_conflicts_without_end_are_said_so(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is brought in, and nothing is claimed."""
+
+    def busy(*_: object) -> None:
+        raise ConflictError
+
+    monkeypatch.setattr(DeltaLakeTable, "swap", busy)
+    monkeypatch.setattr("spark_sink.sink.quarantine_replay.ATTEMPTS", 3)
+    with pytest.raises(TableError, match="nothing was brought in"):
+        replay(table, "g")
+
+
+def test_the_command_lists_shows_and_replays(table: str) -> None:
+    """What a person does, in this order."""
+    if not any(group.name == "quarantine" for group in app.registered_groups):
+        register(app)
+    run = CliRunner().invoke
+    assert "3  t  Bad" in run(app, ["quarantine", "list", table]).output
+    shown = run(app, ["quarantine", "show", table, "--offset", "5"]).output
+    assert "t/0 offset 5: Bad: no number" in shown
+    assert "value: 5" in shown
+    assert "3 records brought in, 0 wait on" in run(app, ["quarantine", "replay", table]).output
+    assert "0 records wait" in run(app, ["quarantine", "list", table]).output
+    failed = run(app, ["quarantine", "replay", table, "--repair", "no.such:thing"]).exception
+    assert isinstance(failed, OptionError)
+
+
+def test_a_repair_that_fails_is_one_sentence_with_its_line(
+    table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The function is the caller's own: what it raised and where, and nothing of ours around it."""
+    (tmp_path / "fails_on_purpose.py").write_text("def repair(records):\n    return records['no such column']\n")
+    monkeypatch.chdir(tmp_path)
+    run = CliRunner().invoke
+    if not any(group.name == "quarantine" for group in app.registered_groups):
+        register(app)
+    failed = run(app, ["quarantine", "replay", table, "--repair", "fails_on_purpose:repair"]).exception
+    assert isinstance(failed, OptionError)
+    assert "nothing is brought in: KeyError: " in str(failed)
+    assert str(failed).endswith("(fails_on_purpose.py, line 2)")
+    shown = run(app, ["quarantine", "show", table, "--topic", "none"])
+    assert (shown.exit_code, shown.output) == (0, f"{table}: no such record waits in quarantine\n")

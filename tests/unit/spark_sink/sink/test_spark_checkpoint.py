@@ -1,0 +1,48 @@
+"""Ranges of a batch, from Spark's offset log."""
+
+from pathlib import Path
+
+import pytest
+
+from spark_sink.errors import OffsetError
+from spark_sink.ranges.batch_offset import Offset, Range
+from spark_sink.sink.spark_checkpoint import batch_offset, parse_offset_log
+
+META = '{"batchWatermarkMs":0,"batchTimestampMs":1,"conf":{}}'
+ONE = Offset.of([Range("t", 0, 3, 9, 4)])
+
+
+def test_the_offset_of_a_batch_is_found(tmp_path: Path) -> None:
+    """As Spark 4.2 writes it; the address may be a path or a file: address."""
+    (tmp_path / "offsets").mkdir()
+    (tmp_path / "offsets" / "7").write_text(f"v1\n{META}\n{ONE.json()}")
+    assert batch_offset(str(tmp_path), 7) == batch_offset(f"file://{tmp_path}", 7) == ONE
+
+
+def test_several_sources_are_joined_and_strangers_passed_over() -> None:
+    """A union of two readers, beside a source of another kind and one without an offset yet."""
+    two = Offset.of([Range("u", 1, 0, 5)])
+    text = f'v1\n{META}\n{ONE.json()}\n-\n{{"logOffset":3}}\n17\n{two.json()}'
+    assert parse_offset_log(text, "here") == Offset.of([*ONE, *two])
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "version ''"),
+        (f"v9\n{META}\n{ONE.json()}", "version 'v9'"),
+        (f'v1\n{META}\n{{"logOffset":3}}', "no source of this query is kafka-group"),
+        (f"v1\n{META}\n{ONE.json()}\n{ONE.json()}", "listed twice"),
+    ],
+    ids=["empty", "newer", "another source", "two readers of one partition"],
+)
+def test_what_holds_no_offset_is_refused(text: str, says: str) -> None:
+    """Without the ranges a gap cannot be told from a hole, so nothing may be committed."""
+    with pytest.raises(OffsetError, match=says):
+        parse_offset_log(text, "here")
+
+
+def test_a_checkpoint_that_is_gone_is_one_sentence(tmp_path: Path) -> None:
+    """Someone cleaned up while the query ran."""
+    with pytest.raises(OffsetError, match="was the checkpoint deleted"):
+        batch_offset(str(tmp_path), 7)

@@ -1,0 +1,41 @@
+"""Which table a topic goes to."""
+
+from pathlib import Path
+
+import pytest
+
+from spark_sink.errors import OptionError
+from spark_sink.sink.topic_routes import Routes
+
+
+def test_one_table_takes_all_topics() -> None:
+    """The plain case: no rule, no placeholder."""
+    routes = Routes.parse("/lake/all/")
+    assert routes.by_table(["a", "b"]) == {"/lake/all": {"a", "b"}}
+
+
+def test_a_placeholder_makes_a_table_of_each_topic() -> None:
+    """Also in the address of a rule."""
+    routes = Routes.parse("s3://lake/raw_{topic}", '{"flights[.].*": "s3://lake/{topic}/x"}')
+    assert routes.table("orders") == "s3://lake/raw_orders"
+    assert routes.table("flights.JFK-LAX") == "s3://lake/flights.JFK-LAX/x"
+
+
+def test_the_first_rule_that_matches_the_whole_name_wins() -> None:
+    """A rule for `a` says nothing of `ab`."""
+    routes = Routes.parse("/rest", '{"a": "/one", "a.*": "/two", "ab": "/never"}')
+    assert [routes.table(topic) for topic in ("a", "ab", "ba")] == ["/one", "/two", "/rest"]
+
+
+@pytest.mark.parametrize("routes", ["[1]", "{", '{"(": "/x"}', '{"a": 3}', '{"a": ""}'])
+def test_what_is_no_route_is_refused(routes: str) -> None:
+    """Before the query starts, with the option's name."""
+    with pytest.raises(OptionError, match=r"option '(routes|path)'"):
+        Routes.parse("/rest", routes)
+
+
+def test_a_folder_that_would_be_taken_for_another_is_refused(tmp_path: Path) -> None:
+    """delta-rs reads `a%20b` as `a b`; a percent sign alone is one."""
+    with pytest.raises(OptionError, match="read as another folder"):
+        Routes.parse(str(tmp_path / "a%20b" / "table"))
+    assert Routes.parse(str(tmp_path / "100%")).default.endswith("/100%")
