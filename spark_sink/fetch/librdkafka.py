@@ -2,8 +2,8 @@
 
 confluent-kafka makes an object of every record and a call of every attribute: of 7 s for 3.4 million records, 5 were
 that. This binding, over the same library (the symbols are those that confluent-kafka has loaded), hands over a
-batch of addresses, which `memory_gather` copies into Arrow column by column. `rd_kafka_message_t` is part of librdkafka's
-public and stable interface (rdkafka.h). Everything else is still asked of confluent-kafka.
+batch of addresses, which `memory_gather` copies into Arrow column by column. `rd_kafka_message_t` is part of
+librdkafka's public and stable interface (rdkafka.h). Everything else is still asked of confluent-kafka.
 """
 
 import ctypes
