@@ -20,10 +20,10 @@ export PYTHONDONTWRITEBYTECODE :=
 .DEFAULT_GOAL := help
 .PHONY: help venv demo test test-all test-slow unit integration test-spark43 test-wheel docker-test chaos lint type audit docs bench format lock build image clean
 
-help: ## say what each target does
+help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
 
-venv: $(READY) ## make the environment in .venv (remade when the lock changes)
+venv: $(READY) ## make the environment in .venv (rebuilt when the lock changes)
 
 $(VENV)/.packages: requirements/dev.txt
 $(VENV43)/.packages: requirements/spark43.txt
@@ -46,7 +46,7 @@ demo: $(READY) ## run the whole pipeline on a three-zone Kafka, with a report in
 
 test: unit integration ## run the unit tests, then the integration tests on the embedded cluster
 
-test-all: test test-slow ## run every test there is, but for those in containers
+test-all: test test-slow ## run every test except those in containers
 
 unit: $(READY) ## run the unit tests (seconds, no broker)
 	@$(BIN)/python -m pytest -q -n $$((2 * $(AT_ONCE)))
@@ -54,12 +54,12 @@ unit: $(READY) ## run the unit tests (seconds, no broker)
 integration: $(READY) ## run the integration and acceptance tests on real brokers
 	@$(BIN)/python -m pytest -q -n $(AT_ONCE) --dist loadfile -m "(integration or acceptance or docker) and not slow"
 
-test-slow: $(READY) ## run the tests that take long: many rounds, several databases, a cluster of their own
+test-slow: $(READY) ## run the slow tests: many rounds, several databases, separate clusters
 	@$(BIN)/python -m pytest -q -m slow
 
 SPARK_TESTS = $(addprefix tests/integration/spark_sink/test_,agent.py landing.py sink.py source.py source_orphan.py spark_cluster.py)
 
-test-spark43: $(READY43) ## run the tests that need Spark on pyspark 4.3, in an environment of its own (.venv43)
+test-spark43: $(READY43) ## run the tests that need Spark on pyspark 4.3, in a separate environment (.venv43)
 	@$(VENV43)/bin/python -c 'import pyspark; assert pyspark.__version__.startswith("4.3."), pyspark.__version__'
 	@$(VENV43)/bin/python -m pytest -q tests/unit/spark_sink
 	@$(VENV43)/bin/python -m pytest -q -m integration $(SPARK_TESTS)
@@ -84,13 +84,13 @@ lint: $(READY) ## ruff (rules and format) and the import contracts
 type: $(READY) ## mypy --strict over code and tests
 	@$(BIN)/mypy
 
-audit: $(READY) ## ask a vulnerability database about every locked package
+audit: $(READY) ## check every locked package in a vulnerability database
 	@$(BIN)/python requirements/audit.py
 
 docs: $(READY) ## build the documentation into build/site, warnings are errors
 	@said=$$(NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build 2>&1) || { echo "$$said" >&2; exit 1; }; echo "build/site/index.html"
 
-bench: $(READY) ## measure beside the peers; writes build/bench/<area>.json
+bench: $(READY) ## measure beside the peers; write build/bench/<area>.json
 	@$(BIN)/python -m pytest -q -s -m benchmark tests/benchmarks
 
 format: $(READY) ## format the code and fix what ruff can fix
@@ -98,7 +98,7 @@ format: $(READY) ## format the code and fix what ruff can fix
 
 LOCK = $(BIN)/uv pip compile -q --universal --generate-hashes --no-header --no-emit-index-url --no-annotate --python-version 3.11 --extra $(2) --constraint requirements/constraints.txt pyproject.toml -o requirements/$(1).txt
 
-lock: $(READY) ## resolve the requirements files anew from pyproject.toml
+lock: $(READY) ## resolve the requirements files from pyproject.toml
 	@$(call LOCK,dev,dev)
 	@cp requirements/dev.txt requirements/spark43.txt && $(subst constraints.txt,constraints43.txt,$(call LOCK,spark43,dev))
 	@$(call LOCK,image,demo)
