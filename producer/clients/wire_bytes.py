@@ -11,9 +11,13 @@ _GROUP = "producer-node-metrics.node-"
 
 
 class WireTotals(AbstractMetricsReporter):
-    """Adds a total beside kafka-python's rates, which forget, at the moment a connection to a broker is made.
+    """Adds a total beside kafka-python's rates, which forget, when a connection to a broker is made.
 
     A producer's metrics call `metric_change` when they register the rate of a new node, before its first byte.
+
+    Contract: `init` and `metric_change` run under kafka-python's lock of all metrics, in the application's thread and
+    in the network thread, which may hold a sensor's lock as well. So they take no lock: `Sensor.add` would ask for the
+    sensor's while the network thread holds that and asks for the metrics'.
     """
 
     def __init__(self, metrics: Metrics) -> None:
@@ -35,8 +39,7 @@ class WireTotals(AbstractMetricsReporter):
         sensor = self._metrics.get_sensor(f"node-{node}.bytes-sent")
         if node not in self._totals and sensor is not None:
             self._totals[node] = Total()
-            name = self._metrics.metric_name("outgoing-byte-total", group, "Bytes sent, since the connection was made.")
-            sensor.add(name, self._totals[node])
+            sensor._stats.append(self._totals[node])  # noqa: SLF001 - the only way without a lock; append is atomic
 
     def metric_removal(self, metric: KafkaMetric) -> None:
         """Keep the total: the bytes were sent."""
@@ -50,7 +53,7 @@ class WireTotals(AbstractMetricsReporter):
     def by_node(self) -> dict[int, int]:
         """Bytes sent per broker id; bootstrap connections, which name no broker, under -1."""
         sent: dict[int, int] = {}
-        for node, total in self._totals.items():
+        for node, total in list(self._totals.items()):  # the network thread adds to it
             broker = int(node) if node.isdigit() else -1
             sent[broker] = sent.get(broker, 0) + int(total.measure(None, None))
         return sent
