@@ -5,6 +5,7 @@
 * `unreachable`: why brokers do not answer.
 * `log_offsets`: offsets of many partitions in a few requests.
 * `topic_names`: what a topic may be called.
+* `kafka_python_internals`: the private names of kafka-python, in one place.
 """
 
 import typing

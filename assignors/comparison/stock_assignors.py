@@ -10,6 +10,7 @@ from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAs
 from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
 from kafka.structs import TopicPartition as KafkaPartition
 
+from assignors.clients.kafka_python_internals import sticky_subscription
 from assignors.planner.topics_and_members import Member, Topic, TopicPartition
 
 _ASSIGNORS: Final[Mapping[str, Any]] = {
@@ -49,7 +50,7 @@ def stock_plan(
 def _person(strategy: str, member: Member) -> SimpleNamespace:
     if strategy == "sticky":
         owned = [KafkaPartition(topic, number) for topic, number in sorted(member.owned)]
-        said = StickyPartitionAssignor._metadata(sorted(member.topics), owned, 1)  # noqa: SLF001 - the only way in
+        said = sticky_subscription(sorted(member.topics), owned, 1)
     else:
         said = ConsumerProtocolSubscription(version=0, topics=sorted(member.topics), user_data=b"")
     return SimpleNamespace(member_id=member.id, group_instance_id=member.instance, metadata=said)

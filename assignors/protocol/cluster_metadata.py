@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
+from assignors.clients.kafka_python_internals import partition_metadata
 from assignors.planner.topics_and_members import Topic
 
 
@@ -14,14 +15,12 @@ def read_topics(cluster: Any, names: Iterable[str]) -> list[Topic]:  # noqa: ANN
 
 
 def _read_topic(cluster: Any, name: str, racks: dict[int, str]) -> Topic | None:  # noqa: ANN401
-    # A copy: metadata may be refreshed by another thread while the plan is made.
     numbers = cluster.partitions_for_topic(name)
     if not numbers:
         return None
     count = max(numbers) + 1
-    # There is no public way from a partition to its replicas; without it everything counts as unknown, not as remote.
-    state = dict(getattr(cluster, "_partitions", {}).get(name) or {}) if racks else {}
-    if not state:
+    state = partition_metadata(cluster, name) if racks else {}
+    if not state:  # unknown, and not remote
         return Topic(name, count)
     of = [state.get(p) for p in range(count)]
     return Topic(

@@ -5,6 +5,7 @@ import threading
 import weakref
 from typing import Any
 
+from assignors.clients.kafka_python_internals import assignors_of, listening_coordinators
 from assignors.planner.worker_caps import Workers
 from assignors.protocol.worker_caps_source import WorkersSource
 
@@ -17,10 +18,8 @@ class Rejoin:
     def __init__(self, assignor: object, cluster: Any) -> None:  # noqa: ANN401 - untyped in kafka-python
         """Find the coordinator among the listeners of the cluster's metadata: it is the one that has this assignor."""
         self._coordinator: weakref.ref[Any] | None = None
-        for listener in list(getattr(cluster, "_listeners", ())):
-            target = getattr(listener, "target", None)
-            found = target() if callable(target) else None
-            if any(a is assignor for a in getattr(found, "_assignors", {}).values()):
+        for found in listening_coordinators(cluster):
+            if any(a is assignor for a in assignors_of(found).values()):
                 self._coordinator = weakref.ref(found)
 
     def alive(self) -> bool:

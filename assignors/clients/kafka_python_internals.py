@@ -1,0 +1,37 @@
+# ruff: noqa: SLF001 -- the one module that names what kafka-python keeps private
+"""Every private name of kafka-python that the assignors use, each behind a function that says what it is for.
+
+kafka-python promises nothing about these names: `pyproject.toml` bounds its version, and this module's test calls each
+function on kafka-python's own objects.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
+from kafka.structs import TopicPartition
+
+
+def partition_metadata(cluster: Any, topic: str) -> dict[int, Any]:  # noqa: ANN401 -- kafka-python is untyped
+    """Copy the metadata of a topic's partitions (`leader_id`, `replica_nodes`) by number; another thread may change it.
+
+    No public method leads from a partition to its replicas.
+    """
+    return dict(getattr(cluster, "_partitions", {}).get(topic) or {})
+
+
+def listening_coordinators(cluster: Any) -> list[Any]:  # noqa: ANN401 -- as above
+    """List the objects whose weakly held methods listen to the cluster's metadata: coordinators are among them."""
+    targets = (getattr(listener, "target", None) for listener in list(getattr(cluster, "_listeners", ())))
+    return [found for target in targets if callable(target) and (found := target()) is not None]
+
+
+def assignors_of(coordinator: Any) -> Mapping[str, Any]:  # noqa: ANN401 -- as above
+    """Return a coordinator's assignors by name; empty for a listener that is no coordinator."""
+    assignors: Mapping[str, Any] = getattr(coordinator, "_assignors", {})
+    return assignors
+
+
+def sticky_subscription(topics: list[str], owned: Iterable[TopicPartition], generation: int) -> Any:  # noqa: ANN401 -- as above
+    """Make the subscription of a member of the stock sticky assignor that owns these partitions."""
+    return StickyPartitionAssignor._metadata(topics, owned, generation)

@@ -1,0 +1,55 @@
+"""The private names of kafka-python: they exist in the version that is installed, and stand in one module only."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kafka.cluster import ClusterMetadata
+from kafka.coordinator.consumer import ConsumerCoordinator
+from kafka.structs import TopicPartition
+from kafka.util import WeakMethod
+
+import assignors
+from assignors import HRWAssignor
+from assignors.clients import kafka_python_internals as internals
+
+ROOT = Path(assignors.__file__).parent
+FOLDERS = ["protocol", "comparison"]
+
+
+def test_the_names_are_those_of_the_installed_version() -> None:
+    """A release that renames one would be noticed otherwise only where racks or a rebalance are missing."""
+    cluster: Any = ClusterMetadata()
+    coordinator: Any = object.__new__(ConsumerCoordinator)
+    ours = HRWAssignor()
+    coordinator._assignors = {"hrw": ours}
+    cluster.add_listener(WeakMethod(coordinator.need_rejoin))
+    assert hasattr(cluster, "_partitions")
+    cluster._partitions = {"t": {0: "metadata"}}
+    assert internals.partition_metadata(cluster, "t") == {0: "metadata"}
+    assert internals.partition_metadata(cluster, "other") == {}
+    assert internals.listening_coordinators(cluster) == [coordinator]
+    assert internals.assignors_of(coordinator) == {"hrw": ours}
+    said = internals.sticky_subscription(["t"], [TopicPartition("t", 0)], 1)
+    assert list(said.topics) == ["t"]
+
+
+def private_names(path: Path) -> Iterator[str]:
+    """Attributes with one leading underscore of anything but `self` and `cls`, also those read by `getattr`."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__"):
+            if not (isinstance(node.value, ast.Name) and node.value.id in {"self", "cls"}):
+                yield node.attr
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in {"getattr", "setattr"}:
+            name = node.args[1]
+            if isinstance(name, ast.Constant) and str(name.value).startswith("_"):
+                yield str(name.value)
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_no_other_module_names_what_kafka_python_keeps_private(folder: str) -> None:
+    """With a new version of kafka-python one module is looked through, and not twenty."""
+    found = {path.name: names for path in (ROOT / folder).glob("*.py") if (names := sorted(private_names(path)))}
+    assert not found
