@@ -196,7 +196,7 @@ class ClaimedIngest:
         labels = self._labels({one.topic for one in known})
         ranges, backlog = self._ranges([TopicPartition(one.topic, one.partition) for one in known], labels)
         wanted = [one for one in ranges.values() if one.begin < one.end]
-        rows = Batches(labels)
+        rows = Batches(labels, self._settings.include_headers)
         held = list(claims)
         renewed = time.monotonic()
         for batch in self._parts.fetch(wanted) if wanted else ():

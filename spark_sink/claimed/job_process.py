@@ -12,9 +12,9 @@ from confluent_kafka.admin import AdminClient
 from assignors.claims import PartitionClaims
 from assignors.errors import FleetError
 from assignors.fleet import FleetTopic, Source, ask_ids, sight
+from spark_sink.claimed.header_samples import SampledFetch
 from spark_sink.claimed.job_loop import ClaimedIngest, Parts
 from spark_sink.claimed.job_settings import ClaimedSettings
-from spark_sink.fetch.range_reader import fetch
 from spark_sink.fleet.table_writer import TableWriter
 from spark_sink.kafka.client_properties import librdkafka_config
 from spark_sink.kafka.group_lag import admin
@@ -42,16 +42,25 @@ def build(settings: ClaimedSettings) -> ClaimedIngest:
     # No group is joined, but librdkafka has no consumer's queue without a group's name.
     named = {**settings.kafka, "group.id": settings.name}
     reading = FetchSettings(
-        kafka=named, fail_on_data_loss=settings.fail_on_data_loss, poll_timeout_s=settings.poll_timeout_s
+        kafka=named,
+        fail_on_data_loss=settings.fail_on_data_loss,
+        poll_timeout_s=settings.poll_timeout_s,
+        headers=settings.include_headers,
     )
     return ClaimedIngest(
         settings,
         Parts(
             claims=claims,
-            writer=TableWriter(settings.table, settings.name, claims.owner, settings.storage),
+            writer=TableWriter(
+                settings.table,
+                settings.name,
+                claims.owner,
+                settings.storage,
+                include_headers=settings.include_headers,
+            ),
             logs=Logs(SourceOptions(kafka=named, group=settings.name)),
             topics=lambda: _topics(client, source, cluster),
-            fetch=lambda ranges: fetch(ranges, reading),
+            fetch=SampledFetch(reading),
             ids=partial(ask_ids, client, source),
         ),
     )

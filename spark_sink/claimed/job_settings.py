@@ -34,6 +34,7 @@ class ClaimedSettings:
         fail_on_data_loss: read no partition on whose records retention took; else it is an error in the log.
         poll_timeout_s: give up a round where no record came for so long though some are due.
         storage: options of the object store.
+        include_headers: land the records' headers, too, in the column `headers`; the same for all jobs of one set.
     """
 
     name: str
@@ -54,6 +55,7 @@ class ClaimedSettings:
     fail_on_data_loss: bool = False
     poll_timeout_s: float = 30.0
     storage: Mapping[str, str] = field(default_factory=dict)
+    include_headers: bool = False
 
     def __post_init__(self) -> None:
         for name, flag in (("name", "--group"), ("table", "--table"), ("database", "--database")):

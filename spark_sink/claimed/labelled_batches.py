@@ -9,8 +9,6 @@ import pyarrow.compute as pc
 from spark_sink.fetch.raw_columns import arrow_schema
 from spark_sink.ranges.batch_offset import TopicPartition
 
-SCHEMA = arrow_schema(headers=False)
-
 
 @dataclass(slots=True)
 class Batches:
@@ -18,9 +16,11 @@ class Batches:
 
     Attributes:
         labels: what each topic is called in its table.
+        include_headers: whether the batches have the column `headers`.
     """
 
     labels: Mapping[str, str]
+    include_headers: bool = False
     _read: list[pa.RecordBatch] = field(default_factory=list)
 
     def __len__(self) -> int:
@@ -34,17 +34,18 @@ class Batches:
         """The records that are not of these partitions."""
         if not keys:
             return self
-        kept = Batches(self.labels)
+        kept = Batches(self.labels, self.include_headers)
         kept._read = [_without(batch, keys) for batch in self._read]
         return kept
 
     def batch(self, only: set[str]) -> pa.RecordBatch:
-        """In one piece, of these labels."""
-        whole = pa.Table.from_batches(self._read, schema=SCHEMA).combine_chunks()
+        """The records of these labels, in one piece."""
+        schema = arrow_schema(headers=self.include_headers)
+        whole = pa.Table.from_batches(self._read, schema=schema).combine_chunks()
         if not only.issuperset(self.labels.values()):
             whole = whole.filter(pc.is_in(whole.column("topic"), pa.array(sorted(only), pa.string())))
         found = whole.combine_chunks().to_batches()
-        return found[0] if found else pa.RecordBatch.from_pylist([], schema=SCHEMA)
+        return found[0] if found else pa.RecordBatch.from_pylist([], schema=schema)
 
     def _labelled(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         renamed = {name: label for name, label in self.labels.items() if name != label}

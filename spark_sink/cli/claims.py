@@ -46,6 +46,9 @@ def run(  # noqa: PLR0913, PLR0917 -- each is a flag
     lease_s: Annotated[float, typer.Option(help="A job that is silent for so long loses its partitions.")] = 30.0,
     worth_records: Annotated[float, typer.Option(help="Visit a partition when so many are expected.")] = 1_000.0,
     longest_s: Annotated[float, typer.Option(help="Visit a quiet partition at least so often.")] = 5.0,
+    include_headers: Annotated[
+        bool, typer.Option("--include-headers", help="Land the records' headers, too, in the column headers.")
+    ] = False,
     optimistic: Annotated[bool, typer.Option("--optimistic", help="Claim without locks.")] = False,
     kafka: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Kafka client property.")] = None,
     storage: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Option of the object store.")] = None,
@@ -71,6 +74,7 @@ def run(  # noqa: PLR0913, PLR0917 -- each is a flag
             picking=Picking(worth_records=worth_records, longest_s=longest_s),
             form=Form.OPTIMISTIC if optimistic else Form.LOCKING,
             storage=pairs(storage, "--storage"),
+            include_headers=include_headers,
         )
     )
 

@@ -95,7 +95,10 @@ def build(settings: FleetSettings) -> FleetAgent:
 
     watches = {name: ClusterWatch(settings.source(name), settings.discover_s, wake) for name in settings.sources}
     reading = ReaderSettings(
-        group=settings.name, kafka={name: settings.kafka(name) for name in settings.sources}, flush_s=settings.flush_s
+        group=settings.name,
+        kafka={name: settings.kafka(name) for name in settings.sources},
+        flush_s=settings.flush_s,
+        include_headers=settings.include_headers,
     )
     readers = {
         name: SourceReader(
@@ -168,7 +171,9 @@ def write_status(file: Path, status: dict[str, Any]) -> None:
 
 def _writer(settings: FleetSettings, source: str) -> TableWriter:
     address = settings.table.replace(CLUSTER, source)
-    return TableWriter(address, settings.name, settings.agent, settings.storage)
+    return TableWriter(
+        address, settings.name, settings.agent, settings.storage, include_headers=settings.include_headers
+    )
 
 
 def _tell(agent: FleetAgent, file: Path, stop: threading.Event) -> None:

@@ -132,6 +132,7 @@ class FleetSettings(BaseSettings):
     seed: Whole = Field(0, description="Another seed, another ranking; the same in the whole fleet.")
     flush_s: Real = Field(1.0, gt=0, le=_HOUR_S, description="Records are brought into the table so often.")
     discover_s: Real = Field(10.0, gt=0, le=_HOUR_S, description="Clusters are asked for their topics so often.")
+    include_headers: bool = Field(default=False, description="Land the records' headers, too, in the column `headers`.")
     price_per_gb: Real = Field(0.01, ge=0, description="Money per GB (10^9 bytes) that comes from another zone.")
     status_file: Path | None = Field(None, description="JSON of how the agent stands, written again and again.")
 

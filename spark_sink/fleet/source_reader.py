@@ -16,8 +16,9 @@ from assignors.fleet import FleetTopic, Lane, lane_change
 from spark_sink.errors import SparkSinkError, TableError
 from spark_sink.fleet.lane import LaneConsumer, LaneParts
 from spark_sink.fleet.lane_consumers import Consumers
+from spark_sink.fleet.record_buffer import RecordBuffer
 from spark_sink.fleet.table_refusals import Refusals
-from spark_sink.fleet.table_writer import Rows, TableWriter
+from spark_sink.fleet.table_writer import TableWriter
 from spark_sink.fleet.write_queue import Bringer, Carrier, Parcel, TopicIds
 from spark_sink.ranges.batch_offset import Range, TopicPartition
 
@@ -41,11 +42,13 @@ class ReaderSettings:
         group: consumer groups are `<group>.lane-<number>`, and tables keep the positions of `<group>`.
         kafka: librdkafka's properties, by source.
         flush_s: records are brought into the table so often.
+        include_headers: land the records' headers, too.
     """
 
     group: str
     kafka: Mapping[str, Mapping[str, Any]]
     flush_s: float = 1.0
+    include_headers: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +87,8 @@ class SourceReader:
         self._wanted: Assigned = {}
         self._applied: dict[Lane, frozenset[FleetTopic]] = {}
         self._consumers = Consumers()
-        self._rows = Rows()
+        self._rows = RecordBuffer(include_headers=settings.include_headers)
+        self._warned: set[str] = set()
         self._ended = threading.Event()
         self._problem = ""
         self._refusals = Refusals(source)
@@ -247,9 +251,19 @@ class SourceReader:
             ranges += read
             topics |= read_of
         if ranges:
+            self._warn_of_headers()
             parcel = Parcel(rows=self._rows, ranges=ranges, topics=topics)
-            self._rows = Rows()
+            self._rows = self._rows.empty()
             self._carrier.carry(parcel)
+
+    def _warn_of_headers(self) -> None:
+        for label in sorted(self._rows.without_headers - self._warned):
+            self._warned.add(label)
+            log.warning(
+                "fleet: %s/%s: its records have headers, which are not landed: include_headers = true lands them",
+                self._source,
+                label,
+            )
 
     def _settle(self, *, wait: bool = False) -> None:
         """Take note of what became of the parcel under way, if it has arrived."""
@@ -285,7 +299,7 @@ class SourceReader:
             self._flush()
         except _EXPECTED as error:
             self._deferred = error
-            self._rows = Rows()
+            self._rows = self._rows.empty()
             for consumer in self._consumers:
                 consumer.forget()
 
@@ -307,7 +321,7 @@ class SourceReader:
         if problem != self._problem:
             log.error("fleet: %s", problem)
         self._problem = problem
-        self._rows, self._deferred = Rows(), None
+        self._rows, self._deferred = self._rows.empty(), None
         for consumer in self._consumers:
             consumer.forget()
         self._ended.wait(_PAUSE_S)

@@ -3,9 +3,7 @@
 import logging
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import compress
-from typing import Any, Protocol
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -13,7 +11,7 @@ from assignors import hash64
 from assignors.fleet import FleetTopic
 from spark_sink.errors import ConflictError, SparkSinkError, TableError
 from spark_sink.fetch.raw_columns import arrow_schema
-from spark_sink.lake.delta_table import DeltaLakeTable
+from spark_sink.lake.delta_table import DeltaLakeTable, TableSettings
 from spark_sink.lake.parquet_landing import Landing, storage_errors
 from spark_sink.lake.table_contract import Change, DataFile, Snapshot
 from spark_sink.lake.table_storage import PLACEHOLDER, Storage, filesystem, table_uri
@@ -24,37 +22,8 @@ from spark_sink.sink.compare_and_swap import Batch, commit
 log = logging.getLogger(__name__)
 
 CLUSTER = "{cluster}"
-SCHEMA = arrow_schema(headers=False)
 _ATTEMPTS = 50
 _COMPACT_EVERY, _COMPACT_AFTER = 200, 20  # versions of a table, commits of this agent
-
-
-@dataclass(slots=True)
-class Rows:
-    """Records by column, until they are landed."""
-
-    columns: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in SCHEMA.names})
-
-    def __len__(self) -> int:
-        return len(self.columns["offset"])
-
-    def add(self, label: str, message: Any) -> None:  # noqa: ANN401 - a confluent_kafka.Message
-        """Take one record."""
-        kind, stamp_ms = message.timestamp()
-        values = (label, message.partition(), message.offset(), stamp_ms * 1000 if kind else None)
-        for column, value in zip(self.columns.values(), (*values, message.key(), message.value()), strict=True):
-            column.append(value)
-
-    def without(self, labels: Collection[str]) -> "Rows":
-        """All but those of these labels."""
-        kept = [label not in labels for label in self.columns["topic"]]
-        return Rows({name: list(compress(column, kept)) for name, column in self.columns.items()})
-
-    def batch(self, only: set[str]) -> pa.RecordBatch:
-        """As Arrow, of these labels."""
-        whole = pa.RecordBatch.from_pydict(self.columns, schema=SCHEMA)
-        kept = [label in only for label in self.columns["topic"]]
-        return whole if all(kept) else whole.filter(pa.array(kept))
 
 
 class Compactions:
@@ -90,10 +59,10 @@ class Compactions:
 
 
 class Landable(Protocol):
-    """Records that can be brought in: `Rows`, or what another reader collected."""
+    """Records that can be landed: a `RecordBuffer`, or the batches of another reader."""
 
     def batch(self, only: set[str]) -> pa.RecordBatch:
-        """As Arrow, the columns of `SCHEMA`, of these labels."""
+        """The records of these labels, as Arrow, in the columns of the raw format."""
 
 
 class TableWriter:
@@ -107,13 +76,25 @@ class TableWriter:
         group: whose positions the tables keep.
         agent: for the tables' history.
         storage: options of the object store.
+        include_headers: whether rows have the column `headers`. A table that lacks it gets it, and is null there for
+            earlier rows; a table that has it takes rows without it, too.
     """
 
-    def __init__(self, address: str, group: str, agent: str, storage: Storage | None = None) -> None:
+    def __init__(
+        self,
+        address: str,
+        group: str,
+        agent: str,
+        storage: Storage | None = None,
+        *,
+        include_headers: bool = False,
+    ) -> None:
         self._address = table_uri(address)
         self._group = group
         self._agent = agent
         self._storage = dict(storage or {})
+        self._schema = arrow_schema(headers=include_headers)
+        self._settings = TableSettings(merge_schema=include_headers)
         self._tables: dict[str, DeltaLakeTable] = {}
         self._lock = threading.Lock()
         self._compactions = Compactions()
@@ -182,7 +163,7 @@ class TableWriter:
         """
         uri = self._uri(next(iter(labels)))
         with storage_errors(uri):
-            landing = Landing(filesystem(uri, self._storage, make=True), SCHEMA)
+            landing = Landing(filesystem(uri, self._storage, make=True), self._schema)
         landing.write(rows.batch(set(labels)))
         return landing.close()
 
@@ -202,14 +183,16 @@ class TableWriter:
         """
         self._number += 1
         uri = self._uri(ranges[0].topic)
-        batch = Batch(offset=Offset.of(ranges), files=files, schema=SCHEMA, number=self._number, agent=self._agent)
+        batch = Batch(
+            offset=Offset.of(ranges), files=files, schema=self._schema, number=self._number, agent=self._agent
+        )
         with self._lock:
             table = self._table(uri)
             outcome = commit(table, batch)
             doubted = {key for key, verdict in outcome.verdicts.items() if verdict in {Verdict.SKIP, Verdict.TRIM}}
             snapshot = table.refresh() if doubted else None
         if outcome.rows:
-            self._compactions.committed(uri, lambda: DeltaLakeTable(uri, self._group, self._storage))
+            self._compactions.committed(uri, lambda: DeltaLakeTable(uri, self._group, self._storage, self._settings))
         known = snapshot.positions if snapshot else {}
         return {one.key: known[one.key] for one in ranges if one.key in doubted and known[one.key] != one.end}
 
@@ -218,7 +201,7 @@ class TableWriter:
         for _ in range(_ATTEMPTS):
             snapshot = table.refresh()
             if snapshot is None:
-                table.create(SCHEMA)
+                table.create(self._schema)
                 continue
             new = {name: number for name, number in wanted.items() if name not in snapshot.identities}
             if not new:
@@ -234,7 +217,7 @@ class TableWriter:
         try:
             table.swap(
                 snapshot,
-                Change(files=(), positions={}, beginnings={}, schema=SCHEMA, note=note, identities=new),
+                Change(files=(), positions={}, beginnings={}, schema=self._schema, note=note, identities=new),
             )
         except ConflictError:
             return False
@@ -245,7 +228,7 @@ class TableWriter:
 
     def _table(self, uri: str) -> DeltaLakeTable:
         if uri not in self._tables:
-            self._tables[uri] = DeltaLakeTable(uri, self._group, self._storage)
+            self._tables[uri] = DeltaLakeTable(uri, self._group, self._storage, self._settings)
         return self._tables[uri]
 
     def _uri(self, label: str) -> str:

@@ -13,8 +13,9 @@ from assignors.errors import FleetError
 from assignors.fleet import FleetTopic
 from spark_sink.claimed.job_loop import ClaimedIngest, Parts
 from spark_sink.claimed.job_settings import ClaimedSettings
-from spark_sink.claimed.labelled_batches import SCHEMA, Batches
+from spark_sink.claimed.labelled_batches import Batches
 from spark_sink.errors import FetchError
+from spark_sink.fetch.raw_columns import arrow_schema
 from spark_sink.fleet.table_writer import Landable
 from spark_sink.lake.table_contract import DataFile, Span
 from spark_sink.ranges.batch_offset import Range, TopicPartition
@@ -24,7 +25,7 @@ def records(one: Range) -> pa.RecordBatch:
     """The records of a range."""
     return pa.RecordBatch.from_pylist(
         [{"topic": one.topic, "partition": one.partition, "offset": at} for at in range(one.begin, one.end)],
-        schema=SCHEMA,
+        schema=arrow_schema(headers=False),
     )
 
 

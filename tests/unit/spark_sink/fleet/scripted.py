@@ -19,8 +19,9 @@ LANE = Lane("s", 0)
 class Record:
     """A record as confluent-kafka hands it over."""
 
-    def __init__(self, topic: str, offset: int) -> None:
+    def __init__(self, topic: str, offset: int, headers: list[tuple[str, bytes | None]] | None = None) -> None:
         self._at = topic, offset
+        self._headers = headers
 
     def error(self) -> None:
         """None of them is one."""
@@ -47,6 +48,10 @@ class Record:
     def value(self) -> bytes:
         """What it says."""
         return b"v"
+
+    def headers(self) -> list[tuple[str, bytes | None]] | None:
+        """Its headers."""
+        return self._headers
 
 
 class Client:

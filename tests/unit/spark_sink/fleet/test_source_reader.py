@@ -15,8 +15,9 @@ from spark_sink import positions
 from spark_sink.fleet import lane as lane_module
 from spark_sink.fleet import source_reader
 from spark_sink.fleet.lane import LaneConsumer, LaneParts
+from spark_sink.fleet.record_buffer import RecordBuffer
 from spark_sink.fleet.source_reader import ReaderParts, ReaderSettings, SourceReader
-from spark_sink.fleet.table_writer import Rows, TableWriter
+from spark_sink.fleet.table_writer import TableWriter
 from spark_sink.lake.table_contract import DataFile
 from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Range, TopicPartition
@@ -86,7 +87,7 @@ def test_a_topic_that_leaves_and_comes_back_before_the_group_takes_it_leaves_no_
     table = TableWriter(str(tmp_path / "t"), "g", "a")
     table.label([x, y])
     flushed: list[Range] = []
-    rows = Rows()
+    rows = RecordBuffer()
 
     def flush() -> None:
         ranges, _ = lane.hand_over()

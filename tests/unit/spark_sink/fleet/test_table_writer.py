@@ -8,17 +8,18 @@ from deltalake import DeltaTable
 from assignors.fleet import FleetTopic
 from spark_sink import positions
 from spark_sink.fleet import table_writer
-from spark_sink.fleet.table_writer import Rows, TableWriter
+from spark_sink.fleet.record_buffer import RecordBuffer
+from spark_sink.fleet.table_writer import TableWriter
 from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Range, TopicPartition
+from tests.unit.spark_sink.fleet.scripted import Record
 
 
-def some(label: str, begin: int, end: int) -> Rows:
+def some(label: str, begin: int, end: int) -> RecordBuffer:
     """Records of a partition."""
-    rows = Rows()
+    rows = RecordBuffer()
     for offset in range(begin, end):
-        for column, value in zip(rows.columns.values(), (label, 0, offset, None, None, b"v"), strict=True):
-            column.append(value)
+        rows.add(label, Record(label, offset))
     return rows
 
 

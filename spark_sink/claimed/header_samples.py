@@ -1,0 +1,65 @@
+"""Fetching for a job, with a look from time to time at whether headers are left out that a user may want."""
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_sink.fetch.range_reader import fetch
+from spark_sink.options.fetch_settings import FetchSettings
+from spark_sink.ranges.batch_offset import Range
+
+log = logging.getLogger(__name__)
+
+_EVERY_S = 600.0
+
+
+class SampledFetch:
+    """Reads ranges as `fetch` does; where headers are not asked for, a topic that has some is logged once.
+
+    Headers cost a call a record, so they are not read to find out: each topic's batches are read with them once in ten
+    minutes, and come without them all the same.
+
+    Args:
+        settings: of the fetch.
+        read: reads ranges.
+        clock: seconds of a monotonic clock.
+    """
+
+    def __init__(
+        self,
+        settings: FetchSettings,
+        read: Callable[[Sequence[Range], FetchSettings], Iterator[pa.RecordBatch]] = fetch,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._settings = settings
+        self._read = read
+        self._clock = clock
+        self._next: dict[str, float] = {}
+        self._reported: set[str] = set()
+
+    def __call__(self, ranges: Sequence[Range]) -> Iterator[pa.RecordBatch]:
+        """Read ranges."""
+        if self._settings.headers or not self._due(ranges):
+            yield from self._read(ranges, self._settings)
+            return
+        for batch in self._read(ranges, replace(self._settings, headers=True)):
+            self._report(batch)
+            yield batch.drop_columns(["headers"])
+
+    def _due(self, ranges: Sequence[Range]) -> bool:
+        now = self._clock()
+        due = {one.topic for one in ranges if now >= self._next.get(one.topic, now)} - self._reported
+        self._next |= dict.fromkeys(due, now + _EVERY_S)
+        return bool(due)
+
+    def _report(self, batch: pa.RecordBatch) -> None:
+        found = set(pc.unique(batch.filter(pc.is_valid(batch.column("headers"))).column("topic")).to_pylist())
+        for topic in sorted(found - self._reported):
+            self._reported.add(topic)
+            log.warning(
+                "claims: %s: its records have headers, which are not landed: --include-headers lands them", topic
+            )

@@ -1,0 +1,96 @@
+"""Records of one source that were read and are not landed yet, column by column."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from itertools import compress
+from typing import Any
+
+import pyarrow as pa
+
+from spark_sink.fetch.raw_columns import arrow_schema
+
+_RECORD_BYTES = 200  # numbers, references and list slots of one record, about
+_HEADER_BYTES = 300  # a dictionary and its two values, about
+
+
+@dataclass(slots=True, kw_only=True)
+class RecordBuffer:
+    """Records by column, until they are landed.
+
+    Attributes:
+        include_headers: keep the records' headers, in the column `headers` of Spark's raw format.
+        size_bytes: memory that the records take, about.
+        without_headers: labels of topics whose headers are not kept, though a record of theirs has some. One record of
+            each topic is looked at: a look at each would slow all of them down.
+    """
+
+    include_headers: bool = False
+    size_bytes: int = 0
+    without_headers: set[str] = field(default_factory=set)
+    _sampled: set[str] = field(default_factory=set)
+    _columns: dict[str, list[Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self._columns:
+            self._columns = {name: [] for name in self.schema.names}
+
+    def __len__(self) -> int:
+        return len(self._columns["offset"])
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns."""
+        return arrow_schema(headers=self.include_headers)
+
+    def empty(self) -> "RecordBuffer":
+        """Make another buffer of the same columns, without records."""
+        return RecordBuffer(include_headers=self.include_headers)
+
+    def add(self, label: str, message: Any) -> None:  # noqa: ANN401 - a confluent_kafka.Message
+        """Take one record."""
+        kind, stamp_ms = message.timestamp()
+        key, value = message.key(), message.value()
+        self.size_bytes += _RECORD_BYTES + len(key or b"") + len(value or b"")
+        values = [label, message.partition(), message.offset(), stamp_ms * 1000 if kind else None, key, value]
+        if self.include_headers:
+            values.append(self._headers(message))
+        elif label not in self._sampled:
+            self._sampled.add(label)
+            if _pairs(message):
+                self.without_headers.add(label)
+        for column, one in zip(self._columns.values(), values, strict=True):
+            column.append(one)
+
+    def without(self, labels: Collection[str]) -> "RecordBuffer":
+        """All records but those of these labels."""
+        if not labels:
+            return self
+        kept = [label not in labels for label in self._columns["topic"]]
+        share = sum(kept) / len(kept) if kept else 0.0
+        return RecordBuffer(
+            include_headers=self.include_headers,
+            size_bytes=int(self.size_bytes * share),
+            _columns={name: list(compress(column, kept)) for name, column in self._columns.items()},
+        )
+
+    def batch(self, only: set[str]) -> pa.RecordBatch:
+        """The records of these labels, as Arrow."""
+        whole = pa.RecordBatch.from_pydict(self._columns, schema=self.schema)
+        kept = [label in only for label in self._columns["topic"]]
+        return whole if all(kept) else whole.filter(pa.array(kept))
+
+    def _headers(self, message: Any) -> list[dict[str, Any]] | None:  # noqa: ANN401 - as in `add`
+        pairs = _pairs(message)
+        if pairs is None:
+            return None
+        self.size_bytes += sum(_HEADER_BYTES + len(key) + len(value or b"") for key, value in pairs)
+        return [{"key": key, "value": value} for key, value in pairs]
+
+
+def _pairs(message: Any) -> list[tuple[str, bytes | None]] | None:  # noqa: ANN401 - a confluent_kafka.Message
+    try:
+        found: list[tuple[str, bytes | None]] | None = message.headers()
+    except UnicodeDecodeError as error:
+        # A name that is not UTF-8: the client gives no header of this record at all. One odd record stops no topic.
+        return [("azimuth.unreadable_headers", str(error).encode())]
+    return found
