@@ -37,7 +37,7 @@ $(VENV)/.packages $(VENV43)/.packages:
 # Where there is a C compiler, this compiles the producer's hot path; where there is none, it says so and goes on.
 $(READY): $(VENV)/.packages
 $(READY43): $(VENV43)/.packages
-$(READY) $(READY43): hatch_build.py producer/routing/compiled_path.pyx
+$(READY) $(READY43): hatch_build.py producer/partitioning/produce_compiled.pyx
 	@$(@D)/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 

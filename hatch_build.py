@@ -9,8 +9,8 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-MODULE = "producer.routing.compiled_path"
-SOURCE = Path("producer", "routing", "compiled_path.pyx")
+MODULE = "producer.partitioning.produce_compiled"
+SOURCE = Path("producer", "partitioning", "produce_compiled.pyx")
 
 
 class CompiledHotPath(BuildHookInterface[Any]):
@@ -22,7 +22,7 @@ class CompiledHotPath(BuildHookInterface[Any]):
         """Build the module, beside its source for an editable install, and have the wheel hold it."""
         beside = Path(self.root, SOURCE).parent
         if version == "editable":
-            for stale in beside.glob("compiled_path.*.so"):
+            for stale in beside.glob("produce_compiled.*.so"):
                 stale.unlink()
         if os.environ.get("AZIMUTH_PURE"):
             return
@@ -33,7 +33,7 @@ class CompiledHotPath(BuildHookInterface[Any]):
         if version == "editable":
             shutil.copy(built, beside)
             return
-        build_data["force_include"][str(built)] = f"producer/routing/{built.name}"
+        build_data["force_include"][str(built)] = f"producer/partitioning/{built.name}"
         build_data["pure_python"] = False
         build_data["infer_tag"] = True
 
@@ -65,5 +65,5 @@ class CompiledHotPath(BuildHookInterface[Any]):
         except (BaseError, CCompilerError, OSError) as error:
             self.app.display_warning(f"built in pure Python, as {SOURCE} could not be compiled: {error}")
             return None
-        (built,) = (scratch / "lib" / "producer" / "routing").glob("compiled_path.*")
+        (built,) = (scratch / "lib" / "producer" / "partitioning").glob("produce_compiled.*")
         return built

@@ -4,8 +4,8 @@ ProducerError
 ├── PolicyError          a setting has a value that cannot work
 ├── UnknownTopicError    the topic has no partitions here (also a ValueError, as kafka-python expects)
 ├── MetadataError        leaders or racks could not be read
-├── ForkError            the producer was made before this process was forked
-└── ZoneDetectionError   a source of the own zone was asked and did not answer
+├── ForkError            the producer was created before this process was forked
+└── ZoneDetectionError   a source of the own zone did not answer
 
 UserWarning
 └── RackWarning          zones cannot be compared, so records will leave their zone
@@ -34,11 +34,11 @@ class MetadataError(ProducerError):
 
 
 class ForkError(ProducerError):
-    """The producer was made before this process was forked, and nothing would send its records here."""
+    """The producer was created before this process was forked, and no thread would send its records here."""
 
 
 class ZoneDetectionError(ProducerError):
-    """A source of the own zone was asked and did not answer."""
+    """A source of the own zone did not answer."""
 
 
 class RackWarning(UserWarning):
@@ -46,4 +46,4 @@ class RackWarning(UserWarning):
 
 
 class PollWarning(UserWarning):
-    """The application does not poll, so what the client has to tell it fills the memory."""
+    """The application does not poll, so the client's reports to it fill the memory."""

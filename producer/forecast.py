@@ -1,4 +1,4 @@
-"""What a producer in a zone would do with a topic, now and after each zone's failure: pure, no record is sent."""
+"""Where a producer in a zone would send records of a topic, now and after each zone's failure. Sends no record."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ class Outlook:
         locality: where records without a key, and keys in a local mode, go.
         zones: share of those records by zone of the leader, sum 1.
         keyed_zones: the same for keys in the global mode, which follow no zone.
-        leaderless: partitions nobody leads.
+        leaderless: partitions without a leader.
     """
 
     locality: Locality
@@ -56,7 +56,7 @@ def forecast(  # noqa: PLR0913, PLR0917 - a topic's metadata and one producer's 
     rack: str,
     fallback: Sequence[str] = (),
 ) -> Forecast:
-    """Say where records would go.
+    """Forecast where records would go.
 
     Args:
         topic: its name.
@@ -106,7 +106,7 @@ def _shares(zones: Sequence[str]) -> dict[str, float]:
 
 
 def render(forecast_: Forecast) -> str:
-    """Write a forecast for people.
+    """Write a forecast as text.
 
     Args:
         forecast_: what to write.

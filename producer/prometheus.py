@@ -10,10 +10,10 @@ from producer.traffic_counts import Traffic
 
 
 class HasTraffic(Protocol):
-    """Anything that says where its records went: both producers, the partitioner, the meter."""
+    """Anything that counts its traffic: both producers, the partitioner, the meter."""
 
     def traffic(self) -> Traffic:
-        """Say where the records went so far."""
+        """Return the traffic so far."""
         ...
 
 
@@ -30,11 +30,11 @@ class TrafficCollector(Collector):
         self._price_per_gb = price_per_gb
 
     def describe(self) -> Iterator[Metric]:
-        """Nothing in advance: registering must not ask the producers."""
+        """Describe nothing: registering must not ask the producers."""
         return iter(())
 
     def collect(self) -> Iterator[Metric]:
-        """Give the metrics of all producers as they are now."""
+        """Return the current metrics of all producers."""
         prefix = "azimuth_producer"
         records = CounterMetricFamily(
             f"{prefix}_records",
@@ -47,7 +47,9 @@ class TrafficCollector(Collector):
             labels=["producer", "rack", "topic", "zone"],
         )
         reasons = CounterMetricFamily(
-            f"{prefix}_reason_records", "Records by why they went there.", labels=["producer", "rack", "reason"]
+            f"{prefix}_reason_records",
+            "Records by the reason for their partition.",
+            labels=["producer", "rack", "reason"],
         )
         wire = CounterMetricFamily(
             f"{prefix}_wire_bytes", "Bytes on the wire by zone of the broker.", labels=["producer", "rack", "zone"]

@@ -79,7 +79,7 @@ class MockCluster:
         if not self._handle:
             raise OSError(errno.EIO, text.value.decode())
         self._cluster = self._library.rd_kafka_mock_cluster_new(self._handle, len(racks))
-        # Without one, whoever asks for the racks (DescribeCluster goes to the controller) waits for ever.
+        # Without one, a client that asks for the racks (DescribeCluster goes to the controller) waits for ever.
         self._do("rd_kafka_mock_set_controller_id", 1)
         self.racks = dict(enumerate(racks, start=1))
         for broker, rack in self.racks.items():
@@ -93,18 +93,18 @@ class MockCluster:
         return found.decode()
 
     def create(self, topic: str, leaders: Sequence[int | None]) -> None:
-        """Make a topic whose partitions are led by these brokers, None for no leader."""
+        """Create a topic whose partitions are led by these brokers, None for no leader."""
         self._do("rd_kafka_mock_topic_create", topic.encode(), len(leaders), len(self.racks))
         self.lead(topic, leaders)
 
     def lead(self, topic: str, leaders: Sequence[int | None]) -> None:
-        """Move the leaders of a topic; clients learn of it as they do of a real move."""
+        """Move the leaders of a topic; clients notice it as they notice a real move."""
         for partition, leader in enumerate(leaders):
             number = -1 if leader is None else leader
             self._do("rd_kafka_mock_partition_set_leader", topic.encode(), partition, number)
 
     def refuse(self, topic: str, error: int) -> None:
-        """Have metadata answer this error for a topic, as a broker does without rights; 0 ends it."""
+        """Answer metadata requests for a topic with this error, as a broker does without rights; 0 ends it."""
         self._library.rd_kafka_mock_topic_set_error(self._cluster, topic.encode(), error)
 
     def delay(self, broker: int, milliseconds: int) -> None:
@@ -112,7 +112,7 @@ class MockCluster:
         self._do("rd_kafka_mock_broker_set_rtt", broker, milliseconds)
 
     def wait_for_members(self, milliseconds: int) -> None:
-        """Have a new group wait so long for more members before it begins; 3,000 where this is not called."""
+        """Set how long a new group waits for more members before its first rebalance; 3,000 by default."""
         self._library.rd_kafka_mock_group_initial_rebalance_delay_ms(self._cluster, milliseconds)
 
     def down(self, broker: int) -> None:
@@ -138,7 +138,7 @@ class MockCluster:
 
     def _do(self, name: str, *arguments: object) -> None:
         function: Callable[..., int] = getattr(self._library, name)
-        # The mock's thread misses the wake-up of a request at the heels of another, and then sleeps a second.
+        # The mock's thread misses the wake-up of a request that closely follows another, and then sleeps a second.
         time.sleep(_BREATH_S)
         failed = function(self._cluster, *arguments)
         if failed:

@@ -37,7 +37,7 @@ class Lister(Protocol):
 
 
 def connection(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Take from a producer's configuration what reaches the cluster.
+    """Keep the part of a producer's configuration that a connection to the cluster needs.
 
     Args:
         config: configuration as confluent-kafka takes it.
@@ -105,7 +105,7 @@ def _text(error: BaseException) -> str:
 
 
 class Topology:
-    """Leaders and racks of one cluster; racks are read anew when a broker is not known yet, and every 300 s.
+    """Leaders and racks of one cluster; racks are read again when a leader's broker is not known, and every 300 s.
 
     Contract: safe for several threads; every reading method may block for `timeout_s`.
     """

@@ -1,4 +1,4 @@
-"""How many bytes stayed in their zone, and what the others cost."""
+"""Bytes that stayed in their zone, bytes that left it, and their cost."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -36,7 +36,7 @@ class Flow(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traffic:
-    """Where one producer's bytes went.
+    """The bytes of one producer by zone.
 
     Attributes:
         rack: zone of the producer; None when not known.
@@ -45,11 +45,11 @@ class Traffic:
         unknown: to leaders whose zone, or the producer's own, is not known.
         zones: by zone of the leader (`"unknown"` where not known).
         topics: by (topic, zone of the leader).
-        reasons: by why the record went there.
+        reasons: by the reason for the partition.
         wire_bytes: bytes on the wire to each zone as the client counts them, with requests and retries; empty before
             the client's first statistics.
         wire_topics: records and bytes by (topic, zone) as the client transmitted them, with retries; as `wire_bytes`.
-        seconds: since the producer was made; 0 when it does not apply.
+        seconds: since the producer was created; 0 when it does not apply.
     """
 
     rack: str | None = None
@@ -97,7 +97,7 @@ class Traffic:
         return cost * 3600 / self.seconds if self.seconds > 0 else 0.0
 
     def as_dict(self) -> dict[str, Any]:
-        """Give everything as plain values, ready for JSON."""
+        """Return everything as plain values, ready for JSON."""
         return {
             "rack": self.rack,
             "local": self.local._asdict(),

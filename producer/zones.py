@@ -1,4 +1,4 @@
-"""Where this process runs: sources of the own zone, asked only by whoever calls `detect_zone`.
+"""The zone of this process: sources that `detect_zone` asks.
 
 ```python
 AZAwareProducer({"client.rack": detect_zone([EnvironmentZone("ZONE"), Ec2Zone()]), ...})
@@ -21,8 +21,8 @@ _TIMEOUT_S = 1.0
 class ZoneSource(Protocol):
     """One way to learn the own zone.
 
-    Contract: `zone` returns a name, or raises `ZoneDetectionError` with what it asked and what came back. It may block
-    for a second or so; it changes nothing.
+    Contract: `zone` returns a name, or raises `ZoneDetectionError` with the source and its answer. It may block
+    for about a second; it changes nothing.
     """
 
     def zone(self) -> str:
@@ -34,7 +34,7 @@ def detect_zone(sources: Iterable[ZoneSource]) -> str:
     """Ask the sources in order and take the first answer.
 
     Raises:
-        ZoneDetectionError: none answered; says what each said.
+        ZoneDetectionError: no source answered; the message has the answer of each.
     """
     refusals = []
     for source in sources:
@@ -128,7 +128,7 @@ class AzureZone:
 
 def _ask(url: str, headers: dict[str, str], method: str = "GET") -> str:
     request = urllib.request.Request(url, headers=headers, method=method)  # noqa: S310 - http, by the caller's own url
-    # Metadata services answer on the machine itself: a proxy would ask somebody else's.
+    # Metadata services answer on the machine itself: a proxy would ask another machine's.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(request, timeout=_TIMEOUT_S) as response:

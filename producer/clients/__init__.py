@@ -4,7 +4,7 @@
 * `confluent_aio`: `AZAwareAIOProducer`.
 * `kafka_python`: `AZAwarePartitioner`.
 * `produce_batch`: many records in one call.
-* `forked`: what a forked process may do with an inherited producer.
+* `forked`: a forked process cannot use an inherited producer.
 * `leader_watcher`: the thread that keeps leaders fresh.
 * `client_statistics`: librdkafka's statistics: wire bytes, queues, lost brokers.
 * `wire_bytes`: kafka-python's bytes on the wire.

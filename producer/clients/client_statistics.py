@@ -1,4 +1,4 @@
-"""librdkafka's statistics: bytes on the wire by zone, queues by partition, brokers that went away."""
+"""librdkafka's statistics: bytes on the wire by zone, queues by partition, lost brokers."""
 
 import contextlib
 import json
@@ -9,8 +9,8 @@ from typing import Any
 
 from confluent_kafka import KafkaError
 
-from producer.clients.leader_watcher import Watcher
-from producer.routing.topic_choices import Router
+from producer.clients.leader_watcher import LeaderWatcher
+from producer.partitioning.topics_in_use import TopicsInUse
 from producer.topology import Topology
 from producer.traffic_counts import UNKNOWN, Count, Traffic
 
@@ -21,10 +21,10 @@ _LOST = frozenset({KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaErr
 
 
 class Statistics:
-    """Reads what librdkafka reports while the application polls, and passes it on to the application's callbacks."""
+    """Reads librdkafka's reports while the application polls, and passes them on to the application's callbacks."""
 
-    def __init__(self, router: Router, watcher: Watcher, topology: Topology) -> None:
-        self._router = router
+    def __init__(self, topics_in_use: TopicsInUse, watcher: LeaderWatcher, topology: Topology) -> None:
+        self._topics_in_use = topics_in_use
         self._watcher = watcher
         self._topology = topology
         self._lock = threading.Lock()
@@ -33,17 +33,17 @@ class Statistics:
         self._topics: dict[tuple[str, str], Count] = {}
         self._interval_s = 0.0
 
-    def begin(self, config: Mapping[str, Any]) -> dict[str, Any]:
-        """Add what is switched on by default, and expect the first report."""
-        heard = {**_DEFAULTS, **config}
-        with contextlib.suppress(TypeError, ValueError):  # the client says what is wrong with it, by its name
-            self._interval_s = int(heard["statistics.interval.ms"]) / 1000
+    def with_defaults(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """Add the settings that are on by default, and expect the first report."""
+        extended = {**_DEFAULTS, **config}
+        with contextlib.suppress(TypeError, ValueError):  # the client refuses it with its name
+            self._interval_s = int(extended["statistics.interval.ms"]) / 1000
         if self._interval_s:
             self._watcher.await_report(self._interval_s)
-        return heard
+        return extended
 
-    def listen(self, config: Mapping[str, Any]) -> dict[str, Any]:
-        """Put the own callbacks before the application's.
+    def with_callbacks(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """Call the own callbacks before the application's.
 
         Args:
             config: the producer's configuration.
@@ -51,18 +51,18 @@ class Statistics:
         Returns:
             A configuration with both; statistics are switched on unless an interval was set.
         """
-        heard = self.begin(config)
-        heard["stats_cb"] = _both(self.read, config.get("stats_cb"))
-        heard["error_cb"] = _both(self.hear, config.get("error_cb"))
-        return heard
+        extended = self.with_defaults(config)
+        extended["stats_cb"] = _both(self.on_report, config.get("stats_cb"))
+        extended["error_cb"] = _both(self.on_error, config.get("error_cb"))
+        return extended
 
-    def hear(self, error: KafkaError) -> None:
-        """Have the leaders read again when a broker is gone."""
+    def on_error(self, error: KafkaError) -> None:
+        """Read the leaders again when a broker is lost."""
         if error.code() in _LOST:
-            self._watcher.expect_news()
+            self._watcher.expect_changes()
 
-    def read(self, text: str) -> None:
-        """Take one report."""
+    def on_report(self, text: str) -> None:
+        """Take one report of librdkafka's."""
         self._watcher.await_report(self._interval_s)
         report = json.loads(text)
         brokers = [broker for broker in report["brokers"].values() if broker["nodeid"] >= 0]
@@ -72,7 +72,9 @@ class Statistics:
             for topic, about in report["topics"].items():
                 self._book(topic, about["partitions"])
         for topic, about in report["topics"].items():
-            self._router.weigh(topic, queues(about["partitions"], down, self._router.policy.batch_bytes))
+            self._topics_in_use.set_queues(
+                topic, queues(about["partitions"], down, self._topics_in_use.policy.batch_bytes)
+            )
 
     def _book(self, topic: str, partitions: Mapping[str, Mapping[str, int]]) -> None:
         for number, one in partitions.items():
@@ -86,7 +88,7 @@ class Statistics:
                 self._topics[cell] = self._topics.get(cell, Count()).plus(sent)
 
     def complete(self, traffic: Traffic) -> Traffic:
-        """Add what went over the wire as of the last report."""
+        """Add the bytes on the wire as of the last report."""
         zones: dict[str, int] = {}
         with self._lock:
             for broker, sent in self._sent.items():
@@ -95,18 +97,18 @@ class Statistics:
             return replace(traffic, wire_bytes=zones, wire_topics=dict(self._topics))
 
 
-def listen_async(statistics: Statistics, config: Mapping[str, Any]) -> dict[str, Any]:
-    """As `Statistics.listen`, for the asyncio client, whose callbacks are coroutines."""
-    heard = statistics.begin(config)
-    heard["stats_cb"] = _both_async(statistics.read, config.get("stats_cb"))
-    heard["error_cb"] = _both_async(statistics.hear, config.get("error_cb"))
-    return heard
+def with_async_callbacks(statistics: Statistics, config: Mapping[str, Any]) -> dict[str, Any]:
+    """As `Statistics.with_callbacks`, for the asyncio client, whose callbacks are coroutines."""
+    extended = statistics.with_defaults(config)
+    extended["stats_cb"] = _both_async(statistics.on_report, config.get("stats_cb"))
+    extended["error_cb"] = _both_async(statistics.on_error, config.get("error_cb"))
+    return extended
 
 
 def queues(
     partitions: Mapping[str, Mapping[str, int]], down: Collection[int] = (), batch_bytes: int = 1
 ) -> dict[int, int]:
-    """Count what waits for each partition.
+    """Count the records that wait for each partition, in batches.
 
     Args:
         partitions: the `partitions` of one topic in a report.
@@ -116,8 +118,8 @@ def queues(
 
     Returns:
         Full batches per partition id, in the client's queue and on its way to the broker; partitions without one are
-        missing. What waits for a broker that is down weighs as much as everything there is, so that hardly anything
-        joins it.
+        missing. A queue for a broker that is down counts as longer than any other, so that hardly any
+        record joins it.
 
     Source: KIP-794, where queues are counted in batches.
     """
@@ -136,19 +138,19 @@ def _both(own: Callable[[Any], None], theirs: Callable[[Any], None] | None) -> C
     if not callable(theirs):
         return theirs  # the client refuses it by its name, before anything starts
 
-    def heard(event: Any) -> None:  # noqa: ANN401 - a text or an error, as librdkafka gives it
+    def both(event: Any) -> None:  # noqa: ANN401 - a text or an error, as librdkafka gives it
         own(event)
         theirs(event)
 
-    return heard
+    return both
 
 
 def _both_async(
     own: Callable[[Any], None], theirs: Callable[[Any], Awaitable[None]] | None
 ) -> Callable[[Any], Awaitable[None]]:
-    async def heard(event: Any) -> None:  # noqa: ANN401 - a text or an error, as librdkafka gives it
+    async def both(event: Any) -> None:  # noqa: ANN401 - a text or an error, as librdkafka gives it
         own(event)
         if theirs is not None:
             await theirs(event)
 
-    return heard
+    return both

@@ -14,20 +14,20 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from producer.clients.client_statistics import Statistics
 from producer.clients.forked import refuse_after_fork
-from producer.clients.leader_watcher import Watcher
+from producer.clients.leader_watcher import LeaderWatcher
 from producer.clients.produce_batch import Messages, are_valid, count, forget_errors, group, is_misplaced, size_of
 from producer.decisions.leader_locality import Racks
 from producer.decisions.producer_settings import ZonePolicy, key_mode, zone_order
 from producer.decisions.skew_guard import SkewGuard
-from producer.routing.interpreted_path import Delivered
-from producer.routing.topic_choices import Router
+from producer.partitioning.produce_interpreted import Delivered
+from producer.partitioning.topics_in_use import TopicsInUse
 from producer.topology import Topology
 from producer.traffic_counts import Traffic
 
 try:
-    from producer.routing import compiled_path as hot
+    from producer.partitioning import produce_compiled as hot
 except ImportError:  # built without a C compiler
-    from producer.routing import interpreted_path as hot  # type: ignore[no-redef]
+    from producer.partitioning import produce_interpreted as hot  # type: ignore[no-redef]
 
 _produce = Producer.produce
 _BATCH_BYTES = 65_536
@@ -63,9 +63,9 @@ class AZAwareProducer(Producer):
     """
 
     # Slots, as `produce` looks one of them up for each record: a dictionary costs it a twentieth of its time.
-    __slots__ = ("__weakref__", "_lanes", "_router", "_statistics", "_watcher")
+    __slots__ = ("__weakref__", "_destinations", "_statistics", "_topics_in_use", "_watcher")
 
-    compiled: ClassVar[bool] = hot.__name__.endswith("compiled_path")
+    compiled: ClassVar[bool] = hot.__name__.endswith("produce_compiled")
     """Whether `produce` runs compiled: it does where the package was built with a C compiler."""
     _hot: ClassVar[ModuleType] = hot
 
@@ -85,18 +85,18 @@ class AZAwareProducer(Producer):
         logger: Logger | None = None,
     ) -> None:
         policy = zone_policy(config, keys, fallback, batch_bytes, hold_s=hold_s, aware=aware, skew=skew)
-        self._router = Router(policy, lane=self._hot.Lane)
-        self._lanes = self._router.lanes
+        self._topics_in_use = TopicsInUse(policy, destinations=self._hot.Destinations)
+        self._destinations = self._topics_in_use.destinations
         topology = Topology(config, racks, metadata_timeout_s)
-        self._watcher = Watcher(weakref.ref(self), self._router, topology, refresh_s=refresh_s)
-        self._statistics = Statistics(self._router, self._watcher, topology)
-        heard = self._statistics.listen(config)
-        super().__init__(heard if logger is None else {**heard, "logger": logger})
+        self._watcher = LeaderWatcher(weakref.ref(self), self._topics_in_use, topology, refresh_s=refresh_s)
+        self._statistics = Statistics(self._topics_in_use, self._watcher, topology)
+        extended = self._statistics.with_callbacks(config)
+        super().__init__(extended if logger is None else {**extended, "logger": logger})
         refuse_after_fork(self)
 
     produce = hot.produce
 
-    def _produce_aside(  # noqa: PLR0913, PLR0917 - the parameters of `produce`
+    def _produce_uncommon(  # noqa: PLR0913, PLR0917 - the parameters of `produce`
         self,
         topic: str,
         value: str | bytes | None,
@@ -108,14 +108,14 @@ class AZAwareProducer(Producer):
     ) -> None:
         if partition == -1:
             self._watcher.load(topic)
-            if topic in self._lanes:
+            if topic in self._destinations:
                 # Not a subclass's method, which called this one.
                 self._hot.produce(self, topic, value, key, partition, callback, None, timestamp, headers)
                 return
         _produce(self, topic, value, key, partition, callback, None, timestamp, headers)
-        self._count_aside(topic, partition, [{"value": value, "key": key}])
+        self._count_uncommon(topic, partition, [{"value": value, "key": key}])
 
-    def _produce_after(  # noqa: PLR0913, PLR0917 - the parameters of `produce`
+    def _produce_refused(  # noqa: PLR0913, PLR0917 - the parameters of `produce`
         self,
         refusal: KafkaException,
         topic: str,
@@ -125,12 +125,12 @@ class AZAwareProducer(Producer):
         timestamp: int,
         headers: Any,  # noqa: ANN401 - as the base class types it
     ) -> None:
-        """Let librdkafka choose for a topic that was made anew with fewer partitions; raise any other refusal."""
+        """Let librdkafka choose for a topic that was recreated with fewer partitions; raise any other refusal."""
         if refusal.args[0].code() != KafkaError._UNKNOWN_PARTITION:  # noqa: SLF001 - its constant
             raise refusal
-        self._watcher.expect_news()
+        self._watcher.expect_changes()
         _produce(self, topic, value, key, -1, callback, None, timestamp, headers)
-        self._router.count_unrouted(topic, size_of({"value": value, "key": key}))
+        self._topics_in_use.count_without_leaders(topic, size_of({"value": value, "key": key}))
 
     def produce_batch(
         self,
@@ -149,54 +149,54 @@ class AZAwareProducer(Producer):
             TypeError, ValueError, NotImplementedError: a message is not one; none was sent.
             KafkaException: the client refused a whole partition's messages; earlier partitions were sent.
         """
-        told = on_delivery if callback is None else callback
-        if topic not in self._router.routes:
+        delivered = on_delivery if callback is None else callback
+        if topic not in self._topics_in_use.partitioners:
             self._watcher.load(topic)
-        route = self._router.routes.get(topic)
+        partitioner = self._topics_in_use.partitioners.get(topic)
         if not are_valid(messages):
-            return super().produce_batch(topic, messages, partition, told)
+            return super().produce_batch(topic, messages, partition, delivered)
         forget_errors(messages)
-        if route is None or partition != -1:
-            sent = super().produce_batch(topic, messages, partition, told)
+        if partitioner is None or partition != -1:
+            sent = super().produce_batch(topic, messages, partition, delivered)
             queued = [message for message in messages if "_error" not in message]
-            self._count_aside(topic, partition, queued)
+            self._count_uncommon(topic, partition, queued)
             return sent
         sent = 0
         unsent: dict[int, Messages] = {}
         try:
-            group(route, messages, self._router.advance, unsent)
+            group(partitioner, messages, self._topics_in_use.advance, unsent)
             for chosen, batch in unsent.items():
-                sent += super().produce_batch(topic, batch, chosen, told)
+                sent += super().produce_batch(topic, batch, chosen, delivered)
                 unsent[chosen] = [message for message in batch if "_error" in message]
             misplaced = [message for batch in unsent.values() for message in batch if is_misplaced(message)]
-            sent += self._batch_after(topic, misplaced, told)
+            sent += self._batch_refused(topic, misplaced, delivered)
         finally:
             for chosen, refused in unsent.items():
                 for message in refused:
-                    count(route, message, chosen, -1)
+                    count(partitioner, message, chosen, -1)
         return sent
 
-    def _batch_after(self, topic: str, misplaced: Messages, callback: Delivered | None) -> int:
-        """As `_produce_after`, for many."""
+    def _batch_refused(self, topic: str, misplaced: Messages, callback: Delivered | None) -> int:
+        """As `_produce_refused`, for many."""
         if not misplaced:
             return 0
-        self._watcher.expect_news()
+        self._watcher.expect_changes()
         forget_errors(misplaced)
         sent = super().produce_batch(topic, misplaced, -1, callback)
-        self._count_aside(topic, -1, [message for message in misplaced if "_error" not in message])
+        self._count_uncommon(topic, -1, [message for message in misplaced if "_error" not in message])
         return sent
 
-    def _count_aside(self, topic: str, partition: int, messages: Messages) -> None:
-        route = self._router.routes.get(topic)
+    def _count_uncommon(self, topic: str, partition: int, messages: Messages) -> None:
+        partitioner = self._topics_in_use.partitioners.get(topic)
         for message in messages:
-            if route is None or partition < 0:
-                self._router.count_unrouted(topic, size_of(message))
+            if partitioner is None or partition < 0:
+                self._topics_in_use.count_without_leaders(topic, size_of(message))
             else:
-                route.count_explicit(partition, size_of(message))
+                partitioner.count_explicit(partition, size_of(message))
 
     def traffic(self) -> Traffic:
         """Say where the records went so far; bytes are those of keys and values before compression."""
-        return self._statistics.complete(self._router.traffic())
+        return self._statistics.complete(self._topics_in_use.traffic())
 
     def refresh_leaders(self) -> None:
         """Have the leaders read again soon; returns at once."""

@@ -7,14 +7,14 @@ from typing import Any
 
 from confluent_kafka.aio import AIOProducer
 
-from producer.clients.client_statistics import Statistics, listen_async
+from producer.clients.client_statistics import Statistics, with_async_callbacks
 from producer.clients.confluent import zone_policy
 from producer.clients.forked import refuse_after_fork
-from producer.clients.leader_watcher import Watcher
+from producer.clients.leader_watcher import LeaderWatcher
 from producer.clients.produce_batch import byte_length, choose, count
 from producer.decisions.leader_locality import Racks
 from producer.decisions.skew_guard import SkewGuard
-from producer.routing.topic_choices import Router
+from producer.partitioning.topics_in_use import TopicsInUse
 from producer.topology import Lister, Topology
 from producer.traffic_counts import Traffic
 
@@ -48,11 +48,11 @@ class AZAwareAIOProducer(AIOProducer):
         **options: Any,  # noqa: ANN401 - the base class's
     ) -> None:
         policy = zone_policy(config, keys, fallback, batch_bytes, hold_s=hold_s, aware=aware, skew=skew)
-        self._router = Router(policy)
+        self._topics_in_use = TopicsInUse(policy)
         topology = Topology(config, racks, metadata_timeout_s)
-        self._watcher = Watcher(_client_of(weakref.ref(self)), self._router, topology, refresh_s=refresh_s)
-        self._statistics = Statistics(self._router, self._watcher, topology)
-        super().__init__(listen_async(self._statistics, config), **options)
+        self._watcher = LeaderWatcher(_client_of(weakref.ref(self)), self._topics_in_use, topology, refresh_s=refresh_s)
+        self._statistics = Statistics(self._topics_in_use, self._watcher, topology)
+        super().__init__(with_async_callbacks(self._statistics, config), **options)
         refuse_after_fork(self)
 
     async def produce(
@@ -75,26 +75,26 @@ class AZAwareAIOProducer(AIOProducer):
         own = kwargs.get("partition", -1)
         if "headers" in kwargs:
             return await super().produce(topic, value, key, *args, **kwargs)  # it refuses them: nothing to count
-        if own == -1 and topic not in self._router.routes:
+        if own == -1 and topic not in self._topics_in_use.partitioners:
             await asyncio.to_thread(self._watcher.load, topic)
         size = byte_length(value) + byte_length(key)
-        route = self._router.routes.get(topic)
-        if route is None:
+        partitioner = self._topics_in_use.partitioners.get(topic)
+        if partitioner is None:
             future = await super().produce(topic, value, key, *args, **kwargs)
-            self._router.count_unrouted(topic, size)
+            self._topics_in_use.count_without_leaders(topic, size)
             return future
-        lane = route.lane
+        destinations = partitioner.destinations
         message = {"value": value, "key": key, "partition": own}
-        chosen = choose(route, message)
+        chosen = choose(partitioner, message)
         # Counted first: the base class may await a whole batch in there, and other tasks must see this run's bytes.
-        count(route, message, chosen)
-        if lane.is_full():
-            self._router.advance(topic, lane)
+        count(partitioner, message, chosen)
+        if destinations.is_full():
+            self._topics_in_use.advance(topic, destinations)
         return await super().produce(topic, value, key, *args, **{**kwargs, "partition": chosen})
 
     def traffic(self) -> Traffic:
         """Say where the records went so far; bytes are those of keys and values before compression."""
-        return self._statistics.complete(self._router.traffic())
+        return self._statistics.complete(self._topics_in_use.traffic())
 
     async def close(self) -> None:
         """Stop watching the leaders and close, as the base class does."""

@@ -14,7 +14,7 @@ from producer.traffic_counts import Count, Flow, Traffic, summarise
 
 
 class TrafficMeter:
-    """Measures a producer that knows nothing of zones, so that its bill can stand beside ours.
+    """Measures a producer that does not know zones, so that its bill can be compared with ours.
 
     ```python
     meter = TrafficMeter({"bootstrap.servers": servers, "client.rack": "az-a"})
@@ -27,8 +27,8 @@ class TrafficMeter:
         racks: rack per broker id where the cluster may not be asked for it.
         timeout_s: how long a question to the cluster may take, seconds.
 
-    Contract: `delivered` may be called from any thread and asks nobody anything; leaders are read once, when `traffic`
-    first needs them, so a leader that moved meanwhile is counted where it is then.
+    Contract: `delivered` may be called from any thread and sends no request. Leaders are read once, when `traffic`
+    first needs them: a leader that moved before is counted where it is at that time.
     """
 
     def __init__(self, config: Mapping[str, Any], *, racks: Racks | None = None, timeout_s: float = 10.0) -> None:
@@ -51,7 +51,7 @@ class TrafficMeter:
             count[1] += size
 
     def traffic(self) -> Traffic:
-        """Say where the delivered records went.
+        """Return the traffic of the delivered records.
 
         Raises:
             MetadataError: leaders or racks could not be read.

@@ -1,8 +1,8 @@
-"""A producer that a forked process inherits: every method of it says so, instead of queueing records for ever.
+"""A producer that a forked process inherits: every method raises, instead of queueing records for ever.
 
-librdkafka's threads stay in the process that made the producer, and so does the one that watches the leaders. Only a
-copy of the object comes along, whose `produce` would take records that nobody sends. Asking for the process at each
-record would cost every record; so the copy changes its class when the process forks.
+librdkafka's threads and the one that watches the leaders stay in the process that created the producer. The copy in
+the new process would accept records and never send them. A check of the process id would cost time for every record,
+so the copy changes its class when the process forks.
 """
 
 import functools
@@ -16,7 +16,7 @@ _live: "weakref.WeakSet[Any]" = weakref.WeakSet()
 
 
 def refuse_after_fork(producer: object) -> None:
-    """Have the copy of a producer that a forked process gets refuse every call."""
+    """Make the copy of a producer in a forked process refuse every call."""
     _register()
     _live.add(producer)
 
@@ -42,6 +42,6 @@ def _stand_in(kind: type) -> type:
 def _refuse(producer: object, *_: object, **__: object) -> None:
     name = type(producer).__name__
     raise ForkError(
-        f"{name}: made before process {os.getppid()} forked process {os.getpid()}, where nobody sends its records: "
+        f"{name}: made before process {os.getppid()} forked process {os.getpid()}, where no thread sends its records: "
         "make a producer in each process"
     )

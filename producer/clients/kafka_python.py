@@ -18,9 +18,9 @@ from producer.clients.wire_bytes import WireTotals
 from producer.decisions.producer_settings import ZonePolicy, key_mode, zone_order
 from producer.decisions.skew_guard import SkewGuard
 from producer.errors import UnknownTopicError
-from producer.routing.interpreted_path import BYTES, RECORD, Lane
-from producer.routing.partition_choice import Route
-from producer.routing.topic_choices import Router
+from producer.partitioning.produce_interpreted import BYTES, RECORD, Destinations
+from producer.partitioning.topic_partitioner import TopicPartitioner
+from producer.partitioning.topics_in_use import TopicsInUse
 from producer.traffic_counts import UNKNOWN, Traffic
 
 _LOOK_S = 1.0
@@ -72,15 +72,15 @@ class AZAwarePartitioner(Partitioner):
             aware=aware,
             skew=skew,
         )
-        self._router = Router(policy)
-        self._routes = self._router.routes
+        self._topics_in_use = TopicsInUse(policy)
+        self._partitioners = self._topics_in_use.partitioners
         self._refresh_s = refresh_s
-        self._glances: dict[str, _Glance] = {}
+        self._seen_topics: dict[str, _SeenTopic] = {}
         self._ask_at = 0.0
         self._wire: WireTotals | None = None
         self._accumulator: Callable[[], RecordAccumulator | None] = lambda: None
         self._racks: dict[int, str | None] = {}
-        self._last: dict[int, tuple[Lane, int]] = {}
+        self._last: dict[int, tuple[Destinations, int]] = {}
 
     def partition(  # noqa: PLR0913, PLR0917 - kafka-python's signature
         self,
@@ -96,64 +96,67 @@ class AZAwarePartitioner(Partitioner):
         Raises:
             UnknownTopicError: the topic has no partitions in this client's metadata.
         """
-        # Straight down and without a helper, as `AZAwareProducer.produce`: a call costs a tenth of the time there is.
-        glance = self._glances.get(topic)
+        # Without helper functions, as `AZAwareProducer.produce`: a call costs a tenth of the time of this method.
+        seen = self._seen_topics.get(topic)
         metadata = cluster._partitions  # noqa: SLF001 - its identity is the only sign of a refresh that costs nothing
-        if glance is None or glance.metadata is not metadata or (glance.away and monotonic() >= glance.until):
-            glance = self._look(topic, cluster)
+        if seen is None or seen.metadata is not metadata or (seen.away and monotonic() >= seen.until):
+            seen = self._read_metadata(topic, cluster)
         if serialized_key is None:
-            lane = glance.route.lane
-            number = lane.partition
-            if glance.partitions[number].leader_id != glance.leaders[number]:
+            destinations = seen.partitioner.destinations
+            number = destinations.partition
+            if seen.partitions[number].leader_id != seen.leaders[number]:
                 # Leader hints (KIP-951) change the metadata in place, so its identity says nothing about them.
-                lane = self._look(topic, cluster).route.lane
-                number = lane.partition
+                destinations = self._read_metadata(topic, cluster).partitioner.destinations
+                number = destinations.partition
             size = len(serialized_value) if serialized_value is not None else 0
-            packed = lane.unkeyed.packed
+            packed = destinations.unkeyed.packed
             packed[number] += RECORD + size
-            self._last[get_ident()] = lane, size
-            if packed[number] & BYTES >= lane.switch_at:
-                self._advance(glance.route, lane)
+            self._last[get_ident()] = destinations, size
+            if packed[number] & BYTES >= destinations.switch_at:
+                self._advance(seen.partitioner, destinations)
             return number
         if type(serialized_key) is not bytes:
             serialized_key = bytes(serialized_key)
-        lane = glance.route.lane
-        number = lane.table[murmur2(serialized_key, lane.slots)]
-        if glance.partitions[number].leader_id != glance.leaders[number]:
-            lane = self._look(topic, cluster).route.lane
-            number = lane.table[murmur2(serialized_key, lane.slots)]
+        destinations = seen.partitioner.destinations
+        number = destinations.table[murmur2(serialized_key, destinations.slots)]
+        if seen.partitions[number].leader_id != seen.leaders[number]:
+            destinations = self._read_metadata(topic, cluster).partitioner.destinations
+            number = destinations.table[murmur2(serialized_key, destinations.slots)]
         size = len(serialized_value) if serialized_value is not None else 0
         amount = len(serialized_key) + size + RECORD
-        lane.keyed.packed[number] += amount  # no call between its two halves: another thread could count there
+        destinations.keyed.packed[number] += amount  # no call between its two halves: another thread could count there
         return number
 
     def on_new_batch(self, topic: str, cluster: ClusterMetadata, prev_partition: int) -> None:  # noqa: ARG002 - its hook
         """Take back the count of the record that found no room, and move on if its run had its bytes."""
         last = self._last.pop(get_ident(), None)
-        route = self._routes.get(topic)
-        if last is None or route is None or last[0].partition != prev_partition:
+        partitioner = self._partitioners.get(topic)
+        if last is None or partitioner is None or last[0].partition != prev_partition:
             return
-        lane, size = last
-        lane.unkeyed.add(prev_partition, -size, -1)
+        destinations, size = last
+        destinations.unkeyed.add(prev_partition, -size, -1)
         # Headers of batch and records fill a batch before the payload does: one that closed nearly full was full.
-        run = lane.unkeyed.of(prev_partition).bytes
-        if lane is route.lane and run >= lane.switch_at - self._router.policy.batch_bytes // 4:
-            self._advance(route, lane)
+        run = destinations.unkeyed.of(prev_partition).bytes
+        if (
+            destinations is partitioner.destinations
+            and run >= destinations.switch_at - self._topics_in_use.policy.batch_bytes // 4
+        ):
+            self._advance(partitioner, destinations)
 
-    def _advance(self, route: Route, lane: Lane) -> None:
+    def _advance(self, partitioner: TopicPartitioner, destinations: Destinations) -> None:
         accumulator = self._accumulator()
         if accumulator is not None:
-            self._router.weigh(route.topic, _batches_waiting(accumulator, route))
-        self._router.advance(route.topic, lane)
+            self._topics_in_use.set_queues(partitioner.topic, _batches_waiting(accumulator, partitioner))
+        self._topics_in_use.advance(partitioner.topic, destinations)
 
     def watch(self, producer: KafkaProducer) -> None:
         """Count the bytes on the wire as well, and avoid slow leaders; call it once, before the first record."""
-        self._accumulator = weakref.ref(producer._accumulator)  # noqa: SLF001 - nothing public tells what waits
+        self._accumulator = weakref.ref(producer._accumulator)  # noqa: SLF001 - no public name shows the queue
         self._wire = WireTotals(producer._metrics)  # noqa: SLF001 - the public view has rates only, which forget
 
     def traffic(self) -> Traffic:
         """Say where the records went so far; bytes are those of keys and values before compression."""
-        return self._router.traffic(self._wire_bytes())
+        return self._topics_in_use.traffic(self._wire_bytes())
 
     def _wire_bytes(self) -> dict[str, int]:
         zones: dict[str, int] = {}
@@ -162,7 +165,7 @@ class AZAwarePartitioner(Partitioner):
             zones[zone] = zones.get(zone, 0) + sent
         return zones
 
-    def _look(self, topic: str, cluster: ClusterMetadata) -> "_Glance":
+    def _read_metadata(self, topic: str, cluster: ClusterMetadata) -> "_SeenTopic":
         metadata = cluster._partitions  # noqa: SLF001 - leaders without a copy per record
         found = metadata.get(topic)
         if not found:
@@ -170,25 +173,25 @@ class AZAwarePartitioner(Partitioner):
                 f"topic {topic!r} has no partitions in this client's metadata: does it exist, may this client see it?"
             )
         now = monotonic()
-        partitions = [found.get(number, _NOBODYS) for number in range(max(found) + 1)]
+        partitions = [found.get(number, _NO_LEADER) for number in range(max(found) + 1)]
         leaders = [partition.leader_id for partition in partitions]
         # Brokers that are down keep the rack they had.
         self._racks |= {broker.node_id: broker.rack or None for broker in cluster.brokers()}
         known = [leader if leader >= 0 else None for leader in leaders]
-        route = self._router.update(topic, known, self._racks, now)
-        away = self._router.is_away(route)
-        glance = _Glance(metadata, partitions, leaders, route, away, now + _LOOK_S)
-        self._glances[topic] = glance
+        partitioner = self._topics_in_use.update(topic, known, self._racks, now)
+        away = self._topics_in_use.is_away(partitioner)
+        seen = _SeenTopic(metadata, partitions, leaders, partitioner, away, now + _LOOK_S)
+        self._seen_topics[topic] = seen
         if away and now >= self._ask_at:
-            # A way back to the own zone raises no error, and the client's own refresh takes 300 s.
+            # A leader that returns to the own zone causes no error, and the client refreshes only every 300 s.
             self._ask_at = now + self._refresh_s
             cluster.request_update()
-        return glance
+        return seen
 
 
-def _batches_waiting(accumulator: RecordAccumulator, route: Route) -> dict[int, int]:
-    waiting = accumulator._batches  # noqa: SLF001 - nothing public tells what waits
-    places = (TopicPartition(route.topic, partition) for partition in route.locality.candidates)
+def _batches_waiting(accumulator: RecordAccumulator, partitioner: TopicPartitioner) -> dict[int, int]:
+    waiting = accumulator._batches  # noqa: SLF001 - no public name shows the queue
+    places = (TopicPartition(partitioner.topic, partition) for partition in partitioner.locality.candidates)
     return {place.partition: len(waiting[place]) for place in places if waiting.get(place)}
 
 
@@ -199,29 +202,29 @@ class _Led(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Nobodys:
+class _NoLeader:
     leader_id: int = -1
 
 
-_NOBODYS = _Nobodys()
+_NO_LEADER = _NoLeader()
 
 
 @dataclass(frozen=True, slots=True)
-class _Glance:
-    """What the last look at a topic's metadata saw.
+class _SeenTopic:
+    """A topic's metadata as last read.
 
     Attributes:
-        metadata: the client's metadata then, by identity.
+        metadata: the client's metadata at that time, compared by identity.
         partitions: the client's own objects, whose leaders change in place.
-        leaders: their leaders then, -1 for none.
-        route: of the topic.
-        away: whether another look is due at `until` even if nothing seems to change.
+        leaders: their leaders at that time, -1 for none.
+        partitioner: chooses partitions of the topic.
+        away: whether to read again at `until` even if the metadata seems unchanged.
         until: seconds of a monotonic clock.
     """
 
     metadata: object
     partitions: Sequence[_Led]
     leaders: Sequence[int]
-    route: Route
+    partitioner: TopicPartitioner
     away: bool
     until: float

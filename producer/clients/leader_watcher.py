@@ -7,7 +7,7 @@ from collections.abc import Callable
 from time import monotonic, thread_time
 
 from producer.errors import MetadataError, PollWarning, RackWarning
-from producer.routing.topic_choices import Router
+from producer.partitioning.topics_in_use import TopicsInUse
 from producer.topology import Lister, Topology
 
 _UNEASY_S = 30.0
@@ -17,8 +17,8 @@ _REST = 20
 interpreter's lock, and at 10,000 topics a reading takes a second of it."""
 
 
-class Watcher:
-    """Reads leaders when a topic is new, when told, and otherwise every `refresh_s`.
+class LeaderWatcher:
+    """Reads leaders when a topic is new, when delivered, and otherwise every `refresh_s`.
 
     A way back to a local leader raises no error anywhere, and librdkafka's own refresh takes 300 s, so while some topic
     is away from its zone the leaders are read every `away_s`, less often where there are thousands of topics. Each
@@ -36,14 +36,14 @@ class Watcher:
     def __init__(
         self,
         client: Callable[[], Lister | None],
-        router: Router,
+        topics_in_use: TopicsInUse,
         topology: Topology,
         *,
         refresh_s: float = 30.0,
         away_s: float = 1.0,
     ) -> None:
         self._client = client
-        self._router = router
+        self._topics_in_use = topics_in_use
         self._topology = topology
         self._refresh_s = refresh_s
         self._away_s = away_s
@@ -59,14 +59,14 @@ class Watcher:
         self._lock = threading.Lock()
 
     def load(self, topic: str) -> None:
-        """Read the leaders of a topic for the first time; returns without a route when they cannot be had."""
+        """Read the leaders of a topic for the first time; returns without a partitioner when they cannot be had."""
         if topic in self._missing or not isinstance(topic, str):  # the client says what is wrong with it
             return
         if topic in self._known:
-            self._router.update(topic, self._known[topic], self._topology.racks, monotonic())
+            self._topics_in_use.update(topic, self._known[topic], self._topology.racks, monotonic())
             return
         client = self._client()
-        if client is not None and not self._read(client, None if self._router.routes else topic, {topic}):
+        if client is not None and not self._read(client, None if self._topics_in_use.partitioners else topic, {topic}):
             self._missing.add(topic)
             self.refresh_soon()  # or the thread would sleep on as if nothing were missing
         self._start()
@@ -75,7 +75,7 @@ class Watcher:
         """Ask for a reading now; returns at once."""
         self._wake.set()
 
-    def expect_news(self) -> None:
+    def expect_changes(self) -> None:
         """Read now and then every `away_s` for a while: a controller takes seconds to move a dead broker's leaders."""
         now = monotonic()
         if now > self._uneasy_until:  # or a caller for each record would have the thread read without a rest
@@ -104,7 +104,7 @@ class Watcher:
 
     def wait_s(self) -> float:
         """Say how long the thread may sleep: short while away from the own zone or while a topic is missing."""
-        uneasy = self._missing or self._router.away() or monotonic() < self._uneasy_until
+        uneasy = self._missing or self._topics_in_use.away() or monotonic() < self._uneasy_until
         return max(self._away_s, min(self._refresh_s, _REST * self._spent_s)) if uneasy else self._refresh_s
 
     def read_all(self) -> bool:
@@ -113,7 +113,7 @@ class Watcher:
         if client is None or self._closed:
             return False
         self._ask_to_poll()
-        topics = {*self._router.routes, *self._missing}
+        topics = {*self._topics_in_use.partitioners, *self._missing}
         self._read(client, next(iter(topics)) if len(topics) == 1 else None, topics)
         return True
 
@@ -127,8 +127,8 @@ class Watcher:
         now = monotonic()
         if topic is None:
             self._known = found
-        for name in {*self._router.routes, *wanted} & found.keys():
-            self._router.update(name, found[name], self._topology.racks, now)
+        for name in {*self._topics_in_use.partitioners, *wanted} & found.keys():
+            self._topics_in_use.update(name, found[name], self._topology.racks, now)
             self._missing.discard(name)
         self._spent_s = thread_time() - began
         return wanted <= found.keys()
@@ -150,7 +150,7 @@ class Watcher:
             warnings.warn(f"{problem}; until it answers, librdkafka chooses the partitions", RackWarning, stacklevel=4)
 
 
-def _run(owner: "weakref.ref[Watcher]", wake: threading.Event) -> None:
+def _run(owner: "weakref.ref[LeaderWatcher]", wake: threading.Event) -> None:
     wait_s = 0.0
     while True:
         watcher = owner()
@@ -166,7 +166,7 @@ def _run(owner: "weakref.ref[Watcher]", wake: threading.Event) -> None:
         del watcher
 
 
-def _still_reads(watcher: Watcher) -> bool:
+def _still_reads(watcher: LeaderWatcher) -> bool:
     try:
         return watcher.read_all()
     except (PollWarning, RackWarning):  # an application that makes errors of warnings must not lose its watch by one

@@ -1,4 +1,4 @@
-"""Many records in one call: which message goes to which partition.
+"""Many records in one call: the partition of each message.
 
 confluent-kafka's `produce_batch` ignores the partition of a message (2.16.1) and takes one for the whole call: messages
 are grouped by partition first, and keep their order within one.
@@ -10,15 +10,15 @@ from typing import Any
 from confluent_kafka import KafkaError
 
 from producer.decisions.key_mapping import sent_bytes
-from producer.routing.interpreted_path import Lane
-from producer.routing.partition_choice import Route
+from producer.partitioning.produce_interpreted import Destinations
+from producer.partitioning.topic_partitioner import TopicPartitioner
 
 Messages = list[dict[str, Any]]
-Switch = Callable[[str, Lane], None]
+Switch = Callable[[str, Destinations], None]
 
 
 def are_valid(messages: object) -> bool:
-    """Tell whether confluent-kafka accepts every message; if not, it says what is wrong before any is sent."""
+    """Return whether confluent-kafka accepts every message; if not, it raises before any is sent."""
     return isinstance(messages, list) and all(
         isinstance(message, dict)
         and isinstance(message.get("value"), str | bytes | None)
@@ -41,11 +41,13 @@ def _are_headers(headers: object) -> bool:
     return headers is None
 
 
-def group(route: Route, messages: Sequence[dict[str, Any]], switch: Switch, groups: dict[int, Messages]) -> None:
+def group(
+    partitioner: TopicPartitioner, messages: Sequence[dict[str, Any]], switch: Switch, groups: dict[int, Messages]
+) -> None:
     """Choose a partition for each message and count it.
 
     Args:
-        route: of the topic.
+        partitioner: of the topic.
         messages: as `produce_batch` takes them; a message's own `partition` is kept.
         switch: called when a sticky run is full.
         groups: takes the messages by partition, in their order; when this raises, those counted so far.
@@ -54,45 +56,45 @@ def group(route: Route, messages: Sequence[dict[str, Any]], switch: Switch, grou
         UnicodeEncodeError: a text cannot be written as UTF-8.
     """
     for message in messages:
-        partition = choose(route, message)
-        count(route, message, partition)
+        partition = choose(partitioner, message)
+        count(partitioner, message, partition)
         groups.setdefault(partition, []).append(message)
-        if route.lane.is_full():
-            switch(route.topic, route.lane)
+        if partitioner.destinations.is_full():
+            switch(partitioner.topic, partitioner.destinations)
 
 
 def forget_errors(messages: Messages) -> None:
-    """Take away what an earlier call noted: confluent-kafka leaves it on a message that is sent again and queued."""
+    """Remove the errors of an earlier call: confluent-kafka leaves them on a message that is sent again and queued."""
     for message in messages:
         message.pop("_error", None)
 
 
 def is_misplaced(message: dict[str, Any]) -> bool:
-    """Tell whether the client knows no such partition, and the message did not ask for it."""
+    """Return whether the client knows no such partition and the message did not ask for it."""
     own, error = message.get("partition"), message.get("_error")
     return own in {None, -1} and error is not None and error.code() == KafkaError._UNKNOWN_PARTITION  # noqa: SLF001
 
 
-def choose(route: Route, message: dict[str, Any]) -> int:
-    """Find where a message goes: its own partition, else as its key says."""
+def choose(partitioner: TopicPartitioner, message: dict[str, Any]) -> int:
+    """Choose a message's partition: its own one, else by its key."""
     own, key = message.get("partition"), message.get("key")
     if own is not None and own != -1:
         return int(own)
     if key is None:
-        return route.lane.partition
-    return route.lane.place(key.encode() if isinstance(key, str) else key)
+        return partitioner.destinations.partition
+    return partitioner.destinations.keyed_partition(key.encode() if isinstance(key, str) else key)
 
 
-def count(route: Route, message: dict[str, Any], partition: int, sign: int = 1) -> None:
-    """Count a message that goes to a partition, or with a sign of -1 take that back."""
+def count(partitioner: TopicPartitioner, message: dict[str, Any], partition: int, sign: int = 1) -> None:
+    """Count a message of a partition; with a sign of -1 subtract it."""
     size = size_of(message)
     own = message.get("partition")
     if own is not None and own != -1:
-        route.count_explicit(partition, sign * size, sign)
+        partitioner.count_explicit(partition, sign * size, sign)
     elif message.get("key") is None:
-        route.lane.unkeyed.add(partition, sign * size, sign)
+        partitioner.destinations.unkeyed.add(partition, sign * size, sign)
     else:
-        route.lane.keyed.add(partition, sign * size, sign)
+        partitioner.destinations.keyed.add(partition, sign * size, sign)
 
 
 def size_of(message: dict[str, Any]) -> int:
@@ -101,5 +103,5 @@ def size_of(message: dict[str, Any]) -> int:
 
 
 def byte_length(data: str | bytes | None) -> int:
-    """Measure what will be on the wire for a key or a value, in bytes; None has none."""
+    """Measure a key or a value as it is sent, in bytes; None is 0."""
     return len(sent_bytes(data) or b"")

@@ -1,6 +1,6 @@
-"""Pure decisions: which partitions a record may go to, and which of them it takes.
+"""The rules behind the partitioning, as pure functions: which partitions may take a record, and which one does.
 
-* `producer_settings`: what a producer was asked to do, as one value.
+* `producer_settings`: the settings of a producer, as one value.
 * `leader_locality`: the partitions whose leader is in the zone, and the fallbacks.
 * `key_mapping`: a key's partition: murmur2, or a hash over the local set.
 * `sticky`: the next partition for records without a key (KIP-794).

@@ -24,7 +24,7 @@ SLOTS_AT_LEAST: Final = 1 << 12
 SLOTS_PER_PARTITION: Final = 256  # where a slot is a byte
 SLOTS_PER_PARTITION_MANY: Final = 64
 _DRAWS: Final = 64  # of the sequence; slots that met no partition of the set by then score all of them
-_BYTE: Final = 256  # partitions that one byte tells apart
+_BYTE: Final = 256  # partitions whose number fits into one byte
 _CHUNK: Final = 1 << 18  # scores held at once
 _GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
 
@@ -45,7 +45,7 @@ def global_partition(key: bytes, partitions: int) -> int:
 
 
 def key_bytes(key: object) -> bytes:
-    """Take a key as the bytes that are hashed and sent.
+    """Convert a key to the bytes that are hashed and sent.
 
     Raises:
         TypeError: it is neither text nor bytes, nor anything else that holds bytes.
@@ -57,9 +57,9 @@ def key_bytes(key: object) -> bytes:
 
 
 def sent_bytes(data: object) -> bytes | None:
-    """Take a key or a value as the bytes that confluent-kafka sends; None where it sends none or refuses it.
+    """Convert a key or a value to the bytes that confluent-kafka sends; None where it sends none or refuses it.
 
-    It takes more than text and bytes: a numpy array or scalar, a ctypes array and the like go as the bytes they hold.
+    It accepts more than text and bytes: a numpy array or scalar, a ctypes array and the like are sent as their bytes.
     """
     if isinstance(data, str):
         return data.encode()
@@ -70,7 +70,7 @@ def sent_bytes(data: object) -> bytes | None:
 
 
 def slots_for(partitions: int) -> int:
-    """Count the slots of a topic: a power of two that depends on the partitions only, never on who leads them."""
+    """Count the slots of a topic: a power of two that depends on the partitions only, never on their leaders."""
     each = SLOTS_PER_PARTITION if partitions <= _BYTE else SLOTS_PER_PARTITION_MANY
     return max(SLOTS_AT_LEAST, 1 << (each * partitions - 1).bit_length())
 

@@ -1,7 +1,6 @@
-"""Which partitions of a topic a record may go to, given who leads them.
+"""Which partitions of a topic a record may go to, given their leaders.
 
-Pure functions from leaders, racks and preferences to candidates; who reads the metadata, and when, is
-the clients' matter.
+Pure functions from leaders, racks and preferences to candidates; the clients read the metadata.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +12,7 @@ Racks = Mapping[int, str | None]
 
 
 class Reason(StrEnum):
-    """Why a record went where it went; everything but `local` may have left the zone."""
+    """Why a record went to its partition; every reason but `local` may mean another zone."""
 
     LOCAL = "local"
     PREFERRED_ZONE = "preferred zone"
@@ -56,7 +55,7 @@ def locate(
 
     Args:
         leaders: broker id per partition, None without a leader; shape (P,).
-        racks: rack per broker id; brokers that are missing or None have no rack and are nobody's neighbours.
+        racks: rack per broker id; brokers that are missing or None have no rack and count as no zone's.
         rack: the producer's own zone, None when not known.
         fallback: zones to try after the own one.
         aware: False takes every partition that has a leader.
@@ -90,11 +89,11 @@ def _why_not_local(racks: Racks, rack: str | None, *, aware: bool) -> Reason:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """What a topic uses now, and since when something better is in sight.
+class LocalityInUse:
+    """The locality that a topic uses now, and since when a better one is available.
 
     Attributes:
-        locality: the set in use.
+        locality: the partitions in use.
         better_since: when a better set was first seen, seconds of a monotonic clock; None when nothing is better.
     """
 
@@ -102,27 +101,27 @@ class Standing:
     better_since: float | None = None
 
 
-def settle(standing: Standing | None, levels: Sequence[Locality], now: float, hold_s: float) -> Standing:
+def settle(in_use: LocalityInUse | None, levels: Sequence[Locality], now: float, hold_s: float) -> LocalityInUse:
     """Adopt a worse set at once and a better one only after it lasted, so that a flapping leader moves nothing back.
 
     Args:
-        standing: what was in use, None at the first look.
+        in_use: the locality before, None at first.
         levels: every non-empty level of the topic now, best first (see `levels_of`).
         now: seconds of a monotonic clock.
         hold_s: how long a better set must last, seconds.
 
     Returns:
-        What to use from now on.
+        The locality to use from now on.
     """
     best = levels[0]
-    if standing is None or best.rank >= standing.locality.rank:
-        return Standing(best)
-    kept = next((level for level in levels if level.rank == standing.locality.rank), None)
-    since = now if standing.better_since is None else standing.better_since
+    if in_use is None or best.rank >= in_use.locality.rank:
+        return LocalityInUse(best)
+    kept = next((level for level in levels if level.rank == in_use.locality.rank), None)
+    since = now if in_use.better_since is None else in_use.better_since
     if kept is None or kept.reason is Reason.NO_LEADER or now - since >= hold_s:
-        return Standing(best)
+        return LocalityInUse(best)
     # The reason of the level in use stays: a local leader is there again, but the records still go elsewhere.
-    return Standing(Locality(kept.candidates, standing.locality.reason, kept.rank), since)
+    return LocalityInUse(Locality(kept.candidates, in_use.locality.reason, kept.rank), since)
 
 
 def levels_of(

@@ -1,4 +1,4 @@
-"""What a producer was asked to do, as one value checked when made."""
+"""The settings of a producer as one value, checked when it is created."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -32,8 +32,8 @@ class ZonePolicy:
         fallback: zones to try, in this order, when no partition is led in the own one.
         batch_bytes: bytes after which records without a key move on to another partition (KIP-794).
         hold_s: how long a better set of leaders must last before the producer returns to it, seconds.
-        aware: False makes a plain sticky partitioner that still counts where its bytes go.
-        skew: how uneven the partitions may become for the sake of locality; None for as uneven as it gets.
+        aware: False makes a plain sticky partitioner that still counts its bytes by zone.
+        skew: how uneven locality may make the partitions; None for no bound.
 
     Raises:
         PolicyError: a value cannot work.

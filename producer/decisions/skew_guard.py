@@ -35,7 +35,7 @@ class SkewGuard:
 
 @dataclass(frozen=True, slots=True)
 class Spill:
-    """What one zone's producers send away on purpose.
+    """The bytes that one zone's producers send to other zones on purpose.
 
     Attributes:
         share: part of the own bytes that goes to other zones, 0 to 1.
@@ -47,11 +47,10 @@ class Spill:
 
 
 def spill(guard: SkewGuard, zones: Sequence[str | None], rack: str) -> Spill:
-    """Say what this zone has to give away for the bound to hold, and no more.
+    """Compute the part of its bytes that this zone must send to other zones for the bound to hold, and no more.
 
-    The partitions of zone z receive x_z bytes each when everything stays at home. Zones above the bound give what is
-    over it; the rest fill up from the emptiest, as water does, so that every producer computes the same plan without
-    talking.
+    The partitions of zone z receive x_z bytes each when everything stays at home. Zones above the bound send the
+    excess; the others fill up from the emptiest (water filling), so that every producer computes the same plan alone.
 
     Args:
         guard: the bound and who produces how much.

@@ -19,7 +19,7 @@ def queue_weights(candidates: Sequence[int], queues: Mapping[int, int]) -> tuple
 
     Args:
         candidates: partition ids.
-        queues: what waits per partition, in batches or any other unit; a partition that is missing waits for nothing.
+        queues: queue length per partition, in batches or any other unit; a missing partition has an empty queue.
 
     Returns:
         Cumulative weights, one per candidate; None when all are equal and a plain draw will do.

@@ -61,11 +61,11 @@ class Load:
                     self.errors.append(error)
                 self.sent += 1
             self.producer.poll(0)
-            self._look()
-        self._look()  # it may have come home since
+            self._read_metadata()
+        self._read_metadata()  # it may have come home since
 
-    def _look(self) -> None:
-        reason = self.producer._router.routes[self.topic].locality.reason
+    def _read_metadata(self) -> None:
+        reason = self.producer._topics_in_use.partitioners[self.topic].locality.reason
         if not self.reasons or self.reasons[-1] is not reason:
             self.reasons.append(reason)
 
@@ -93,9 +93,9 @@ def read_numbers(cluster: Cluster, topic: str, count: int) -> Counter[bytes]:
 
 def fail_and_return(cluster: Cluster, admin: AdminClient, topic: str, load: Load) -> float:
     """Kill the broker of az-a, wait for the fallback, bring it back; return seconds from its leaders to ours."""
-    route = load.producer._router.routes[topic]
+    partitioner = load.producer._topics_in_use.partitioners[topic]
     cluster.kill(1)
-    wait_until(lambda: route.locality.reason is Reason.NO_LOCAL_LEADER, 60)
+    wait_until(lambda: partitioner.locality.reason is Reason.NO_LOCAL_LEADER, 60)
     before = load.acknowledged
     wait_until(lambda: load.acknowledged > before + 500)
     cluster.start(1)
@@ -107,7 +107,7 @@ def fail_and_return(cluster: Cluster, admin: AdminClient, topic: str, load: Load
 
     wait_until(home, 60)
     returned = time.monotonic()
-    wait_until(lambda: route.locality.reason is Reason.LOCAL, HOME_AGAIN_S)
+    wait_until(lambda: partitioner.locality.reason is Reason.LOCAL, HOME_AGAIN_S)
     return time.monotonic() - returned
 
 

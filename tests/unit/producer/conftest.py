@@ -6,13 +6,13 @@ from types import ModuleType
 import pytest
 
 from producer import AZAwareProducer
-from producer.routing import interpreted_path
+from producer.partitioning import produce_interpreted
 from producer.testing import MockCluster
 
 try:
-    from producer.routing import compiled_path
+    from producer.partitioning import produce_compiled
 except ImportError:  # built without a C compiler
-    compiled_path = None  # type: ignore[assignment]
+    produce_compiled = None  # type: ignore[assignment]
 
 
 @pytest.fixture
@@ -22,7 +22,9 @@ def mock() -> Iterator[MockCluster]:
         yield cluster
 
 
-@pytest.fixture(params=[pytest.param(interpreted_path, id="interpreted"), pytest.param(compiled_path, id="compiled")])
+@pytest.fixture(
+    params=[pytest.param(produce_interpreted, id="interpreted"), pytest.param(produce_compiled, id="compiled")]
+)
 def hot(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """Have `AZAwareProducer` take one of its two hot paths."""
     path: ModuleType | None = request.param

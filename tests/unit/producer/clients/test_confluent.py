@@ -102,12 +102,12 @@ def test_the_local_set_follows_leaders_away_and_back(mock: MockCluster) -> None:
     producer.produce(TOPIC, b"v")
     mock.lead(TOPIC, [2, 2, 3])
     producer.refresh_leaders()
-    route = producer._router.routes[TOPIC]
-    wait_until(lambda: route.locality.reason is Reason.NO_LOCAL_LEADER)
+    partitioner = producer._topics_in_use.partitioners[TOPIC]
+    wait_until(lambda: partitioner.locality.reason is Reason.NO_LOCAL_LEADER)
     producer.produce(TOPIC, b"v")
     mock.lead(TOPIC, [2, 1, 3])
-    wait_until(lambda: route.locality.reason is Reason.LOCAL)
-    assert route.locality.candidates == (1,)
+    wait_until(lambda: partitioner.locality.reason is Reason.LOCAL)
+    assert partitioner.locality.candidates == (1,)
     producer.produce(TOPIC, b"v")
     assert producer.flush(10) == 0
     assert producer.traffic().reasons[Reason.LOCAL].records == 2
@@ -145,7 +145,7 @@ def test_zones_that_cannot_be_compared_warn_once_and_send_on(
         assert producer.flush(10) == 0
         assert producer.traffic().local.records == 0
         assert producer.traffic().cross.records + producer.traffic().unknown.records == 2
-        assert not producer._router.away()  # nowhere to come back to: no reason to ask every second
+        assert not producer._topics_in_use.away()  # nowhere to come back to: no reason to ask every second
         producer.close()
 
 
@@ -158,7 +158,7 @@ def test_a_topic_that_is_not_allowed_is_the_base_classs_error_and_heals(mock: Mo
         producer.produce(TOPIC, b"v")
     assert producer.traffic().unknown.records == 0
     mock.refuse(TOPIC, 0)
-    wait_until(lambda: TOPIC in producer._router.routes)
+    wait_until(lambda: TOPIC in producer._topics_in_use.partitioners)
     producer.produce(TOPIC, b"v")
     assert producer.flush(10) == 0
     assert producer.traffic().local.records == 1
@@ -200,8 +200,8 @@ def test_a_topic_made_anew_with_fewer_partitions_is_no_error(mock: MockCluster, 
     seen = Deliveries()
     producer = AZAwareProducer(config(mock), keys="local-hrw")
     producer.produce(TOPIC, b"v", key, on_delivery=seen)
-    producer._router.update(TOPIC, [2, 3, 2, 3, 1], {1: "az-a", 2: "az-b", 3: "az-c"}, 0.0)  # as it was before
-    assert producer._lanes[TOPIC].partition == 4
+    producer._topics_in_use.update(TOPIC, [2, 3, 2, 3, 1], {1: "az-a", 2: "az-b", 3: "az-c"}, 0.0)  # as it was before
+    assert producer._destinations[TOPIC].partition == 4
     for _ in range(10):
         if way == "batch":
             assert producer.produce_batch(TOPIC, [{"value": b"v", "key": key}], on_delivery=seen) == 1
@@ -211,7 +211,7 @@ def test_a_topic_made_anew_with_fewer_partitions_is_no_error(mock: MockCluster, 
     assert seen.errors == []
     assert seen.partitions.total() == 11
     assert sum(count.records for count in producer.traffic().reasons.values()) == 11
-    wait_until(lambda: len(producer._router.routes[TOPIC].leaders) == 3)
+    wait_until(lambda: len(producer._topics_in_use.partitioners[TOPIC].leaders) == 3)
     producer.close()
 
 

@@ -12,9 +12,9 @@ from confluent_kafka import KafkaError, KafkaException
 from producer import PollWarning, RackWarning
 from producer.clients import leader_watcher as module
 from producer.clients.client_statistics import Statistics
-from producer.clients.leader_watcher import Watcher
+from producer.clients.leader_watcher import LeaderWatcher
 from producer.decisions.producer_settings import ZonePolicy
-from producer.routing.topic_choices import Router
+from producer.partitioning.topics_in_use import TopicsInUse
 from producer.topology import Topology
 
 
@@ -33,7 +33,7 @@ class Unreachable:
 def test_only_the_first_record_of_a_topic_waits_for_a_cluster_that_is_away() -> None:
     """All later ones go where librdkafka puts them at once; the thread asks on."""
     client = Unreachable()
-    watcher = Watcher(lambda: client, Router(ZonePolicy(rack="az-a")), Topology({}), away_s=0.001)
+    watcher = LeaderWatcher(lambda: client, TopicsInUse(ZonePolicy(rack="az-a")), Topology({}), away_s=0.001)
     with pytest.warns(RackWarning, match="leaders could not be read"):
         watcher.load("flights")
     end = time.monotonic() + 10
@@ -57,7 +57,7 @@ class Large:
 
 def test_readings_of_a_large_cluster_leave_the_interpreter_to_others() -> None:
     """Once a second they would take most of its time as long as one topic is missing or away from its zone."""
-    watcher = Watcher(Large, Router(ZonePolicy(rack="az-a")), Topology({}), refresh_s=30.0, away_s=0.001)
+    watcher = LeaderWatcher(Large, TopicsInUse(ZonePolicy(rack="az-a")), Topology({}), refresh_s=30.0, away_s=0.001)
     watcher.load("flights")
     assert 0.02 * 19 < watcher.wait_s() <= 30.0
     watcher.close()
@@ -66,7 +66,7 @@ def test_readings_of_a_large_cluster_leave_the_interpreter_to_others() -> None:
 def test_an_application_that_does_not_poll_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Statistics wait for it in memory; where there are none, nothing waits."""
     monkeypatch.setattr(module, "_SILENT_S", 0.0)
-    watcher = Watcher(Large, Router(ZonePolicy(rack="az-a")), Topology({}))
+    watcher = LeaderWatcher(Large, TopicsInUse(ZonePolicy(rack="az-a")), Topology({}))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         watcher.read_all()
@@ -85,6 +85,8 @@ def test_an_application_that_does_not_poll_is_told_once(monkeypatch: pytest.Monk
 @pytest.mark.parametrize(("interval", "silent"), [(5000, True), (0, False), ("0", False)])
 def test_statistics_that_are_off_are_not_waited_for(interval: int | str, silent: bool) -> None:  # noqa: FBT001 - a case
     """An application may do without them, and without polling."""
-    watcher = Watcher(Large, Router(ZonePolicy(rack="az-a")), Topology({}))
-    Statistics(Router(ZonePolicy(rack="az-a")), watcher, Topology({})).listen({"statistics.interval.ms": interval})
+    watcher = LeaderWatcher(Large, TopicsInUse(ZonePolicy(rack="az-a")), Topology({}))
+    Statistics(TopicsInUse(ZonePolicy(rack="az-a")), watcher, Topology({})).with_callbacks(
+        {"statistics.interval.ms": interval}
+    )
     assert (watcher._due_at is not None) == silent

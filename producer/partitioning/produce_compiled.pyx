@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
-"""The hot path compiled: the surface of `interpreted_path.py`, which says what each part is for, with C's integers."""
+"""`produce` compiled: the surface of `produce_interpreted.py`, which documents each part, with C's integers."""
 
 cimport cython
 from cpython.array cimport array
@@ -21,8 +21,8 @@ cdef object send = Producer.produce
 
 
 @cython.final
-cdef class Sent:
-    """Records and bytes per partition; `cells` holds the two by turns."""
+cdef class PartitionCounts:
+    """Records and bytes per partition; `cells` holds the two alternately."""
 
     cdef array cells
 
@@ -33,42 +33,42 @@ cdef class Sent:
         return len(self.cells) // 2
 
     def grow(self, Py_ssize_t partitions):
-        """Make room for so many partitions, in place and never smaller."""
+        """Make room for this many partitions, in place and never smaller."""
         self.cells.extend(array("q", [0, 0]) * (partitions - len(self)))
 
     def add(self, Py_ssize_t partition, long long size, long long records=1):
-        """Count a record of so many bytes; both negative take one back."""
+        """Add records and their bytes; negative numbers subtract."""
         self.cells[2 * partition] += records
         self.cells[2 * partition + 1] += size
 
     cdef inline long long count(self, Py_ssize_t partition, Py_ssize_t size) noexcept:
-        """Count a record of a partition that is known to be there, and say what its bytes add up to."""
+        """Count a record of a partition that is known to exist; return the partition's bytes."""
         cdef long long* cell = self.cells.data.as_longlongs + 2 * partition
         cell[0] += 1
         cell[1] += size
         return cell[1]
 
     def of(self, Py_ssize_t partition):
-        """Say what a partition was sent."""
+        """Return the count of one partition."""
         return Count(self.cells[2 * partition], self.cells[2 * partition + 1])
 
 
 @cython.final
-cdef class Lane:
-    """Where one topic's records go now; attributes as those of `_interpreted.Lane`."""
+cdef class Destinations:
+    """Where one topic's records go now; attributes as those of `produce_interpreted.Destinations`."""
 
-    counts = Sent
+    counts = PartitionCounts
 
     cdef readonly object table
     cdef readonly uint32_t slots
-    cdef readonly Sent keyed
+    cdef readonly PartitionCounts keyed
     cdef readonly int partition
-    cdef readonly Sent unkeyed
+    cdef readonly PartitionCounts unkeyed
     cdef readonly long long switch_at
     cdef tuple wide  # the table where it is a tuple
     cdef const unsigned char* narrow  # the table where it is bytes
 
-    def __init__(self, table, Sent keyed not None, int partition, Sent unkeyed not None, long long switch_at):
+    def __init__(self, table, PartitionCounts keyed not None, int partition, PartitionCounts unkeyed not None, long long switch_at):
         self.table = table
         self.slots = len(table)
         self.wide = None if isinstance(table, bytes) else table
@@ -79,10 +79,10 @@ cdef class Lane:
         self.switch_at = switch_at
 
     def is_full(self):
-        """Tell whether records without a key should move on to another partition."""
+        """Return whether records without a key should switch to another partition."""
         return self.unkeyed.cells[2 * self.partition + 1] >= self.switch_at
 
-    def place(self, bytes key not None):
+    def keyed_partition(self, bytes key not None):
         """Find a key's partition."""
         return self.partition_of(PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key))
 
@@ -92,7 +92,7 @@ cdef class Lane:
 
 
 cdef inline uint32_t murmur2(const unsigned char* key, Py_ssize_t size) noexcept nogil:
-    # As `org.apache.kafka.common.utils.Utils.murmur2`, sign bit dropped. Words are read as they lie: little endian.
+    # As `org.apache.kafka.common.utils.Utils.murmur2`, sign bit cleared. Words are read in memory order: little endian.
     cdef uint32_t mix = 0x5BD1E995
     cdef uint32_t found = <uint32_t>0x9747B28C ^ <uint32_t>size
     cdef uint32_t word
@@ -125,7 +125,7 @@ cdef inline Py_ssize_t view(object data, const char** start) except -1:
 
 
 cdef inline Py_ssize_t length(object data) except -1:
-    """Measure a value that the base class has taken; a record that was queued must not end in an error."""
+    """Measure a value that the base class has accepted; a queued record must not end in an error."""
     cdef const char* start = NULL
     return view(data if isinstance(data, (bytes, str)) else sent_bytes(data) or b"", &start)
 
@@ -141,34 +141,34 @@ def produce(
     """
     cdef const char* start = NULL
     cdef Py_ssize_t size, chosen
-    cdef PyObject* found = PyDict_GetItemWithError(self._lanes, topic)
-    # Held at once: what follows may run other code, perhaps of another thread, which puts another lane in its place.
-    cdef Lane lane = None if found is NULL else <Lane?><object>found
-    # One callback only: the base class does not see `on_delivery` behind a `callback` of None. Not by its truth: a
-    # callable that collects is false while it is empty.
-    told = on_delivery if callback is None else callback
-    if lane is None or partition != -1:
-        self._produce_aside(topic, value, key, partition, told, timestamp, headers)
+    cdef PyObject* found = PyDict_GetItemWithError(self._destinations, topic)
+    # A reference is taken at once: the code below may run other code, perhaps of another thread, which replaces it.
+    cdef Destinations destinations = None if found is NULL else <Destinations?><object>found
+    # One callback only: the base class ignores `on_delivery` when `callback` is given, even as None. Compared with
+    # None, because a callable may be false, such as an empty subclass of list.
+    delivered = on_delivery if callback is None else callback
+    if destinations is None or partition != -1:
+        self._produce_uncommon(topic, value, key, partition, delivered, timestamp, headers)
         return
     if key is None:
         size = 0
-        chosen = lane.partition
+        chosen = destinations.partition
     else:
         hashed = key if isinstance(key, (bytes, str)) else key_bytes(key)
         size = view(hashed, &start)
-        chosen = lane.partition_of(start, size)
-    # Arguments that say nothing are left out: reading them costs the base class what a look-up costs here.
+        chosen = destinations.partition_of(start, size)
+    # Default arguments are left out: parsing them costs the base class as much as a look-up costs here.
     try:
-        if told is None and headers is None and timestamp == 0:
+        if delivered is None and headers is None and timestamp == 0:
             send(self, topic, value, key, chosen)
         else:
-            send(self, topic, value, key, chosen, told, None, timestamp, headers)
+            send(self, topic, value, key, chosen, delivered, None, timestamp, headers)
     except KafkaException as refusal:
-        self._produce_after(refusal, topic, value, key, told, timestamp, headers)
+        self._produce_refused(refusal, topic, value, key, delivered, timestamp, headers)
         return
     if value is not None:
         size += length(value)
     if key is not None:
-        lane.keyed.count(chosen, size)
-    elif lane.unkeyed.count(chosen, size) >= lane.switch_at:
-        self._router.advance(topic, lane)
+        destinations.keyed.count(chosen, size)
+    elif destinations.unkeyed.count(chosen, size) >= destinations.switch_at:
+        self._topics_in_use.advance(topic, destinations)

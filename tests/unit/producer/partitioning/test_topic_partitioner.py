@@ -13,8 +13,8 @@ import pytest
 from producer.decisions.producer_settings import KeyMode, ZonePolicy
 from producer.decisions.skew_guard import SkewGuard
 from producer.decisions.sticky import Chance, chance
-from producer.routing.partition_choice import Route
-from producer.routing.topic_choices import Router, rack_problem
+from producer.partitioning.topic_partitioner import TopicPartitioner
+from producer.partitioning.topics_in_use import TopicsInUse, rack_problem
 
 CASES: list[dict[str, Any]] = json.loads(
     (Path(__file__).parents[3] / "data" / "rack_partitioner_cases.json").read_text()
@@ -42,20 +42,20 @@ def policy(case: dict[str, Any], step: dict[str, Any], keys: KeyMode = KeyMode.G
     )
 
 
-def play(case: dict[str, Any], keys: KeyMode = KeyMode.GLOBAL) -> Iterator[tuple[dict[str, Any], Route]]:
+def play(case: dict[str, Any], keys: KeyMode = KeyMode.GLOBAL) -> Iterator[tuple[dict[str, Any], TopicPartitioner]]:
     """Walk one producer per policy through the metadata of a case."""
-    routers: dict[ZonePolicy, Router] = {}
+    routers: dict[ZonePolicy, TopicsInUse] = {}
     now = 0.0
     for step in case["steps"]:
         settings = policy(case, step, keys)
-        router = routers.setdefault(settings, Router(settings, chance(11)))
+        topics_in_use = routers.setdefault(settings, TopicsInUse(settings, chance(11)))
         racks = {broker["id"]: broker["rack"] for broker in step.get("brokers", case["brokers"])}
         now += 1.0
-        route = router.update(step.get("topic", "t"), step["leaders"], racks, now)
+        partitioner = topics_in_use.update(step.get("topic", "t"), step["leaders"], racks, now)
         if step.get("settle"):
-            route = router.update(step.get("topic", "t"), step["leaders"], racks, now + 6.0)
+            partitioner = topics_in_use.update(step.get("topic", "t"), step["leaders"], racks, now + 6.0)
             now += 6.0
-        yield step, route
+        yield step, partitioner
 
 
 def counting() -> Chance:
@@ -64,15 +64,15 @@ def counting() -> Chance:
     return lambda n: next(numbers) % n
 
 
-def sticky(route: Route, switches: int) -> Counter[int]:
+def sticky(partitioner: TopicPartitioner, switches: int) -> Counter[int]:
     """Send records without a key, a tenth of a run each, until the run moved on so often."""
     seen: Counter[int] = Counter()
     for _ in range(switches * 10):
-        lane = route.lane
-        lane.unkeyed.add(lane.partition, 10)
-        seen[lane.partition] += 1
-        if lane.is_full():
-            route.advance()
+        destinations = partitioner.destinations
+        destinations.unkeyed.add(destinations.partition, 10)
+        seen[destinations.partition] += 1
+        if destinations.is_full():
+            partitioner.advance()
     return seen
 
 
@@ -80,8 +80,8 @@ def sticky(route: Route, switches: int) -> Counter[int]:
 @pytest.mark.parametrize("case", of_kind("null-key"))
 def test_records_without_a_key_go_only_where_they_may_and_reach_all_of_it(case: dict[str, Any]) -> None:
     """Own zone, then preferred ones, then every leader, then all; evenly where the case says so."""
-    for step, route in play(case):
-        seen = sticky(route, 1_000 if step.get("even") else 100)
+    for step, partitioner in play(case):
+        seen = sticky(partitioner, 1_000 if step.get("even") else 100)
         assert set(seen) <= set(step["allowed"])
         assert set(step.get("reach", ())) <= set(seen)
         if step.get("even"):
@@ -107,41 +107,44 @@ def test_choices_equal_javas_when_the_random_numbers_are_its_own(case: dict[str,
     got = []
     for step in case["steps"]:
         racks = {broker["id"]: broker["rack"] for broker in step.get("brokers", case["brokers"])}
-        route = Route("t", policy(case, step), lambda n: next(numbers) % n)
-        route.relocate(step["leaders"], racks, 0.0)
+        partitioner = TopicPartitioner("t", policy(case, step), lambda n: next(numbers) % n)
+        partitioner.update_leaders(step["leaders"], racks, 0.0)
         for _ in range(len(step["java_sequence"]) - 1):
-            got.append(route.lane.partition)
-            route.advance()
+            got.append(partitioner.destinations.partition)
+            partitioner.advance()
             continue
-        got.append(route.lane.partition)
+        got.append(partitioner.destinations.partition)
     assert got == expected
 
 
 @pytest.mark.parametrize("case", of_kind("keyed-global"))
 def test_global_keys_ignore_leaders_and_zones(case: dict[str, Any]) -> None:
     """Order per key is worth more than locality there, so no leader may change the mapping."""
-    for step, route in play(case):
+    for step, partitioner in play(case):
         for row in step["keys"]:
-            assert route.lane.place(bytes.fromhex(row["key_hex"])) == row["partition"]
+            assert partitioner.destinations.keyed_partition(bytes.fromhex(row["key_hex"])) == row["partition"]
 
 
 @pytest.mark.parametrize("mode", LOCAL_MODES)
 @pytest.mark.parametrize("case", of_kind("keyed-local"))
 def test_local_keys_stay_in_the_local_set_and_reach_all_of_it(case: dict[str, Any], mode: KeyMode) -> None:
     """Both local modes, also when the set is a fallback."""
-    for step, route in play(case, mode):
-        seen = {route.lane.place(key) for key in KEYS[:500]}
+    for step, partitioner in play(case, mode):
+        seen = {partitioner.destinations.keyed_partition(key) for key in KEYS[:500]}
         assert seen <= set(step["allowed"])
         assert set(step.get("reach", ())) <= seen
-        assert all(route.lane.place(key) == route.lane.place(key) for key in KEYS[:50])
+        assert all(
+            partitioner.destinations.keyed_partition(key) == partitioner.destinations.keyed_partition(key)
+            for key in KEYS[:50]
+        )
 
 
 @pytest.mark.parametrize("case", of_kind("keyed-hrw-moves"))
 def test_hrw_moves_keys_only_from_the_lost_or_to_the_won_leader(case: dict[str, Any]) -> None:
     """The point of rendezvous hashing: no key moves between two leaders that stayed."""
     before: list[int] = []
-    for step, route in play(case, KeyMode.LOCAL_HRW):
-        after = [route.lane.place(key) for key in KEYS]
+    for step, partitioner in play(case, KeyMode.LOCAL_HRW):
+        after = [partitioner.destinations.keyed_partition(key) for key in KEYS]
         assert set(after) <= set(step["allowed"])
         if before:
             moved = [(old, new) for old, new in zip(before, after, strict=True) if old != new]
@@ -155,11 +158,11 @@ def test_hrw_moves_keys_only_from_the_lost_or_to_the_won_leader(case: dict[str, 
 @pytest.mark.parametrize("case", of_kind("load-weights"))
 def test_a_longer_queue_never_gets_more(case: dict[str, Any]) -> None:
     """Java's exact counts come out when the draws run twice through the whole range of the weights."""
-    for step, route in play(case):
+    for step, partitioner in play(case):
         queues = {partition: length for partition, length in enumerate(step["queues"]) if length is not None}
-        route.weigh(queues)
-        route._chance = counting()
-        chosen = Counter(route._next() for _ in range(sum(step.get("java_frequencies", [42]))))
+        partitioner.set_queues(queues)
+        partitioner._chance = counting()
+        chosen = Counter(partitioner._next_partition() for _ in range(sum(step.get("java_frequencies", [42]))))
         assert set(chosen) <= set(step["allowed"])
         order = sorted(step["allowed"], key=lambda one: queues.get(one, 0))
         assert all(chosen[short] >= chosen[long] for short, long in pairwise(order))
@@ -173,12 +176,12 @@ def test_120_partitions_over_three_zones_leave_40_candidates_per_producer(mode: 
     racks: dict[int, str | None] = {1: "az-a", 2: "az-b", 3: "az-c"}
     sets = []
     for zone in ("az-a", "az-b", "az-c"):
-        router = Router(ZonePolicy(rack=zone, keys=mode, batch_bytes=1))
-        route = router.update("t", [1, 2, 3] * 40, racks, 0.0)
-        candidates = set(route.locality.candidates)
+        topics_in_use = TopicsInUse(ZonePolicy(rack=zone, keys=mode, batch_bytes=1))
+        partitioner = topics_in_use.update("t", [1, 2, 3] * 40, racks, 0.0)
+        candidates = set(partitioner.locality.candidates)
         assert len(candidates) == 40
-        assert set(sticky(route, 500)) == candidates
-        keyed = {route.lane.place(key) for key in KEYS}
+        assert set(sticky(partitioner, 500)) == candidates
+        keyed = {partitioner.destinations.keyed_partition(key) for key in KEYS}
         assert keyed == (set(range(120)) if mode is KeyMode.GLOBAL else candidates)
         sets.append(candidates)
     assert set.union(*sets) == set(range(120))
@@ -199,8 +202,10 @@ def test_120_partitions_over_three_zones_leave_40_candidates_per_producer(mode: 
 )
 def test_the_documented_example_holds(leaders: list[int], zone: str, mode: KeyMode, places: list[int]) -> None:
     """docs/key-modes.md; it also pins the mapping, which producers of different versions must share."""
-    route = Router(ZonePolicy(rack=zone, keys=mode)).update("flights", leaders, {1: "az-a", 2: "az-b", 3: "az-c"}, 0.0)
-    assert [route.lane.place(key) for key in (b"JFK-LAX", b"LGA-ORD", b"EWR-SFO")] == places
+    partitioner = TopicsInUse(ZonePolicy(rack=zone, keys=mode)).update(
+        "flights", leaders, {1: "az-a", 2: "az-b", 3: "az-c"}, 0.0
+    )
+    assert [partitioner.destinations.keyed_partition(key) for key in (b"JFK-LAX", b"LGA-ORD", b"EWR-SFO")] == places
 
 
 @pytest.mark.parametrize("bound", [1.2, 1.6, 2.0])
@@ -210,32 +215,35 @@ def test_no_partition_is_over_the_skew_bound_wherever_a_producer_stops(led: list
     racks: dict[int, str | None] = {1: "az-a", 2: "az-b", 3: "az-c"}
     guard = SkewGuard(bound=bound, zones={"az-a": 1, "az-b": 1})
     size, run = 90, 1_000
-    routes = [
-        Router(ZonePolicy(rack=zone, skew=guard, batch_bytes=run)).update("t", led, racks, 0.0)
+    partitioners = [
+        TopicsInUse(ZonePolicy(rack=zone, skew=guard, batch_bytes=run)).update("t", led, racks, 0.0)
         for zone in ("az-a", "az-b")
     ]
     few = 8 * len(led) * run // size  # where a partition has had a run or two, the mean says little yet
     over = list[float]()
     for sent in range(1, 2 * few):
-        for route in routes:
-            route.lane.unkeyed.add(route.lane.partition, size)
-            if route.lane.is_full():
-                route.advance()
+        for partitioner in partitioners:
+            partitioner.destinations.unkeyed.add(partitioner.destinations.partition, size)
+            if partitioner.destinations.is_full():
+                partitioner.advance()
         if sent > few:
-            loads = [sum(route.lane.unkeyed.of(number).bytes for route in routes) for number in range(len(led))]
+            loads = [
+                sum(partitioner.destinations.unkeyed.of(number).bytes for partitioner in partitioners)
+                for number in range(len(led))
+            ]
             over.append(max(loads) * len(led) / sum(loads))
     assert max(over) <= bound
 
 
-def runs(router: Router, records: int, size: int = 10) -> Counter[int]:
+def runs(topics_in_use: TopicsInUse, records: int, size: int = 10) -> Counter[int]:
     """Send records without a key to the topic `t`; return how many each partition got."""
     places: Counter[int] = Counter()
     for _ in range(records):
-        lane = router.lanes["t"]
-        places[lane.partition] += 1
-        lane.unkeyed.add(lane.partition, size)
-        if lane.is_full():
-            router.advance("t", lane)
+        destinations = topics_in_use.destinations["t"]
+        places[destinations.partition] += 1
+        destinations.unkeyed.add(destinations.partition, size)
+        if destinations.is_full():
+            topics_in_use.advance("t", destinations)
     return places
 
 
@@ -245,11 +253,11 @@ RACKS: dict[int, str | None] = {1: "az-a", 2: "az-b", 3: "az-c"}
 def test_the_skew_guard_gives_nothing_to_a_partition_without_a_leader() -> None:
     """A zone that died is the emptiest of all: what it was given would wait there, and be lost in the end."""
     guard = SkewGuard(bound=1.2, zones={"az-a": 2, "az-b": 1})
-    router = Router(ZonePolicy(rack="az-a", skew=guard, batch_bytes=100))
-    router.update("t", [1, 2, 3, 2], RACKS, 0.0)
-    assert set(runs(router, 3_000)) == {0, 1, 2, 3}
-    router.update("t", [1, 2, None, 2], RACKS, 1.0)
-    places = runs(router, 3_000)
+    topics_in_use = TopicsInUse(ZonePolicy(rack="az-a", skew=guard, batch_bytes=100))
+    topics_in_use.update("t", [1, 2, 3, 2], RACKS, 0.0)
+    assert set(runs(topics_in_use, 3_000)) == {0, 1, 2, 3}
+    topics_in_use.update("t", [1, 2, None, 2], RACKS, 1.0)
+    places = runs(topics_in_use, 3_000)
     assert set(places) == {0, 1, 3}
     assert places[0] < 3_000, "the guard still gives away"
 
@@ -258,11 +266,11 @@ def test_the_skew_guard_gives_nothing_to_a_partition_without_a_leader() -> None:
 @pytest.mark.parametrize("leader", [1, 2], ids=["at home", "elsewhere"])
 def test_a_new_partition_takes_its_share_and_not_all(bound: float, leader: int) -> None:
     """Partitions are kept even from then on: to catch up with what the others ever had is one partition for hours."""
-    router = Router(ZonePolicy(rack="az-a", skew=SkewGuard(bound=bound), batch_bytes=100))
-    router.update("t", [1, 1, 2, 2, 3, 3], RACKS, 0.0)
-    runs(router, 30_000)
-    router.update("t", [1, 1, 2, 2, 3, 3, leader], RACKS, 1.0)
-    places = runs(router, 3_000)
+    topics_in_use = TopicsInUse(ZonePolicy(rack="az-a", skew=SkewGuard(bound=bound), batch_bytes=100))
+    topics_in_use.update("t", [1, 1, 2, 2, 3, 3], RACKS, 0.0)
+    runs(topics_in_use, 30_000)
+    topics_in_use.update("t", [1, 1, 2, 2, 3, 3, leader], RACKS, 1.0)
+    places = runs(topics_in_use, 3_000)
     assert places[6] < 3_000 / 2
     assert places[6] > 0 or (leader == 2 and bound > 2)
     assert max(places.values()) <= bound * 3_000 / 7 + 200 or bound > 2

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from producer import AZAwareProducer, Count, Reason
 from producer.decisions.key_mapping import hrw_table
-from producer.routing import interpreted_path
+from producer.partitioning import produce_interpreted
 from producer.testing import MockCluster
 from tests.unit.producer.deliveries import TOPIC, config
 
@@ -32,18 +32,18 @@ TABLES = {
 }
 
 
-def lane(path: ModuleType, table: tuple[int, ...] | bytes) -> Any:  # noqa: ANN401 - of either path
-    """A lane with that table."""
-    return path.Lane(table, path.Sent(), 0, path.Sent(), 0)
+def destinations(path: ModuleType, table: tuple[int, ...] | bytes) -> Any:  # noqa: ANN401 - of either path
+    """A destinations with that table."""
+    return path.Destinations(table, path.PartitionCounts(), 0, path.PartitionCounts(), 0)
 
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
 def test_keys_land_where_librdkafkas_hash_says(hot: ModuleType, table: tuple[int, ...] | bytes) -> None:
     """100,000 random keys of every length up to 40 bytes against the client's own function."""
-    random, found = Random(7), lane(hot, table)
+    random, found = Random(7), destinations(hot, table)
     for _ in range(100_000):
         key = random.randbytes(random.randrange(40))
-        assert found.place(key) == table[murmur2(key, len(table))]
+        assert found.keyed_partition(key) == table[murmur2(key, len(table))]
 
 
 def test_keys_land_where_javas_do(hot: ModuleType) -> None:
@@ -51,7 +51,10 @@ def test_keys_land_where_javas_do(hot: ModuleType) -> None:
     rows = json.loads((DATA / "partition_murmur2.json").read_text())["vectors"]
     assert len(rows) > 10
     for row in rows:
-        assert lane(hot, tuple(range(row["partitions"]))).place(bytes.fromhex(row["key_hex"])) == row["partition"], row
+        assert (
+            destinations(hot, tuple(range(row["partitions"]))).keyed_partition(bytes.fromhex(row["key_hex"]))
+            == row["partition"]
+        ), row
 
 
 @given(
@@ -61,7 +64,7 @@ def test_keys_land_where_javas_do(hot: ModuleType) -> None:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_counts_add_up_and_can_be_taken_back(hot: ModuleType, records: list[tuple[int, int]], sizes: list[int]) -> None:
     """Records and bytes of each partition, whatever room was made in between; room made once stays."""
-    sent = hot.Sent()
+    sent = hot.PartitionCounts()
     for size in [*sizes, 10]:
         sent.grow(size)
         assert len(sent) >= size
@@ -77,7 +80,7 @@ def test_counts_add_up_and_can_be_taken_back(hot: ModuleType, records: list[tupl
 
 def test_a_partition_may_have_had_a_petabyte(hot: ModuleType) -> None:
     """A month at 100 MB/s is 256 TB: the bytes must not run over into the records, nor a run last for ever."""
-    found = hot.Lane((0,), hot.Sent(), 0, hot.Sent(), (1 << 50) + 100)
+    found = hot.Destinations((0,), hot.PartitionCounts(), 0, hot.PartitionCounts(), (1 << 50) + 100)
     found.unkeyed.grow(1)
     for size in (1 << 50, 60):
         found.unkeyed.add(0, size)
@@ -123,8 +126,8 @@ ARGUMENTS: list[dict[str, Any]] = [
 def test_whatever_is_refused_is_refused_alike_and_not_counted(mock: MockCluster, arguments: dict[str, Any]) -> None:
     """The same records, counts, and errors to the letter."""
     mock.create(TOPIC, [1, 2, 3])
-    compiled = pytest.importorskip("producer.routing.compiled_path", reason="the hot path is not compiled here")
-    outcomes = [outcome(path, mock, arguments) for path in (interpreted_path, compiled)]
+    compiled = pytest.importorskip("producer.partitioning.produce_compiled", reason="the hot path is not compiled here")
+    outcomes = [outcome(path, mock, arguments) for path in (produce_interpreted, compiled)]
     assert outcomes[0] == outcomes[1]
     error, reasons = outcomes[0]
     assert sum(count.records for count in reasons.values()) == (1 if error else 2)
@@ -222,8 +225,8 @@ def test_a_lane_outlives_what_replaces_it(hot: ModuleType, mock: MockCluster) ->
         __hash__ = None  # type: ignore[assignment]
 
         def __ne__(self, other: object) -> bool:
-            producer._router.routes[TOPIC].advance()
-            producer._lanes[TOPIC] = producer._router.routes[TOPIC].lane
+            producer._topics_in_use.partitioners[TOPIC].advance()
+            producer._destinations[TOPIC] = producer._topics_in_use.partitioners[TOPIC].destinations
             return False
 
     for _ in range(100):
@@ -257,7 +260,7 @@ def test_a_delivery_is_reported_to_whichever_callback_was_given(
 
 @pytest.mark.usefixtures("hot")
 def test_a_full_queue_counts_nothing(mock: MockCluster) -> None:
-    """The caller is told, polls and calls again: one record, one count."""
+    """The caller is delivered, polls and calls again: one record, one count."""
     mock.create(TOPIC, [1, 2, 3])
     producer = AZAwareProducer(config(mock, **{"queue.buffering.max.messages": 10, "linger.ms": 10_000}))
     producer.produce(TOPIC, b"first")

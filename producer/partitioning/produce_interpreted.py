@@ -1,6 +1,6 @@
-"""The hot path in Python: what a record needs to know of its topic, what it leaves behind, and `produce` itself.
+"""`produce` in Python, with the destinations that it reads and the counts that it adds to.
 
-`compiled_path.pyx` has the same surface with C's integers in place of Python's. It takes a tenth of the time and exists
+`produce_compiled.pyx` has the same surface with C's integers in place of Python's, in a tenth of the time. It exists
 where the package was built with a C compiler. A change here needs the same change there.
 """
 
@@ -19,10 +19,10 @@ RECORD: Final = 1 << 60
 """One record in a packed count, above the bytes: an exabyte of one partition fits below it. CPython's integers have 30
 bits a digit: up to a billion records no more digits than above 48 bits, and from 4,096 on as many."""
 BYTES: Final = RECORD - 1
-"""What masks a packed count's bytes."""
+"""Mask of the bytes in a packed count."""
 
 
-class Sent:
+class PartitionCounts:
     """Records and bytes per partition.
 
     Attributes:
@@ -39,34 +39,36 @@ class Sent:
         return len(self.packed)
 
     def grow(self, partitions: int) -> None:
-        """Make room for so many partitions. In place and never smaller: another thread may be about to count here."""
+        """Make room for this many partitions, in place and never smaller: another thread may be about to count here."""
         self.packed.extend([0] * (partitions - len(self.packed)))
 
     def add(self, partition: int, size: int, records: int = 1) -> None:
-        """Count a record of so many bytes; both negative take one back."""
+        """Add records and their bytes; negative numbers subtract."""
         self.packed[partition] += records * RECORD + size
 
     def of(self, partition: int) -> Count:
-        """Say what a partition was sent."""
+        """Return the count of one partition."""
         return Count(*divmod(self.packed[partition], RECORD))
 
 
-class Lane:
-    """Where one topic's records go now; replaced as a whole when that changes, so no reader sees half of two.
+class Destinations:
+    """Where one topic's records go now. Replaced as a whole when that changes, so no reader sees half of two.
 
     Attributes:
         table: partition per slot; a key's is `table[murmur2(key, slots)]`.
         slots: length of the table.
-        keyed: what records with a key add up to; shared by all lanes of a topic.
+        keyed: counts of records with a key; every `Destinations` of a topic shares them.
         partition: where records without a key go until its bytes in `unkeyed` reach `switch_at`.
-        unkeyed: what records without a key add up to; shared as `keyed` is.
+        unkeyed: counts of records without a key; shared as `keyed` is.
     """
 
     __slots__ = ("keyed", "partition", "slots", "switch_at", "table", "unkeyed")
 
-    counts: ClassVar[type[Sent]] = Sent
+    counts: ClassVar[type[PartitionCounts]] = PartitionCounts
 
-    def __init__(self, table: Table, keyed: Sent, partition: int, unkeyed: Sent, switch_at: int) -> None:
+    def __init__(
+        self, table: Table, keyed: PartitionCounts, partition: int, unkeyed: PartitionCounts, switch_at: int
+    ) -> None:
         self.table = table
         self.slots = len(table)
         self.keyed = keyed
@@ -74,12 +76,12 @@ class Lane:
         self.unkeyed = unkeyed
         self.switch_at = switch_at
 
-    def place(self, key: bytes) -> int:
+    def keyed_partition(self, key: bytes) -> int:
         """Find a key's partition; the hot paths do the same in place."""
         return self.table[murmur2(key, self.slots)]
 
     def is_full(self) -> bool:
-        """Tell whether records without a key should move on to another partition."""
+        """Return whether records without a key should switch to another partition."""
         return self.unkeyed.packed[self.partition] & BYTES >= self.switch_at
 
 
@@ -102,37 +104,37 @@ def produce(  # noqa: PLR0913, PLR0917 - the base class's parameters, in its ord
     """
     # Straight down and without a helper: a call costs a tenth of the whole budget of this function.
     try:
-        lane = self._lanes[topic]
+        destinations = self._destinations[topic]
     except KeyError:
-        lane = None
-    # One callback only: the base class does not see `on_delivery` behind a `callback` of None. Not by its truth: a
-    # callable that collects is false while it is empty.
-    told = on_delivery if callback is None else callback
-    if lane is None or partition != -1:
-        self._produce_aside(topic, value, key, partition, told, timestamp, headers)
+        destinations = None
+    # One callback only: the base class ignores `on_delivery` when `callback` is given, even as None. Compared with
+    # None, because a callable may be false, such as an empty subclass of list.
+    delivered = on_delivery if callback is None else callback
+    if destinations is None or partition != -1:
+        self._produce_uncommon(topic, value, key, partition, delivered, timestamp, headers)
         return
-    # All that is counted is known before: a record that was queued must not end in an error, and between the two
-    # halves of `+=` no other code, perhaps of another thread, may run.
+    # The size is computed first: a queued record must not end in an error, and no other code, perhaps of another
+    # thread, may run between the read and the write of `+=`.
     amount = (len(value) if type(value) is bytes else len(sent_bytes(value) or b"")) + RECORD
     if key is None:
-        chosen = lane.partition
+        chosen = destinations.partition
     else:
         hashed = key if type(key) is bytes else key_bytes(key)
-        chosen = lane.table[murmur2(hashed, lane.slots)]
+        chosen = destinations.table[murmur2(hashed, destinations.slots)]
         amount += len(hashed)
-    # Arguments that say nothing are left out: reading them costs the base class what a look-up costs here.
+    # Default arguments are left out: parsing them costs the base class as much as a look-up costs here.
     try:
-        if told is None and headers is None and timestamp == 0:
+        if delivered is None and headers is None and timestamp == 0:
             _send(self, topic, value, key, chosen)
         else:
-            _send(self, topic, value, key, chosen, told, None, timestamp, headers)
+            _send(self, topic, value, key, chosen, delivered, None, timestamp, headers)
     except KafkaException as refusal:
-        self._produce_after(refusal, topic, value, key, told, timestamp, headers)
+        self._produce_refused(refusal, topic, value, key, delivered, timestamp, headers)
         return
     if key is not None:
-        lane.keyed.packed[chosen] += amount
+        destinations.keyed.packed[chosen] += amount
         return
-    packed = lane.unkeyed.packed
+    packed = destinations.unkeyed.packed
     packed[chosen] += amount
-    if packed[chosen] & BYTES >= lane.switch_at:
-        self._router.advance(topic, lane)
+    if packed[chosen] & BYTES >= destinations.switch_at:
+        self._topics_in_use.advance(topic, destinations)

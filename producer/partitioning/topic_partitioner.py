@@ -1,31 +1,40 @@
-"""One topic's way from records to partitions, and the count of what went where.
+"""The partitioner of one topic, and the count of the records that went to each partition.
 
 Contract:
-* `lane` is read on the hot path without a lock; everything that changes it runs under the router's lock and replaces
-  the whole object, so a reader sees the old or the new set, never half of one.
-* What of a count was already attributed to a zone is remembered beside it, so no count is ever reset while another
-  thread adds to it.
+* `destinations` is read on the hot path without a lock. Every change runs under the lock of `TopicsInUse` and replaces
+  the whole object, so a reader sees the old or the new destinations, never half of each.
+* A count is never reset, because another thread may be adding to it. The part that is already attributed to a zone is
+  kept beside it.
 """
 
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from producer.decisions.key_mapping import Table, hrw_table
-from producer.decisions.leader_locality import Leaders, Locality, Racks, Reason, Standing, levels_of, settle, zones_of
+from producer.decisions.leader_locality import (
+    Leaders,
+    Locality,
+    LocalityInUse,
+    Racks,
+    Reason,
+    levels_of,
+    settle,
+    zones_of,
+)
 from producer.decisions.producer_settings import KeyMode, ZonePolicy
 from producer.decisions.skew_guard import Spill, spill
 from producer.decisions.sticky import Chance, pick, queue_weights
-from producer.routing.interpreted_path import Lane
+from producer.partitioning.produce_interpreted import Destinations
 from producer.traffic_counts import Count, Flow
 
 
-class Route:
-    """Where one topic's records go now.
+class TopicPartitioner:
+    """Chooses partitions for the records of one topic.
 
     Attributes:
-        lane: where keys go, where records without one go, and the counts of both.
-        explicit: per partition, what the caller decided; filled as needed.
-        standing: the set in use.
+        destinations: where records with and without a key go, and the counts of both.
+        explicit: per partition, the records whose partition the caller chose; filled as needed.
+        in_use: the locality in use.
     """
 
     __slots__ = (
@@ -40,21 +49,23 @@ class Route:
         "_spilled",
         "_total",
         "_weights",
+        "destinations",
         "explicit",
-        "lane",
+        "in_use",
         "leaders",
-        "standing",
         "topic",
         "zones",
     )
 
-    def __init__(self, topic: str, policy: ZonePolicy, chance: Chance, lane: type[Lane] = Lane) -> None:
+    def __init__(
+        self, topic: str, policy: ZonePolicy, chance: Chance, destinations: type[Destinations] = Destinations
+    ) -> None:
         self.topic = topic
         self.leaders: tuple[int | None, ...] = ()
         self.zones: tuple[str | None, ...] = ()
-        self.standing: Standing | None = None
+        self.in_use: LocalityInUse | None = None
         self.explicit: dict[int, Count] = {}
-        self.lane = lane((), lane.counts(), -1, lane.counts(), 0)
+        self.destinations = destinations((), destinations.counts(), -1, destinations.counts(), 0)
         self._policy = policy
         self._chance = chance
         self._queues: Mapping[int, int] = {}
@@ -69,13 +80,13 @@ class Route:
 
     @property
     def locality(self) -> Locality:
-        """The set in use; the route has seen leaders."""
-        if self.standing is None:
+        """The locality in use; leaders must be known."""
+        if self.in_use is None:
             raise RuntimeError(f"topic {self.topic!r}: asked before its leaders were known")
-        return self.standing.locality
+        return self.in_use.locality
 
-    def relocate(self, leaders: Leaders, racks: Racks, now: float) -> None:
-        """Look at the leaders anew; what was sent so far is attributed to the zones as they were.
+    def update_leaders(self, leaders: Leaders, racks: Racks, now: float) -> None:
+        """Take the current leaders; records sent so far are attributed to the zones as they were.
 
         Args:
             leaders: broker id per partition, not empty; None without a leader.
@@ -85,47 +96,47 @@ class Route:
         self.attribute()
         policy = self._policy
         levels = levels_of(leaders, racks, policy.rack, policy.fallback, aware=policy.aware)
-        before = self.standing
-        self.standing = settle(before, levels, now, policy.hold_s)
+        before = self.in_use
+        self.in_use = settle(before, levels, now, policy.hold_s)
         resized = len(leaders) != len(self.leaders)
-        moved = before is None or before.locality.candidates != self.standing.locality.candidates
+        moved = before is None or before.locality.candidates != self.in_use.locality.candidates
         self.leaders = tuple(leaders)
         self.zones = zones_of(leaders, racks)
         self._grow(len(leaders))
         spill_before, self._spill = self._spill, self._spill_now()
         if resized or moved or self._spill != spill_before:
-            self._even_out_from_here()
+            self._restart_skew_balance()
         if resized or moved:
-            self.weigh(self._queues)
-            if self.lane.partition in self.locality.candidates:
-                self._enter(self._table(), self.lane.partition, self.lane.switch_at)
+            self.set_queues(self._queues)
+            if self.destinations.partition in self.locality.candidates:
+                self._replace_destinations(self._table(), self.destinations.partition, self.destinations.switch_at)
             else:
-                self._enter(self._table(), self._next())
+                self._replace_destinations(self._table(), self._next_partition())
 
     def _grow(self, partitions: int) -> None:
-        self.lane.keyed.grow(partitions)
-        self.lane.unkeyed.grow(partitions)
+        self.destinations.keyed.grow(partitions)
+        self.destinations.unkeyed.grow(partitions)
 
-    def _enter(self, table: Table, partition: int, switch_at: int | None = None) -> None:
-        """Take another lane; without `switch_at` a new run of records without a key begins."""
-        keyed, unkeyed = self.lane.keyed, self.lane.unkeyed
+    def _replace_destinations(self, table: Table, partition: int, switch_at: int | None = None) -> None:
+        """Replace the destinations; without `switch_at` a new run of records without a key begins."""
+        keyed, unkeyed = self.destinations.keyed, self.destinations.unkeyed
         if switch_at is None:
             switch_at = unkeyed.of(partition).bytes + self._policy.batch_bytes
-        self.lane = type(self.lane)(table, keyed, partition, unkeyed, switch_at)
+        self.destinations = type(self.destinations)(table, keyed, partition, unkeyed, switch_at)
 
     def _spill_now(self) -> Spill:
         guard, rack = self._policy.skew, self._policy.rack
         if guard is None or rack is None or self.locality.reason is not Reason.LOCAL:
             return Spill(0.0, ())
-        # A partition without a leader would hold what it is given back until it has one.
+        # Records for a partition without a leader would wait until it has one.
         led = [partition for partition, leader in enumerate(self.leaders) if leader is not None]
         plan = spill(guard, [self.zones[partition] for partition in led], rack)
         weights = dict(zip(led, plan.weights, strict=True))
         return Spill(plan.share, tuple(weights.get(partition, 0.0) for partition in range(len(self.leaders))))
 
-    def _even_out_from_here(self) -> None:
-        """Begin anew to keep partitions even: one that is new would else take every record until it has caught up."""
-        self._before = [self.lane.unkeyed.of(partition).bytes for partition in self._partitions()]
+    def _restart_skew_balance(self) -> None:
+        """Balance from here on: otherwise a new partition would take every record until it has caught up."""
+        self._before = [self.destinations.unkeyed.of(partition).bytes for partition in self._partitions()]
         self._spilled = self._total = 0
 
     def _table(self) -> Table:
@@ -138,31 +149,31 @@ class Route:
             case KeyMode.LOCAL_HRW:
                 return hrw_table(len(self.leaders), self.locality.candidates)
 
-    def weigh(self, queues: Mapping[int, int]) -> None:
+    def set_queues(self, queues: Mapping[int, int]) -> None:
         """Prefer candidates with short queues from the next switch on; `queues` as `queue_weights` takes them."""
         self._queues = queues
         self._weights = queue_weights(self.locality.candidates, queues) if queues else None
 
     def advance(self) -> None:
-        """Move records without a key on to another partition."""
-        self._enter(self.lane.table, self._next())
+        """Switch records without a key to another partition."""
+        self._replace_destinations(self.destinations.table, self._next_partition())
 
-    def _next(self) -> int:
-        if self._spill_next_run():
+    def _next_partition(self) -> int:
+        if self._next_run_spills():
             return self._spill_target()
         if self._policy.skew is not None and self._weights is None:
             # Chance alone would leave some partition above the bound until thousands of runs have evened it out.
             return min(self.locality.candidates, key=self._unkeyed_bytes)
         return pick(self.locality.candidates, self._weights, self._chance)
 
-    def _spill_next_run(self) -> bool:
-        """Count the next run, and say whether it leaves the zone, so that what stays never outgrows the bound."""
+    def _next_run_spills(self) -> bool:
+        """Count the next run and decide whether it leaves the zone, so that the own partitions keep the bound."""
         share, run = self._spill.share, self._policy.batch_bytes
         if share <= 0:
             return False
         self._total += run
-        # The runs at home do not end at once: each partition may be one ahead of the others. Until that much was sent
-        # away, away goes at most twice the share: a producer of a few runs has little skew to pay for.
+        # Each own partition may be one run ahead of the others, so that much goes to other zones early. At the start at
+        # most twice the share does: a producer of a few runs causes little skew.
         ahead = min(len(self.locality.candidates) * run, share * self._total)
         leaves = self._total > run and self._spilled < share * self._total + ahead
         self._spilled += run if leaves else 0
@@ -173,33 +184,33 @@ class Route:
         return min(targets, key=lambda partition: self._unkeyed_bytes(partition) / self._spill.weights[partition])
 
     def _unkeyed_bytes(self, partition: int) -> int:
-        return self.lane.unkeyed.of(partition).bytes - self._before[partition]
+        return self.destinations.unkeyed.of(partition).bytes - self._before[partition]
 
     def count_explicit(self, partition: int, size: int, records: int = 1) -> None:
-        """Count what the caller sent to a partition of its own choice, which need not exist."""
+        """Count records whose partition the caller chose; the partition need not exist."""
         with self._counting:
             self.explicit[partition] = self.explicit.get(partition, Count()).plus(Count(records, size))
 
     def attribute(self) -> None:
-        """Book what was added since the last time to the zones and reasons as they are now."""
-        if self.standing is None:
+        """Book the records since the last call to the current zones and reasons."""
+        if self.in_use is None:
             return
-        reason = self.standing.locality.reason
+        reason = self.in_use.locality.reason
         guarded = self._spill.share > 0
-        inside = set(self.standing.locality.candidates) if guarded else ()
-        for partition, new in self._fresh("unkeyed", enumerate(map(self.lane.unkeyed.of, self._partitions()))):
+        inside = set(self.in_use.locality.candidates) if guarded else ()
+        for partition, new in self._fresh("unkeyed", enumerate(map(self.destinations.unkeyed.of, self._partitions()))):
             self._book(partition, Reason.SKEW if guarded and partition not in inside else reason, new)
         keyed = Reason.GLOBAL_KEY if self._policy.keys is KeyMode.GLOBAL else reason
-        for partition, new in self._fresh("keyed", enumerate(map(self.lane.keyed.of, self._partitions()))):
+        for partition, new in self._fresh("keyed", enumerate(map(self.destinations.keyed.of, self._partitions()))):
             self._book(partition, keyed, new)
         for partition, new in self._fresh("explicit", list(self.explicit.items())):
             self._book(partition, Reason.EXPLICIT, new)
 
     def _partitions(self) -> range:
-        return range(len(self.lane.keyed))
+        return range(len(self.destinations.keyed))
 
     def _fresh(self, kind: str, counts: Iterable[tuple[int, Count]]) -> Iterator[tuple[int, Count]]:
-        """Give what was added to each partition since the last time."""
+        """Return the records of each partition since the last call."""
         seen = self._seen[kind]
         for partition, now in counts:
             before = seen.get(partition, Count())
@@ -215,6 +226,6 @@ class Route:
         self._flows[cell] = self._flows.get(cell, Count()).plus(count)
 
     def flows(self) -> Iterator[Flow]:
-        """Give everything that was booked."""
+        """Return everything that was booked."""
         for (zone, reason), count in self._flows.items():
             yield Flow(self.topic, zone, reason, count)

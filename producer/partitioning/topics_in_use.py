@@ -1,0 +1,131 @@
+"""The partitioners of all topics that one producer uses: the core that both clients share."""
+
+import threading
+import warnings
+from collections.abc import Mapping
+from time import monotonic
+
+from producer.decisions.leader_locality import Leaders, Racks, Reason
+from producer.decisions.producer_settings import ZonePolicy
+from producer.decisions.sticky import Chance, chance
+from producer.errors import RackWarning
+from producer.partitioning.produce_interpreted import Destinations
+from producer.partitioning.topic_partitioner import TopicPartitioner
+from producer.traffic_counts import Count, Flow, Traffic, summarise
+
+
+class TopicsInUse:
+    """The partitioners of all topics of one producer, and the sum of their traffic.
+
+    Contract:
+    * `partitioners` and `destinations` may be read without the lock, which everything that changes them holds.
+    * Methods may be called from any thread; none of them blocks on anything but the lock.
+    """
+
+    def __init__(
+        self, policy: ZonePolicy, draw: Chance | None = None, *, destinations: type[Destinations] = Destinations
+    ) -> None:
+        self.policy = policy
+        self.partitioners: dict[str, TopicPartitioner] = {}
+        self.destinations: dict[str, Destinations] = {}
+        self._kind = destinations
+        self.racks_seen: set[str] = set()
+        self._chance = draw or chance()
+        self._lock = threading.RLock()
+        self._warned = False
+        self._without_leaders: dict[str, Count] = {}
+        self._started = monotonic()
+
+    def update(self, topic: str, leaders: Leaders, racks: Racks, now: float) -> TopicPartitioner:
+        """Take the current leaders of a topic.
+
+        Args:
+            topic: its name.
+            leaders: broker id per partition, not empty; None without a leader.
+            racks: rack per broker id.
+            now: seconds of a monotonic clock.
+
+        Returns:
+            The topic's partitioner, changed in place when it was known.
+        """
+        with self._lock:
+            partitioner = self.partitioners.get(topic)
+            known = partitioner or TopicPartitioner(topic, self.policy, self._chance, self._kind)
+            known.update_leaders(leaders, racks, now)
+            self.racks_seen.update(rack for rack in racks.values() if rack)
+            if partitioner is None:
+                self.partitioners[topic] = known
+            self.destinations[topic] = known.destinations
+        self._warn_of_racks(bool(racks))
+        return known
+
+    def _warn_of_racks(self, looked: bool) -> None:  # noqa: FBT001 - private, one caller
+        problem = rack_problem(self.policy, self.racks_seen) if looked else None
+        if problem is None or self._warned:
+            return
+        self._warned = True
+        warnings.warn(problem, RackWarning, stacklevel=2)
+
+    def advance(self, topic: str, destinations: Destinations) -> None:
+        """Switch a topic's records without a key to another partition, unless another thread already did."""
+        with self._lock:
+            partitioner = self.partitioners[topic]
+            if destinations is partitioner.destinations:
+                partitioner.advance()
+                self.destinations[topic] = partitioner.destinations
+
+    def set_queues(self, topic: str, queues: Mapping[int, int]) -> None:
+        """Set the queue of each partition of a topic; unknown topics are ignored."""
+        with self._lock:
+            partitioner = self.partitioners.get(topic)
+            if partitioner is not None:
+                partitioner.set_queues(queues)
+
+    def count_without_leaders(self, topic: str, size: int) -> None:
+        """Count a record that was sent before the topic's leaders were known."""
+        with self._lock:
+            self._without_leaders[topic] = self._without_leaders.get(topic, Count()).plus(Count(1, size))
+
+    def away(self) -> bool:
+        """Return whether any topic is away from its zone, so that leaders should be read again soon."""
+        return any(self.is_away(partitioner) for partitioner in list(self.partitioners.values()))
+
+    def is_away(self, partitioner: TopicPartitioner) -> bool:
+        """Return whether a topic's records leave their zone although the zone has, or had, brokers."""
+        return self.policy.aware and self.policy.rack in self.racks_seen and partitioner.locality.rank > 0
+
+    def traffic(self, wire_bytes: Mapping[str, int] | None = None) -> Traffic:
+        """Return the traffic so far."""
+        with self._lock:
+            flows = [Flow(topic, None, Reason.NO_METADATA, count) for topic, count in self._without_leaders.items()]
+            for partitioner in self.partitioners.values():
+                partitioner.attribute()
+                flows.extend(partitioner.flows())
+        return summarise(flows, self.policy.rack, wire_bytes=wire_bytes, seconds=monotonic() - self._started)
+
+
+def rack_problem(policy: ZonePolicy, seen: set[str]) -> str | None:
+    """Explain why no record can stay in its zone; None when nothing is wrong.
+
+    Args:
+        policy: the producer's settings.
+        seen: every rack a broker has had since the producer was made. A zone that is down now was seen before.
+
+    Returns:
+        One sentence that names the racks and the way out.
+    """
+    if not policy.aware:
+        return None
+    racks = ", ".join(repr(rack) for rack in sorted(seen)) or "none at all"
+    if policy.rack is None:
+        return f"the own rack is not set, so no record is kept local (racks of the brokers: {racks}): set client.rack"
+    if not seen:
+        return (
+            f"no broker has a rack, so nothing is known to be local to {policy.rack!r}: set broker.rack on the brokers"
+        )
+    if policy.rack not in seen:
+        return (
+            f"no broker has the rack {policy.rack!r} (racks of the brokers: {racks}), so every record leaves its zone: "
+            "spell client.rack as broker.rack does; a zone name (eu-west-1a) is not a zone id (euw1-az1)"
+        )
+    return None
