@@ -19,7 +19,7 @@ class CompiledHotPath(BuildHookInterface[Any]):
     _scratch: Path | None = None
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Build the module, beside its source for an editable install, and have the wheel hold it."""
+        """Build the module, next to its source for an editable install, and include it in the wheel."""
         beside = Path(self.root, SOURCE).parent
         if version == "editable":
             for stale in beside.glob("produce_compiled.*.so"):

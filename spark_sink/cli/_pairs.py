@@ -1,4 +1,4 @@
-"""`--storage NAME=VALUE`, as often as needed; `@FILE` reads such lines, so that secrets are in no process argument."""
+"""`--storage NAME=VALUE`, repeatable; `@FILE` reads such lines, so that no secret is a process argument."""
 
 from pathlib import Path
 
@@ -33,7 +33,7 @@ def _lines(text: str, flag: str) -> list[tuple[str, str, str]]:
 
 def _where(text: str) -> str:
     if text.startswith("@"):
-        return f"and {text[1:]} has a line that is none"
+        return f"and {text[1:]} has a line without it"
     if text.startswith("="):
         return "and there is no name"
     word = text.partition(":")[0].split(" ")[0]

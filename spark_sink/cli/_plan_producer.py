@@ -12,7 +12,7 @@ _TIMEOUT_S = 10.0
 
 
 def producer_forecast(properties: Mapping[str, str], rack: str, topic: str, fallback: tuple[str, ...] = ()) -> Forecast:
-    """Read a topic's leaders, replicas and racks, and say where records of a producer in this zone would go.
+    """Read a topic's leaders, replicas and racks, and forecast where a producer in this zone would write.
 
     Args:
         properties: of the client, librdkafka's names; `bootstrap.servers` at least.

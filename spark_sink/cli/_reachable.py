@@ -1,4 +1,4 @@
-"""Whether brokers answer, asked before a command begins: its own questions would wait longer and say less."""
+"""Whether brokers answer, checked before a command begins: its own requests would wait longer and explain less."""
 
 from collections.abc import Mapping
 
@@ -17,7 +17,7 @@ def reach(properties: Mapping[str, str]) -> None:
         ClusterError: none answers, or they refuse the client; the message says which.
         LagError: a property is unknown or has no meaning.
     """
-    # kafka-python passes over a misspelled security.protocol, and goes on in plain text.
+    # kafka-python ignores a misspelled security.protocol and connects in plain text.
     admin(librdkafka_config(properties))
     why = why_unreachable(properties)
     if why:

@@ -1,4 +1,4 @@
-"""Errors of commands that ask brokers, with what is behind them."""
+"""Errors of commands that ask brokers, with their cause."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ from spark_sink.errors import ClusterError, LagError
 
 @contextmanager
 def reasoned(kafka: Mapping[str, str]) -> Iterator[None]:
-    """Add why the brokers cannot be reached, where that is so: kafka-python and time-outs do not tell.
+    """Add why the brokers cannot be reached: errors of kafka-python and time-outs do not say it.
 
     Raises:
         GroupError, LagError, ClusterError: as within, with the reason.

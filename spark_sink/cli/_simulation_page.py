@@ -46,7 +46,7 @@ def write(path: Path, outcomes: Sequence[Outcome], slo_s: float) -> None:
 
 
 def check(path: Path) -> None:
-    """See that the report can be written, before minutes are spent on what is to be in it.
+    """Check that the report can be written before minutes go into the simulation.
 
     Raises:
         ReportError: the file cannot be written.
@@ -94,7 +94,7 @@ def _draw(figure: Figure, outcomes: Sequence[Outcome], colours: dict[str, int], 
         oldest = np.max([record_ages(run.written, run.committed, trace.step_s).max(axis=1) for run in one.runs], axis=0)
         count = np.sum([run.workers for run in one.runs], axis=0)
         colour = theme.agent_colour(colours[one.policy])
-        # The worst of each stretch: a spike must not fall between two points.
+        # The maximum of each interval: a spike must not fall between two points.
         worst = [oldest[i : i + every].max() for i in range(0, len(oldest), every)]
         age.plot(hours, worst, color=colour, linewidth=1)
         workers.plot(hours, count[::every], color=colour, linewidth=1)

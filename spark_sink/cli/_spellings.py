@@ -1,4 +1,4 @@
-"""Options that were named differently once: taken as before, and in no help."""
+"""Former names of options: still accepted, and not listed in any help."""
 
 from typing import Any, ClassVar
 
@@ -6,12 +6,12 @@ from typer.core import TyperCommand
 
 
 class Respelled(TyperCommand):
-    """A command that reads old spellings of its options as what they are called now."""
+    """A command that reads former option names as their present names."""
 
     spellings: ClassVar[dict[str, str]] = {}
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 -- typer's own copy of click is private
-        """Read the arguments; what stands behind `--` is no option."""
+        """Read the arguments; text after `--` is not an option."""
         options = args[: args.index("--")] if "--" in args else args
         return super().parse_args(ctx, [self._spelled(one) for one in options] + args[len(options) :])
 

@@ -1,4 +1,4 @@
-"""Texts that options have in common: none is empty, brokers have an address."""
+"""Checks that options share: no text is empty, and brokers have an address."""
 
 import typer
 
@@ -6,7 +6,7 @@ from spark_sink.kafka.broker_addresses import check_servers
 
 
 def given(text: str | None) -> str | None:
-    """Take a text that is not empty: an empty variable of a script is a mistake, and no name of anything.
+    """Accept a text that is not empty: an empty one comes from an unset variable of a script.
 
     Raises:
         typer.BadParameter: it is empty.

@@ -1,4 +1,4 @@
-"""`--workers`: one number for all topics, TOPIC=K as often as needed, or both as JSON."""
+"""`--workers`: one number for all topics, TOPIC=K (repeatable), or both as JSON."""
 
 import json
 
@@ -10,7 +10,7 @@ _FLAG = "--workers"
 
 
 def workers(texts: list[str] | None) -> int | dict[str, int] | None:
-    """Read how many agents a topic has; numbers below 1 are left to who uses them.
+    """Read how many agents a topic has; the caller checks numbers below 1.
 
     Raises:
         typer.BadParameter: it is neither a whole number, nor topics or patterns with one each.

@@ -49,7 +49,7 @@ def _nodes(text: str) -> list[str]:
 
 
 def _lines() -> list[str]:
-    if sys.stdin is None:  # closed by who called
+    if sys.stdin is None:  # closed by the caller
         raise typer.BadParameter("- reads standard input, and that is closed", param_hint="KEYS")
     try:
         return sys.stdin.buffer.read().decode("utf-8").splitlines()

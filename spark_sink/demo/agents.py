@@ -19,7 +19,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 class Part(StrEnum):
-    """What of an agent a fault hits."""
+    """The part of an agent that a fault hits."""
 
     WHOLE = "whole"
     DRIVER = "driver"
@@ -98,7 +98,7 @@ class AgentProcess:
 
 
 def adopt_orphans() -> None:
-    """Make this process the parent of whatever its descendants leave behind, so that it can be found and ended.
+    """Make this process the parent of orphaned descendants, so that it can find and end them.
 
     Spark's Python daemon leaves the driver's process group and outlives a killed driver. Linux only; elsewhere
     nothing happens.
@@ -108,7 +108,7 @@ def adopt_orphans() -> None:
 
 
 def end_descendants(keep: frozenset[int] = frozenset(), timeout_s: float = 5.0) -> int:
-    """SIGKILL every process below this one but those to keep; the number that was still alive."""
+    """SIGKILL all descendants except those to keep, and return how many were still alive."""
     left = [p for p in psutil.Process().children(recursive=True) if p.pid not in keep]
     for process in left:
         with contextlib.suppress(psutil.NoSuchProcess):

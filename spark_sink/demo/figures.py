@@ -1,4 +1,4 @@
-"""From what a run recorded to the figures of its report."""
+"""The figures of a report, from the records of a run."""
 
 import platform
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,7 +34,7 @@ class Moves:
 
 
 def moves_on_kill(ownership: Iterable[Ownership], *, dead: str, at: float, until: float) -> Moves:
-    """Compare who held what just before a death with who held it before the next change of the fleet.
+    """Compare the owners just before a death with the owners before the next change of the fleet.
 
     Args:
         ownership: of all agents.
@@ -120,7 +120,7 @@ def timeline(run: Ingestion, ownership: Sequence[Ownership]) -> dict[str, Any]:
 def figures(
     run: Ingestion, *, az_aware: Shipment, default: Shipment, seconds: Mapping[str, float], cores: int
 ) -> dict[str, Any]:
-    """The report but for what the verification adds: rows, duplicates, missing, values_differ.
+    """The report without what the verification adds: rows, duplicates, missing, values_differ.
 
     Raises:
         ValueError: the run has no kill or no takeover.

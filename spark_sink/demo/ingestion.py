@@ -82,7 +82,7 @@ class Ingestion:
         self._stop()
 
     def owned(self, agent: str) -> frozenset[TopicPartition]:
-        """What an agent holds by its own last word."""
+        """The partitions that an agent reported last."""
         changes = read_ownership(self.telemetry(agent))
         return changes[-1].partitions if changes else frozenset()
 
@@ -103,7 +103,7 @@ class Ingestion:
             time.sleep(_TICK_S)
 
     def _send_what_is_due(self) -> None:
-        # Live records flow from the first commit on, so that freshness tells of a working pipeline, not of its start.
+        # Live records start at the first commit, so that freshness measures a working pipeline, not its start.
         if not self.log.commits:
             return
         now = time.time()

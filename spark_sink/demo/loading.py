@@ -1,4 +1,4 @@
-"""Producing the flights from three zones, and measuring what the default partitioner would have sent where."""
+"""Producing the flights from three zones, and measuring where the default partitioner would have sent them."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +18,7 @@ BASELINE_PREFIX = "baseline."
 PRODUCER_SETTINGS: Mapping[str, Any] = {
     "enable.idempotence": True,
     "compression.type": "lz4",
-    # Room for everything: hundreds of partitions want few large requests, not many small ones.
+    # Room for everything: hundreds of partitions need few large requests, not many small ones.
     "linger.ms": 300,
     "queue.buffering.max.messages": 1_000_000,
     "queue.buffering.max.kbytes": 524_288,
@@ -90,7 +90,7 @@ class Loader:
         self._seconds += time.monotonic() - began
 
     def flush(self) -> None:
-        """Wait until all that was sent is acknowledged.
+        """Wait until the brokers have acknowledged everything.
 
         Raises:
             DemoError: a record was refused, or the acknowledgements do not come.

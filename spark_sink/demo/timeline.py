@@ -16,7 +16,7 @@ class Commit:
 
     Attributes:
         time: unix seconds, as the writer put it into the log.
-        agent: who wrote it.
+        agent: the one that wrote it.
         rows: rows added.
         positions: exclusive end offset of every partition it moved.
         files: data files added, as the log names them.

@@ -77,9 +77,8 @@ def _leaderless(broker: str, topics: set[str], client: Mapping[str, Any] | None)
 def view_of(broker: str, client: Mapping[str, Any] | None = None, timeout_s: float = 10.0) -> ClusterMetadata:
     """Ask one broker what it sees of the cluster.
 
-    librdkafka lets any broker answer that it has heard of meanwhile, and names the one that did: it is asked anew until
-    that is the right one. Where none of `_ASKED` answers was (its address is written in another way), the last one
-    stands.
+    librdkafka lets any known broker answer, and names the one that did: this asks again until it is the right one. Where
+    none of `_ASKED` answers came from that broker (its address is written differently), the last answer counts.
 
     Args:
         broker: host:port.

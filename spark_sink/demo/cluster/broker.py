@@ -1,4 +1,4 @@
-"""One broker of a cluster, and who may do what on it."""
+"""One broker of a cluster, and the rights of its users."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -32,7 +32,7 @@ class BrokerStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """Who may do what on a cluster; by default everybody everything, in the clear.
+    """The rights of users on a cluster; by default every user may do everything, without encryption.
 
     Attributes:
         broker: properties of the brokers: listeners' protocols, certificates, the authorizer.

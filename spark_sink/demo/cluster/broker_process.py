@@ -15,7 +15,7 @@ import psutil
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessIdentity:
-    """A process and when it began: a number alone may by now be somebody else's."""
+    """A process and when it began: the system may have given the number to another process since."""
 
     pid: int
     created: float

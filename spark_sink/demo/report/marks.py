@@ -27,8 +27,8 @@ class Placed:
 def place(marks: Sequence[Mark], right_edge: float) -> list[Placed]:
     """Place labels in lanes above a picture.
 
-    A label stands right of its line, or left of it where the edge is too near. Lines end at their own label, so a label
-    must only be higher than every line that it spans.
+    A label is to the right of its line, or to the left where the edge is too near. Lines end at their own label, so a
+    label must only be higher than every line that it spans.
 
     Args:
         marks: in time order.

@@ -1,4 +1,4 @@
-"""Who owned which partition from when to when, and the few rectangles that draw it."""
+"""The owner of each partition over time, and the few rectangles that draw it."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -56,7 +56,7 @@ def segments(timeline: Timeline) -> list[list[Segment]]:
 
 
 def _append(row: list[Segment], new: Segment) -> None:
-    """Add a segment; one that goes on where the last of the same agent ended lengthens that one."""
+    """Add a segment, or lengthen the last one where the same agent continues."""
     if row and row[-1].agent == new.agent and row[-1].end_s == new.begin_s:
         new = Segment(row.pop().begin_s, new.end_s, new.agent)
     row.append(new)

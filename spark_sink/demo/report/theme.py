@@ -70,7 +70,7 @@ def to_svg(drawn: Figure, name: str, alt: str, classes: Iterable[str] = ()) -> s
     Args:
         drawn: the figure.
         name: unique in the page; keeps the ids of several pictures apart.
-        alt: what the picture shows, for those who do not see it.
+        alt: what the picture shows, for readers who cannot see it.
         classes: of the element.
     """
     out = io.StringIO()

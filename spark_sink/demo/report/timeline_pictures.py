@@ -1,4 +1,4 @@
-"""The pictures over time: who owned what, how far behind the table was, who committed the rows."""
+"""The pictures over time: owners, lag of the table, and the agents that committed the rows."""
 
 from collections.abc import Sequence
 
