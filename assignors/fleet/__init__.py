@@ -10,6 +10,8 @@
 * `membership_contract`: what static, Redis and Kafka membership keep.
 * `kafka_membership`: membership by the group protocol of a home cluster.
 * `redis_membership`: membership by keys with a time to live.
+* `source`: a cluster, and which of its topics are read.
+* `topic_descriptions`: what a cluster says of these topics.
 * `cluster_topics`: a cluster's topics, watched.
 * `agent_loop`: the agent: view, topics, placement, again and again.
 """
@@ -22,7 +24,7 @@ if typing.TYPE_CHECKING:
     from assignors.fleet.agent_loop import AgentParts, FleetAgent, Ingestion
     from assignors.fleet.agents_per_topic import FleetWorkers, Override
     from assignors.fleet.agents_view import Agent, View
-    from assignors.fleet.cluster_topics import ClusterWatch, Source, ask_ids, sight
+    from assignors.fleet.cluster_topics import ClusterWatch
     from assignors.fleet.explanation import Line, Place, explain
     from assignors.fleet.fleet_topic import FleetTopic, once_each
     from assignors.fleet.kafka_membership import KafkaMembers
@@ -30,6 +32,8 @@ if typing.TYPE_CHECKING:
     from assignors.fleet.membership_contract import Members, Membership, Session, Standing, StaticMembers, Witness
     from assignors.fleet.placement import Balance, Decision, decide
     from assignors.fleet.redis_membership import RedisMembers
+    from assignors.fleet.source import Source
+    from assignors.fleet.topic_descriptions import Sighting, ask_ids, sight
 
 __all__ = [
     "Agent",
@@ -52,6 +56,7 @@ __all__ = [
     "Place",
     "RedisMembers",
     "Session",
+    "Sighting",
     "Source",
     "Standing",
     "StaticMembers",
@@ -86,17 +91,18 @@ _MODULES = {
     "Place": "explanation",
     "RedisMembers": "redis_membership",
     "Session": "membership_contract",
-    "Source": "cluster_topics",
+    "Sighting": "topic_descriptions",
+    "Source": "source",
     "Standing": "membership_contract",
     "StaticMembers": "membership_contract",
     "View": "agents_view",
     "Witness": "membership_contract",
-    "ask_ids": "cluster_topics",
+    "ask_ids": "topic_descriptions",
     "decide": "placement",
     "explain": "explanation",
     "lane_change": "lanes",
     "once_each": "fleet_topic",
-    "sight": "cluster_topics",
+    "sight": "topic_descriptions",
 }
 
 

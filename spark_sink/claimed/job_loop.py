@@ -17,7 +17,7 @@ from confluent_kafka import KafkaException
 
 from assignors.claims import Claim, ClaimLostError, ClaimsAwayError, Lease, Visit
 from assignors.errors import AssignorError
-from assignors.fleet import FleetTopic
+from assignors.fleet import FleetTopic, Sighting
 from spark_sink.claimed.job_settings import ClaimedSettings
 from spark_sink.claimed.labelled_batches import Batches
 from spark_sink.errors import SparkSinkError
@@ -88,7 +88,7 @@ class Parts:
         claims: of this job; the loop closes them.
         writer: of the tables.
         logs: how far the logs go.
-        topics: asks the cluster for the topics; raises AssignorError where it does not answer.
+        topics: asks the cluster for the topics; raises AssignorError where no broker answers.
         fetch: reads ranges.
         ids: asks the cluster for the ids of topics as they are now.
     """
@@ -96,7 +96,7 @@ class Parts:
     claims: Claims
     writer: Writer
     logs: Ends
-    topics: Callable[[], Sequence[FleetTopic]]
+    topics: Callable[[], Sighting]
     fetch: Callable[[Sequence[Range]], Iterator[pa.RecordBatch]]
     ids: TopicIds
 
@@ -183,13 +183,17 @@ class ClaimedIngest:
         now = time.monotonic()
         if self._looked is not None and now - self._looked < self._settings.discover_s:
             return
-        self._topics = {topic.name: topic for topic in self._parts.topics()}
+        seen = self._parts.topics()
+        self._topics = {topic.name: topic for topic in seen.topics}
         wanted = {(topic.name, n) for topic in self._topics.values() for n in range(topic.partitions)}
         self._parts.claims.register(wanted)
+        self._looked = now
+        if not seen.whole:
+            return  # a topic that could not be described is not deleted
         # Gone twice in a row: what a broker could not say once is no deleted topic.
         gone = self._parts.claims.known() - wanted
         self._parts.claims.forget(gone & self._gone)
-        self._gone, self._looked = gone, now
+        self._gone = gone
 
     def _visit(self, claims: Sequence[Claim]) -> tuple[Round, dict[Claim, Visit]]:
         known = [one for one in claims if one.topic in self._topics]

@@ -3,15 +3,14 @@
 import logging
 import signal
 import threading
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Collection
 from types import FrameType
 
 from confluent_kafka.admin import AdminClient
 
 from assignors.claims import PartitionClaims
 from assignors.errors import FleetError
-from assignors.fleet import FleetTopic, Source, ask_ids, sight
+from assignors.fleet import Sighting, Source, ask_ids, sight
 from spark_sink.claimed.header_samples import SampledFetch
 from spark_sink.claimed.job_loop import ClaimedIngest, Parts
 from spark_sink.claimed.job_settings import ClaimedSettings
@@ -36,9 +35,8 @@ def build(settings: ClaimedSettings) -> ClaimedIngest:
     kafka = librdkafka_config(settings.kafka)
     source = Source(name=settings.name, kafka=kafka, topics=settings.topics, pattern=settings.pattern)
     _claims(settings, "not known yet").close()  # what is wrong with them is said before a broker is waited for
-    client = admin(kafka)
-    cluster = sight(client, source).cluster
-    claims = _claims(settings, cluster)
+    topics = ClusterTopics(admin(kafka), source)
+    claims = _claims(settings, topics.cluster)
     # No group is joined, but librdkafka has no consumer's queue without a group's name.
     named = {**settings.kafka, "group.id": settings.name}
     reading = FetchSettings(
@@ -59,9 +57,9 @@ def build(settings: ClaimedSettings) -> ClaimedIngest:
                 include_headers=settings.include_headers,
             ),
             logs=Logs(SourceOptions(kafka=named, group=settings.name)),
-            topics=lambda: _topics(client, source, cluster),
+            topics=topics.look,
             fetch=SampledFetch(reading),
-            ids=partial(ask_ids, client, source),
+            ids=topics.ids,
         ),
     )
 
@@ -96,13 +94,44 @@ def _claims(settings: ClaimedSettings, cluster: str) -> PartitionClaims:
     )
 
 
-def _topics(client: AdminClient, source: Source, cluster: str) -> Sequence[FleetTopic]:
-    seen = sight(client, source)
-    if seen.cluster != cluster:
-        raise FleetError(
-            f"source {source.name!r}: {source.kafka['bootstrap.servers']} is cluster {seen.cluster!r} now, and was "
-            f"{cluster!r}: start the job again"
-        )
-    for problem in seen.problems:
-        log.warning("claims: %s", problem)
-    return seen.topics
+class ClusterTopics:
+    """The topics of a job's source; keeps what was known of them while the cluster does not describe them.
+
+    Args:
+        admin: client of the cluster.
+        source: which topics.
+
+    Raises:
+        FleetError: no broker answers.
+    """
+
+    def __init__(self, admin: AdminClient, source: Source) -> None:
+        self._admin = admin
+        self._source = source
+        self._seen = sight(admin, source)
+
+    @property
+    def cluster(self) -> str:
+        """Id of the cluster."""
+        return self._seen.cluster
+
+    def look(self) -> Sighting:
+        """Ask the cluster.
+
+        Raises:
+            FleetError: no broker answers, or it is another cluster by now.
+        """
+        seen = sight(self._admin, self._source, self._seen)
+        if seen.cluster != self.cluster:
+            raise FleetError(
+                f"source {self._source.name!r}: {self._source.kafka['bootstrap.servers']} is cluster "
+                f"{seen.cluster!r} now, and was {self.cluster!r}: start the job again"
+            )
+        self._seen = seen
+        for problem in seen.problems:
+            log.warning("claims: %s", problem)
+        return seen
+
+    def ids(self, names: Collection[str]) -> Callable[[], dict[str, str]]:
+        """Ask for topics' ids as they are now, as `ask_ids` does."""
+        return ask_ids(self._admin, self._source, names, self._seen.ids)

@@ -8,8 +8,7 @@ import pytest
 
 from assignors.clients import unreachable
 from assignors.clients.unreachable import why_unreachable
-from assignors.fleet import cluster_topics
-from assignors.fleet.cluster_topics import ClusterWatch, Source
+from assignors.fleet import ClusterWatch, Source, topic_descriptions
 
 
 @pytest.fixture
@@ -41,7 +40,7 @@ def test_a_wrong_protocol_is_told_from_silence(
 ) -> None:
     """Timed out is all that a question for topics says, and nobody would look at the protocol for that."""
     monkeypatch.setattr(unreachable, "_ASK_S", 1.0)
-    monkeypatch.setattr(cluster_topics, "_TIMEOUT_S", 0.3)
+    monkeypatch.setattr(topic_descriptions, "TIMEOUT_S", 0.3)
     kafka = {"bootstrap.servers": hangs_up, "security.protocol": protocol}
     assert told in why_unreachable(kafka)
     watch = ClusterWatch(Source(name="home", kafka=kafka, pattern="x"), 1.0, lambda: None)

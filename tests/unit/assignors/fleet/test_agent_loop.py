@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from assignors.fleet import Agent, AgentParts, ClusterWatch, FleetAgent, FleetTopic, FleetWorkers, Lane, StaticMembers
-from assignors.fleet.cluster_topics import Sighting
+from assignors.fleet.topic_descriptions import Sighting
 
 
 @dataclass

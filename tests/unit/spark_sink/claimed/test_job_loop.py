@@ -10,7 +10,7 @@ import pytest
 
 from assignors.claims import Claim, Lease, PartitionClaims, Picking
 from assignors.errors import FleetError
-from assignors.fleet import FleetTopic
+from assignors.fleet import FleetTopic, Sighting
 from spark_sink.claimed.job_loop import ClaimedIngest, Parts
 from spark_sink.claimed.job_settings import ClaimedSettings
 from spark_sink.claimed.labelled_batches import Batches
@@ -40,17 +40,19 @@ class World:
     landed: list[dict[str, Any]] = field(default_factory=list)
     table: dict[TopicPartition, list[int]] = field(default_factory=dict)
     error: Exception | None = None
+    whole: bool = True
     before_commit: Any = None
 
-    def topics(self) -> list[FleetTopic]:
+    def topics(self) -> Sighting:
         """As the cluster says."""
         counts: dict[str, int] = {}
         for key in self.ends_at:
             counts[key.topic] = max(counts.get(key.topic, 0), key.partition + 1)
-        return [
+        found = (
             FleetTopic("c", self.anew.get(name, f"id-{name}"), name, "s", count)
             for name, count in sorted(counts.items())
-        ]
+        )
+        return Sighting(cluster="c", topics=tuple(found), whole=self.whole)
 
     shared = True
 
@@ -275,7 +277,7 @@ def test_a_cluster_that_does_not_answer_is_tried_again(stage: Stage) -> None:
     """`run` goes on after errors that pass."""
     job, _ = stage.job()
 
-    def silent() -> list[FleetTopic]:
+    def silent() -> Sighting:
         raise FleetError("no broker answers")
 
     parts = job._parts
@@ -306,3 +308,19 @@ def test_batches_leave_out_partitions_and_keep_the_rest() -> None:
     assert kept.num_rows == 8
     assert set(kept.column("partition").to_pylist()) == {0, 2}
     assert Batches({}).batch(set()).num_rows == 0
+
+
+def test_claims_of_topics_that_cannot_be_described_are_not_removed(stage: Stage) -> None:
+    """The controller is away when a job starts: two such looks removed every row, and who held what was forgotten."""
+    job, claims = stage.job()
+    job._discover()
+    known = claims.known()
+    late, _ = stage.job()
+    stage.world.ends_at, stage.world.whole = {}, False
+    for _ in range(3):
+        late._discover()
+    assert claims.known() == known
+    stage.world.whole = True
+    for _ in range(2):
+        late._discover()
+    assert not claims.known()

@@ -1,0 +1,66 @@
+"""A source: one cluster, and which of its topics a fleet reads."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from assignors.clients.topic_names import topic_name
+from assignors.errors import FleetError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """One cluster and what to read from it.
+
+    Attributes:
+        name: what the fleet calls the cluster.
+        kafka: librdkafka's properties, `bootstrap.servers` at least.
+        topics: names.
+        pattern: besides, all topics whose whole name matches this regular expression; internal ones never do.
+
+    Raises:
+        FleetError: neither topics nor pattern, a name that no topic can have, or a pattern that is no regular
+            expression.
+    """
+
+    name: str
+    kafka: Mapping[str, Any]
+    topics: tuple[str, ...] = ()
+    pattern: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.topics and self.pattern is None:
+            raise FleetError(f"source {self.name!r}: give topics, a pattern, or both")
+        for topic in self.topics:
+            try:
+                topic_name(topic)
+            except ValueError as error:
+                raise FleetError(f"source {self.name!r}: {error}") from error
+        if not self.kafka.get("bootstrap.servers"):
+            raise FleetError(f"source {self.name!r}: give bootstrap_servers, host:port by commas")
+        try:
+            re.compile(self.pattern or "")
+        except re.error as error:
+            raise FleetError(
+                f"source {self.name!r}: pattern {self.pattern!r} is no regular expression: {error}"
+            ) from error
+
+    def wanted(self, names: Sequence[str]) -> list[str]:
+        """Those of the cluster's topics that are asked for, sorted."""
+        pattern = None if self.pattern is None else re.compile(self.pattern)
+        return sorted(
+            name
+            for name in names
+            if name in self.topics or (pattern and not name.startswith("__") and pattern.fullmatch(name))
+        )
+
+    def missing(self, names: Sequence[str]) -> list[str]:
+        """What is asked for and not there, one sentence each."""
+        there = set(names)
+        found = [f"source {self.name!r}: there is no topic {name!r}" for name in self.topics if name not in there]
+        if self.pattern is not None and not any(
+            re.fullmatch(self.pattern, name) for name in names if not name.startswith("__")
+        ):
+            found.append(f"source {self.name!r}: pattern {self.pattern!r} matches no topic")
+        return found

@@ -1,0 +1,189 @@
+"""What a cluster says of a source's topics: names from any broker, ids and partitions by way of the controller.
+
+The two answers fail apart. While the controller is away no topic can be described, though every broker still lists the
+names. A description that fails says nothing of its topic, so what was known of it stays. A name that is not in the
+list counts as deleted after two answers some time apart, because a broker that has just started lists too few.
+"""
+
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient
+
+from assignors.clients.unreachable import why_unreachable
+from assignors.errors import FleetError
+from assignors.fleet.fleet_topic import FleetTopic
+from assignors.fleet.source import Source
+
+TIMEOUT_S: Final = 5.0
+ABSENT_S: Final = 1.0
+_NAMED: Final = 3
+_UNAVAILABLE: Final = frozenset(
+    {
+        KafkaError._TIMED_OUT,  # noqa: SLF001 -- names of librdkafka's own errors begin with an underscore
+        KafkaError._TRANSPORT,  # noqa: SLF001 -- as above
+        KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001 -- as above
+        KafkaError.REQUEST_TIMED_OUT,
+        KafkaError.NOT_CONTROLLER,
+        KafkaError.BROKER_NOT_AVAILABLE,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sighting:
+    """What a cluster said last.
+
+    Attributes:
+        cluster: its id; empty before the first answer.
+        topics: those asked for, also those whose description or absence is not sure yet.
+        problems: one sentence each; while a cluster does not answer, the topics known before stay.
+        answers: whether a broker did.
+        whole: whether the answer covers all topics asked for; else one that is not in `topics` may exist all the same.
+        absent: topics that the last answers did not list, with the moment of the first such answer (monotonic clock).
+    """
+
+    cluster: str = ""
+    topics: tuple[FleetTopic, ...] = ()
+    problems: tuple[str, ...] = ()
+    answers: bool = True
+    whole: bool = True
+    absent: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def looked(self) -> bool:
+        """Whether the cluster was asked at all."""
+        return bool(self.cluster or self.problems)
+
+    @property
+    def ids(self) -> dict[str, str]:
+        """Ids by name."""
+        return {topic.name: topic.id for topic in self.topics}
+
+
+def sight(admin: AdminClient, source: Source, before: Sighting | None = None) -> Sighting:
+    """Ask a cluster for the topics of a source.
+
+    Args:
+        admin: client of the cluster.
+        source: which topics.
+        before: the last answer, which stays for what this one leaves open.
+
+    Raises:
+        FleetError: no broker answers, or the question is refused.
+    """
+    try:
+        metadata = admin.list_topics(timeout=TIMEOUT_S)
+        cluster, names = str(metadata.cluster_id), list(metadata.topics)
+        wanted = source.wanted(names)
+        described = admin.describe_topics(TopicCollection(wanted), request_timeout=TIMEOUT_S) if wanted else {}
+    except KafkaException as error:
+        servers = source.kafka["bootstrap.servers"]
+        why = why_unreachable(source.kafka) or error.args[0].str()
+        raise FleetError(f"source {source.name!r}: no broker of {servers} answers ({why})") from error
+    known = {topic.name: topic for topic in before.topics} if before and before.cluster == cluster else {}
+    found: dict[str, FleetTopic] = {}
+    failed: dict[str, str] = {}
+    for name, answer in described.items():
+        try:
+            said = _described(answer)
+        except (KafkaException, TimeoutError) as error:
+            failed[name] = _reason(error)
+        else:
+            if said is not None:
+                found[name] = FleetTopic(cluster, str(said.topic_id), name, source.name, len(said.partitions))
+    kept = {name: known[name] for name in failed if name in known}
+    now = time.monotonic()
+    first = before.absent if before else {}
+    absent = {name: first.get(name, now) for name in known if name not in found and name not in failed}
+    absent = {name: at for name, at in absent.items() if now - at < ABSENT_S or name not in first}
+    kept |= {name: known[name] for name in absent}
+    return Sighting(
+        cluster=cluster,
+        topics=tuple(sorted({**found, **kept}.values())),
+        problems=(*source.missing([*names, *absent]), *_failures(source, failed, kept)),
+        whole=failed.keys() <= kept.keys(),
+        absent=absent,
+    )
+
+
+def ask_ids(
+    admin: AdminClient, source: Source, names: Collection[str], known: Mapping[str, str] | None = None
+) -> Callable[[], dict[str, str]]:
+    """Ask for topics' ids as they are now; returns at once.
+
+    Args:
+        admin: client of the cluster.
+        source: of the topics, for messages.
+        names: topics.
+        known: ids as they were known last. They count for topics that a broker lists while the controller is away:
+            without a controller no topic is deleted or created.
+
+    Returns:
+        Waits for the answer: ids by name, a topic that is not there has none. It raises FleetError where no broker
+        answers, or the question is refused.
+
+    Raises:
+        FleetError: the question cannot be asked.
+    """
+
+    def refused(error: Exception) -> FleetError:
+        return FleetError(f"source {source.name!r}: its topics' ids cannot be asked for: {_reason(error)}")
+
+    try:
+        asked = admin.describe_topics(TopicCollection(sorted(names)), request_timeout=TIMEOUT_S)
+    except KafkaException as error:
+        raise refused(error) from error
+
+    def answer() -> dict[str, str]:
+        try:
+            return {name: str(said.topic_id) for name, future in asked.items() if (said := _described(future))}
+        except (KafkaException, TimeoutError) as error:
+            if not _is_unavailable(error) or not set(names) <= (known or {}).keys():
+                raise refused(error) from error
+            return {name: (known or {})[name] for name in _listed(names)}
+
+    def _listed(names: Collection[str]) -> list[str]:
+        try:
+            listed = admin.list_topics(timeout=TIMEOUT_S).topics
+        except KafkaException as error:
+            raise refused(error) from error
+        return [name for name in names if name in listed]
+
+    return answer
+
+
+def _described(answer: Any) -> Any:  # noqa: ANN401 - confluent-kafka has no types
+    """The description of a topic; None where there is no such topic."""
+    try:
+        return answer.result(TIMEOUT_S + 1)
+    except KafkaException as error:
+        if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+            return None
+        raise
+
+
+def _is_unavailable(error: Exception) -> bool:
+    return isinstance(error, TimeoutError) or error.args[0].code() in _UNAVAILABLE
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, KafkaException):
+        return str(error.args[0].str())
+    return f"no answer in {TIMEOUT_S + 1:g} s"
+
+
+def _failures(source: Source, failed: Mapping[str, str], kept: Collection[str]) -> list[str]:
+    """One sentence for each reason, however many topics it holds for."""
+    reasons: dict[str, list[str]] = {}
+    for name, reason in failed.items():
+        reasons.setdefault(reason, []).append(name)
+    found = []
+    for reason, names in reasons.items():
+        some = ", ".join(map(repr, names[:_NAMED])) + (", ..." if len(names) > _NAMED else "")
+        stay = f"; {sum(name in kept for name in names)} of them stay as they were known" if names else ""
+        found.append(f"source {source.name!r}: {len(names)} topics cannot be described ({some}): {reason}{stay}")
+    return found
