@@ -92,9 +92,7 @@ def _run(arguments: list[str] | None) -> str | None:
         try:
             app(arguments, standalone_mode=True)
         except SystemExit as ended:
-            if isinstance(
-                ended.__context__, BrokenPipeError
-            ):  # the reader of the pipe has enough; 1 is a finding
+            if isinstance(ended.__context__, BrokenPipeError):  # the reader of the pipe has enough; 1 is a finding
                 sys.exit(_NOBODY_READS)
             raise
         finally:

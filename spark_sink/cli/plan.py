@@ -35,9 +35,7 @@ def plan(  # noqa: PLR0913, PLR0917 -- each is a flag
         typer.Option(metavar="K|TOPIC=K", help="hrw: most members of all topics, or of a topic or pattern."),
     ] = None,
     epsilon: Annotated[float, typer.Option(help="hrw: allowed distance from the fair share.")] = 0.05,
-    leaving: Annotated[
-        str | None, typer.Option(help="Member that leaves; by default the fullest.")
-    ] = None,
+    leaving: Annotated[str | None, typer.Option(help="Member that leaves; by default the fullest.")] = None,
     explain: Annotated[str | None, typer.Option(metavar="TOPIC", help="Say why hrw gives this topic to whom.")] = None,
     producer: Annotated[
         str | None, typer.Option(callback=given, metavar="ZONE", help="Look at a producer in this zone.")

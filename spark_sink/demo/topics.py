@@ -77,7 +77,7 @@ def _leaderless(broker: str, topics: set[str], client: Mapping[str, Any] | None)
 def view_of(broker: str, client: Mapping[str, Any] | None = None, timeout_s: float = 10.0) -> ClusterMetadata:
     """Ask one broker what it sees of the cluster.
 
-    librdkafka lets any known broker answer, and names the one that did: this asks again until it is the right one. Where
+    librdkafka lets any known broker answer, and names the one that did: this asks again until it is the right one. If
     none of `_ASKED` answers came from that broker (its address is written differently), the last answer counts.
 
     Args:

@@ -37,6 +37,8 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 WITH_PYTHON = [page for page in PAGES if blocks(page, "python")]
+QUICK = {"migration", "quarantine", "scaling"}
+"""Pages whose blocks start neither Spark nor a database; the others run in `make test-slow`."""
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +55,10 @@ def documented(cluster: Cluster) -> Iterator[Cluster]:
         time.sleep(0.2)
 
 
-@pytest.mark.parametrize("page", WITH_PYTHON, ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=() if page.stem in QUICK else pytest.mark.slow, id=page.stem) for page in WITH_PYTHON],
+)
 def test_python_of_a_page_runs(documented: Cluster, page: Path, tmp_path: Path) -> None:
     """Every block in a process of its own, from top to bottom, in one folder, as a reader would paste it."""
     for number, block in enumerate(blocks(page, "python")):
@@ -94,6 +99,7 @@ def test_every_command_of_a_page_is_checked(page: Path) -> None:
     assert {language for language, block in fenced if words_of(block)} <= {"bash", "console"}
 
 
+@pytest.mark.slow
 def test_the_jobs_of_the_page_on_claims_ingest(documented: Cluster, tmp_path: Path) -> None:
     """As a reader would type them, but for the addresses: one brings records in, the other names who holds what."""
     [block] = blocks(ROOT / "docs" / "claims.md", "console")
@@ -168,7 +174,9 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     assert (tmp_path / "site" / "index.html").exists()
 
 
-@pytest.mark.parametrize("link", ["no-such-page.md", "scaling.md#no-such-heading"])
+@pytest.mark.parametrize(
+    "link", ["no-such-page.md", pytest.param("scaling.md#no-such-heading", marks=pytest.mark.slow)]
+)
 def test_a_link_into_nothing_fails_the_build(tmp_path: Path, link: str) -> None:
     """Pages and headings are renamed, and the links to them have to follow."""
     shutil.copytree(ROOT / "docs", tmp_path / "docs")

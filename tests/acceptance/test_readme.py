@@ -39,6 +39,7 @@ def run(snippet: str, cluster: Cluster, directory: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_snippets_run_one_after_the_other(cluster: Cluster, tmp_path: Path) -> None:
     """Copy, paste, run: the topics are made, the producer stays in its zone, consumer and table have every record."""
     topics, producer, consumer, spark = SNIPPETS

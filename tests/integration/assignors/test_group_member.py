@@ -103,7 +103,10 @@ def test_topics_come_and_go_under_a_pattern(topics: Topics) -> None:
         assert left.partitions == {(second, 0), (second, 1)}
 
 
-@pytest.mark.parametrize("cooperative", [False, True], ids=["eager", "cooperative"])
+@pytest.mark.parametrize(
+    "cooperative",
+    [pytest.param(False, id="eager", marks=pytest.mark.slow), pytest.param(True, id="cooperative")],
+)
 def test_who_sees_a_topic_first_joins_and_waits_for_the_others(topics: Topics, cooperative: bool) -> None:  # noqa: FBT001 - a parameter
     """Having told its topics, it needs the rebalance no more: it takes part all the same, and stays a member."""
     topics.make("a", partitions=4)
@@ -211,6 +214,7 @@ def test_a_callback_that_hangs_holds_the_group_no_longer_than_allowed(topics: To
             assert len(told) == 1
 
 
+@pytest.mark.slow
 def test_a_member_outlives_its_coordinator(topics: Topics, cluster: Cluster) -> None:
     """The broker that coordinates the group dies: the member keeps its partitions and commits through the next one."""
     topics.make("a", partitions=2, replication=3)

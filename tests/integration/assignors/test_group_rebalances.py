@@ -11,7 +11,10 @@ from tests.waiting import wait_until
 
 pytestmark = [
     pytest.mark.integration,
-    pytest.mark.parametrize("cooperative", [False, True], ids=["eager", "cooperative"]),
+    pytest.mark.parametrize(
+        "cooperative",
+        [pytest.param(False, id="eager", marks=pytest.mark.slow), pytest.param(True, id="cooperative")],
+    ),
 ]
 
 TOPICS = 224

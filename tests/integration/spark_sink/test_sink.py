@@ -145,6 +145,7 @@ def test_replays_change_nothing(spark: SparkSession, tmp_path: Path) -> None:
     assert (report.rows, report.ok) == (202, True)
 
 
+@pytest.mark.slow
 def test_a_deleted_table_stops_the_query_with_a_sentence(spark: SparkSession, tmp_path: Path) -> None:
     """Silently beginning a new table in its place would hide that rows are gone."""
     _drain(_start(spark, tmp_path))
@@ -157,6 +158,7 @@ def test_a_deleted_table_stops_the_query_with_a_sentence(spark: SparkSession, tm
     query.stop()
 
 
+@pytest.mark.slow
 def test_partition_columns_are_kept_in_the_log(spark: SparkSession, tmp_path: Path) -> None:
     """Readers prune by them; the data files do not hold them."""
     _drain(_start(spark, tmp_path, partitionBy="topic"))

@@ -198,6 +198,7 @@ def test_two_queries_share_the_partitions_and_take_over(
     assert (found.rows, found.duplicates, found.missing) == (360, 0, 0)
 
 
+@pytest.mark.slow
 def test_partitions_and_topics_that_are_added_are_read_from_their_beginning(
     pipeline: Pipeline, topic: MakeTopic, producer: Producer, admin: AdminClient
 ) -> None:
@@ -250,6 +251,7 @@ def test_json_becomes_columns_and_poison_goes_into_quarantine(
     assert (found.duplicates, found.missing) == (0, 0)
 
 
+@pytest.mark.slow
 def test_json_of_any_shape_becomes_a_variant(
     pipeline: Pipeline, topic: MakeTopic, producer: Producer, spark: SparkSession
 ) -> None:
@@ -276,6 +278,7 @@ def test_json_of_any_shape_becomes_a_variant(
     assert verify(path).ok
 
 
+@pytest.mark.slow
 def test_a_topic_made_anew_is_refused_though_it_has_grown_past_the_position(
     pipeline: Pipeline, topic: MakeTopic, producer: Producer, admin: AdminClient
 ) -> None:

@@ -278,7 +278,11 @@ class Way:
             one.close()
 
 
-@pytest.fixture(params=list(WAYS))
+@pytest.fixture(
+    params=[
+        one if form is Form.LOCKING else pytest.param(one, marks=pytest.mark.slow) for one, (_, form) in WAYS.items()
+    ]
+)
 def way(request: pytest.FixtureRequest) -> Iterator[Way]:
     """Each database with each form that it has."""
     found = Way(*WAYS[request.param])

@@ -126,7 +126,7 @@ def fleet(request: pytest.FixtureRequest) -> Iterator[Fleet]:
     yield from _make(request.param, request)
 
 
-@pytest.fixture(params=["redis", "kafka"])
+@pytest.fixture(params=["redis", pytest.param("kafka", marks=pytest.mark.slow)])
 def living(request: pytest.FixtureRequest) -> Iterator[Fleet]:
     """A fleet of each kind whose agents come and go."""
     yield from _make(request.param, request)

@@ -46,6 +46,7 @@ def test_a_live_cluster_is_not_taken_over(cluster: Cluster) -> None:
         Cluster.up(cluster.directory)
 
 
+@pytest.mark.slow
 def test_a_stale_directory_is_taken_over_and_down_leaves_nothing(tmp_path: Path) -> None:
     """Brokers that died with the machine leave a directory; the next start works all the same."""
     with Cluster.up(tmp_path / "one", racks=["az-x"]) as first:
@@ -55,6 +56,7 @@ def test_a_stale_directory_is_taken_over_and_down_leaves_nothing(tmp_path: Path)
     assert not (tmp_path / "one").exists()
 
 
+@pytest.mark.slow
 def test_a_broker_that_cannot_start_shows_its_log_and_leaves_no_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -82,6 +84,7 @@ def test_a_stopped_broker_is_alive_but_silent(cluster: Cluster) -> None:
     cluster.wait_until_up(30.0)
 
 
+@pytest.mark.slow
 def test_tied_brokers_end_with_the_process_that_started_them(tmp_path: Path) -> None:
     """A killed test run or demo cannot clean up behind itself; the kernel does."""
     script = "import sys, time; from pathlib import Path; from spark_sink.demo.cluster import Cluster\n"

@@ -25,6 +25,7 @@ pytestmark = pytest.mark.integration
 PARTITIONS = 6
 
 
+@pytest.mark.slow
 def test_running_agents_take_up_the_numbers_of_the_autoscaler(cluster: Cluster, tmp_path: Path) -> None:
     """It sees the commits of the fleet's lanes; what it publishes is read by so many agents soon; every record once."""
     name = f"fleet-{uuid.uuid4().hex[:8]}"

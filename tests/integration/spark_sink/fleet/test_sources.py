@@ -24,6 +24,7 @@ from tests.integration.spark_sink.fleet.fleet_process import (
 pytestmark = pytest.mark.integration
 
 
+@pytest.mark.slow
 def test_topics_made_anew_while_agents_run_are_read_from_their_beginning(
     cluster: Cluster, tmp_path: Path, name: str
 ) -> None:
