@@ -5,6 +5,7 @@
 * `kafka_python`: `AZAwarePartitioner`.
 * `produce_batch`: many records in one call.
 * `forked`: a forked process cannot use an inherited producer.
+* `default_mapping`: the configured partitioner, or the default.
 * `leader_watcher`: the thread that keeps leaders fresh.
 * `client_statistics`: librdkafka's statistics: wire bytes, queues, lost brokers.
 * `wire_bytes`: kafka-python's bytes on the wire.

@@ -9,13 +9,13 @@ from typing import Any
 
 from confluent_kafka import KafkaError
 
+from producer.clients.default_mapping import with_default
 from producer.clients.leader_watcher import LeaderWatcher
 from producer.partitioning.topics_in_use import TopicsInUse
 from producer.topology import Topology
 from producer.traffic_counts import UNKNOWN, Count, Traffic
 
-# librdkafka's own partitioner chooses while leaders are not known: then, too, a key must go where Java puts it.
-_DEFAULTS: Mapping[str, Any] = {"statistics.interval.ms": 5000, "partitioner": "murmur2_random"}
+_DEFAULTS: Mapping[str, Any] = {"statistics.interval.ms": 5000}
 _STUCK = 1 << 60
 _LOST = frozenset({KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE})  # noqa: SLF001 - its constants
 
@@ -35,7 +35,7 @@ class Statistics:
 
     def with_defaults(self, config: Mapping[str, Any]) -> dict[str, Any]:
         """Add the settings that are on by default, and expect the first report."""
-        extended = {**_DEFAULTS, **config}
+        extended = {**_DEFAULTS, **with_default(config)}
         with contextlib.suppress(TypeError, ValueError):  # the client refuses it with its name
             self._interval_s = int(extended["statistics.interval.ms"]) / 1000
         if self._interval_s:

@@ -13,11 +13,12 @@ from typing import Any, ClassVar
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from producer.clients.client_statistics import Statistics
+from producer.clients.default_mapping import client_partitioner, log_default
 from producer.clients.forked import refuse_after_fork
 from producer.clients.leader_watcher import LeaderWatcher
 from producer.clients.produce_batch import Messages, are_valid, count, forget_errors, group, is_misplaced, size_of
 from producer.decisions.leader_locality import Racks
-from producer.decisions.producer_settings import ZonePolicy, key_mode, zone_order
+from producer.decisions.producer_settings import KeyMode, ZonePolicy, key_mode, zone_order
 from producer.decisions.skew_guard import SkewGuard
 from producer.partitioning.produce_interpreted import Delivered
 from producer.partitioning.topics_in_use import TopicsInUse
@@ -38,8 +39,8 @@ class AZAwareProducer(Producer):
 
     Args:
         config: as for `confluent_kafka.Producer`; `client.rack` names the own zone as the brokers' `broker.rack` does.
-        keys: `"global"` (Java's mapping over all partitions, order per key, no locality), `"local-mod"` or
-            `"local-hrw"` (inside the own zone: one partition per key and zone).
+        keys: `"global"` (over all partitions by the client's `partitioner`, Java's where none is set; order per key, no
+            locality), `"local-mod"` or `"local-hrw"` (inside the own zone: one partition per key and zone).
         fallback: zones to try in this order when the own zone leads no partition of a topic.
         aware: False counts traffic only and spreads records over all partitions.
         skew: bound on how uneven locality may make the partitions.
@@ -227,14 +228,18 @@ def zone_policy(  # noqa: PLR0913 - one setting each
     Raises:
         PolicyError: a setting has a value that cannot work.
     """
+    mode = key_mode(keys)
+    if mode is KeyMode.GLOBAL:
+        log_default(config)
     return ZonePolicy(
         rack=config.get("client.rack"),
-        keys=key_mode(keys),
+        keys=mode,
         fallback=zone_order(fallback),
         batch_bytes=_batch_size(config) if batch_bytes is None else batch_bytes,
         hold_s=hold_s,
         aware=aware,
         skew=skew,
+        partitioner=client_partitioner(config),
     )
 
 

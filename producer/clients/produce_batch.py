@@ -9,7 +9,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError
 
-from producer.decisions.key_mapping import sent_bytes
+from producer.decisions.key_mapping import key_bytes, sent_bytes
 from producer.partitioning.produce_interpreted import Destinations
 from producer.partitioning.topic_partitioner import TopicPartitioner
 
@@ -80,9 +80,13 @@ def choose(partitioner: TopicPartitioner, message: dict[str, Any]) -> int:
     own, key = message.get("partition"), message.get("key")
     if own is not None and own != -1:
         return int(own)
-    if key is None:
+    if _is_unkeyed(partitioner, key):
         return partitioner.destinations.partition
-    return partitioner.destinations.keyed_partition(key.encode() if isinstance(key, str) else key)
+    return partitioner.destinations.keyed_partition(key_bytes(key))
+
+
+def _is_unkeyed(partitioner: TopicPartitioner, key: str | bytes | None) -> bool:
+    return key is None or (not key and partitioner.destinations.empty_is_null)
 
 
 def count(partitioner: TopicPartitioner, message: dict[str, Any], partition: int, sign: int = 1) -> None:
@@ -91,7 +95,7 @@ def count(partitioner: TopicPartitioner, message: dict[str, Any], partition: int
     own = message.get("partition")
     if own is not None and own != -1:
         partitioner.count_explicit(partition, sign * size, sign)
-    elif message.get("key") is None:
+    elif _is_unkeyed(partitioner, message.get("key")):
         partitioner.destinations.unkeyed.add(partition, sign * size, sign)
     else:
         partitioner.destinations.keyed.add(partition, sign * size, sign)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from math import isfinite
 
+from producer.decisions.key_hash import ClientPartitioner
 from producer.decisions.skew_guard import SkewGuard
 from producer.errors import PolicyError
 
@@ -12,9 +13,9 @@ from producer.errors import PolicyError
 class KeyMode(StrEnum):
     """Where a record with a key goes.
 
-    `global` keeps Java's mapping over all partitions (order per key, no locality). `local-mod` and `local-hrw` hash
-    over the partitions led in the own zone (locality, one partition per key and zone); `local-hrw` moves 1/n of the
-    keys when one of n local leaders moves, `local-mod` nearly all of them.
+    `global` maps keys over all partitions as the client's partitioner does (order per key, no locality). `local-mod`
+    and `local-hrw` hash over the partitions led in the own zone (locality, one partition per key and zone); `local-hrw`
+    moves 1/n of the keys when one of n local leaders moves, `local-mod` nearly all of them.
     """
 
     GLOBAL = "global"
@@ -29,6 +30,7 @@ class ZonePolicy:
     Attributes:
         rack: zone of this producer, as the brokers spell it in `broker.rack`; None when not known.
         keys: where records with a key go.
+        partitioner: the hash of a key, and what a missing or an empty key means.
         fallback: zones to try, in this order, when no partition is led in the own one.
         batch_bytes: bytes after which records without a key move on to another partition (KIP-794).
         hold_s: how long a better set of leaders must last before the producer returns to it, seconds.
@@ -46,6 +48,7 @@ class ZonePolicy:
     hold_s: float = 5.0
     aware: bool = True
     skew: SkewGuard | None = None
+    partitioner: ClientPartitioner = ClientPartitioner.MURMUR2_RANDOM
 
     def __post_init__(self) -> None:
         if not isinstance(self.rack, str | None):

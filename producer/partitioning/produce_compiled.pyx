@@ -9,10 +9,16 @@ from cpython.object cimport PyObject
 from libc.stdint cimport uint32_t
 from libc.string cimport memcpy
 
+from os import urandom
+
 from confluent_kafka import KafkaException, Producer
 
+from producer.decisions.key_hash import ClientPartitioner
 from producer.decisions.key_mapping import key_bytes, sent_bytes
 from producer.traffic_counts import Count
+
+# Of a key and its length; the four of librdkafka's partitioners.
+ctypedef uint32_t (*Hash)(const unsigned char*, Py_ssize_t) noexcept nogil
 
 cdef extern from "Python.h":
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
@@ -67,8 +73,18 @@ cdef class Destinations:
     cdef readonly long long switch_at
     cdef tuple wide  # the table where it is a tuple
     cdef const unsigned char* narrow  # the table where it is bytes
+    cdef Hash hash
+    cdef readonly bint empty_is_null
 
-    def __init__(self, table, PartitionCounts keyed not None, int partition, PartitionCounts unkeyed not None, long long switch_at):
+    def __init__(
+        self,
+        table,
+        PartitionCounts keyed not None,
+        int partition,
+        PartitionCounts unkeyed not None,
+        long long switch_at,
+        partitioner=ClientPartitioner.MURMUR2_RANDOM,
+    ):
         self.table = table
         self.slots = len(table)
         self.wide = None if isinstance(table, bytes) else table
@@ -77,6 +93,9 @@ cdef class Destinations:
         self.partition = partition
         self.unkeyed = unkeyed
         self.switch_at = switch_at
+        name = partitioner.removesuffix("_random")
+        self.hash = crc32 if name == "consistent" else fnv1a if name == "fnv1a" else murmur2 if name == "murmur2" else scatter
+        self.empty_is_null = partitioner.empty_is_null
 
     def is_full(self):
         """Return whether records without a key should switch to another partition."""
@@ -87,11 +106,11 @@ cdef class Destinations:
         return self.partition_of(PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key))
 
     cdef inline Py_ssize_t partition_of(self, const char* key, Py_ssize_t size):
-        cdef uint32_t slot = murmur2(<const unsigned char*>key, size) % self.slots
+        cdef uint32_t slot = self.hash(<const unsigned char*>key, size) % self.slots
         return <Py_ssize_t>self.wide[slot] if self.narrow is NULL else self.narrow[slot]
 
 
-cdef inline uint32_t murmur2(const unsigned char* key, Py_ssize_t size) noexcept nogil:
+cdef uint32_t murmur2(const unsigned char* key, Py_ssize_t size) noexcept nogil:
     # As `org.apache.kafka.common.utils.Utils.murmur2`, sign bit cleared. Words are read in memory order: little endian.
     cdef uint32_t mix = 0x5BD1E995
     cdef uint32_t found = <uint32_t>0x9747B28C ^ <uint32_t>size
@@ -112,6 +131,52 @@ cdef inline uint32_t murmur2(const unsigned char* key, Py_ssize_t size) noexcept
         found = (found ^ key[whole]) * mix
     found = (found ^ found >> 13) * mix
     return (found ^ found >> 15) & 0x7FFFFFFF
+
+
+cdef uint32_t crc32(const unsigned char* key, Py_ssize_t size) noexcept nogil:
+    cdef uint32_t found = 0xFFFFFFFF
+    cdef Py_ssize_t at
+    for at in range(size):
+        found = crc_table[(found ^ key[at]) & 0xFF] ^ found >> 8
+    return ~found
+
+
+cdef uint32_t crc_table[256]
+
+
+cdef void fill_crc_table() noexcept:
+    # The polynomial of zlib and Ethernet, bits reversed.
+    cdef uint32_t value
+    cdef int byte, bit
+    for byte in range(256):
+        value = byte
+        for bit in range(8):
+            value = value >> 1 ^ (<uint32_t>0xEDB88320 if value & 1 else <uint32_t>0)
+        crc_table[byte] = value
+
+
+fill_crc_table()
+
+
+cdef uint32_t fnv1a(const unsigned char* key, Py_ssize_t size) noexcept nogil:
+    # As librdkafka, which takes the absolute value of a signed 32-bit hash.
+    cdef uint32_t found = 0x811C9DC5
+    cdef Py_ssize_t at
+    for at in range(size):
+        found = (found ^ key[at]) * <uint32_t>0x01000193
+    return ~found + 1 if found >> 31 else found
+
+
+cdef uint32_t scattered = int.from_bytes(urandom(4)) | 1
+
+
+cdef uint32_t scatter(const unsigned char* key, Py_ssize_t size) noexcept nogil:
+    # Marsaglia's xorshift (2003), whatever the key.
+    global scattered
+    scattered ^= scattered << 13
+    scattered ^= scattered >> 17
+    scattered ^= scattered << 5
+    return scattered
 
 
 cdef inline Py_ssize_t view(object data, const char** start) except -1:
@@ -150,13 +215,15 @@ def produce(
     if destinations is None or partition != -1:
         self._produce_uncommon(topic, value, key, partition, delivered, timestamp, headers)
         return
-    if key is None:
+    cdef bint unkeyed = key is None
+    if unkeyed:
         size = 0
         chosen = destinations.partition
     else:
         hashed = key if isinstance(key, (bytes, str)) else key_bytes(key)
         size = view(hashed, &start)
-        chosen = destinations.partition_of(start, size)
+        unkeyed = size == 0 and destinations.empty_is_null
+        chosen = destinations.partition if unkeyed else destinations.partition_of(start, size)
     # Default arguments are left out: parsing them costs the base class as much as a look-up costs here.
     try:
         if delivered is None and headers is None and timestamp == 0:
@@ -168,7 +235,7 @@ def produce(
         return
     if value is not None:
         size += length(value)
-    if key is not None:
+    if not unkeyed:
         destinations.keyed.count(chosen, size)
     elif destinations.unkeyed.count(chosen, size) >= destinations.switch_at:
         self._topics_in_use.advance(topic, destinations)

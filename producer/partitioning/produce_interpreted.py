@@ -7,8 +7,9 @@ where the package was built with a C compiler. A change here needs the same chan
 from collections.abc import Callable
 from typing import Any, ClassVar, Final
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer, murmur2
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from producer.decisions.key_hash import ClientPartitioner
 from producer.decisions.key_mapping import Table, key_bytes, sent_bytes
 from producer.traffic_counts import Count
 
@@ -55,19 +56,27 @@ class Destinations:
     """Where one topic's records go now. Replaced as a whole when that changes, so no reader sees half of two.
 
     Attributes:
-        table: partition per slot; a key's is `table[murmur2(key, slots)]`.
+        table: partition per slot; a key's is `table[hash(key, slots)]`.
         slots: length of the table.
+        hash: of the client's partitioner.
+        empty_is_null: whether an empty key counts as no key.
         keyed: counts of records with a key; every `Destinations` of a topic shares them.
         partition: where records without a key go until its bytes in `unkeyed` reach `switch_at`.
         unkeyed: counts of records without a key; shared as `keyed` is.
     """
 
-    __slots__ = ("keyed", "partition", "slots", "switch_at", "table", "unkeyed")
+    __slots__ = ("empty_is_null", "hash", "keyed", "partition", "slots", "switch_at", "table", "unkeyed")
 
     counts: ClassVar[type[PartitionCounts]] = PartitionCounts
 
-    def __init__(
-        self, table: Table, keyed: PartitionCounts, partition: int, unkeyed: PartitionCounts, switch_at: int
+    def __init__(  # noqa: PLR0913, PLR0917 - all that a record needs
+        self,
+        table: Table,
+        keyed: PartitionCounts,
+        partition: int,
+        unkeyed: PartitionCounts,
+        switch_at: int,
+        partitioner: ClientPartitioner = ClientPartitioner.MURMUR2_RANDOM,
     ) -> None:
         self.table = table
         self.slots = len(table)
@@ -75,10 +84,12 @@ class Destinations:
         self.partition = partition
         self.unkeyed = unkeyed
         self.switch_at = switch_at
+        self.hash = partitioner.hash
+        self.empty_is_null = partitioner.empty_is_null
 
     def keyed_partition(self, key: bytes) -> int:
         """Find a key's partition; the hot paths do the same in place."""
-        return self.table[murmur2(key, self.slots)]
+        return self.table[self.hash(key, self.slots)]
 
     def is_full(self) -> bool:
         """Return whether records without a key should switch to another partition."""
@@ -116,12 +127,17 @@ def produce(  # noqa: PLR0913, PLR0917 - the base class's parameters, in its ord
     # The size is computed first: a queued record must not end in an error, and no other code, perhaps of another
     # thread, may run between the read and the write of `+=`.
     amount = (len(value) if type(value) is bytes else len(sent_bytes(value) or b"")) + RECORD
-    if key is None:
+    unkeyed = key is None
+    if unkeyed:
         chosen = destinations.partition
     else:
         hashed = key if type(key) is bytes else key_bytes(key)
-        chosen = destinations.table[murmur2(hashed, destinations.slots)]
-        amount += len(hashed)
+        if hashed or not destinations.empty_is_null:
+            chosen = destinations.table[destinations.hash(hashed, destinations.slots)]
+            amount += len(hashed)
+        else:
+            chosen = destinations.partition
+            unkeyed = True
     # Default arguments are left out: parsing them costs the base class as much as a look-up costs here.
     try:
         if delivered is None and headers is None and timestamp == 0:
@@ -131,7 +147,7 @@ def produce(  # noqa: PLR0913, PLR0917 - the base class's parameters, in its ord
     except KafkaException as refusal:
         self._produce_refused(refusal, topic, value, key, delivered, timestamp, headers)
         return
-    if key is not None:
+    if not unkeyed:
         destinations.keyed.packed[chosen] += amount
         return
     packed = destinations.unkeyed.packed

@@ -9,6 +9,7 @@ Contract:
 
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 from producer.decisions.key_mapping import Table, hrw_table
 from producer.decisions.leader_locality import (
@@ -26,6 +27,9 @@ from producer.decisions.skew_guard import Spill, spill
 from producer.decisions.sticky import Chance, pick, queue_weights
 from producer.partitioning.produce_interpreted import Destinations
 from producer.traffic_counts import Count, Flow
+
+_NEVER: Final = 1 << 59
+"""Bytes after which a partition that records without a key may not leave is switched."""
 
 
 class TopicPartitioner:
@@ -65,7 +69,7 @@ class TopicPartitioner:
         self.zones: tuple[str | None, ...] = ()
         self.in_use: LocalityInUse | None = None
         self.explicit: dict[int, Count] = {}
-        self.destinations = destinations((), destinations.counts(), -1, destinations.counts(), 0)
+        self.destinations = destinations((), destinations.counts(), -1, destinations.counts(), 0, policy.partitioner)
         self._policy = policy
         self._chance = chance
         self._queues: Mapping[int, int] = {}
@@ -108,7 +112,10 @@ class TopicPartitioner:
             self._restart_skew_balance()
         if resized or moved:
             self.set_queues(self._queues)
-            if self.destinations.partition in self.locality.candidates:
+            if policy.partitioner.hashes_null_keys:
+                table = self._table()
+                self._replace_destinations(table, table[policy.partitioner.hash(b"", len(table))], _NEVER)
+            elif self.destinations.partition in self.locality.candidates:
                 self._replace_destinations(self._table(), self.destinations.partition, self.destinations.switch_at)
             else:
                 self._replace_destinations(self._table(), self._next_partition())
@@ -122,7 +129,9 @@ class TopicPartitioner:
         keyed, unkeyed = self.destinations.keyed, self.destinations.unkeyed
         if switch_at is None:
             switch_at = unkeyed.of(partition).bytes + self._policy.batch_bytes
-        self.destinations = type(self.destinations)(table, keyed, partition, unkeyed, switch_at)
+        self.destinations = type(self.destinations)(
+            table, keyed, partition, unkeyed, switch_at, self._policy.partitioner
+        )
 
     def _spill_now(self) -> Spill:
         guard, rack = self._policy.skew, self._policy.rack
@@ -196,11 +205,12 @@ class TopicPartitioner:
         if self.in_use is None:
             return
         reason = self.in_use.locality.reason
-        guarded = self._spill.share > 0
+        keyed = Reason.GLOBAL_KEY if self._policy.keys is KeyMode.GLOBAL else reason
+        guarded = self._spill.share > 0 and not self._policy.partitioner.hashes_null_keys
         inside = set(self.in_use.locality.candidates) if guarded else ()
         for partition, new in self._fresh("unkeyed", enumerate(map(self.destinations.unkeyed.of, self._partitions()))):
-            self._book(partition, Reason.SKEW if guarded and partition not in inside else reason, new)
-        keyed = Reason.GLOBAL_KEY if self._policy.keys is KeyMode.GLOBAL else reason
+            unkeyed = keyed if self._policy.partitioner.hashes_null_keys else reason
+            self._book(partition, Reason.SKEW if guarded and partition not in inside else unkeyed, new)
         for partition, new in self._fresh("keyed", enumerate(map(self.destinations.keyed.of, self._partitions()))):
             self._book(partition, keyed, new)
         for partition, new in self._fresh("explicit", list(self.explicit.items())):

@@ -17,9 +17,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from producer import AZAwareProducer, Count, Reason
+from producer.decisions.key_hash import ClientPartitioner
 from producer.decisions.key_mapping import hrw_table
 from producer.partitioning import produce_interpreted
-from producer.testing import MockCluster
+from producer.testing import MockCluster, librdkafka
 from tests.unit.producer.deliveries import TOPIC, config
 
 DATA = Path(__file__).parents[3] / "data"
@@ -44,6 +45,21 @@ def test_keys_land_where_librdkafkas_hash_says(hot: ModuleType, table: tuple[int
     for _ in range(100_000):
         key = random.randbytes(random.randrange(40))
         assert found.keyed_partition(key) == table[murmur2(key, len(table))]
+
+
+@pytest.mark.parametrize("name", [name for name in ClientPartitioner if name != "random"])
+def test_each_hash_is_librdkafkas_own_over_random_keys_and_partitions(hot: ModuleType, name: ClientPartitioner) -> None:
+    """The functions that a bare client calls, in the library that it calls them in."""
+    function = getattr(librdkafka(), f"rd_kafka_msg_partitioner_{name}")
+    function.restype = ctypes.c_int32
+    function.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int32] + [ctypes.c_void_p] * 2
+    random = Random(11)
+    for count in (1, 2, 3, 255, 256, *(random.randrange(1, 10_000) for _ in range(20))):
+        found = hot.Destinations(tuple(range(count)), hot.PartitionCounts(), 0, hot.PartitionCounts(), 0, name)
+        for _ in range(500):
+            key = random.randbytes(random.randrange(1, 60))
+            expected = function(None, key, len(key), count, None, None)
+            assert found.keyed_partition(key) == expected, (key, count)
 
 
 def test_keys_land_where_javas_do(hot: ModuleType) -> None:
