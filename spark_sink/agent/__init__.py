@@ -4,5 +4,5 @@
 * `agent_settings`: a TOML file, environment variables, flags.
 * `agent_metrics`: Prometheus metrics of the agent.
 * `worker_daemon`: the process that Spark's Python workers are forked from.
-* `progress_lines`: a line now and then about the reading.
+* `progress_log`: a line now and then about the reading.
 """

@@ -27,7 +27,7 @@ from spark_sink.lake.positions import existing, positions
 from spark_sink.lake.table_storage import Storage, filesystem, read_text
 from spark_sink.live.http_server import HttpServer, ReadOnly
 from spark_sink.ranges.batch_offset import TopicPartition
-from spark_sink.source.ownership_telemetry import Held, HoldingFile
+from spark_sink.source.ownership_telemetry import AssignmentCounts, AssignmentFile
 
 _INTERVAL_S = 5.0
 _FORGET_S = 60.0
@@ -104,7 +104,7 @@ class Metrics:
     def __init__(
         self,
         registry: CollectorRegistry,
-        held: Callable[[], Held] = Held,
+        held: Callable[[], AssignmentCounts] = AssignmentCounts,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._clock = clock
@@ -172,7 +172,7 @@ def serve(settings: AgentSettings, holding: Path) -> threading.Event:
         OptionError: the port cannot be had.
     """
     registry = CollectorRegistry()
-    metrics = Metrics(registry, HoldingFile(holding).read)
+    metrics = Metrics(registry, AssignmentFile(holding).read)
     port = settings.metrics_port or 0
     try:
         server = HttpServer(("0.0.0.0", port), type("Scraped", (_Scraped,), {"registry": registry}))  # noqa: S104 - Prometheus is elsewhere

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from spark_sink.agent import worker_daemon
 from spark_sink.agent.agent_settings import AVAILABLE_NOW, AgentSettings
-from spark_sink.agent.progress_lines import Narrator
+from spark_sink.agent.progress_log import ProgressLog
 from spark_sink.errors import QueryError
 from spark_sink.kafka.group_lag import admin
 from spark_sink.options.source_options import SourceOptions
@@ -54,7 +54,7 @@ def run(settings: AgentSettings) -> None:
             # After pyspark has put its own handler for SIGINT in place.
             stop.wait_for_the_query()
             query = start(spark, settings, holding)
-            narrator = Narrator(settings.table)
+            narrator = ProgressLog(settings.table)
             while not (stop.asked or query.awaitTermination(_LOOK_S)):
                 narrator.look(lambda: _last_offset(query))
             if (last := _last_offset(query)) is not None:

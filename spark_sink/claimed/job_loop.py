@@ -71,7 +71,7 @@ class Writer(Tables, Protocol):
 
 
 class Ends(Protocol):
-    """What the loop needs of `Logs`."""
+    """What the loop needs of `PartitionOffsets`."""
 
     def ends(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The exclusive end of each log."""

@@ -17,7 +17,7 @@ from spark_sink.claimed.job_settings import ClaimedSettings
 from spark_sink.fleet.table_writer import TableWriter
 from spark_sink.kafka.client_properties import librdkafka_config
 from spark_sink.kafka.group_lag import admin
-from spark_sink.kafka.partition_offsets import Logs
+from spark_sink.kafka.partition_offsets import PartitionOffsets
 from spark_sink.options.fetch_settings import FetchSettings
 from spark_sink.options.source_options import SourceOptions
 
@@ -56,7 +56,7 @@ def build(settings: ClaimedSettings) -> ClaimedIngest:
                 settings.storage,
                 include_headers=settings.include_headers,
             ),
-            logs=Logs(SourceOptions(kafka=named, group=settings.name)),
+            logs=PartitionOffsets(SourceOptions(kafka=named, group=settings.name)),
             topics=topics.look,
             fetch=SampledFetch(reading),
             ids=topics.ids,

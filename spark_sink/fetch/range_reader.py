@@ -23,7 +23,7 @@ from spark_sink.fetch.record_batches import record_batch
 from spark_sink.kafka.client_properties import librdkafka_config
 from spark_sink.options.fetch_settings import FetchSettings
 from spark_sink.ranges.batch_offset import Range, TopicPartition
-from spark_sink.ranges.task_progress import Progress
+from spark_sink.ranges.task_progress import TaskProgress
 
 _TUNED: dict[str, str | int | float | bool] = {
     # A new partition joins the fetch after the one that is out: waiting for records holds the others up.
@@ -107,7 +107,7 @@ class _Task:
 
     def __init__(self, consumer: NativeConsumer, pieces: Sequence[Range], settings: FetchSettings) -> None:
         self._consumer = consumer
-        self._progress = Progress(pieces)
+        self._progress = TaskProgress(pieces)
         self._settings = settings
         self._schema = arrow_schema(headers=settings.headers)
 

@@ -25,7 +25,7 @@ _ENDS_TIMEOUT_S = 2.0
 Offset = TypeVar("Offset", int, int | None)
 
 
-class Logs:
+class PartitionOffsets:
     """Ends, beginnings and times of logs, and what the group has committed.
 
     Contract:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from spark_sink.ranges.batch_offset import Range, TopicPartition
 
 
-class Progress:
+class TaskProgress:
     """What is still to be read."""
 
     def __init__(self, pieces: Iterable[Range]) -> None:

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
+from spark_sink.ranges.assigned_positions import Assignment
 from spark_sink.ranges.batch_offset import TopicPartition
-from spark_sink.ranges.partition_cursors import Holding
 
 
 class Membership(Protocol):
@@ -17,7 +17,7 @@ class Membership(Protocol):
     * After `leave` any other call joins again.
     """
 
-    def holding(self, timeout_s: float) -> Holding:
+    def assignment(self, timeout_s: float) -> Assignment:
         """What this member holds now; waits so long while a join is under way, and then answers with what was held."""
         ...
 

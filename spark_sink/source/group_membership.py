@@ -8,10 +8,10 @@ import structlog
 from assignors import MembershipError
 from spark_sink.errors import JoinError
 from spark_sink.kafka.client_properties import kafka_python_config, librdkafka_config, why_unreachable
-from spark_sink.kafka.partition_offsets import Logs
+from spark_sink.kafka.partition_offsets import PartitionOffsets
 from spark_sink.options.source_options import SourceOptions
+from spark_sink.ranges.assigned_positions import Assignment
 from spark_sink.ranges.batch_offset import TopicPartition
-from spark_sink.ranges.partition_cursors import Holding
 
 if TYPE_CHECKING:
     from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
@@ -24,15 +24,15 @@ _COMMIT_S = 5.0
 _LOOK_S = 2.0
 
 
-class KafkaMembership(Logs):
+class KafkaMembership(PartitionOffsets):
     """A member that joins at the first question about its holding and fetches nothing."""
 
     def __init__(self, options: SourceOptions) -> None:
         super().__init__(options)
         self._member: GroupMember | None = None
-        self._last = Holding()
+        self._last = Assignment()
 
-    def holding(self, timeout_s: float) -> Holding:
+    def assignment(self, timeout_s: float) -> Assignment:
         """What this member holds; waits for a join under way, then answers with what was held last.
 
         Raises:
@@ -48,7 +48,7 @@ class KafkaMembership(Logs):
             _log.warning("the group has been rebalancing for long", seconds=timeout_s)
             return self._last
         held = frozenset(TopicPartition(*one) for one in now.partitions)
-        self._last = Holding(generation=now.generation, partitions=held)
+        self._last = Assignment(generation=now.generation, partitions=held)
         return self._last
 
     def commit(self, positions: Mapping[TopicPartition, int]) -> bool:
@@ -66,7 +66,7 @@ class KafkaMembership(Logs):
         """Leave the group at once."""
         if self._member is not None:
             self._member.close()
-        self._member, self._last = None, Holding()
+        self._member, self._last = None, Assignment()
 
     def _joined(self) -> "GroupMember":
         # Imported here: it loads kafka-python's coordinator, which no task needs.

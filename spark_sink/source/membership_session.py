@@ -9,23 +9,23 @@ from types import FrameType
 import structlog
 
 from spark_sink.options.source_options import SourceOptions
+from spark_sink.source.batch_planner import BatchPlanner, Positions
 from spark_sink.source.group_membership import KafkaMembership
-from spark_sink.source.orphan_watch import Watch
-from spark_sink.source.ownership_telemetry import HoldingFile, Listener, Telemetry
-from spark_sink.source.trigger_decisions import Feed, Positions
+from spark_sink.source.orphan_watch import OrphanWatch
+from spark_sink.source.ownership_telemetry import AssignmentFile, AssignmentListener, Telemetry
 
 _log = structlog.get_logger("azimuth.source")
 
 
-class Session:
+class MembershipSession:
     """Membership of this process while its query lives."""
 
     def __init__(self, options: SourceOptions) -> None:
         self._lock = threading.RLock()
-        self._feed = Feed(
+        self._feed = BatchPlanner(
             options, KafkaMembership(options), positions=_positions(options), listeners=_listeners(options)
         )
-        self._watch = Watch(
+        self._watch = OrphanWatch(
             asleep=self._asleep,
             dead=self._dead,
             patience_s=options.session_timeout_s,
@@ -35,7 +35,7 @@ class Session:
         signal.signal(signal.SIGTERM, _end)
         self._watch.start()
 
-    def __enter__(self) -> Feed:
+    def __enter__(self) -> BatchPlanner:
         self._watch.__enter__()
         self._lock.acquire()
         return self._feed
@@ -68,12 +68,12 @@ def _end(_signal: int, _frame: FrameType | None) -> None:
     raise SystemExit(0)
 
 
-def _listeners(options: SourceOptions) -> list[Listener]:
-    found: list[Listener] = []
+def _listeners(options: SourceOptions) -> list[AssignmentListener]:
+    found: list[AssignmentListener] = []
     if options.telemetry:
         found.append(Telemetry(options.telemetry, options.agent or f"reader-{os.getpid()}"))
     if options.holding:
-        found.append(HoldingFile(Path(options.holding)))
+        found.append(AssignmentFile(Path(options.holding)))
     return found
 
 

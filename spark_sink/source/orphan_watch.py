@@ -26,7 +26,7 @@ class State(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Relative:
+class QueryProcess:
     """A process the query cannot live without, and the moment it started: a number alone can be given out again."""
 
     pid: int
@@ -52,22 +52,24 @@ class Relative:
         return State.ALIVE
 
 
-def relatives(pid: int | None = None) -> list[Relative]:
+def relatives(pid: int | None = None) -> list[QueryProcess]:
     """Find what the reader depends on: everything between it and the JVM, the JVM, and the Python that started that.
 
     A JVM started by pyspark (its command line ends in `pyspark-shell`) dies with its Python. One that was started by
     `spark-submit` is the parent of the Python, and then nothing above the JVM matters.
     """
-    found: list[Relative] = []
+    found: list[QueryProcess] = []
     for process in psutil.Process(pid).parents():
         command = _command(process)
         java = bool(command) and Path(command[0]).name == "java"
         found.append(
-            Relative(pid=process.pid, created=process.create_time(), name="JVM" if java else process.name(), reads=True)
+            QueryProcess(
+                pid=process.pid, created=process.create_time(), name="JVM" if java else process.name(), reads=True
+            )
         )
         if java:
             if "pyspark-shell" in command and (driver := process.parent()) is not None and driver.pid > 1:
-                found.append(Relative(pid=driver.pid, created=driver.create_time(), name="driver", reads=False))
+                found.append(QueryProcess(pid=driver.pid, created=driver.create_time(), name="driver", reads=False))
             return found
     # No JVM above: the parent is all that is known of the query, for example in a test without Spark.
     return found[:1]
@@ -80,7 +82,7 @@ def _command(process: psutil.Process) -> list[str]:
         return []
 
 
-class Watch:
+class OrphanWatch:
     """A thread that looks after the query and says when it sleeps or has died.
 
     Contract:
@@ -95,7 +97,7 @@ class Watch:
         dead: Callable[[str], None],
         patience_s: float,
         silence_s: float,
-        kin: Iterable[Relative] | None = None,
+        kin: Iterable[QueryProcess] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._asleep, self._dead = asleep, dead
@@ -113,7 +115,7 @@ class Watch:
         threading.Thread(target=self._run, name="query-watch", daemon=True).start()
 
     def stop(self) -> None:
-        """Watch no more."""
+        """Stop watching."""
         self._ended.set()
 
     def __enter__(self) -> None:

@@ -7,16 +7,16 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from spark_sink.ranges.assigned_positions import Assignment
 from spark_sink.ranges.batch_offset import TopicPartition
-from spark_sink.ranges.partition_cursors import Holding
 
 _EVERY_S = 1.0
 
 
-class Listener(Protocol):
+class AssignmentListener(Protocol):
     """Hears at each trigger what is held."""
 
-    def note(self, holding: Holding, backlog: Mapping[TopicPartition, int]) -> None:
+    def note(self, holding: Assignment, backlog: Mapping[TopicPartition, int]) -> None:
         """Hear what is held and how far behind it is, in records."""
         ...
 
@@ -25,14 +25,14 @@ class Listener(Protocol):
         ...
 
 
-class Held(NamedTuple):
+class AssignmentCounts(NamedTuple):
     """What a reader holds now, in numbers."""
 
     generation: int = -1
     partitions: int = 0
 
 
-class HoldingFile:
+class AssignmentFile:
     """A file with what is held now, written anew when that changes.
 
     The reader is a process of its own, and the offset of its last batch tells nothing of a rebalance while there is
@@ -44,25 +44,25 @@ class HoldingFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._last: Holding | None = None
+        self._last: Assignment | None = None
 
-    def note(self, holding: Holding, backlog: Mapping[TopicPartition, int]) -> None:  # noqa: ARG002 -- Listener's call
+    def note(self, holding: Assignment, backlog: Mapping[TopicPartition, int]) -> None:  # noqa: ARG002 -- the listener's call
         """Say what is held."""
         if holding != self._last:
             self._write(holding)
 
     def left(self) -> None:
         """Say that nothing is."""
-        self._write(Holding())
+        self._write(Assignment())
 
-    def read(self) -> Held:
+    def read(self) -> AssignmentCounts:
         """What was said last; nothing is held while nothing was said."""
         try:
-            return Held(*map(int, self._path.read_text(encoding="ascii").split()))
+            return AssignmentCounts(*map(int, self._path.read_text(encoding="ascii").split()))
         except FileNotFoundError:
-            return Held()
+            return AssignmentCounts()
 
-    def _write(self, holding: Holding) -> None:
+    def _write(self, holding: Assignment) -> None:
         whole = self._path.with_suffix(".new")
         # A number for a picture must not end a query: it is tried again at the next trigger.
         with contextlib.suppress(OSError):
@@ -82,10 +82,10 @@ class Telemetry:
         self._path = Path(path)
         self._agent = agent
         self._clock = clock
-        self._last: tuple[Holding, int] | None = None
+        self._last: tuple[Assignment, int] | None = None
         self._written = 0.0
 
-    def note(self, holding: Holding, backlog: Mapping[TopicPartition, int]) -> None:
+    def note(self, holding: Assignment, backlog: Mapping[TopicPartition, int]) -> None:
         """Say what is held and how far behind it is, in records."""
         lag = sum(backlog.values())
         now = self._clock()
@@ -98,9 +98,9 @@ class Telemetry:
     def left(self) -> None:
         """Say that the member has left."""
         self._last = None
-        self._append(self._clock(), Holding(), lag_records=0, left=True)
+        self._append(self._clock(), Assignment(), lag_records=0, left=True)
 
-    def _append(self, now: float, holding: Holding, **more: object) -> None:
+    def _append(self, now: float, holding: Assignment, **more: object) -> None:
         owned: dict[str, list[int]] = {}
         for topic, partition in sorted(holding.partitions):
             owned.setdefault(topic, []).append(partition)

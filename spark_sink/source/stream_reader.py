@@ -17,10 +17,10 @@ from spark_sink.ranges.batch_offset import Offset, Range
 from spark_sink.ranges.task_packing import Packing, pack
 
 if TYPE_CHECKING:
-    from spark_sink.source.membership_session import Session
+    from spark_sink.source.membership_session import MembershipSession
 
 
-class Pieces(InputPartition):
+class TaskRanges(InputPartition):
     """The ranges of one task."""
 
     def __init__(self, ranges: Sequence[Range]) -> None:
@@ -43,7 +43,7 @@ class KafkaGroupReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: SourceOptions, decoder: Decoder | None = None) -> None:
         self._options = options
         self._decoder = decoder
-        self._session: Session | None = None
+        self._session: MembershipSession | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_options": self._options, "_decoder": self._decoder, "_session": None}
@@ -68,16 +68,16 @@ class KafkaGroupReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         with self._joined() as feed:
             return feed.next_offset(Offset.parse(start), most).value()
 
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[Pieces]:  # noqa: ARG002 -- Spark's call
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[TaskRanges]:  # noqa: ARG002 -- Spark's call
         """Pack the ranges of a batch into tasks; the end offset wholly describes them."""
         packing = Packing(tasks=self._options.parallelism, min_tasks=self._options.min_partitions)
-        return [Pieces(task) for task in pack(Offset.parse(end), packing)]
+        return [TaskRanges(task) for task in pack(Offset.parse(end), packing)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read the ranges of a task; runs in Spark's Python workers."""
         from spark_sink.fetch.range_reader import fetch  # noqa: PLC0415 -- as said above
 
-        assert isinstance(partition, Pieces)  # noqa: S101 -- Spark hands back what `partitions` made
+        assert isinstance(partition, TaskRanges)  # noqa: S101 -- Spark hands back what `partitions` made
         rows = fetch(partition.ranges, self._options.fetch)
         if (decoder := self._decoder) is not None:
             rows = (decode_batch(batch, decoder) for batch in rows)
@@ -92,11 +92,11 @@ class KafkaGroupReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._session.close()
             self._session = None
 
-    def _joined(self) -> "Session":
-        from spark_sink.source.membership_session import Session  # noqa: PLC0415 -- as said above
+    def _joined(self) -> "MembershipSession":
+        from spark_sink.source.membership_session import MembershipSession  # noqa: PLC0415 -- as said above
 
         if self._session is None:
-            self._session = Session(self._options)
+            self._session = MembershipSession(self._options)
         return self._session
 
 

@@ -79,9 +79,9 @@ def _sample(options: SourceOptions) -> Iterator[bytes | None]:
     """The last records of each partition, some of every topic."""
     # Imported here: the processes that plan a query without a sample need no client of Kafka.
     from spark_sink.fetch.range_reader import fetch  # noqa: PLC0415
-    from spark_sink.kafka.partition_offsets import Logs  # noqa: PLC0415
+    from spark_sink.kafka.partition_offsets import PartitionOffsets  # noqa: PLC0415
 
-    logs = Logs(options)
+    logs = PartitionOffsets(options)
     keys = sorted(logs.subscribed())
     first, last = logs.beginnings(keys), logs.ends(keys)
     known = [key for key in keys if key in first and last.get(key, 0) > first[key]]

@@ -41,7 +41,7 @@ def test_running_readers_take_up_a_new_number_and_its_end(cluster: Cluster, topi
     name = ScaledTopic(admin.list_topics(timeout=10).cluster_id or "", topic, topic)
 
     def shares() -> list[int]:
-        return sorted(len(reader.holding(20).partitions) for reader in readers)
+        return sorted(len(reader.assignment(20).partitions) for reader in readers)
 
     try:
         wait_until(lambda: shares() == [0, 0, PARTITIONS], 60, "one reader has all")

@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import VariantVal
 
+from assignors import GroupMember, HRWAssignor
 from spark_sink import DeltaExactlyOnceSink, KafkaGroupSource
 from spark_sink.demo.cluster import Cluster
 from spark_sink.formats.quarantine import quarantine_of
@@ -147,6 +148,20 @@ def test_available_now_reads_everything_once_and_a_restart_goes_on(
     pipeline.start("a", now=True, **options)
     assert pipeline.rows(two) == {0: list(range(10))}
     assert pipeline.rows(one) == {p: list(range(100)) for p in range(3)}
+
+
+def test_available_now_waits_for_the_session_of_a_member_that_died(
+    pipeline: Pipeline, topic: MakeTopic, producer: Producer
+) -> None:
+    """Until then the join is under way and nothing is assigned, which must not look like nothing to read."""
+    name = topic("died", partitions=2)
+    fill(producer, name, 2, 10)
+    config = {"bootstrap_servers": pipeline.base["kafka.bootstrap.servers"], "group_id": pipeline.group}
+    died = GroupMember({**config, "session_timeout_ms": 15_000}, topics=[name], assignors=[HRWAssignor()]).start()
+    died.wait_for(lambda now: len(now.partitions) == 2, 30)
+    died.close(leave=False)
+    pipeline.start("a", now=True, subscribe=name)
+    assert pipeline.rows(name) == {0: list(range(10)), 1: list(range(10))}
 
 
 def test_a_batch_that_was_not_finished_is_replayed_with_its_own_ranges(
@@ -279,7 +294,7 @@ def test_json_of_any_shape_becomes_a_variant(
 
 
 @pytest.mark.slow
-def test_a_topic_made_anew_is_refused_though_it_has_grown_past_the_position(
+def test_a_recreated_topic_is_refused_though_it_has_grown_past_the_position(
     pipeline: Pipeline, topic: MakeTopic, producer: Producer, admin: AdminClient
 ) -> None:
     """Its records at the old offsets would never be read, and nothing about the offsets shows it."""
@@ -290,7 +305,7 @@ def test_a_topic_made_anew_is_refused_though_it_has_grown_past_the_position(
     wait_until(lambda: name not in admin.list_topics(timeout=10).topics, what="deleting")
     admin.create_topics([NewTopic(name, 1, 1)])[name].result(30)
     fill(Producer({"bootstrap.servers": pipeline.base["kafka.bootstrap.servers"]}), name, 1, 20)
-    with pytest.raises(StreamingQueryException, match=f"{name}: the topic was deleted and made anew"):
+    with pytest.raises(StreamingQueryException, match=f"{name}: the topic was deleted and recreated"):
         pipeline.start("a", "delta-exactly-once", now=True, subscribe=name)
     # With another checkpoint the source knows nothing of it, and the table does.
     with pytest.raises(StreamingQueryException, match=f"{name}: the table has records of an earlier topic"):

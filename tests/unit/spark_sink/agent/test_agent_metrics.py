@@ -16,10 +16,10 @@ from spark_sink.fetch.raw_columns import arrow_schema
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.parquet_landing import Landing
 from spark_sink.lake.table_storage import filesystem
+from spark_sink.ranges.assigned_positions import Assignment
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
-from spark_sink.ranges.partition_cursors import Holding
 from spark_sink.sink.compare_and_swap import Batch, commit
-from spark_sink.source.ownership_telemetry import HoldingFile
+from spark_sink.source.ownership_telemetry import AssignmentFile
 
 SCHEMA = arrow_schema(headers=False)
 ONE, OTHER = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -97,7 +97,7 @@ def test_seconds_of_lag_run_from_the_last_time_without() -> None:
 
 def test_what_the_reader_holds_shows_at_the_next_look(tmp_path: Path) -> None:
     """Rebalances show as a rising generation, and an agent that has nothing to read holds partitions all the same."""
-    registry, file = CollectorRegistry(), HoldingFile(tmp_path / "holding")
+    registry, file = CollectorRegistry(), AssignmentFile(tmp_path / "holding")
     Metrics(registry, file.read)
 
     def look() -> tuple[float | None, float | None]:
@@ -105,8 +105,8 @@ def test_what_the_reader_holds_shows_at_the_next_look(tmp_path: Path) -> None:
 
     seen = [look()]
     for holding in (
-        Holding(generation=7, partitions=frozenset({ONE, OTHER})),
-        Holding(generation=8, partitions=frozenset({OTHER})),
+        Assignment(generation=7, partitions=frozenset({ONE, OTHER})),
+        Assignment(generation=8, partitions=frozenset({OTHER})),
     ):
         file.note(holding, {})
         seen.append(look())

@@ -103,11 +103,11 @@ class World:
         return ahead
 
     def ends(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """As `Logs`."""
+        """As `PartitionOffsets`."""
         return {key: self.ends_at[key] for key in keys if key in self.ends_at}
 
     def beginnings(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """As `Logs`."""
+        """As `PartitionOffsets`."""
         return {key: self.begins_at.get(key, 0) for key in keys}
 
     def fetch(self, ranges: Sequence[Range]) -> Iterator[pa.RecordBatch]:

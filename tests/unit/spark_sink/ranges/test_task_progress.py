@@ -1,14 +1,14 @@
 """When a task has read everything that there is."""
 
 from spark_sink.ranges.batch_offset import Range, TopicPartition
-from spark_sink.ranges.task_progress import Progress
+from spark_sink.ranges.task_progress import TaskProgress
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 3)
 
 
 def test_a_range_ends_at_its_last_offset_or_behind_it() -> None:
     """A gap at the end shows only by what comes behind it: a record, or the end of the log."""
-    progress = Progress([Range("a", 0, 5, 10), Range("b", 3, 0, 4), Range("c", 0, 7, 7)])
+    progress = TaskProgress([Range("a", 0, 5, 10), Range("b", 3, 0, 4), Range("c", 0, 7, 7)])
     assert progress.offsets == 9
     assert not progress.advance(A, 6)
     assert progress.offsets == 8
@@ -20,7 +20,7 @@ def test_a_range_ends_at_its_last_offset_or_behind_it() -> None:
 
 def test_what_is_not_being_read_is_passed_over() -> None:
     """An end of a log that was told before, or for a partition of another batch, changes nothing."""
-    progress = Progress([Range("a", 0, 5, 10)])
+    progress = TaskProgress([Range("a", 0, 5, 10)])
     assert not progress.advance(B, 100)
     assert not progress.advance(A, 2)
     assert progress.left == [Range("a", 0, 5, 10)]

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
-from spark_sink.source.orphan_watch import Relative, State, Watch, relatives
+from spark_sink.source.orphan_watch import OrphanWatch, QueryProcess, State, relatives
 
 
 @pytest.fixture
@@ -23,12 +23,12 @@ def child() -> Iterator[psutil.Popen]:
     process.stdin.close()
 
 
-def related(process: psutil.Popen, *, reads: bool = True) -> Relative:
+def related(process: psutil.Popen, *, reads: bool = True) -> QueryProcess:
     """Depend on that process."""
-    return Relative(pid=process.pid, created=process.create_time(), name="JVM", reads=reads)
+    return QueryProcess(pid=process.pid, created=process.create_time(), name="JVM", reads=reads)
 
 
-def until(relative: Relative, state: State) -> None:
+def until(relative: QueryProcess, state: State) -> None:
     """Wait for a signal to have its effect."""
     deadline = time.monotonic() + 10
     while relative.state() is not state:
@@ -38,11 +38,11 @@ def until(relative: Relative, state: State) -> None:
 class Told:
     """What a watch said."""
 
-    def __init__(self, *kin: Relative) -> None:
+    def __init__(self, *kin: QueryProcess) -> None:
         self.now = 0.0
         self.asleep: list[str] = []
         self.dead: list[str] = []
-        self.watch = Watch(
+        self.watch = OrphanWatch(
             asleep=self.asleep.append,
             dead=self.dead.append,
             patience_s=6.0,
@@ -64,7 +64,7 @@ def test_a_killed_process_is_dead_also_while_nobody_has_reaped_it(child: psutil.
 
 def test_a_number_that_was_given_out_again_is_another_process(child: psutil.Popen) -> None:
     """The moment of its start tells them apart."""
-    assert Relative(pid=child.pid, created=1.0, name="JVM", reads=True).state() is State.DEAD
+    assert QueryProcess(pid=child.pid, created=1.0, name="JVM", reads=True).state() is State.DEAD
 
 
 def test_a_stopped_jvm_is_asleep_only_after_the_session(child: psutil.Popen) -> None:

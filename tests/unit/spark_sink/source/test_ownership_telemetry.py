@@ -3,12 +3,12 @@
 import json
 from pathlib import Path
 
+from spark_sink.ranges.assigned_positions import Assignment
 from spark_sink.ranges.batch_offset import TopicPartition
-from spark_sink.ranges.partition_cursors import Holding
-from spark_sink.source.ownership_telemetry import Held, HoldingFile, Telemetry
+from spark_sink.source.ownership_telemetry import AssignmentCounts, AssignmentFile, Telemetry
 
 ONE, OTHER = TopicPartition("t", 0), TopicPartition("u", 1)
-BOTH = Holding(generation=3, partitions=frozenset({ONE, OTHER}))
+BOTH = Assignment(generation=3, partitions=frozenset({ONE, OTHER}))
 
 
 def test_a_line_is_written_for_each_change_and_for_lag_once_a_second(tmp_path: Path) -> None:
@@ -29,18 +29,22 @@ def test_a_line_is_written_for_each_change_and_for_lag_once_a_second(tmp_path: P
 
 def test_the_file_says_what_is_held_now(tmp_path: Path) -> None:
     """Nothing before the first word and after the last."""
-    file = HoldingFile(tmp_path / "holding")
+    file = AssignmentFile(tmp_path / "holding")
     seen = [file.read()]
     file.note(BOTH, {})
-    seen.append(HoldingFile(tmp_path / "holding").read())  # another process looks
+    seen.append(AssignmentFile(tmp_path / "holding").read())  # another process looks
     file.left()
-    assert [*seen, file.read()] == [Held(), Held(generation=3, partitions=2), Held()]
+    assert [*seen, file.read()] == [
+        AssignmentCounts(),
+        AssignmentCounts(generation=3, partitions=2),
+        AssignmentCounts(),
+    ]
 
 
 def test_a_place_that_cannot_be_written_ends_no_query(tmp_path: Path) -> None:
     """And what could not be written is written at the next trigger."""
     folder = tmp_path / "later"
-    file = HoldingFile(folder / "holding")
+    file = AssignmentFile(folder / "holding")
     file.note(BOTH, {})
     folder.mkdir()
     file.note(BOTH, {})

@@ -11,7 +11,7 @@ EVERY_S = 10.0
 _log = logging.getLogger("azimuth.sink")
 
 
-class Narrator:
+class ProgressLog:
     """Tells how far a query has come, at most every ten seconds, and only when it has come any further.
 
     Records are counted as offsets, from the last batch of each time: what lies between two of them is counted where the

@@ -8,9 +8,9 @@ from structlog.testing import capture_logs
 
 from spark_sink.errors import DataLossError, OptionError
 from spark_sink.options.source_options import SourceOptions
+from spark_sink.ranges.assigned_positions import Assignment
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
-from spark_sink.ranges.partition_cursors import Holding
-from spark_sink.source.trigger_decisions import Feed
+from spark_sink.source.batch_planner import BatchPlanner
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 BASE = {"kafka.bootstrap.servers": "x:1", "kafka.group.id": "g", "subscribePattern": ".*"}
@@ -20,7 +20,7 @@ BASE = {"kafka.bootstrap.servers": "x:1", "kafka.group.id": "g", "subscribePatte
 class Group:
     """A group of one member."""
 
-    held: Holding = field(default_factory=Holding)
+    held: Assignment = field(default_factory=Assignment)
     offsets: dict[TopicPartition, int] = field(default_factory=dict)
     first: dict[TopicPartition, int] = field(default_factory=dict)
     last: dict[TopicPartition, int] = field(default_factory=dict)
@@ -31,9 +31,9 @@ class Group:
 
     def give(self, *keys: TopicPartition, step: int = 1) -> None:
         """Rebalance."""
-        self.held = Holding(generation=self.held.generation + step, partitions=frozenset(keys))
+        self.held = Assignment(generation=self.held.generation + step, partitions=frozenset(keys))
 
-    def holding(self, timeout_s: float) -> Holding:
+    def assignment(self, timeout_s: float) -> Assignment:
         """Join, and answer at once."""
         assert timeout_s > 0
         self.member = True
@@ -98,12 +98,12 @@ def group() -> Group:
     return made
 
 
-def feed(group: Group, table: Mapping[TopicPartition, int] | None = None, **options: str) -> Feed:
+def feed(group: Group, table: Mapping[TopicPartition, int] | None = None, **options: str) -> BatchPlanner:
     """A reader of that group."""
     clock = Clock()
     positions = None if table is None else lambda: table
     parsed = SourceOptions.parse({**BASE, **options})
-    return Feed(parsed, group, positions=positions, clock=clock, sleep=clock.sleep)
+    return BatchPlanner(parsed, group, positions=positions, clock=clock, sleep=clock.sleep)
 
 
 def ranges(offset: Offset) -> dict[TopicPartition, tuple[int, int]]:
@@ -298,7 +298,7 @@ def test_idle_triggers_do_not_spin(group: Group) -> None:
     assert reader._clock() - before > 0.85
 
 
-def test_a_topic_made_anew_stops_the_query_though_its_log_has_passed_the_position(group: Group) -> None:
+def test_a_recreated_topic_stops_the_query_though_its_log_has_passed_the_position(group: Group) -> None:
     """By its id, whatever its offsets say: at the latest five seconds after it was made."""
     group.ids = {"a": "cluster/one"}
     reader = feed(group)
@@ -312,15 +312,15 @@ def test_a_topic_made_anew_stops_the_query_though_its_log_has_passed_the_positio
             offset = reader.next_offset(offset, None)
             offset = reader.next_offset(offset, None)  # idle: the clock moves on
 
-    with pytest.raises(DataLossError, match=r"^a: .* made anew \(id cluster/one became cluster/two\)"):
+    with pytest.raises(DataLossError, match=r"^a: .* recreated \(id cluster/one became cluster/two\)"):
         go_on(first)
 
 
-def test_a_topic_made_anew_while_the_query_was_down_is_found_by_the_checkpoint(group: Group) -> None:
+def test_a_recreated_topic_while_the_query_was_down_is_found_by_the_checkpoint(group: Group) -> None:
     """Where no table keeps the identity, the offset of the last batch does; one without ids is taken as it is."""
     group.ids = {"a": "cluster/two"}
     before = Offset.of([Range(*A0, 0, 5)], {"a": "cluster/one"})
-    with pytest.raises(DataLossError, match="made anew"):
+    with pytest.raises(DataLossError, match="recreated"):
         feed(group).next_offset(before, None)
     assert feed(group).next_offset(Offset.of([Range(*A0, 0, 5)]), None).identities == group.ids
 

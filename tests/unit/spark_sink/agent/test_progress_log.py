@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from spark_sink.agent.progress_lines import EVERY_S, Narrator
+from spark_sink.agent.progress_log import EVERY_S, ProgressLog
 from spark_sink.ranges.batch_offset import Offset, Range
 
 
@@ -34,7 +34,7 @@ def test_what_was_read_is_told_once_with_its_rate(caplog: pytest.LogCaptureFixtu
     """Batches that were not looked at in between are counted too, and nothing is said where nothing was read."""
     caplog.set_level(logging.INFO, "azimuth.sink")
     clock = Clock()
-    narrator = Narrator("lake/flights", clock)
+    narrator = ProgressLog("lake/flights", clock)
     narrator.look(lambda: None)
     narrator.look(lambda: batch((0, 100, 150, 1), (1, 0, 50, 1)))
     narrator.look(lambda: pytest.fail("asked again before it is time"))
@@ -53,7 +53,7 @@ def test_what_was_read_is_told_once_with_its_rate(caplog: pytest.LogCaptureFixtu
 def test_what_another_member_read_is_not_counted(caplog: pytest.LogCaptureFixture) -> None:
     """A partition that went and came back: only the batch at hand is known to be this member's."""
     caplog.set_level(logging.INFO, "azimuth.sink")
-    narrator = Narrator("t", Clock())
+    narrator = ProgressLog("t", Clock())
     narrator.hear(batch((0, 0, 10, 1)))
     narrator.hear(batch((0, 5_000, 5_007, 3)))
     narrator.hear(batch((0, 3, 5, 3)))  # the log began anew

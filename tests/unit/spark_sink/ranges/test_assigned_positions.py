@@ -4,71 +4,71 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from spark_sink.ranges.assigned_positions import AssignedPositions, Assignment
 from spark_sink.ranges.batch_offset import Offset, TopicPartition
-from spark_sink.ranges.partition_cursors import Cursors, Holding
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 
 
-def held(generation: int, *keys: TopicPartition) -> Holding:
-    """A holding."""
-    return Holding(generation=generation, partitions=frozenset(keys))
+def held(generation: int, *keys: TopicPartition) -> Assignment:
+    """An assignment."""
+    return Assignment(generation=generation, partitions=frozenset(keys))
 
 
 def test_ranges_follow_each_other_and_empty_ones_keep_the_position() -> None:
     """The offset lists every held partition, so that it wholly describes where the query stands."""
-    cursors = Cursors()
-    assert cursors.hold(held(1, A0, A1)) == {A0, A1}
-    cursors.place({A0: 5, A1: 7})
-    first = cursors.next_offset({A0: 10, A1: 7}, None)
+    assigned = AssignedPositions()
+    assert assigned.assign(held(1, A0, A1)) == {A0, A1}
+    assigned.seek({A0: 5, A1: 7})
+    first = assigned.next_offset({A0: 10, A1: 7}, None)
     assert first is not None
     assert first.json() == '{"v":1,"partitions":{"a":{"0":[5,10,1],"1":[7,7,1]}}}'
-    second = cursors.next_offset({A0: 12, A1: 8}, None)
+    second = assigned.next_offset({A0: 12, A1: 8}, None)
     assert second is not None
     assert [(one.begin, one.end) for one in second] == [(10, 12), (7, 8)]
 
 
 def test_nothing_new_is_no_offset() -> None:
     """Any offset but the previous one would make Spark run an empty batch."""
-    cursors = Cursors()
-    cursors.hold(held(1, A0))
-    cursors.place({A0: 5})
-    assert cursors.next_offset({A0: 5}, None) is None
-    assert cursors.next_offset({}, None) is None
-    assert cursors.next_offset({A0: 9}, 0) is None
-    assert cursors.positions == {A0: 5}
+    assigned = AssignedPositions()
+    assigned.assign(held(1, A0))
+    assigned.seek({A0: 5})
+    assert assigned.next_offset({A0: 5}, None) is None
+    assert assigned.next_offset({}, None) is None
+    assert assigned.next_offset({A0: 9}, 0) is None
+    assert assigned.positions == {A0: 5}
 
 
 def test_a_lost_partition_vanishes_and_a_gained_one_needs_its_position() -> None:
-    """What is gained was read by somebody else in between."""
-    cursors = Cursors()
-    cursors.hold(held(1, A0, A1))
-    cursors.place({A0: 0, A1: 0})
-    assert cursors.hold(held(2, A1, B0)) == {B0}
-    cursors.place({B0: 3, A0: 99})
-    offset = cursors.next_offset({A1: 4, B0: 5, A0: 100}, None)
+    """Another member may have read the gained one in between."""
+    assigned = AssignedPositions()
+    assigned.assign(held(1, A0, A1))
+    assigned.seek({A0: 0, A1: 0})
+    assert assigned.assign(held(2, A1, B0)) == {B0}
+    assigned.seek({B0: 3, A0: 99})
+    offset = assigned.next_offset({A1: 4, B0: 5, A0: 100}, None)
     assert offset is not None
     assert set(offset.ranges) == {A1, B0}
 
 
 def test_a_generation_that_went_by_without_us_makes_every_position_unknown() -> None:
-    """Stopped for longer than the session, others may have read on in what looks like an unchanged holding."""
-    cursors = Cursors()
-    cursors.hold(held(4, A0))
-    cursors.place({A0: 5})
-    assert cursors.hold(held(4, A0)) == set()
-    assert cursors.hold(held(5, A0)) == set()
-    assert cursors.hold(held(7, A0)) == {A0}
-    cursors.place({A0: 6})
-    assert cursors.hold(held(1, A0)) == {A0}, "a group that was deleted starts again"
+    """Stopped for longer than the session, others may have read on in what looks like an unchanged assignment."""
+    assigned = AssignedPositions()
+    assigned.assign(held(4, A0))
+    assigned.seek({A0: 5})
+    assert assigned.assign(held(4, A0)) == set()
+    assert assigned.assign(held(5, A0)) == set()
+    assert assigned.assign(held(7, A0)) == {A0}
+    assigned.seek({A0: 6})
+    assert assigned.assign(held(1, A0)) == {A0}, "a group that was deleted starts again"
 
 
 def test_a_partition_without_a_known_end_stays_where_it_is() -> None:
     """While a leader is elected the other partitions go on."""
-    cursors = Cursors()
-    cursors.hold(held(1, A0, A1))
-    cursors.place({A0: 5, A1: 5})
-    offset = cursors.next_offset({A1: 6}, None)
+    assigned = AssignedPositions()
+    assigned.assign(held(1, A0, A1))
+    assigned.seek({A0: 5, A1: 5})
+    offset = assigned.next_offset({A1: 6}, None)
     assert offset is not None
     assert offset.ends == {A0: 5, A1: 6}
 
@@ -81,7 +81,7 @@ class Agent(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.cursors = Cursors()
+        self.assigned = AssignedPositions()
         self.generation = 1
         self.ends = dict.fromkeys([A0, A1, B0], 0)
         self.table = dict.fromkeys([A0, A1, B0], 0)
@@ -107,9 +107,9 @@ class Agent(RuleBasedStateMachine):
     @rule(limit=st.one_of(st.none(), st.integers(1, 60)))
     def batch(self, limit: int | None) -> None:
         """One trigger, and the sink's commit of it."""
-        gained = self.cursors.hold(Holding(generation=self.generation, partitions=self.mine))
-        self.cursors.place({key: self.table[key] for key in gained})
-        self.offset = self.cursors.next_offset({key: self.ends[key] for key in self.mine}, limit)
+        gained = self.assigned.assign(Assignment(generation=self.generation, partitions=self.mine))
+        self.assigned.seek({key: self.table[key] for key in gained})
+        self.offset = self.assigned.next_offset({key: self.ends[key] for key in self.mine}, limit)
         for one in self.offset or ():
             assert one.begin == self.table[one.key], "neither a hole nor a record twice"
             self.table[one.key] = one.end

@@ -1,0 +1,87 @@
+"""The next offset of every partition that is assigned to this member, between two batches. Pure.
+
+A position is valid only while the partition stays assigned without a break: afterwards another member may have read
+further, and the table knows how far. The group's generation shows a break. It rises by one with each rebalance, so
+nothing lies between two consecutive generations; a larger step means that this member missed one.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from spark_sink.ranges.batch_limits import admit
+from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assignment:
+    """The partitions that the group assigned to this member.
+
+    Attributes:
+        generation: of the group; -1 while this process is not a member.
+        partitions: assigned in that generation.
+    """
+
+    generation: int = -1
+    partitions: frozenset[TopicPartition] = frozenset()
+
+
+class AssignedPositions:
+    """The assignment, and the next offset of each partition in it."""
+
+    def __init__(self) -> None:
+        self._assignment = Assignment()
+        self._positions: dict[TopicPartition, int] = {}
+
+    @property
+    def assignment(self) -> Assignment:
+        """The last assignment."""
+        return self._assignment
+
+    @property
+    def positions(self) -> Mapping[TopicPartition, int]:
+        """The next offset to read, by partition; every offset below it was given to a batch."""
+        return self._positions
+
+    def forget(self) -> None:
+        """Drop the assignment and every position: another member may read on from now."""
+        self._assignment = Assignment()
+        self._positions = {}
+
+    def assign(self, assignment: Assignment) -> set[TopicPartition]:
+        """Replace the assignment.
+
+        Returns:
+            Assigned partitions without a valid position; `seek` sets it.
+        """
+        missed = assignment.generation - self._assignment.generation not in {0, 1}
+        kept = frozenset() if missed else assignment.partitions
+        self._positions = {key: position for key, position in self._positions.items() if key in kept}
+        self._assignment = assignment
+        return set(assignment.partitions - self._positions.keys())
+
+    def seek(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Set the position of partitions; those that are not assigned are ignored."""
+        self._positions.update({key: at for key, at in positions.items() if key in self._assignment.partitions})
+
+    def backlog(self, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Offsets between the position and the end of the log; a partition with an unknown end is left out."""
+        return {key: max(ends[key] - at, 0) for key, at in self._positions.items() if key in ends}
+
+    def next_offset(self, ends: Mapping[TopicPartition, int], limit: int | None) -> Offset | None:
+        """Make the offset of the next batch and advance the positions to its end.
+
+        Args:
+            ends: exclusive end of each partition's log; the batch reads nothing of partitions that are missing here.
+            limit: the most offsets that the batch may read, None for all.
+
+        Returns:
+            A range of each partition with a position, some of them empty. None where all would be empty: the reader
+            then returns the previous offset to Spark, which would run an empty batch for any other one.
+        """
+        granted = admit(self.backlog(ends), limit)
+        if not any(granted.values()):
+            return None
+        generation = self._assignment.generation
+        offset = Offset.of(Range(*key, at, at + granted.get(key, 0), generation) for key, at in self._positions.items())
+        self._positions = offset.ends
+        return offset

@@ -1,0 +1,170 @@
+"""What the source's reader does at each trigger: it plans the next batch. No Spark here, and no broker in the tests."""
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import structlog
+
+from spark_sink.options.source_options import SourceOptions
+from spark_sink.ranges.assigned_positions import AssignedPositions
+from spark_sink.ranges.batch_offset import Offset, TopicPartition
+from spark_sink.source.available_now import AvailableNow
+from spark_sink.source.group_contract import Membership
+from spark_sink.source.log_continuity import LogContinuity
+from spark_sink.source.ownership_telemetry import AssignmentListener
+from spark_sink.source.starting_positions import starting_positions
+
+Positions = Callable[[], Mapping[TopicPartition, int]]
+
+_log = structlog.get_logger("azimuth.source")
+_IDLE_S = 0.1
+
+
+class BatchPlanner:
+    """The state of one query's reader between triggers.
+
+    Contract:
+    * Spark calls `next_offset` once a trigger, with the offset of the last batch, after that batch has run. It replays
+      an unfinished batch before it calls this.
+    * Offsets in the group trail: batches have run up to what is committed.
+    * The position of a partition comes from the table, else the group, else the options. The planner asks for it only
+      when the partition was not assigned to this member all along.
+    """
+
+    def __init__(  # noqa: PLR0913 -- the edges of the reader, each replaced by a test
+        self,
+        options: SourceOptions,
+        group: Membership,
+        *,
+        positions: Positions | None = None,
+        listeners: Sequence[AssignmentListener] = (),
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._options = options
+        self._group = group
+        self._table_positions = positions
+        self._listeners = listeners
+        self._clock, self._sleep = clock, sleep
+        self._assigned = AssignedPositions()
+        self._logs = LogContinuity(group, clock)
+        self._run: AvailableNow | None = None
+        self._committed: dict[TopicPartition, int] = {}
+        self._issued: str | None = None
+        self._ends: dict[TopicPartition, int] = {}
+        self._first = True
+        self._gained: set[TopicPartition] = set()
+        self._idle_since: float | None = None
+
+    def stop_at_ends(self) -> None:
+        """Make the current ends of the logs the last offsets to read (Trigger.AvailableNow)."""
+        self._group.assignment(self._options.join_timeout_s)
+        self._run = AvailableNow(self._options, self._group, self._recorded, self._clock)
+
+    def next_offset(self, previous: Offset, limit: int | None) -> Offset:
+        """Make the offset of the next batch.
+
+        Args:
+            previous: the offset of the last batch.
+            limit: the most offsets that the batch may read, None for all.
+
+        Returns:
+            `previous` itself when nothing is to be read; with Trigger.AvailableNow, only when every target was reached.
+
+        Raises:
+            DataLossError: records that are to be read are gone.
+            FetchError: a run with Trigger.AvailableNow cannot reach its targets.
+            OptionError: a starting option has no meaning for these logs.
+        """
+        self._wait_if_idle()
+        if self._issued is not None and self._issued != previous.json():
+            _log.warning("spark did not take the last offset; the reader asks for its positions again")
+            self._assigned.forget()
+        while (offset := self._plan(previous, limit)) is None and not self._finished():
+            self._sleep(_IDLE_S)
+        self._idle_since = self._clock() if offset is None else None
+        issued = previous if offset is None else replace(offset, identities=self._logs.identities_of(offset))
+        self._issued = issued.json()
+        return issued
+
+    def leave(self) -> None:
+        """Leave the group and forget every position."""
+        for one in self._listeners:
+            one.left()
+        self._group.leave()
+        self._assigned.forget()
+        self._committed = {}
+
+    def _plan(self, previous: Offset, limit: int | None) -> Offset | None:
+        gained = self._assigned.assign(self._group.assignment(self._options.join_timeout_s))
+        self._commit(self._assigned.positions)
+        if gained:
+            self._logs.check_identities(gained, previous, every=not self._assigned.positions)
+            self._assigned.seek(self._find_positions(gained, previous))
+            self._commit(self._assigned.positions)
+        positions = self._assigned.positions
+        self._ends = self._group.ends(positions)
+        self._logs.check_ends(positions, self._ends)
+        readable = self._ends if self._run is None else self._run.bounded(self._ends)
+        backlog = self._assigned.backlog(readable)
+        for one in self._listeners:
+            one.note(self._assigned.assignment, backlog)
+        if self._logs.due and any(backlog.values()):
+            # After the ends were read, so that these are the ends of the topics with these ids.
+            self._logs.check_identities(positions, previous, every=True)
+        return self._assigned.next_offset(readable, limit)
+
+    def _finished(self) -> bool:
+        """Whether Spark may see that there is nothing to read: it then ends a run with Trigger.AvailableNow."""
+        if self._run is None:
+            return True
+        if self._logs.doubtful:
+            return False
+        return self._run.finished(self._assigned.assignment, self._assigned.positions, self._ends)
+
+    def _wait_if_idle(self) -> None:
+        """Pause between two idle triggers: Spark calls again after 10 ms."""
+        if self._idle_since is not None:
+            self._sleep(max(0.0, self._idle_since + _IDLE_S - self._clock()))
+
+    def _commit(self, positions: Mapping[TopicPartition, int]) -> None:
+        changed = {key: at for key, at in positions.items() if self._committed.get(key) != at}
+        if changed and self._group.commit(changed):
+            self._committed.update(changed)
+
+    def _recorded(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """How far the group has read partitions of other members: by the table, else by its committed offsets."""
+        keys = set(keys)
+        found = self._group.committed(keys)
+        if self._table_positions is not None:
+            table = self._table_positions()
+            found |= {key: table[key] for key in keys if key in table}
+        return found
+
+    def _find_positions(self, gained: set[TopicPartition], previous: Offset) -> dict[TopicPartition, int]:
+        """Find the positions of partitions that another member, or none, was assigned before."""
+        group = self._group.committed(gained)
+        self._committed = {key: at for key, at in self._committed.items() if key not in gained} | group
+        known = dict(group)
+        if self._table_positions is None:
+            # Without a table, this query's own checkpoint may be a trigger ahead of the group.
+            known |= {key: max(end, group.get(key, 0)) for key, end in previous.ends.items() if key in gained}
+        else:
+            table = self._table_positions()
+            known |= {key: table[key] for key in gained if key in table}
+            if self._first and any(group.values()) and not table:
+                _log.warning(
+                    "the table has no position of this group: reading goes on where the group's offsets stand; to fill "
+                    "the table from the beginning, take a new group and checkpoint",
+                    partitions=len(group),
+                )
+        unknown = gained - known.keys()
+        # "latest" is for a group that reads for the first time. No member has read a partition that appears later.
+        begins = self._first and not known
+        self._first = False
+        known |= starting_positions(self._group, self._options.starting, unknown, begins=begins)
+        if gained != self._gained:  # a partition without a leader is gained again at each trigger
+            _log.info("partitions gained", gained=len(gained), without_position=len(unknown))
+            self._gained = gained
+        return known
