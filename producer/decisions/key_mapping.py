@@ -9,16 +9,23 @@ slots only for itself. The winner of every slot is kept in a table, so a record 
 size.
 """
 
+from collections.abc import Callable
 from functools import lru_cache
+from random import randrange
 from typing import Final
 
 import numpy as np
-from confluent_kafka import murmur2
+from confluent_kafka import consistent, fnv1a, murmur2
 from numpy.typing import NDArray
+
+from producer.decisions.client_partitioner import ClientPartitioner
 
 U64 = NDArray[np.uint64]
 Table = tuple[int, ...] | bytes
 """Partition per slot."""
+
+Hash = Callable[[bytes, int], int]
+"""From a key and a number of slots, 1 or more, to a slot."""
 
 SLOTS_AT_LEAST: Final = 1 << 12
 SLOTS_PER_PARTITION: Final = 256  # where a slot is a byte
@@ -42,6 +49,18 @@ def global_partition(key: bytes, partitions: int) -> int:
     Source: BuiltInPartitioner.partitionForKey of Apache Kafka; librdkafka's `murmur2` is the same function.
     """
     return murmur2(bytes(key), partitions)
+
+
+def key_hash(partitioner: ClientPartitioner) -> Hash:
+    """Return a partitioner's hash of keys; for `random` one that draws a slot."""
+    return _HASHES[partitioner.removesuffix("_random")]
+
+
+def _random(key: bytes, slots: int) -> int:  # noqa: ARG001 - the partitioner ignores keys
+    return randrange(slots)  # noqa: S311 - spreads load, guards nothing
+
+
+_HASHES: dict[str, Hash] = {"consistent": consistent, "murmur2": murmur2, "fnv1a": fnv1a, "random": _random}
 
 
 def key_bytes(key: object) -> bytes:

@@ -13,7 +13,7 @@ from os import urandom
 
 from confluent_kafka import KafkaException, Producer
 
-from producer.decisions.key_hash import ClientPartitioner
+from producer.decisions.client_partitioner import ClientPartitioner
 from producer.decisions.key_mapping import key_bytes, sent_bytes
 from producer.traffic_counts import Count
 

@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from producer.decisions.key_hash import ClientPartitioner
-from producer.decisions.key_mapping import Table, key_bytes, sent_bytes
+from producer.decisions.client_partitioner import ClientPartitioner
+from producer.decisions.key_mapping import Table, key_bytes, key_hash, sent_bytes
 from producer.traffic_counts import Count
 
 Delivered = Callable[[KafkaError | None, Message], None]
@@ -84,7 +84,7 @@ class Destinations:
         self.partition = partition
         self.unkeyed = unkeyed
         self.switch_at = switch_at
-        self.hash = partitioner.hash
+        self.hash = key_hash(partitioner)
         self.empty_is_null = partitioner.empty_is_null
 
     def keyed_partition(self, key: bytes) -> int:

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from producer.decisions.key_mapping import Table, hrw_table
+from producer.decisions.key_mapping import Table, hrw_table, key_hash
 from producer.decisions.leader_locality import (
     Leaders,
     Locality,
@@ -114,7 +114,7 @@ class TopicPartitioner:
             self.set_queues(self._queues)
             if policy.partitioner.hashes_null_keys:
                 table = self._table()
-                self._replace_destinations(table, table[policy.partitioner.hash(b"", len(table))], _NEVER)
+                self._replace_destinations(table, table[key_hash(policy.partitioner)(b"", len(table))], _NEVER)
             elif self.destinations.partition in self.locality.candidates:
                 self._replace_destinations(self._table(), self.destinations.partition, self.destinations.switch_at)
             else:

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from producer import AZAwareProducer, Count, Reason
-from producer.decisions.key_hash import ClientPartitioner
+from producer.decisions.client_partitioner import ClientPartitioner
 from producer.decisions.key_mapping import hrw_table
 from producer.partitioning import produce_interpreted
 from producer.testing import MockCluster, librdkafka
