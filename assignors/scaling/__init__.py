@@ -12,6 +12,7 @@
 * `pipelines`: policies and limits by name.
 * `evaluator_settings`: the TOML file of the evaluator.
 * `evaluator`: observe, decide, record, publish.
+* `evaluator_election`: which of several evaluators publishes.
 * `kafka_lag`: the lag of all topics in a few requests.
 * `kafka_client`: Kafka clients from settings.
 * `state_store`: windows and states in memory or in Redis.
@@ -32,6 +33,7 @@ if typing.TYPE_CHECKING:
     from assignors.scaling.decision import Decision, Scaler, decide
     from assignors.scaling.decision_journal import explain_entry, journal_entries
     from assignors.scaling.evaluator import Evaluator
+    from assignors.scaling.evaluator_election import EvaluatorElection
     from assignors.scaling.evaluator_settings import ScalingSettings
     from assignors.scaling.kafka_lag import KafkaLag
     from assignors.scaling.lag_gate import GateSettings, PartitionState, View, abbreviated
@@ -55,6 +57,7 @@ __all__ = [
     "Decision",
     "DownWindow",
     "Evaluator",
+    "EvaluatorElection",
     "GateSettings",
     "KafkaLag",
     "Keda",
@@ -98,6 +101,7 @@ _MODULES = {
     "Decision": "decision",
     "DownWindow": "limits",
     "Evaluator": "evaluator",
+    "EvaluatorElection": "evaluator_election",
     "GateSettings": "lag_gate",
     "KafkaLag": "kafka_lag",
     "Keda": "baseline_policies",

@@ -7,10 +7,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import structlog
+
 from assignors.errors import ScalingFileError
 from assignors.scaling.decision import Decision
 from assignors.scaling.lag_gate import PartitionState
 from assignors.scaling.workers_topic import ScaledTopic
+
+_log = structlog.get_logger("azimuth.scaling")
 
 
 def entry(decision: Decision, name: ScaledTopic, policy: str, *, applied: bool) -> dict[str, Any]:
@@ -43,37 +47,76 @@ def entry(decision: Decision, name: ScaledTopic, policy: str, *, applied: bool) 
     }
 
 
-def append(path: Path, line: dict[str, Any]) -> None:
-    """Add a line.
+class DecisionJournal:
+    """Takes decisions as lines of a file; the one before it is kept beside it as `<name>.1`.
 
-    Raises:
-        ScalingFileError: the file cannot be written.
+    Contract: `append` never raises. A file that cannot be written is logged once until it can, and `failure` says so.
     """
-    try:
-        with path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line, separators=(",", ":")) + "\n")
-    except OSError as error:
-        raise ScalingFileError(f"{path}: decisions cannot be recorded: {error.strerror}") from error
+
+    def __init__(self, path: Path, most_bytes: int) -> None:
+        """Prepare.
+
+        Args:
+            path: of the file.
+            most_bytes: when it is longer than this, it becomes `<name>.1` and a new one begins.
+        """
+        self._path = path
+        self._most_bytes = most_bytes
+        self.failure = ""
+        """Why the last line was not recorded; empty where it was."""
+
+    def append(self, line: dict[str, Any]) -> None:
+        """Add a line."""
+        try:
+            self._append(json.dumps(line, separators=(",", ":")).encode() + b"\n")
+        except OSError as error:
+            failure = f"{self._path}: decisions are made and not recorded: {error.strerror}"
+            if failure != self.failure:
+                _log.error(failure)
+            self.failure = failure
+        else:
+            self.failure = ""
+
+    def _append(self, line: bytes) -> None:
+        with self._path.open("ab+") as file:
+            if (size := file.tell()) and file.seekable():
+                file.seek(size - 1)
+                if file.read(1) != b"\n":  # what a full disk cut off
+                    line = b"\n" + line
+            file.write(line)
+        if size + len(line) > self._most_bytes:
+            self._path.replace(_before(self._path))
+
+
+def _before(path: Path) -> Path:
+    return path.with_name(f"{path.name}.1")
 
 
 def journal_entries(path: Path, topic: str) -> Iterator[dict[str, Any]]:
-    """The decisions of a topic, the oldest first; a last line that is cut off is passed over.
+    """The decisions of a topic, the oldest first, also of the file before this one; a line that is cut off is left out.
 
     Raises:
         ScalingFileError: the file cannot be read.
     """
+    before = _before(path)
     try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            for text in file:
-                try:
-                    line = json.loads(text)
-                except (ValueError, RecursionError):
-                    continue
-                if isinstance(line, dict) and line.get("topic") == topic:
-                    yield line
+        files = [one for one in (before, path) if one.exists()]
+        for one in files or [path]:
+            yield from _entries(one, topic)
     except OSError as error:
         said = f"{path}: no decisions can be read: {error.strerror}; --journal names another"
         raise ScalingFileError(said) from error
+
+
+def _entries(path: Path, topic: str) -> Iterator[dict[str, Any]]:
+    with path.open(encoding="utf-8", errors="replace") as file:
+        for text in file:
+            try:
+                line = json.loads(text)
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(line, dict) and line.get("topic") == topic:
+                yield line
 
 
 def explain_entry(line: dict[str, Any]) -> str:

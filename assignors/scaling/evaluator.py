@@ -1,16 +1,16 @@
 """The evaluator: observe, decide, record, and publish if it may."""
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
 import structlog
 
 from assignors.errors import ScalingError
-from assignors.scaling import decision_journal
 from assignors.scaling.alerts import Alert, Outbox
 from assignors.scaling.decision import Decision, decide
+from assignors.scaling.decision_journal import DecisionJournal, entry
 from assignors.scaling.evaluator_settings import ScalingSettings
 from assignors.scaling.kafka_lag import LagSource, TopicFacts
 from assignors.scaling.lag_gate import SHARED, finding_of_many
@@ -22,6 +22,8 @@ from assignors.scaling.workers_topic import ScaledTopic, WorkersRecord
 
 _log = structlog.get_logger("azimuth.scaling")
 _MANY = 4
+_ABSENT_ROUNDS = 3
+"""A topic that this many rounds in a row do not find is deleted; a broker that has just started lists too few."""
 
 
 class Publisher(Protocol):
@@ -40,7 +42,10 @@ class Evaluator:
       says what would be done from the workers that the topics have now.
     * A round never ends because of one pipeline: its error is reported, and the next round asks again. What was
       published stays in force meanwhile.
-    * A number is part of the state only when it was published.
+    * A number is part of the state only when it was published. Where the numbers in force can be read, they count
+      before the state, so the two cannot differ for longer than a round.
+    * A topic that is not found keeps its number for some rounds.
+    * A journal that cannot be written is reported and stops no decision.
     * No round waits for a hook; `close`, also at the end of `run`, waits some seconds for those that still have alerts.
     """
 
@@ -52,8 +57,12 @@ class Evaluator:
         self._outbox = Outbox()
         self._said: dict[tuple[str, str], str] = {}
         self._new: list[tuple[ScaledTopic, str, str]] = []
-        self._known: dict[str, set[str]] = {}
+        self._absent: dict[ScaledTopic, int] = {}
         self._cluster: str | None = None
+        self._journal = DecisionJournal(settings.journal, settings.journal_bytes)
+        self._in_force: dict[ScaledTopic, WorkersRecord] = {}
+        self._numbers: Callable[[], Mapping[ScaledTopic, WorkersRecord]] | None = None
+        self._leads: Callable[[str], bool] = lambda _: True
 
     def alert(self, alerts: Sequence[Alert]) -> None:
         """Tell these hooks from now on; each finding once until it is gone, and once for many topics that share it."""
@@ -62,10 +71,19 @@ class Evaluator:
 
     def follow(self, current: Mapping[ScaledTopic, WorkersRecord]) -> None:
         """Begin with the numbers that are in force."""
-        for name, record in current.items():
-            if (known := self._store.state(_key(name))) is None or known.workers != record.workers:
-                state = known or State(workers=record.workers)
-                self._store.keep(_key(name), replace(state, workers=record.workers))
+        self._in_force = dict(current)
+
+    def read_back(self, numbers: Callable[[], Mapping[ScaledTopic, WorkersRecord]]) -> None:
+        """Ask for the numbers in force before each round.
+
+        Args:
+            numbers: all of them as they are now; raises ScalingError where they cannot be read.
+        """
+        self._numbers = numbers
+
+    def elect(self, leads: Callable[[str], bool]) -> None:
+        """Publish the numbers of a group only while this says so; else decide as in a dry run."""
+        self._leads = leads
 
     def round(self) -> list[Decision]:
         """Decide once for every topic.
@@ -74,13 +92,18 @@ class Evaluator:
             The decisions; pipelines that could not be asked are left out and reported.
         """
         made: list[Decision] = []
+        if not self._refresh():
+            return made
         for name, pipeline in self._settings.pipelines.items():
             try:
-                made += self._pipeline(name, pipeline)
+                made += self._pipeline(pipeline)
             except ScalingError as error:
                 _log.error("a pipeline could not be decided on", pipeline=name, reason=str(error))
                 self._report(ScaledTopic(self._cluster or "", pipeline.group, name), {"error": str(error)})
             self._tell()
+        failure = {"journal": self._journal.failure} if self._journal.failure else {}
+        self._report(ScaledTopic("", "", str(self._settings.journal)), failure)
+        self._tell()
         return made
 
     def run(self, stopped: threading.Event, after_round: Callable[[list[Decision]], None] | None = None) -> None:
@@ -98,42 +121,78 @@ class Evaluator:
         """Deliver what hooks have not been told yet, as far as they take it in time."""
         self._outbox.close()
 
-    def _pipeline(self, name: str, pipeline: Pipeline) -> list[Decision]:
+    def _refresh(self) -> bool:
+        """Read the numbers in force; without them nothing is decided: a number might be published over a newer one."""
+        if self._numbers is None:
+            return True
+        where = ScaledTopic("", "", self._settings.workers_topic)
+        try:
+            self._in_force = dict(self._numbers())
+        except ScalingError as error:
+            _log.error("the numbers in force cannot be read", reason=str(error))
+            self._report(where, {"error": str(error)})
+            self._tell()
+            return False
+        self._report(where, {})
+        return True
+
+    def _pipeline(self, pipeline: Pipeline) -> list[Decision]:
         cluster = self._cluster = self._cluster or self._source.cluster_id()
         topics = self._source.topics(pipeline.topics, pipeline.pattern)
-        missing = dict.fromkeys((*pipeline.topics, *self._known.get(name, ())), "there is no such topic")
-        for topic, text in missing.items():
-            if topic not in topics:
-                self._report(ScaledTopic(cluster, pipeline.group, topic), {"missing": f"{topic}: {text}"})
-        for topic in self._known.get(name, set()) - topics.keys():
-            self._forget(ScaledTopic(cluster, pipeline.group, topic))
-        self._known[name] = set(topics)
+        self._retract(cluster, pipeline, topics)
         seen = self._source.observe(pipeline.group, topics)
         return [
             self._topic(pipeline, ScaledTopic(cluster, pipeline.group, topic), topics[topic], one)
             for topic, one in seen.items()
         ]
 
+    def _retract(self, cluster: str, pipeline: Pipeline, topics: Collection[str]) -> None:
+        """Report topics that are missing, and take back the numbers of those that have been for some rounds."""
+        numbered = {
+            one.topic for one in self._in_force if one[:2] == (cluster, pipeline.group) and pipeline.names(one.topic)
+        }
+        for topic in {*pipeline.topics, *numbered} - set(topics):
+            name = ScaledTopic(cluster, pipeline.group, topic)
+            self._report(name, {"missing": f"{topic}: there is no such topic"})
+            self._absent[name] = self._absent.get(name, 0) + 1
+            if self._absent[name] >= _ABSENT_ROUNDS and name in self._in_force and self._may_publish(pipeline):
+                self._publish(name, None)
+        for topic in topics:
+            self._absent.pop(ScaledTopic(cluster, pipeline.group, topic), None)
+
     def _topic(self, pipeline: Pipeline, name: ScaledTopic, facts: TopicFacts, one: Observation) -> Decision:
         key = _key(name)
         self._store.add(key, one, pipeline.window_s)
-        state = self._store.state(key) or State(workers=max(pipeline.workers, pipeline.min_workers))
+        current = self._in_force.get(name)
+        # Where no number is in force, readers use what they were configured with, whatever was decided before.
+        workers = max(pipeline.workers, pipeline.min_workers) if current is None else current.workers
+        state = replace(self._store.state(key) or State(workers=workers), workers=workers)
         decision = decide(pipeline.scaler(facts.retention_s), window(self._store.recent(key)), state, name.topic)
-        applied = False
-        if self._publisher is not None and (decision.workers != decision.before or state.changed_s is None):
-            self._publisher.publish(name, self._record(pipeline, decision))
-            applied = True
-        if self._publisher is not None:
+        record = self._record(pipeline, decision)
+        applied = self._may_publish(pipeline) and not _same(current, record)
+        if applied:
+            self._publish(name, record)
+        if self._may_publish(pipeline):
             changed_s = one.time_s if applied else decision.state.changed_s
             self._store.keep(key, replace(decision.state, changed_s=changed_s))
         else:
             # Nothing was done: the next round starts from the same number, but knows what was wanted and measured.
             self._store.keep(key, replace(decision.state, workers=state.workers, changed_s=state.changed_s))
-        decision_journal.append(
-            self._settings.journal, decision_journal.entry(decision, name, pipeline.policy, applied=applied)
-        )
+        self._journal.append(entry(decision, name, pipeline.policy, applied=applied))
         self._report(name, decision.findings)
         return decision
+
+    def _may_publish(self, pipeline: Pipeline) -> bool:
+        return self._publisher is not None and self._leads(pipeline.group)
+
+    def _publish(self, name: ScaledTopic, record: WorkersRecord | None) -> None:
+        if self._publisher is None:
+            return
+        self._publisher.publish(name, record)
+        if record is None:
+            self._in_force.pop(name, None)
+        else:
+            self._in_force[name] = record
 
     def _record(self, pipeline: Pipeline, decision: Decision) -> WorkersRecord:
         return WorkersRecord(
@@ -144,10 +203,6 @@ class Evaluator:
             max_poll_records=pipeline.max_poll_records,
             poll_timeout_ms=pipeline.poll_timeout_ms,
         )
-
-    def _forget(self, name: ScaledTopic) -> None:
-        if self._publisher is not None:
-            self._publisher.publish(name, None)
 
     def _report(self, name: ScaledTopic, findings: Mapping[str, str]) -> None:
         """Tell what is new; what is gone may be told again."""
@@ -173,3 +228,12 @@ class Evaluator:
 
 def _key(name: ScaledTopic) -> str:
     return "/".join(name)
+
+
+def _same(current: WorkersRecord | None, new: WorkersRecord) -> bool:
+    """Whether a record says the same to those that follow it."""
+
+    def said(record: WorkersRecord) -> tuple[int | None, ...]:
+        return record.workers, record.max_poll_records, record.poll_timeout_ms
+
+    return current is not None and said(current) == said(new)

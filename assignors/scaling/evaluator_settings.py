@@ -13,7 +13,7 @@ from assignors.errors import ScalingFileError
 from assignors.scaling.alerts import alert_hooks
 from assignors.scaling.pipelines import Pipeline, TopicName, sentence
 from assignors.scaling.workers_topic import DEFAULT_TOPIC
-from assignors.settings.strict_numbers import Real
+from assignors.settings.strict_numbers import Real, Whole
 
 _REDIS = ("redis://", "rediss://", "unix://")
 
@@ -27,6 +27,17 @@ class ScalingSettings(BaseSettings):
     interval_s: Real = Field(default=30.0, gt=0, le=86_400, description="Time between two decisions, seconds.")
     store: str = Field(default="memory", description="Where observations wait: 'memory', or redis://host:port/db.")
     journal: Path = Field(default=Path("scaling.jsonl"), description="File that takes every decision.")
+    journal_bytes: Whole = Field(
+        default=64 << 20, ge=1 << 16, description="Longest journal; the one before it is kept as <name>.1."
+    )
+    workers_bootstrap_servers: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Brokers of the cluster with the workers topic, where it is another one.",
+    )
+    workers_kafka: dict[str, str] = Field(
+        default_factory=dict, description="Librdkafka's properties of that cluster, where it is another one."
+    )
     workers_topic: TopicName = Field(default=DEFAULT_TOPIC, description="Compacted topic that takes the numbers.")
     alerts: tuple[str, ...] = Field(
         default=("log",), description="'log', http addresses, redis://host/db?channel=name."
@@ -40,6 +51,8 @@ class ScalingSettings(BaseSettings):
             raise ValueError(f"store {shown(self.store)!r}: need 'memory', or redis://host:port/db")
         if not self.pipelines:
             raise ValueError("pipelines: name one at least")
+        if self.workers_kafka and self.workers_bootstrap_servers is None:
+            raise ValueError("workers_kafka: only with workers_bootstrap_servers, the cluster that it is for")
         for name, pipeline in self.pipelines.items():
             if not pipeline.group:
                 raise ValueError(f"pipelines.{name}: group is missing")
@@ -79,5 +92,12 @@ class ScalingSettings(BaseSettings):
 
     @property
     def client(self) -> dict[str, str]:
-        """Properties of a Kafka client."""
+        """Properties of a client of the cluster that is observed."""
         return {"bootstrap.servers": self.bootstrap_servers, **self.kafka}
+
+    @property
+    def workers_client(self) -> dict[str, str]:
+        """Properties of a client of the cluster with the workers topic."""
+        if self.workers_bootstrap_servers is None:
+            return self.client
+        return {"bootstrap.servers": self.workers_bootstrap_servers, **self.workers_kafka}

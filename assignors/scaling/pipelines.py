@@ -1,5 +1,6 @@
 """Settings of pipelines, and the policies and limits they name."""
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, Self
 
@@ -86,6 +87,10 @@ class Pipeline(BaseModel):
             return cls.model_validate(given)
         except ValidationError as error:
             raise LimitsError("; ".join(sentence(one) for one in error.errors())) from error
+
+    def names(self, topic: str) -> bool:
+        """Whether a topic is one of this pipeline."""
+        return topic in self.topics or (self.pattern is not None and re.fullmatch(self.pattern, topic) is not None)
 
     def scaler(self, retention_s: float | None = None) -> Scaler:
         """What decides for one topic.

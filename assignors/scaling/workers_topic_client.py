@@ -1,6 +1,6 @@
 """Reading and writing the workers topic on a cluster."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer
@@ -54,23 +54,26 @@ class WorkersFeed:
                 "log_level": 2,
             },
         )
-        self._behind: set[int] = set()
+        self._read_to: dict[int, int] = {}
+        self._targets: dict[int, int] = {}
         self._assigned = 0
         self.cluster = ""
         """Id of the cluster that has the topic, known after a `refresh`."""
         self.records: dict[ScaledTopic, WorkersRecord] = {}
 
-    def refresh(self, timeout_s: float = 5.0) -> bool:
+    def refresh(self, timeout_s: float = 5.0, *, to_end: bool = False) -> bool:
         """Read what is new.
 
         Args:
             timeout_s: longest time to wait for the end of the topic; what was read until then counts.
+            to_end: read to where the topic ends now, which costs a request; else what has come already.
 
         Raises:
-            PublishError: no broker answers.
+            PublishError: no broker answers; or, with `to_end`, the end was not reached in time.
         """
         before = dict(self.records)
         self._follow_partitions(timeout_s)
+        self._targets |= self._ends(range(self._assigned), timeout_s) if to_end else {}
         while self._assigned:
             message = self._consumer.poll(timeout_s if self._behind else 0.0)
             if message is None:
@@ -78,8 +81,11 @@ class WorkersFeed:
             error = message.error()
             if error is None:
                 self._apply(message.key(), message.value())
+                self._read_to[message.partition() or 0] = (message.offset() or 0) + 1
             elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 -- its name begins with an underscore
-                self._behind.discard(message.partition() or 0)
+                self._read_to[message.partition() or 0] = message.offset() or 0
+        if to_end and self._behind:
+            raise PublishError(f"workers topic {self._topic!r}: not read to its end in {timeout_s:g} s")
         return self.records != before
 
     def workers(self, cluster: str, group: str) -> dict[str, int]:
@@ -96,6 +102,21 @@ class WorkersFeed:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @property
+    def _behind(self) -> bool:
+        return any(self._read_to.get(one, -1) < end for one, end in self._targets.items())
+
+    def _ends(self, partitions: Iterable[int], timeout_s: float) -> dict[int, int]:
+        try:
+            return {
+                one: self._consumer.get_watermark_offsets(KafkaPartition(self._topic, one), timeout=timeout_s)[1]
+                for one in partitions
+            }
+        except KafkaException as error:
+            raise PublishError(
+                f"workers topic {self._topic!r}: its end cannot be asked for at {self._brokers} ({error.args[0].str()})"
+            ) from error
+
     def _follow_partitions(self, timeout_s: float) -> None:
         try:
             metadata = self._consumer.list_topics(self._topic, timeout=timeout_s)
@@ -109,8 +130,8 @@ class WorkersFeed:
         if count <= self._assigned:
             return
         new = range(self._assigned, count)
+        self._targets |= self._ends(new, timeout_s)
         self._consumer.incremental_assign([KafkaPartition(self._topic, n, OFFSET_BEGINNING) for n in new])
-        self._behind |= set(new)
         self._assigned = count
 
     def _apply(self, key: Any, value: Any) -> None:  # noqa: ANN401 -- bytes, or what a deserializer made

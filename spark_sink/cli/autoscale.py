@@ -3,13 +3,16 @@
 import json
 import signal
 import threading
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
-    from assignors.scaling import Decision, ScalingSettings, Store
+    from collections.abc import Mapping
+
+    from assignors.scaling import Decision, ScaledTopic, ScalingSettings, Store, WorkersRecord
 
 group = typer.Typer(help="Choose workers per topic from lag; a dry run unless told to apply.", no_args_is_help=True)
 
@@ -39,6 +42,7 @@ def autoscale(
     from assignors import AssignorError  # noqa: PLC0415
     from assignors.scaling import (  # noqa: PLC0415
         Evaluator,
+        EvaluatorElection,
         KafkaLag,
         ScalingSettings,
         WorkersFeed,
@@ -48,12 +52,10 @@ def autoscale(
 
     settings = ScalingSettings.load(config)
     store = _store(settings, apply=apply)  # looked at before a topic is made for what it would keep
-    publisher = WorkersPublisher(settings.client, settings.workers_topic) if apply else None
+    workers, topic = settings.workers_client, settings.workers_topic
+    publisher = WorkersPublisher(workers, topic) if apply else None
     evaluator = Evaluator(settings, KafkaLag(settings.client), store, publisher)
     evaluator.alert(alert_hooks(settings.alerts))
-    with WorkersFeed(settings.client, settings.workers_topic) as feed:
-        feed.refresh()
-        evaluator.follow(feed.records)
     stopped, decided = threading.Event(), False
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopped.set())
@@ -65,7 +67,21 @@ def autoscale(
         if once:
             stopped.set()
 
-    evaluator.run(stopped, after_round)
+    with ExitStack() as clients:
+        feed = clients.enter_context(WorkersFeed(workers, topic))
+
+        def numbers() -> "Mapping[ScaledTopic, WorkersRecord]":
+            feed.refresh(to_end=True)
+            return feed.records
+
+        numbers()
+        evaluator.read_back(numbers)
+        if apply:
+            groups = {pipeline.group for pipeline in settings.pipelines.values()}
+            election = clients.enter_context(EvaluatorElection(workers, topic, groups))
+            election.wait()
+            evaluator.elect(election.leads)
+        evaluator.run(stopped, after_round)
     if once and not decided:
         raise AssignorError(f"{config}: no topic was decided on; the log above says why")
 

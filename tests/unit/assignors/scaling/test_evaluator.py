@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from assignors.errors import LagError, ScalingFileError
+from assignors.errors import LagError, PublishError, ScalingFileError
 from assignors.scaling import NEVER, UNKNOWN, Observation, ScaledTopic, WorkersRecord, alerts
-from assignors.scaling.decision_journal import explain_entry, journal_entries
+from assignors.scaling.decision_journal import DecisionJournal, explain_entry, journal_entries
 from assignors.scaling.evaluator import Evaluator
 from assignors.scaling.evaluator_settings import ScalingSettings
 from assignors.scaling.kafka_lag import TopicFacts
@@ -116,10 +116,14 @@ def test_a_topic_that_is_deleted_loses_its_number_and_is_reported(settings: Scal
     evaluator.alert([told.append])
     evaluator.round()
     source.gone = True
+    for _ in range(2):
+        evaluator.round()
+    assert publisher.published[-1] != (NAME, None), "a broker that has just started lists too few"
     for _ in range(3):
         evaluator.round()
     evaluator.close()
     assert publisher.published[-1] == (NAME, None)
+    assert len(publisher.published) == 2
     assert [message["kind"] for message in told] == ["missing"]
 
 
@@ -271,3 +275,120 @@ def test_settings_that_make_no_sense_are_named(tmp_path: Path, pipeline: dict[st
     with pytest.raises(ScalingFileError, match=named) as caught:
         ScalingSettings.load(write(tmp_path / "bad.toml", **pipeline))
     assert "bad.toml" in str(caught.value)
+
+
+def scaled(settings: ScalingSettings, source: Source, publisher: Publisher) -> tuple[Evaluator, int]:
+    """An evaluator whose topic has several workers and a steady load; how many workers."""
+    evaluator = Evaluator(settings, source, MemoryStore(), publisher)
+    source.arriving, source.leaving = 400.0, 120.0
+    for _ in range(16):
+        evaluator.round()
+    source.leaving = 400.0
+    (made,) = evaluator.round()
+    assert made.workers > 3
+    return evaluator, made.workers
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 3, 7], ids="{} rounds without the topic".format)
+def test_a_number_is_in_force_again_after_the_topic_was_away(settings: ScalingSettings, rounds: int) -> None:
+    """It was taken back after one round, while the state kept it: 8 stayed 8 and was never published again."""
+    source, publisher = Source(), Publisher()
+    evaluator, _ = scaled(settings, source, publisher)
+    source.gone = True
+    for _ in range(rounds):
+        evaluator.round()
+    source.gone = False
+    for _ in range(4):
+        (made,) = evaluator.round()
+    _, last = publisher.published[-1]
+    assert last is not None
+    assert last.workers == made.workers
+    assert (None in [record for _, record in publisher.published]) == (rounds >= 3)
+
+
+@pytest.mark.parametrize("theirs", [None, 2, 11], ids=["taken back", "lower", "higher"])
+def test_a_number_that_another_publishes_counts_before_the_state(settings: ScalingSettings, theirs: int | None) -> None:
+    """A person, or an evaluator that was stopped for a while: decisions go on from what is in force."""
+    source, publisher = Source(), Publisher()
+    evaluator, _ = scaled(settings, source, publisher)
+    now = dict(publisher.published)
+    now[NAME] = None if theirs is None else WorkersRecord(workers=theirs, at_ms=1)
+    evaluator.read_back(lambda: {name: record for name, record in now.items() if record})
+    (made,) = evaluator.round()
+    assert made.before == (theirs or 1)
+    _, last = publisher.published[-1]
+    assert last is not None
+    assert last.workers == made.workers
+
+
+def test_nothing_is_decided_while_the_numbers_in_force_cannot_be_read(settings: ScalingSettings) -> None:
+    """Or a number might be published over a newer one; the next round asks again."""
+    source, publisher, told = Source(), Publisher(), list[Mapping[str, Any]]()
+    evaluator = Evaluator(settings, source, MemoryStore(), publisher)
+    evaluator.alert([told.append])
+    away = [True]
+
+    def numbers() -> Mapping[ScaledTopic, WorkersRecord]:
+        if away[0]:
+            raise PublishError("no broker answers")
+        return {}
+
+    evaluator.read_back(numbers)
+    assert evaluator.round() == evaluator.round() == []
+    away[0] = False
+    assert len(evaluator.round()) == 1
+    evaluator.close()
+    assert [message["kind"] for message in told] == ["error"]
+
+
+def test_only_the_evaluator_that_leads_publishes(settings: ScalingSettings) -> None:
+    """Two with `--apply` published in turn; the one that stands by takes over from the number in force."""
+    source, one, two = Source(), Publisher(), Publisher()
+    first, number = scaled(settings, source, one)
+    second = Evaluator(settings, source, MemoryStore(), two)
+    leader = ["first"]
+    first.elect(lambda _: leader[0] == "first")
+    second.elect(lambda _: leader[0] == "second")
+    second.read_back(lambda: {name: record for name, record in dict(one.published + two.published).items() if record})
+    for _ in range(3):
+        (made,) = second.round()
+        assert made.before == number
+    assert not two.published
+    leader[0] = "second"
+    before = list(one.published)
+    one.published.append((NAME, None))  # a person takes the number back
+    first.round()
+    second.round()
+    assert [name for name, _ in two.published] == [NAME]
+    assert one.published == [*before, (NAME, None)]
+
+
+@pytest.mark.parametrize("away", ["/dev/full", "/nowhere/at/all.jsonl"], ids=["full disk", "no folder"])
+def test_scaling_goes_on_where_the_journal_cannot_be_written(tmp_path: Path, away: str) -> None:
+    """One full disk stopped the decisions of all topics but the first; it is reported, and the decisions go on."""
+    file = write(tmp_path / "s.toml", group="ingest", pattern=".*", worker_rate=1000.0)
+    file.write_text(file.read_text().replace(f"{tmp_path}/decisions.jsonl", away))
+    source, publisher, told = Source(), Publisher(), list[Mapping[str, Any]]()
+    source.names = ["t0", "t1", "t2"]
+    evaluator = Evaluator(ScalingSettings.load(file), source, MemoryStore(), publisher)
+    evaluator.alert([told.append])
+    for _ in range(3):
+        assert len(evaluator.round()) == 3
+    evaluator.close()
+    assert [name.topic for name, _ in publisher.published] == source.names
+    assert [message["kind"] for message in told] == ["journal"]
+
+
+def test_the_journal_has_a_bound_and_keeps_the_newest(tmp_path: Path) -> None:
+    """It grew by 0.7 GB a day with 300 topics; a line that was cut off costs itself alone."""
+    file = tmp_path / "j.jsonl"
+    journal = DecisionJournal(file, 10_000)
+    for number in range(1000):
+        journal.append({"topic": "t", "number": number, "text": "x" * 50})
+        if number == 995:
+            with file.open("ab") as cut:
+                cut.write(b'{"topic": "t", "num')
+    assert sum(one.stat().st_size for one in tmp_path.iterdir()) < 21_000
+    found = [line["number"] for line in journal_entries(file, "t")]
+    assert found == list(range(found[0], 1000))
+    assert len(found) > 100

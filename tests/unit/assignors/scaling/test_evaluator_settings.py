@@ -71,3 +71,22 @@ def test_a_property_that_kafkas_client_does_not_know_is_named(
     """Not only by a trace of the client's own error."""
     with pytest.raises(ScalingFileError, match=r"no\.such\.property"):
         client({"bootstrap.servers": "b:1", "no.such.property": "1"})
+
+
+def test_numbers_may_go_to_another_cluster_than_the_observed(tmp_path: Path) -> None:
+    """Agents read the topic of their home cluster: topics of every other cluster could not be scaled."""
+    file = tmp_path / "s.toml"
+    pipeline = '[pipelines.p]\ngroup = "g"\ntopics = ["t"]\n'
+    file.write_text('bootstrap_servers = "plant:1"\nkafka = {"client.id" = "x"}\n' + pipeline)
+    here = ScalingSettings.load(file)
+    assert here.workers_client == here.client == {"bootstrap.servers": "plant:1", "client.id": "x"}
+    file.write_text(
+        'bootstrap_servers = "plant:1"\nworkers_bootstrap_servers = "home:1"\n'
+        'workers_kafka = {"client.id" = "y"}\n' + pipeline
+    )
+    there = ScalingSettings.load(file)
+    assert there.workers_client == {"bootstrap.servers": "home:1", "client.id": "y"}
+    assert there.client == {"bootstrap.servers": "plant:1"}
+    file.write_text('bootstrap_servers = "plant:1"\nworkers_kafka = {"client.id" = "y"}\n' + pipeline)
+    with pytest.raises(ScalingFileError, match="only with workers_bootstrap_servers"):
+        ScalingSettings.load(file)

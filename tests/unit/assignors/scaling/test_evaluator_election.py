@@ -1,0 +1,46 @@
+"""Elections of evaluators, on librdkafka's mock cluster."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from assignors.errors import PublishError
+from assignors.scaling import EvaluatorElection
+from producer.testing import MockCluster
+from tests.waiting import wait_until
+
+TOPIC = "azimuth.workers"
+
+
+@pytest.fixture
+def kafka() -> Iterator[dict[str, str]]:
+    """A cluster with the workers topic."""
+    with MockCluster() as cluster:
+        cluster.create(TOPIC, [1])
+        cluster.wait_for_members(100)
+        yield {"bootstrap.servers": cluster.bootstrap_servers}
+
+
+def test_one_evaluator_of_a_group_leads_and_another_takes_over(kafka: dict[str, str]) -> None:
+    """Two with `--apply` would publish numbers in turn; evaluators of other groups are no rivals."""
+    with EvaluatorElection(kafka, TOPIC, ["a", "b"]) as first:
+        first.wait()
+        assert first.leads("a")
+        assert first.leads("b")
+        with EvaluatorElection(kafka, TOPIC, ["a"]) as second, EvaluatorElection(kafka, TOPIC, ["c"]) as other:
+            second.wait()
+            other.wait()
+            assert other.leads("c")
+            wait_until(lambda: first.leads("a") != second.leads("a"), what="one leader")
+            first.close()
+            wait_until(lambda: second.leads("a"), what="the takeover")
+            assert not first.leads("a")
+
+
+def test_an_election_that_is_not_decided_is_an_error() -> None:
+    """No broker answers: a sentence, and not a dry run that looks like the real thing."""
+    with (
+        EvaluatorElection({"bootstrap.servers": "127.0.0.1:1"}, TOPIC, ["a"]) as election,
+        pytest.raises(PublishError, match="is not joined"),
+    ):
+        election.wait(0.3)
