@@ -20,6 +20,7 @@ import numpy as np
 from assignors.hashing.hash import F64, hash64s, order_keys, pairs64, weighted_scores
 
 _SPARE = 0.25  # of levels above 0, which are seldom all in use
+_FEW = 16  # up to here a list is searched faster than a set is made
 
 Ranking = list[list[int]]
 """By topic: agents, the best first."""
@@ -188,6 +189,8 @@ class Seating:
 
     def _best(self, level: Level, topic: int) -> int | None:
         taken, alive, loads, bounds = self._taken(level, topic), self.alive, level.loads, level.bounds
+        if len(taken) > _FEW:
+            taken = set(taken)  # type: ignore[assignment]  # asked only whether it holds an agent
         for agent in self.ranking[topic]:
             if loads[agent] < bounds[agent] and alive[agent] and agent not in taken:
                 return agent

@@ -13,6 +13,10 @@ from assignors.fleet.bounded_seats import Seating, rank_agents
 from assignors.fleet.fleet_topic import FleetTopic
 from assignors.planner.load_bounds import check_epsilon
 
+_LEVELS = 8
+"""Levels above the planned one, each a seat for every topic. Agents beyond them are added by rank, without a bound: a
+topic that asks for so many is read by a large part of the fleet, and time to decide grows with the levels."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Balance:
@@ -124,11 +128,21 @@ def seat_lists(
     seating = Seating(ranking, weights.tolist(), balance.epsilon, [True] * len(names))
     planned = [workers.planned(topic) or len(names) for topic in ordered]
     seating.add_level(planned)
-    wanted = [workers.wanted(topic) or len(names) for topic in ordered]
-    # The departed may hold seats of topics that all are to read, so their number is not to be made up for.
-    most = max((w - p for w, p in zip(wanted, planned, strict=True)), default=0)
-    for _ in range(most):
+    # A file or an autoscaler may ask for any number; there are no seats beyond those of the whole roster. The departed
+    # hold seats until their turn to leave, so it is not the number of the living that counts.
+    wanted = [min(workers.wanted(topic) or len(names), len(names)) for topic in ordered]
+    more = max((w - p for w, p in zip(wanted, planned, strict=True)), default=0)
+    for _ in range(min(more, _LEVELS)):
         seating.add_level([1] * len(ordered))
     for agent in view.departed:
         seating.depart(number[agent.id])
-    return names, [seating.workers(topic) for topic in range(len(ordered))]
+    return names, [_line(seating, topic, most) for topic, most in enumerate(wanted)]
+
+
+def _line(seating: Seating, topic: int, wanted: int) -> list[int]:
+    """The living agents of a topic: those on its seats, then by rank as many as are wanted beyond the levels."""
+    seated = seating.workers(topic)
+    if len(seated) >= wanted:
+        return seated
+    taken = set(seated)
+    return seated + [agent for agent in seating.ranking[topic] if seating.alive[agent] and agent not in taken]

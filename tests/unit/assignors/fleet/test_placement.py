@@ -1,6 +1,7 @@
 """Who reads which topic: deterministic, bounded, and nothing moves without need."""
 
 import math
+from collections.abc import Sequence
 from itertools import pairwise
 from random import Random
 
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from assignors import Rendezvous
 from assignors.errors import BoundError, FleetError, WorkersError
 from assignors.fleet import Agent, Balance, Decision, FleetTopic, FleetWorkers, View, decide, explain
+from assignors.fleet.bounded_seats import Seating
 
 
 def fleet(count: int, departed: int = 0) -> View:
@@ -185,3 +187,40 @@ def test_what_has_no_meaning_is_refused(wrong: object, error: type[Exception]) -
     assert callable(wrong)
     with pytest.raises(error):
         wrong()
+
+
+@pytest.mark.parametrize("departed", [0, 20])
+@pytest.mark.parametrize("agents", [4, 30, 100])
+def test_no_number_of_workers_costs_more_than_a_few_levels(
+    agents: int, departed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that asked for 800 workers of one topic stopped all agents at once for 10 s, more with each topic."""
+    levels: list[int] = []
+    add_level = Seating.add_level
+
+    def counted(seating: Seating, wanted: Sequence[int]) -> None:
+        levels.append(sum(wanted))
+        add_level(seating, wanted)
+
+    monkeypatch.setattr(Seating, "add_level", counted)
+    view, asked = fleet(agents, departed), topics(300)
+    for number in (1, agents // 2, agents - 1, agents, 800, 2**31):
+        levels.clear()
+        made = decide(view, asked, FleetWorkers(overrides={"s1/t1": number}))
+        assert len(made.workers[asked[3].identity]) == min(number, agents)
+        assert len(levels) <= 1 + 8, "each level is a seat for every topic"
+
+
+@given(st.integers(12, 30), st.data())
+def test_agents_beyond_the_levels_are_added_and_leave_one_at_a_time(agents: int, data: st.DataObject) -> None:
+    """They are added by rank alone: one more adds one agent at the end, and a death moves the dead agent's place."""
+    view, asked = fleet(agents), topics(20)
+    k = data.draw(st.integers(8, agents - 2))
+    few, more = (decide(view, asked, FleetWorkers(overrides={"s1/t1": n})) for n in (k, k + 1))
+    topic = asked[3].identity
+    assert more.workers[topic][:k] == few.workers[topic]
+    assert changed(few, more) == {topic}
+    dead = data.draw(st.sampled_from(more.workers[topic]))
+    after = decide(view.without(dead), asked, FleetWorkers(overrides={"s1/t1": k + 1}))
+    assert set(more.workers[topic]) - {dead} < set(after.workers[topic])
+    assert changed(more, after) <= {one.identity for one in more.of(dead)}
