@@ -1,17 +1,17 @@
-"""Who reads what: consumer-group assignors and the planner behind them.
+"""Consumer-group assignors and the planner behind them: which member reads which partition.
 
 Each folder imports only from those above it in this list:
 
-* `errors`, `settings`, `lazy`: errors, checks of settings, names loaded at first use.
-* `hashing`: one hash; rank and owners.
+* `errors`, `settings`, `lazy`: errors, checks of settings, names imported at first use.
+* `hashing`: one hash; rendezvous ranks and owners.
 * `planner`: topics, members and claims in, a plan out.
-* `clients`: what every Kafka client here needs.
+* `clients`: what all Kafka clients of these packages share.
 * `protocol`: the assignors inside kafka-python's group protocol.
-* `comparison`: what each assignor would make of a live group.
+* `comparison`: the plans of several assignors for a live group.
 * `member`, `consumer`: `GroupMember`, and `GroupConsumer` with librdkafka's fetching.
 * `fleet`, `claims`: topics on agents over clusters; partitions by rows of a database.
 * `scaling`, `simulation`: workers from lag; policies over traces.
-* `testing`: goals of a plan in order, and the optimum by trying everything.
+* `testing`: the goals of a plan in order, and the optimum by trying every assignment.
 """
 
 import typing

@@ -1,27 +1,27 @@
 """The errors of the assignors.
 
 AssignorError
-├── BoundError       epsilon is negative or not a number
+├── BoundError       epsilon is negative or not a finite number
 ├── FleetError       an agent, a view or a fleet's configuration contradicts itself
-├── GroupError       a live group cannot be read: no broker, no such group, no members
+├── GroupError       a live group cannot be read: no broker, unknown group, no members
 ├── MembershipError  the group could not be joined or kept
-│   ├── FencedError      the group went on without this member: another one speaks for its partitions
+│   ├── FencedError      the group no longer has this member: its partitions have other owners
 │   └── NotOwnedError    a commit for a partition that this member does not own
-├── NodesError       a rendezvous needs one node at least, each named once
+├── NodesError       a rendezvous needs one node at least, and each node once
 ├── ScalingError     workers could not be chosen from lag
 │   ├── ClaimsError      the table of claims cannot be used: settings, driver, columns
-│   │   ├── ClaimLostError   the lease ran out or another owner has the partition: nothing of it was written
-│   │   └── ClaimsAwayError  the database does not answer; the next call tries anew
-│   ├── LagError         the brokers did not say how far a group is behind
-│   ├── LimitsError      limits that contradict each other, or a policy's setting without a meaning
-│   ├── PublishError     the number of workers could not be put on the workers topic, or read from it
+│   │   ├── ClaimLostError   the lease ran out or another owner has the partition: nothing was written for it
+│   │   └── ClaimsAwayError  the database does not answer; the next call tries again
+│   ├── LagError         the lag of a group could not be read from the brokers
+│   ├── LimitsError      limits that contradict each other, or an invalid setting of a policy
+│   ├── PublishError     the workers topic could not be written or read
 │   ├── ScalingFileError settings or records of decisions that cannot be read
 │   ├── StoreError       the store of observations does not answer
 │   └── TraceError       a trace that cannot be simulated
-├── StrategyError    no such strategy, or no such way to read racks
-├── TopicError       a topic's partitions, racks or leaders do not fit each other
+├── StrategyError    an unknown strategy, way to read racks, or seed
+├── TopicError       a topic's partitions, racks or leaders contradict each other
 ├── WeightError      a weight is zero, negative or not finite
-└── WorkersError     workers per topic: below 1, no number, or a file that cannot be read
+└── WorkersError     workers per topic: below 1, not a number, or a file that cannot be read
 """
 
 import inspect
@@ -30,7 +30,7 @@ from typing import Any
 
 
 class AssignorError(Exception):
-    """The assignors could not do what was asked; catch this to stop on any of their errors."""
+    """Base of all errors of the assignors: catch it to handle any of them."""
 
     def __init__(self, message: str | None = None) -> None:
         super().__init__(message or inspect.getdoc(type(self)))
@@ -45,7 +45,7 @@ class FleetError(AssignorError):
 
 
 class GroupError(AssignorError):
-    """A live group must answer, and have members."""
+    """The live group cannot be read, or has no members."""
 
 
 class NodesError(AssignorError):
@@ -61,7 +61,7 @@ class ClaimsError(ScalingError):
 
 
 class ClaimLostError(ClaimsError):
-    """The partition is not held any more, so nothing was written for it.
+    """The claim no longer holds the partition, so nothing was written for it.
 
     Attributes:
         lost: the claims (`assignors.claims.Claim`).
@@ -77,7 +77,7 @@ class ClaimsAwayError(ClaimsError):
 
 
 class LagError(ScalingError):
-    """The brokers did not say how far a group is behind."""
+    """The lag of a group could not be read from the brokers."""
 
 
 class LimitsError(ScalingError):
@@ -101,7 +101,7 @@ class TraceError(ScalingError):
 
 
 class StrategyError(AssignorError):
-    """There is no strategy of this name."""
+    """The strategy, the way to read racks or the seed is unknown."""
 
 
 class TopicError(AssignorError):
@@ -121,7 +121,7 @@ class MembershipError(AssignorError):
 
 
 class FencedError(MembershipError):
-    """The group went on without this member: whoever owns its partitions now commits for them."""
+    """The group no longer has this member: the new owners of its partitions commit for them."""
 
 
 class NotOwnedError(MembershipError):

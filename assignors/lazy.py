@@ -1,4 +1,4 @@
-"""Names of a package that are loaded when they are asked for (PEP 562)."""
+"""Names of a package that are imported at first use (PEP 562)."""
 
 import importlib
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ def attribute(package: str, homes: Mapping[str, str], name: str) -> Any:  # noqa
     Args:
         package: its full name.
         homes: the module inside the package that holds each name.
-        name: which.
+        name: the one to load.
 
     Raises:
         AttributeError: the package has no such name.

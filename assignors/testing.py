@@ -1,4 +1,4 @@
-"""What tests of plans need: the goals of a plan in their order, and the best there is by trying every assignment.
+"""For tests of plans: the goals of a plan in their order, and the optimum by trying every assignment.
 
 The oracle shares no code with the planner: it reads claims, bounds and loads from their definitions.
 """
@@ -18,11 +18,11 @@ Loads = tuple[int, ...]
 
 
 class Goals(NamedTuple):
-    """What a plan reaches, compared in the order of the goals; less is better.
+    """What a plan achieves, compared in the order of the goals; less is better.
 
     Attributes:
         outside: whether a load is outside its bounds.
-        heights: loads by weight, highest first, where a load is outside or no bounds apply.
+        heights: loads / weights, the highest first, where a load is outside or no bounds apply.
         off_rack: partitions off their reader's rack.
         moved: valid claims that went to another member.
     """
@@ -52,11 +52,11 @@ class Scenario:
         )
 
     def goals_of(self, plan: Plan) -> Goals:
-        """Measure a plan; an assertion fails where it is not valid or above the worker cap."""
+        """Measure a plan; an assertion fails where it is invalid or exceeds the worker cap."""
         places = [(t, p) for t in self.topics for p in range(t.partitions) if self._readers(t)]
         owner_of = {pair: i for i, m in enumerate(self.members) for pair in plan.partitions[m.id]}
         given = sum(map(len, plan.partitions.values()))
-        assert given == len(places) == len(owner_of), "a partition is given twice, or to nobody"  # noqa: S101
+        assert given == len(places) == len(owner_of), "a partition has two owners or none"  # noqa: S101
         owners = tuple(owner_of[t.name, p] for t, p in places)
         assert all(o in self._readers(t) for (t, _), o in zip(places, owners, strict=True)), "not subscribed"  # noqa: S101
         assert self._fits(places, owners), "more members than workers"  # noqa: S101
@@ -81,7 +81,7 @@ class Scenario:
         claims = self._claims()
         off = moved = 0
         for (topic, p), owner in zip(places, owners, strict=True):
-            racks, rack = (topic.racks[p] if topic.racks else frozenset()), self.members[owner].rack
+            racks, rack = (topic.racks[p] if topic.racks else None) or frozenset(), self.members[owner].rack
             off += bool(racks) and rack is not None and rack not in racks
             moved += claims.get((topic.name, p), owner) != owner
         return Goals(not inside, () if inside else self._heights(tuple(loads)), off, moved)
@@ -91,7 +91,7 @@ class Scenario:
         return tuple(sorted(heights, reverse=True))
 
     def _bounds(self, partitions: int) -> list[tuple[int, int]] | None:
-        """Bounds of the loads where all read the same, from their definition; None where subscriptions differ."""
+        """Return the bounds of the loads where all subscriptions are equal, from their definition; None elsewhere."""
         read = [t for t in self.topics if t.partitions and self._readers(t)]
         if any(len(self._readers(t)) < len(self.members) for t in read):
             return None
@@ -110,12 +110,12 @@ class Scenario:
         return [(min(a, c), max(b, d)) for (a, b), (c, d) in zip(strict, exact, strict=True)]
 
     def _claims(self) -> dict[TopicPartition, int]:
-        said: dict[TopicPartition, list[tuple[int, int]]] = defaultdict(list)
+        claims_of: dict[TopicPartition, list[tuple[int, int]]] = defaultdict(list)
         for i, member in enumerate(self.members):
             for pair in member.owned:
-                said[pair].append((member.generation, i))
-        newest = {pair: [i for g, i in claims if g == max(claims)[0]] for pair, claims in said.items()}
-        return {p: who[0] for p, who in newest.items() if len(who) == 1 and p[0] in self.members[who[0]].topics}
+                claims_of[pair].append((member.generation, i))
+        newest = {pair: [i for g, i in claims if g == max(claims)[0]] for pair, claims in claims_of.items()}
+        return {p: m[0] for p, m in newest.items() if len(m) == 1 and p[0] in self.members[m[0]].topics}
 
 
 def random_scenario(rng: random.Random, *, equal: bool, weights: bool, racks: bool, capped: bool) -> Scenario:

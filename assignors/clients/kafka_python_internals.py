@@ -5,10 +5,12 @@ kafka-python promises nothing about these names: `pyproject.toml` bounds its ver
 function on kafka-python's own objects.
 """
 
+import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
+from kafka.coordinator.consumer import ConsumerCoordinator
 from kafka.structs import TopicPartition
 
 
@@ -30,6 +32,24 @@ def assignors_of(coordinator: Any) -> Mapping[str, Any]:  # noqa: ANN401 -- as a
     """Return a coordinator's assignors by name; empty for a listener that is no coordinator."""
     assignors: Mapping[str, Any] = getattr(coordinator, "_assignors", {})
     return assignors
+
+
+def asking_coordinator() -> Any:  # noqa: ANN401 -- as above
+    """Return the coordinator that asks for an assignor's metadata, from the call stack; None where there is none.
+
+    kafka-python does not pass it, and nothing else tells two members apart that share one assignor.
+    """
+    frame = sys._getframe(1)
+    while frame.f_back is not None:
+        frame = frame.f_back
+        if isinstance(asking := frame.f_locals.get("self"), ConsumerCoordinator):
+            return asking
+    return None
+
+
+def is_closed(coordinator: Any) -> bool:  # noqa: ANN401 -- as above
+    """Return whether a coordinator has left its group for good."""
+    return bool(coordinator._heartbeat_closed)
 
 
 def sticky_subscription(topics: list[str], owned: Iterable[TopicPartition], generation: int) -> Any:  # noqa: ANN401 -- as above

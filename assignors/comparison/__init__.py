@@ -1,8 +1,8 @@
-"""What each strategy would make of a live group. Needs kafka-python, changes nothing.
+"""The plans of several strategies for a live group. Needs kafka-python; changes nothing.
 
 * `live_group`: members, claims and topics of a group on a cluster.
 * `stock_assignors`: kafka-python's own assignors, without a broker.
-* `outcomes`: each strategy side by side.
+* `outcomes`: what each strategy would give, side by side.
 """
 
 import typing

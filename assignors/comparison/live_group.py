@@ -1,4 +1,4 @@
-"""A group as it lives on a cluster: its members, what they own, and the topics they want. Reads only."""
+"""A live group of a cluster: its members, what they own, and the topics they subscribe to. Reads only."""
 
 import logging
 import re
@@ -22,16 +22,16 @@ _CODE: Final = re.compile(r"\[Error (\d+)\]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveGroup:
-    """What a cluster says of a group.
+    """A group as its cluster describes it.
 
     Attributes:
         name: group id.
-        state: as the broker names it: Stable, PreparingRebalance, CompletingRebalance, Empty.
+        state: the broker's name for it: Stable, PreparingRebalance, CompletingRebalance, Empty.
         strategy: name of the assignor the members agreed on.
-        members: with their subscription, rack, weight and partitions.
+        members: with their subscriptions, racks, weights and partitions.
         hosts: address of each member's client.
-        topics: those that members subscribed to, with the racks of their replicas and leaders.
-        sizes: bytes stored of each partition; None where the brokers may not be asked.
+        topics: those that members subscribe to, with the racks of their replicas and leaders.
+        sizes: bytes stored of each partition; None where the client is not authorized to read it.
     """
 
     name: str
@@ -68,7 +68,7 @@ def read_group(bootstrap_servers: str, group: str, config: Mapping[str, Any] | N
             try:
                 return _read(admin, group)
             except KafkaError as error:
-                # Coordinators move, and answer so for a moment.
+                # Coordinators move; their answers are retriable errors meanwhile.
                 if not getattr(error, "retriable", False) or time.monotonic() > deadline:
                     raise GroupError(f"group {group!r} cannot be described: {error}") from error
                 time.sleep(_PAUSE_S)
@@ -77,22 +77,22 @@ def read_group(bootstrap_servers: str, group: str, config: Mapping[str, Any] | N
 
 
 def _read(admin: Any, group: str) -> LiveGroup:  # noqa: ANN401 - kafka-python is untyped
-    said = admin.describe_groups([group])[group]
-    state = said["group_state"]
-    _raise_if_passing(said["error"])
-    if said["error"] or state == "Dead":
+    described = admin.describe_groups([group])[group]
+    state = described["group_state"]
+    _raise_if_retriable(described["error"])
+    if described["error"] or state == "Dead":
         raise GroupError(
             f"there is no group {group!r} of the classic protocol on this cluster"
-            + (f" ({said['error']})" if said["error"] else "")
-            + ": `kafka-groups.sh --list` names those that are"
+            + (f" ({described['error']})" if described["error"] else "")
+            + ": `kafka-groups.sh --list` lists its groups"
         )
-    if not said["members"]:
-        raise GroupError(f"group {group!r} is {state} and has no members: start its consumers, then ask again")
-    members = tuple(sorted((_member(one) for one in said["members"]), key=lambda one: one.id))
+    if not described["members"]:
+        raise GroupError(f"group {group!r} is {state} and has no members: start its consumers, then try again")
+    members = tuple(sorted((_member(one) for one in described["members"]), key=lambda one: one.id))
     names = sorted({topic for member in members for topic in member.topics})
     if not names:
         raise GroupError(
-            f"no member of group {group!r} subscribes to a topic: they are no consumers (Kafka Connect), or their "
+            f"no member of group {group!r} subscribes to a topic: they are not consumers (Kafka Connect), or their "
             "patterns match nothing yet"
         )
     cluster = admin.describe_cluster()
@@ -101,58 +101,58 @@ def _read(admin: Any, group: str) -> LiveGroup:  # noqa: ANN401 - kafka-python i
     return LiveGroup(
         name=group,
         state=state,
-        strategy=said["protocol_data"],
+        strategy=described["protocol_data"],
         members=members,
-        hosts={one["member_id"]: one["client_host"].removeprefix("/") for one in said["members"]},
+        hosts={one["member_id"]: one["client_host"].removeprefix("/") for one in described["members"]},
         topics=tuple(_topic(one, racks) for one in found),
         sizes=_sizes(admin, names),
     )
 
 
-def _raise_if_passing(error: str | None) -> None:
-    """Raise what is over in a moment: a coordinator that moves or loads says so in its answer, which raises nothing."""
+def _raise_if_retriable(error: str | None) -> None:
+    """Raise a retriable error: a coordinator that moves or loads answers so, and kafka-python does not raise it."""
     code = _CODE.match(error or "")
     kind = for_code(int(code[1])) if code else None
     if kind is not None and kind.retriable:
         raise kind(error)
 
 
-def _member(said: Mapping[str, Any]) -> Member:
-    subscription = _fields(said["member_metadata"])
-    assignment = _fields(said["member_assignment"])
+def _member(described: Mapping[str, Any]) -> Member:
+    subscription = _fields(described["member_metadata"])
+    assignment = _fields(described["member_assignment"])
     raw = subscription.get("user_data")
     data = decode_user_data(raw.encode(errors="replace") if isinstance(raw, str) else raw)
     owned = _pairs(assignment.get("assigned_partitions") or ())
     return Member(
-        id=said["member_id"],
+        id=described["member_id"],
         topics=frozenset(subscription.get("topics") or ()) | {topic for topic, _ in owned},
         rack=subscription.get("rack_id"),
         weight=1.0 if data is None else data.weight,
         owned=frozenset(owned),
         generation=1,
-        instance=said.get("group_instance_id") or (None if data is None else data.agent),
+        instance=described.get("group_instance_id") or (None if data is None else data.agent),
     )
 
 
-def _fields(said: object) -> dict[str, Any]:
-    """Fields of a decoded subscription or assignment; none where another kind of client wrote it (Kafka Connect)."""
-    if isinstance(said, Mapping):
-        return dict(said)
-    return {} if isinstance(said, bytes | str) or said is None else dict(vars(said))
+def _fields(described: object) -> dict[str, Any]:
+    """Fields of a decoded subscription or assignment; empty where another kind of client wrote it (Kafka Connect)."""
+    if isinstance(described, Mapping):
+        return dict(described)
+    return {} if isinstance(described, bytes | str) or described is None else dict(vars(described))
 
 
-def _pairs(said: Iterable[Any]) -> Iterable[TopicPartition]:
+def _pairs(described: Iterable[Any]) -> Iterable[TopicPartition]:
     found = []
-    for one in said:
+    for one in described:
         topic, numbers = (one["topic"], one["partitions"]) if isinstance(one, Mapping) else one
         found += [(topic, number) for number in numbers]
     return found
 
 
-def _topic(said: Mapping[str, Any], racks: Mapping[int, str]) -> Topic:
-    partitions = sorted(said["partitions"], key=lambda one: one["partition_index"])
+def _topic(described: Mapping[str, Any], racks: Mapping[int, str]) -> Topic:
+    partitions = sorted(described["partitions"], key=lambda one: one["partition_index"])
     return Topic(
-        said["name"],
+        described["name"],
         len(partitions),
         racks=[frozenset(racks[n] for n in one["replica_nodes"] if n in racks) for one in partitions],
         leaders=[racks.get(one["leader_id"]) for one in partitions],
@@ -160,7 +160,7 @@ def _topic(said: Mapping[str, Any], racks: Mapping[int, str]) -> Topic:
 
 
 def _sizes(admin: Any, names: list[str]) -> dict[TopicPartition, int] | None:  # noqa: ANN401 - as above
-    """Bytes of the largest replica of each partition: a replica that catches up is smaller."""
+    """Bytes of the largest replica of each partition: a replica that is catching up is smaller."""
     sizes: dict[TopicPartition, int] = {}
     try:
         answers = admin.describe_log_dirs(names)

@@ -1,4 +1,4 @@
-"""What each strategy would make of a group, side by side; nothing is changed anywhere."""
+"""The plans of several strategies for a group, side by side; changes nothing."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,13 +16,13 @@ STRATEGIES: Final = (*STOCK, "hrw", "shuffled")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the own strategies are asked with.
+    """Settings of the strategies `hrw` and `shuffled`.
 
     Attributes:
         workers: most distinct members of a topic, for `hrw`.
         epsilon: allowed distance from the fair share, for `hrw`.
         seed: of both.
-        rack_by: local is where a replica is, or only where the leader is.
+        rack_by: a partition is local where a replica is, or only where its leader is; for `hrw`.
     """
 
     workers: Workers = None
@@ -33,20 +33,20 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What a strategy makes of a group.
+    """What a strategy would give a group.
 
     Attributes:
         strategy: its name; `now` is what the group has.
         most: partitions of the fullest member.
-        mean: partitions a member.
-        idle: members with nothing to read.
-        connections: pairs of member and topic it reads.
-        off_rack: partitions read from another rack, both being known.
-        off_rack_bytes: what is stored of them, in bytes; None where sizes are unknown.
+        mean: partitions of a member, on average.
+        idle: members without a partition.
+        connections: pairs of a member and a topic that it reads.
+        off_rack: partitions read from another rack, where both racks are known.
+        off_rack_bytes: their size on disk; None where sizes are unknown.
         moved: partitions whose owner changes if the group adopts the strategy now.
         moved_on_leave: partitions whose owner changes when the fullest member leaves afterwards, its own among them.
-        leaves: how many of those were the leaving member's: no strategy can move fewer.
-        failure: why it has no plan; then all numbers are 0.
+        leaves: how many of those the leaving member had: no strategy can move fewer.
+        failure: why there is no plan; then all numbers are 0.
     """
 
     strategy: str
@@ -77,40 +77,40 @@ def compare(  # noqa: PLR0913 - each is named at the call
     leaving: str | None = None,
     started: Callable[[str], None] = lambda _: None,
 ) -> list[Outcome]:
-    """Say what the group has, and what each strategy would make of it.
+    """Measure what the group has, and what each strategy would give it.
 
     Args:
-        topics: what can be read.
-        members: who takes part, with what they own.
+        topics: those that the group could read.
+        members: of the group, with what they own.
         strategies: of `STRATEGIES`.
-        settings: for the own strategies.
+        settings: of `hrw` and `shuffled`.
         sizes: bytes stored of each partition.
-        leaving: the member whose leaving is tried; by default the fullest one of each plan.
-        started: called with the name of each strategy before it is asked: the stock sticky one may take minutes.
+        leaving: the member that leaves in the second step; by default the fullest one of each plan.
+        started: called with the name of each strategy before it plans: the stock sticky one may take minutes.
 
     Returns:
-        `now` first, then the strategies in the order given. One that raises is an outcome with `failure`.
+        `now` first, then the strategies in the order given. One that raises has a `failure`.
     """
     settings = settings or Settings()
     now = {pair: member.id for member in members for pair in member.owned}
-    judge = _Judge(topics, members, now, sizes)
-    outcomes = [judge.outcome("now", now, None, leaving)]
+    measurement = _Measurement(topics, members, now, sizes)
+    outcomes = [measurement.outcome("now", now, None, leaving)]
     for strategy in strategies:
         started(strategy)
         try:
-            owners = _ask(strategy, topics, members, settings)
+            owners = _owners(strategy, topics, members, settings)
             fullest = leaving or _fullest(owners, members)
             rest = [replace(one, owned=_owned(owners, one.id)) for one in members if one.id != fullest]
-            after = _ask(strategy, topics, rest, settings) if rest else None
-        except Exception as error:  # noqa: BLE001 - a peer's failure is a finding, not ours
+            after = _owners(strategy, topics, rest, settings) if rest else None
+        except Exception as error:  # noqa: BLE001 - the failure of another assignor is a result
             outcomes.append(Outcome(strategy=strategy, failure=f"{type(error).__name__}: {error}"))
         else:
-            outcomes.append(judge.outcome(strategy, owners, after, fullest))
+            outcomes.append(measurement.outcome(strategy, owners, after, fullest))
     return outcomes
 
 
 @dataclass(frozen=True, slots=True)
-class _Judge:
+class _Measurement:
     topics: Sequence[Topic]
     members: Sequence[Member]
     now: Owners
@@ -146,7 +146,7 @@ class _Judge:
         return away
 
 
-def _ask(
+def _owners(
     strategy: str, topics: Sequence[Topic], members: Sequence[Member], settings: Settings
 ) -> dict[TopicPartition, str]:
     if strategy in STOCK:

@@ -1,4 +1,4 @@
-"""What kafka-python's own assignors would do, asked of them without a broker: the peers of comparisons."""
+"""Plans of kafka-python's own assignors, made without a broker, for comparison."""
 
 from collections.abc import Iterable, Mapping
 from types import SimpleNamespace
@@ -24,33 +24,33 @@ STOCK: Final = tuple(_ASSIGNORS)
 def stock_plan(
     strategy: str, topics: Iterable[Topic], members: Iterable[Member]
 ) -> dict[str, frozenset[TopicPartition]]:
-    """Ask one of kafka-python's assignors.
+    """Plan with one of kafka-python's assignors.
 
     Args:
-        strategy: one of `STOCK`; only `sticky` looks at what members own.
-        topics: what can be read.
-        members: who takes part.
+        strategy: one of `STOCK`; only `sticky` uses what members own.
+        topics: those that the group could read.
+        members: of the group, with what they own.
 
     Returns:
         The partitions of each member.
 
     Raises:
-        Exception: whatever the assignor raises; round robin does where subscriptions differ (3.0.12).
+        Exception: any that the assignor raises; round robin does where subscriptions differ (3.0.12).
     """
     counts = {topic.name: set(range(topic.partitions)) for topic in topics}
     cluster = SimpleNamespace(partitions_for_topic=counts.get, topics=lambda: set(counts))
-    people = [_person(strategy, member) for member in members]
-    given = _ASSIGNORS[strategy]().assign(cluster, people)
+    joined = [_joined(strategy, member) for member in members]
+    given = _ASSIGNORS[strategy]().assign(cluster, joined)
     return {
         member: frozenset((topic, p) for topic, numbers in assignment.assigned_partitions for p in numbers)
         for member, assignment in given.items()
     }
 
 
-def _person(strategy: str, member: Member) -> SimpleNamespace:
+def _joined(strategy: str, member: Member) -> SimpleNamespace:
     if strategy == "sticky":
         owned = [KafkaPartition(topic, number) for topic, number in sorted(member.owned)]
-        said = sticky_subscription(sorted(member.topics), owned, 1)
+        metadata = sticky_subscription(sorted(member.topics), owned, 1)
     else:
-        said = ConsumerProtocolSubscription(version=0, topics=sorted(member.topics), user_data=b"")
-    return SimpleNamespace(member_id=member.id, group_instance_id=member.instance, metadata=said)
+        metadata = ConsumerProtocolSubscription(version=0, topics=sorted(member.topics), user_data=b"")
+    return SimpleNamespace(member_id=member.id, group_instance_id=member.instance, metadata=metadata)

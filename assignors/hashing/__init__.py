@@ -1,8 +1,8 @@
-"""One hash for all: rank and owners that every process computes alike.
+"""One hash for all: ranks and owners that every process computes alike.
 
 * `hash`: MurmurHash3 of each name, a 64-bit mixer for each pair.
 * `rendezvous`: `Rendezvous`: the owner of a key and its ranked successors.
-* `rendezvous_tree`: the same rank among tens of thousands of nodes.
+* `rendezvous_tree`: the same among tens of thousands of nodes.
 * `endpoint_router`: `Router`: a serving endpoint for each stream.
 """
 

@@ -1,8 +1,8 @@
-"""Many clients that do not talk pick a serving endpoint for each stream.
+"""A serving endpoint for each stream, picked by many clients that do not communicate.
 
 Every client ranks the endpoints by rendezvous hashing, so most clients of a stream meet at the same one and share its
-cache. An endpoint that is dead or overloaded is skipped for the next in rank. Each pick is looked at again after a
-period with jitter, so that moves spread over time, and stays once throughput has settled.
+cache. An endpoint that is dead or overloaded is skipped for the next in rank. Each pick is reviewed after a period
+with jitter, so that moves spread over time, and is final once throughput is stable.
 """
 
 import random
@@ -15,12 +15,12 @@ from assignors.hashing.rendezvous import Rendezvous
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouterSettings:
-    """How often picks are looked at again, and when they stay.
+    """How often picks are reviewed, and when they are final.
 
     Attributes:
-        period_s: shortest and longest time between two looks at a pick; each is drawn between them.
+        period_s: shortest and longest time between two reviews of a pick; each is drawn between them.
         bound: an endpoint loaded above bound x the mean load is skipped; 1.25 keeps most streams at their first choice.
-        settled: a pick stays once throughput changed by less than this share between two looks.
+        settled: a pick is final once throughput changed by less than this share between two reviews.
         dead_s: how long an endpoint that failed is skipped.
     """
 
@@ -33,7 +33,7 @@ class RouterSettings:
 @dataclass(slots=True)
 class _Pick:
     endpoint: str
-    look_at: float
+    review_at: float
     throughput: float | None = None
     settled: bool = False
 
@@ -43,10 +43,10 @@ class Router:
     """Picks of one client.
 
     Contract:
-    * No I/O and no clock of its own: `now` is given, in seconds of any steady clock.
-    * Clients with the same endpoints, weights, seed and the same view of dead and load pick the same endpoint.
-    * A live pick changes only when its period is over and it has not settled, or when its endpoint died.
-    * Not for several threads at once.
+    * No I/O and no clock: `now` is an argument, in seconds of any steady clock.
+    * Clients with the same endpoints, weights, seed, dead endpoints and loads pick the same endpoint.
+    * A pick changes only when its period is over and it is not final, or when its endpoint died.
+    * One thread at a time.
     """
 
     endpoints: Iterable[str]
@@ -64,17 +64,17 @@ class Router:
     def pick(
         self, stream: str, now: float, load: Mapping[str, float] | None = None, throughput: float | None = None
     ) -> str:
-        """Say which endpoint serves the stream.
+        """Return the endpoint that serves the stream.
 
         Args:
             stream: its name.
             now: seconds.
-            load: of the endpoints, any unit; a missing one counts as 0. None: not known, nothing is overloaded.
-            throughput: of this stream at its pick, any unit; where given, a pick that settled stays.
+            load: of the endpoints, any unit; a missing one counts as 0. None: unknown, no endpoint is overloaded.
+            throughput: of this stream at its pick, any unit; where given, a stable pick becomes final.
 
         Returns:
-            The pick that still holds; else the best ranked endpoint that is neither dead nor overloaded; else the
-            best that is not dead; else the first in rank.
+            The present pick while it is valid; else the best ranked endpoint that is neither dead nor overloaded; else
+            the best that is not dead; else the first in rank.
         """
         pick = self._picks.get(stream)
         if pick is not None and self._alive(pick.endpoint, now) and not self._is_due(pick, now, throughput):
@@ -85,17 +85,17 @@ class Router:
         return endpoint
 
     def fail(self, endpoint: str, now: float) -> None:
-        """Say that an endpoint does not answer: it is skipped for a while.
+        """Report that an endpoint does not answer: it is skipped for `dead_s`.
 
         Raises:
-            NodesError: there is no such endpoint.
+            NodesError: unknown endpoint.
         """
         if endpoint not in self._rank.nodes:
-            raise NodesError(f"endpoint {endpoint!r} is none of {list(self._rank.nodes)}")
+            raise NodesError(f"unknown endpoint {endpoint!r}, need one of {list(self._rank.nodes)}")
         self._dead[endpoint] = now + self.settings.dead_s
 
     def revive(self, endpoint: str) -> None:
-        """Say that an endpoint answers again."""
+        """Report that an endpoint answers again."""
         self._dead.pop(endpoint, None)
 
     def forget(self, stream: str) -> None:
@@ -106,7 +106,7 @@ class Router:
         return self._dead.get(endpoint, now) <= now
 
     def _is_due(self, pick: _Pick, now: float, throughput: float | None) -> bool:
-        if pick.settled or now < pick.look_at:
+        if pick.settled or now < pick.review_at:
             return False
         if throughput is not None and pick.throughput is not None:
             change = abs(throughput - pick.throughput)

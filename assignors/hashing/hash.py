@@ -34,7 +34,7 @@ def hash64(name: str | bytes, seed: int = 0) -> int:
     Returns:
         An unsigned 64-bit number. About 150 ns.
     """
-    # surrogateescape: a name that came from bytes that are no UTF-8 must not stop a rebalance.
+    # surrogateescape: a name from bytes that are not UTF-8 must not stop a rebalance.
     data = name.encode("utf-8", "surrogateescape") if isinstance(name, str) else name
     return mmh3.hash64(data, seed & 0xFFFFFFFF, signed=False)[0]
 
@@ -52,7 +52,7 @@ def pair64(node: int, key: int) -> int:
 
     Args:
         node: `hash64` of the agent, member, partition or endpoint that may win.
-        key: `hash64` of what is looking for its owner.
+        key: `hash64` of the key that needs an owner.
 
     Returns:
         An unsigned 64-bit number; of equally weighted nodes the highest owns the key.
@@ -69,7 +69,7 @@ def weighted_score(pair: int, weight: float) -> float:
 
 
 def hash64s(names: list[str], seed: int = 0) -> U64:
-    """Hash names, shape (len(names),)."""
+    """Hash names, shape (N,)."""
     return np.fromiter((hash64(name, seed) for name in names), dtype=np.uint64, count=len(names))
 
 
@@ -116,7 +116,7 @@ def order_keys(scores: F64) -> U64:
 def slot_owners(nodes: U64, slots: int) -> NDArray[np.intp]:
     """Rendezvous owner of each slot, for callers that need an owner in constant time.
 
-    A key looks up `slot_owners(...)[hash64(key) % slots]`. When one of n nodes goes, only its slots (1/n) change.
+    A key looks up `slot_owners(...)[hash64(key) % slots]`. When one of n nodes leaves, only its slots (1/n) change.
 
     Args:
         nodes: `hash64` of the nodes, shape (N,), N of 1 or more.

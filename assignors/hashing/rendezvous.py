@@ -1,4 +1,4 @@
-"""Rendezvous hashing: any process ranks the same nodes for a key in the same way, without talking.
+"""Rendezvous hashing: every process ranks the same nodes for a key in the same way, without communication.
 
 Source: Thaler and Ravishankar 1998 (highest random weight); Schindelhauer and Schomaker 2005 (weights).
 """
@@ -19,9 +19,9 @@ class Rendezvous:
 
     Contract:
     * Equal nodes, weights and seed give equal answers in every process and on every machine, in any order of `nodes`.
-    * When a node goes, only its keys move, each to its own second choice; when one comes, it takes its share and no
-      other key moves. A weight raised attracts keys, and moves none between the others.
-    * A value: nothing changes after it is made. Threads may share it.
+    * When a node leaves, only its keys move, each to its own second choice; a node that joins takes its share, and no
+      other key moves. A higher weight attracts keys, and moves none between the other nodes.
+    * Immutable: threads may share it.
     """
 
     __slots__ = ("_equal", "_hashes", "_nodes", "_seed", "_tree", "_weights")
@@ -34,14 +34,14 @@ class Rendezvous:
         *,
         hierarchical: bool = False,
     ) -> None:
-        """Take the nodes, and how much each should own.
+        """Take the nodes and their weights.
 
         Args:
             nodes: names, one or more, each once.
             weights: by name (a missing one is 1.0), or in the order of `nodes`; above 0, no unit. None: all equal.
             seed: another seed is another, independent ranking.
-            hierarchical: for tens of thousands of nodes: time grows with the logarithm of their number, other owners
-                than the flat form, and a change moves up to a few times as many keys.
+            hierarchical: for tens of thousands of nodes: time grows with the logarithm of their number, owners differ
+                from those of the flat form, and a change moves up to a few times as many keys.
 
         Raises:
             NodesError: no node, or one named twice.
@@ -66,13 +66,13 @@ class Rendezvous:
         return tuple(self._nodes)
 
     def owner(self, key: str | bytes) -> str:
-        """Name the node that owns the key."""
+        """Return the node that owns the key."""
         if self._tree is not None:
             return self._tree.owner(key)
         return self._nodes[int(np.argmax(self._scores(key)))]
 
     def top(self, key: str | bytes, k: int) -> list[str]:
-        """Name the k best nodes, best first; all of them where k is larger."""
+        """Return the k best nodes, best first; all of them where k is larger."""
         if self._tree is not None:
             return self._tree.top(key, k)
         scores = self._scores(key)
@@ -85,7 +85,7 @@ class Rendezvous:
         return [self._nodes[i] for i in order]
 
     def ranked(self, key: str | bytes) -> list[str]:
-        """Name all nodes, best first: where the first fails, the next takes over."""
+        """Return all nodes, best first: where the first fails, the next takes over."""
         return self.top(key, len(self._nodes))
 
     def _scores(self, key: str | bytes) -> U64:
@@ -103,8 +103,8 @@ def _weights_by_name(nodes: list[str], weights: Mapping[str, float] | Iterable[f
         if len(values) != len(nodes):
             raise WeightError(f"{len(values)} weights for {len(nodes)} nodes: give one for each, or a mapping")
         by_name = dict(zip(nodes, values, strict=True))
-    if strange := sorted(set(by_name) - set(nodes)):
-        raise WeightError(f"weights name {strange}, which are no nodes")
+    if unknown := sorted(set(by_name) - set(nodes)):
+        raise WeightError(f"weights of unknown nodes: {unknown}")
     for name, weight in by_name.items():
         if not (weight > 0 and math.isfinite(weight)):
             raise WeightError(f"node {name!r}: weight={weight!r}, need a finite number above 0")

@@ -1,10 +1,10 @@
 """Rendezvous hashing in logarithmic time: a tree of nodes, a small rendezvous at each fork.
 
-A node's place is a path of hexadecimal digits of its own hash, so that adding or removing one changes only its path. A
-fork chooses among its branches by weighted rendezvous, a branch weighing what its nodes weigh together, so each node
+A node's place is the path of the hexadecimal digits of its hash: adding or removing one changes only its path. A fork
+chooses among its branches by weighted rendezvous, where the weight of a branch is the sum of its nodes', so each node
 gets its weighted share. A key is hashed once and costs one score for each branch on its way: about 16 log16 n.
 
-The price against the flat form: a change of a branch's weight also moves keys between the branch's other nodes and
+The cost compared with the flat form: a change of a branch's weight also moves keys between the branch's other nodes and
 the rest, so a change moves up to log16(n) / n of the keys instead of 1 / n. The benchmark measures both.
 
 Source: Yao et al. 2005 (hierarchical rendezvous), with the weights of Schindelhauer and Schomaker 2005.
@@ -34,7 +34,7 @@ class _Fork:
 class RendezvousTree:
     """Owners of keys among tens of thousands of nodes.
 
-    Contract: that of `Rendezvous`, but for the keys that move on a change (see the module), and with other owners.
+    Contract: that of `Rendezvous` except for the keys that move on a change (see the module), and with other owners.
     """
 
     __slots__ = ("_count", "_root", "_seed")
@@ -50,10 +50,10 @@ class RendezvousTree:
         self._seed = seed
         self._count = len(nodes)
         paths = sorted((hash64(name, seed), name) for name in nodes)
-        self._root = _grow(paths, weights, depth=0, prefix=0)
+        self._root = _build(paths, weights, depth=0, prefix=0)
 
     def top(self, key: str | bytes, k: int) -> list[str]:
-        """Name the k best nodes, best first: the owner, then the owner were it gone, and so on."""
+        """Return the k best nodes, best first: the owner, then the owner without that node, and so on."""
         start = mix64(hash64(key, self._seed) + GOLDEN)
         gone: dict[int, float] = {}
         out: list[str] = []
@@ -68,7 +68,7 @@ class RendezvousTree:
         return out
 
     def owner(self, key: str | bytes) -> str:
-        """Name the node that owns the key."""
+        """Return the node that owns the key."""
         start = mix64(hash64(key, self._seed) + GOLDEN)
         fork = self._root
         while fork.node is None:
@@ -87,15 +87,15 @@ def _choose(fork: _Fork, start: int, gone: Mapping[int, float]) -> _Fork:
     return chosen
 
 
-def _grow(paths: list[tuple[int, str]], weights: Mapping[str, float], depth: int, prefix: int) -> _Fork:
-    """Grow the part of the tree below a prefix of `depth` digits; paths are sorted by hash."""
+def _build(paths: list[tuple[int, str]], weights: Mapping[str, float], depth: int, prefix: int) -> _Fork:
+    """Build the part of the tree below a prefix of `depth` digits; paths are sorted by hash."""
     here = mix64(prefix * 2 * _DEPTH + depth)
     if len(paths) == 1:
         value, name = paths[0]
-        # The leaf keeps the hash of its whole path: other leaves that come and go below its branch do not rename it.
+        # The leaf has the hash of its whole path: other leaves of its branch do not change it.
         return _Fork(hash=value, weight=weights[name], node=name)
     fork = _Fork(hash=here)
-    if depth == _DEPTH:  # equal hashes: told apart by name
+    if depth == _DEPTH:  # equal hashes: separated by name
         parts = [(mix64(here ^ hash64(name)), [(hash64(name, 1), name)]) for _, name in paths]
     else:
         digits: dict[int, list[tuple[int, str]]] = {}
@@ -104,6 +104,6 @@ def _grow(paths: list[tuple[int, str]], weights: Mapping[str, float], depth: int
         parts = [(mix64(digit * 2 * _DEPTH + depth + 1), below) for digit, below in sorted(digits.items())]
     for name_hash, below in parts:
         digit_prefix = below[0][0] >> (64 - _BITS * min(depth + 1, _DEPTH))
-        fork.branches.append((name_hash, _grow(below, weights, min(depth + 1, _DEPTH), digit_prefix)))
+        fork.branches.append((name_hash, _build(below, weights, min(depth + 1, _DEPTH), digit_prefix)))
     fork.weight = math.fsum(branch.weight for _, branch in fork.branches)
     return fork

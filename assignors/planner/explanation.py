@@ -1,4 +1,4 @@
-"""Why a topic went to whom: the members in order of preference, and what stood against each."""
+"""Why each member reads a topic or does not: the members in order of preference, with a reason."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ import numpy as np
 from assignors.planner.input_arrays import I32
 from assignors.planner.load_bounds import fair_band
 from assignors.planner.member_ranking import member_scores
-from assignors.planner.plan_request import Question
+from assignors.planner.plan_request import PlanRequest
 from assignors.planner.worker_caps import NO_CAP
 
 
@@ -18,10 +18,10 @@ class Candidate:
     Attributes:
         rank: place in the order of preference, from 1.
         member: its id.
-        identity: what it is ranked by.
+        identity: the name that it is ranked by.
         kept: partitions of the topic that it owned and keeps, ascending.
         gained: partitions of the topic that are new to it, ascending.
-        reason: in words, why it has these or has none.
+        reason: why it has these partitions or none.
     """
 
     rank: int
@@ -32,16 +32,16 @@ class Candidate:
     reason: str
 
 
-def explain_topic(question: Question, owner: I32, topic: str) -> list[Candidate]:
-    """Rank the members for a topic and say why each reads it or not."""
-    problem = question.problem
+def explain_topic(request: PlanRequest, owner: I32, topic: str) -> list[Candidate]:
+    """Rank the members for a topic, each with the reason why it reads the topic or does not."""
+    problem = request.problem
     at = next((i for i, t in enumerate(problem.topics) if t.name == topic), None)
     if at is None:
         return []
-    scores = member_scores(problem, question.strategy, question.seed)(at)
+    scores = member_scores(problem, request.strategy, request.seed)(at)
     places = range(int(problem.first[at]), int(problem.first[at + 1]))
     load = np.bincount(owner[owner >= 0], minlength=len(problem.members))
-    high = fair_band(problem.partitions, problem.weights, question.epsilon).high
+    high = fair_band(problem.partitions, problem.weights, request.epsilon).high
     readers = len({int(owner[p]) for p in places})
     out = []
     for rank, m in enumerate(np.argsort(~scores, kind="stable").tolist(), start=1):
@@ -54,8 +54,8 @@ def explain_topic(question: Question, owner: I32, topic: str) -> list[Candidate]
         elif mine:
             reason = _why_reads(kept, gained, rank)
         else:
-            cap = int(question.caps[at])
-            local = not bool(question.racks.off[question.racks.kind_of[places.start : places.stop], m].all())
+            cap = int(request.caps[at])
+            local = not bool(request.racks.off[request.racks.kind_of[places.start : places.stop], m].all())
             reason = _why_not(len(before), int(load[m]), int(high[m]), readers, cap, local=local)
         member = problem.members[m]
         out.append(
@@ -70,11 +70,11 @@ def _why_reads(kept: tuple[int, ...], gained: tuple[int, ...], rank: int) -> str
     return ", ".join(parts)
 
 
-def _why_not(lost: int, load: int, high: int, readers: int, cap: int, *, local: bool) -> str:  # noqa: PLR0913
+def _why_not(lost: int, load: int, high: int, readers: int, cap: int, *, local: bool) -> str:  # noqa: PLR0913 - the facts of one member
     if lost:
-        return f"gave up {lost}: loads, racks or the worker cap wanted it"
+        return f"gave up {lost}: loads, racks or the worker cap required it"
     if readers >= cap and cap != NO_CAP:
-        return f"skipped: workers={cap}, all seats are taken"
+        return f"skipped: workers={cap}, so many members read it already"
     if load >= high:
         return f"skipped: full, {load} of {high} partitions"
     if not local:

@@ -15,7 +15,8 @@ I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-NOBODY = -1
+NO_OWNER = -1
+SEVERAL_CLAIMANTS = -2
 _HEAVIEST = 1e9
 
 
@@ -27,13 +28,13 @@ class Problem:
         topics: sorted by name.
         members: sorted by identity, then id.
         first: number of the first partition of each topic, shape (T + 1,).
-        owner: member that holds a valid claim on each partition, or NOBODY, shape (P,).
-        claimant: the only member with any claim on it, NOBODY, or SEVERAL, shape (P,).
+        owner: member that holds a valid claim on each partition, or NO_OWNER, shape (P,).
+        claimant: the only member with any claim on it, valid or not; NO_OWNER; or SEVERAL_CLAIMANTS; shape (P,).
         group_of: subscription group of each member, shape (M,): equal subscriptions are one group.
-        subscribed: which group reads which topic, shape (G, T).
+        subscribed: which group subscribes to which topic, shape (G, T).
         hashes: of the members' identities, shape (M,).
-        weights: of the members, shape (M,); scaled to at most 1 where they are out of all proportion.
-        unread: topics that nobody subscribed to, sorted by name; not in `topics`.
+        weights: of the members, shape (M,); scaled to at most 1 where they differ by more than any load.
+        unread: topics without a subscriber or a partition, sorted by name; not in `topics`.
     """
 
     topics: tuple[Topic, ...]
@@ -49,7 +50,7 @@ class Problem:
 
     @property
     def partitions(self) -> int:
-        """How many partitions there are in all."""
+        """Number of all partitions."""
         return int(self.first[-1])
 
     @property
@@ -62,27 +63,24 @@ class Problem:
 
     @property
     def equal(self) -> bool:
-        """Whether every member reads every topic."""
+        """Whether every member subscribes to every topic."""
         return len(self.subscribed) == 1
 
 
-SEVERAL = -2
-
-
 def read_problem(topics: Iterable[Topic], members: Iterable[Member], seed: int, *, keep: bool = True) -> Problem:
-    """Put the input in order and check the claims.
+    """Sort the input and check the claims.
 
     A claim is valid when its topic exists and is subscribed, its partition exists, no newer generation claims it and
-    no other member of the same generation does (KIP-792). Two of one generation are both void. Without `keep` all are.
+    no other member of the same generation does (KIP-792): two of one generation are both void. Without `keep` all are.
 
     Raises:
         TopicError: two topics of one name, or two members of one id.
     """
     given = sorted(topics, key=lambda t: t.name)
-    people = tuple(sorted(members, key=lambda m: (m.identity, m.id)))
-    _refuse_twice([t.name for t in given], "topic")
-    _refuse_twice(sorted(m.id for m in people), "member")
-    group_of, subscribed = _subscriptions(given, people)
+    ordered_members = tuple(sorted(members, key=lambda m: (m.identity, m.id)))
+    _refuse_duplicates([t.name for t in given], "topic")
+    _refuse_duplicates(sorted(m.id for m in ordered_members), "member")
+    group_of, subscribed = _subscriptions(given, ordered_members)
     read = subscribed.any(axis=0) & np.array([t.partitions > 0 for t in given], dtype=bool)
     ordered = tuple(t for t, some in zip(given, read, strict=True) if some)
     subscribed = subscribed[:, read]
@@ -91,23 +89,23 @@ def read_problem(topics: Iterable[Topic], members: Iterable[Member], seed: int, 
         subscribed, group_of = subscribed[first_of], same[group_of].astype(np.int32)
     first = np.zeros(len(ordered) + 1, dtype=np.int64)
     np.cumsum([t.partitions for t in ordered], out=first[1:])
-    owner, claimant = _claims(ordered, people, first)
+    owner, claimant = _claims(ordered, ordered_members, first)
     if not keep:
-        owner[:] = NOBODY
+        owner[:] = NO_OWNER
     if owner.size:
         topic_of = np.repeat(np.arange(len(ordered)), np.diff(first))
-        lost = (owner >= 0) & ~subscribed[group_of[owner], topic_of] if people else owner >= 0
-        owner[lost] = NOBODY
+        lost = (owner >= 0) & ~subscribed[group_of[owner], topic_of] if ordered_members else owner >= 0
+        owner[lost] = NO_OWNER
     return Problem(
         topics=ordered,
-        members=people,
+        members=ordered_members,
         first=first,
         owner=owner,
         claimant=claimant,
         group_of=group_of,
         subscribed=subscribed,
-        hashes=_identity_hashes(people, seed),
-        weights=_weights(people),
+        hashes=_identity_hashes(ordered_members, seed),
+        weights=_weights(ordered_members),
         unread=tuple(t for t, some in zip(given, read, strict=True) if not some),
     )
 
@@ -115,7 +113,7 @@ def read_problem(topics: Iterable[Topic], members: Iterable[Member], seed: int, 
 def _weights(members: Sequence[Member]) -> NDArray[np.float64]:
     weights: NDArray[np.float64] = np.array([m.weight for m in members], dtype=np.float64)
     if weights.size and (weights.max() > _HEAVIEST or weights.min() < 1 / _HEAVIEST):
-        # Their sum would be infinite, or a quotient by them: nobody can tell such members apart by what they hold.
+        # Their sum, or a quotient by them, would be infinite; and no number of partitions tells such weights apart.
         weights = np.maximum(weights / weights.max(), 1 / _HEAVIEST)
     return weights
 
@@ -134,14 +132,14 @@ def equal_rows(table: Bools) -> tuple[I64, I64]:
     return first, number_of
 
 
-def _refuse_twice(names: Sequence[str], what: str) -> None:
+def _refuse_duplicates(names: Sequence[str], what: str) -> None:
     for one, two in itertools.pairwise(names):
         if one == two:
             raise TopicError(f"{what} {one!r} is given twice: give each once")
 
 
 def _identity_hashes(members: Sequence[Member], seed: int) -> U64:
-    # Two members of one identity (the same agent= given twice) must not rank alike: the second is told apart.
+    # Two members of one identity (the same agent= given twice) must not rank alike: the second one gets a suffix.
     names, before = [], None
     for member in members:
         names.append(member.identity if member.identity != before else f"{member.identity}\0{member.id}")
@@ -154,7 +152,7 @@ def _subscriptions(topics: Sequence[Topic], members: Sequence[Member]) -> tuple[
     by_value: dict[frozenset[str], int] = {}
     group_of = np.zeros(len(members), dtype=np.int32)
     for i, member in enumerate(members):
-        # Often all members share one set object: comparing a thousand topics a thousand times is then saved.
+        # Often all members share one set object, and no sets have to be compared.
         group = by_object.get(id(member.topics))
         if group is None:
             group = by_value.setdefault(frozenset(member.topics), len(by_value))
@@ -169,8 +167,8 @@ def _subscriptions(topics: Sequence[Topic], members: Sequence[Member]) -> tuple[
 def _claims(topics: Sequence[Topic], members: Sequence[Member], first: I64) -> tuple[I32, I32]:
     places = {t.name: (int(first[i]), t.partitions) for i, t in enumerate(topics)}
     total = int(first[-1])
-    owner = [NOBODY] * total
-    claimant = [NOBODY] * total
+    owner = [NO_OWNER] * total
+    claimant = [NO_OWNER] * total
     generation_of = [-2] * total  # below every generation a member can claim
     for i, member in enumerate(members):
         generation = max(member.generation, -1)
@@ -179,9 +177,9 @@ def _claims(topics: Sequence[Topic], members: Sequence[Member], first: I64) -> t
             if not 0 <= partition < count:
                 continue
             at = base + partition
-            claimant[at] = i if claimant[at] in (NOBODY, i) else SEVERAL
+            claimant[at] = i if claimant[at] in (NO_OWNER, i) else SEVERAL_CLAIMANTS
             if generation > generation_of[at]:
                 owner[at], generation_of[at] = i, generation
             elif generation == generation_of[at] and owner[at] != i:
-                owner[at] = NOBODY
+                owner[at] = NO_OWNER
     return np.array(owner, dtype=np.int32), np.array(claimant, dtype=np.int32)

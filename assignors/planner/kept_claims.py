@@ -1,41 +1,41 @@
-"""Which claims stay where every member may read everything: as many as the bounds allow."""
+"""Which claims stay where every member may read every topic: as many as the bounds allow."""
 
 import numpy as np
 
 from assignors.hashing.hash import F64, GOLDEN, U64, mix64s
-from assignors.planner.input_arrays import I32, I64, NOBODY, Problem
+from assignors.planner.input_arrays import I32, I64, NO_OWNER, Problem
 from assignors.planner.load_bounds import Band
 
 
 def kept_loads(owned: I64, band: Band, partitions: int, weights: F64) -> I64:
     """Decide how many of its claims each member keeps; the sum is the largest that the band allows.
 
-    A member over its bound gives the surplus; where the members below their lower bound need more than is free,
-    the highest loads above the lower bound give it.
+    A member above its upper bound gives the surplus. Where the members below their lower bounds need more partitions
+    than have no owner, the highest loads give them, down to their lower bounds.
 
     Args:
         owned: valid claims of each member, shape (M,).
         band: bounds of the loads.
-        partitions: how many there are in all.
+        partitions: number of all partitions.
         weights: of the members, shape (M,).
     """
     kept = np.minimum(owned, band.high)
     needed = int(np.maximum(band.low - kept, 0).sum())
     short = needed - (partitions - int(kept.sum()))
     if short > 0:
-        spare = np.maximum(kept - band.low, 0)
-        who = np.repeat(np.arange(len(kept)), spare)
-        # One entry for each unit above the lower bound, named by the load it would leave.
-        height = kept[who] - _count_up(spare)
-        order = np.lexsort((who, -height / weights[who]))
-        kept = kept - np.bincount(who[order[:short]], minlength=len(kept))
+        surplus = np.maximum(kept - band.low, 0)
+        givers = np.repeat(np.arange(len(kept)), surplus)
+        # One entry for each unit above the lower bound, with the load that it would leave.
+        height = kept[givers] - _count_up(surplus)
+        order = np.lexsort((givers, -height / weights[givers]))
+        kept = kept - np.bincount(givers[order[:short]], minlength=len(kept))
     return kept
 
 
-def release(problem: Problem, owner: I32, kept: I64, kind_of: I64, topic_of: I32, hashes: U64) -> I32:  # noqa: PLR0913, PLR0917
-    """Pick which claims go where a member keeps fewer of a kind than it has.
+def release(problem: Problem, owner: I32, kept: I64, kind_of: I64, topic_of: I32, hashes: U64) -> I32:  # noqa: PLR0913, PLR0917 - arrays of one plan
+    """Choose the claims that go where a member keeps fewer of a kind than it has.
 
-    First those of topics it holds most of (the spread gets better), then those it ranks lowest for.
+    First those of the topics it holds most of, which spreads them better, then those it ranks lowest for.
 
     Args:
         problem: what is planned.
@@ -46,29 +46,29 @@ def release(problem: Problem, owner: I32, kept: I64, kind_of: I64, topic_of: I32
         hashes: of the topic names, shape (T,).
 
     Returns:
-        The owner of each partition, NOBODY where it is to be given anew, shape (P,).
+        The owner of each partition, NO_OWNER where it is free, shape (P,).
     """
     kinds = kept.shape[1]
     bundle = np.where(owner >= 0, owner.astype(np.int64) * kinds + kind_of, -1)
-    surplus = np.bincount(bundle[bundle >= 0], minlength=kept.size) - kept.reshape(-1)
+    over = np.bincount(bundle[bundle >= 0], minlength=kept.size) - kept.reshape(-1)
     at = np.flatnonzero(bundle >= 0)
-    at = at[surplus[bundle[at]] > 0]
+    at = at[over[bundle[at]] > 0]
     out = owner.copy()
     if not at.size:
         return out
-    who, topic, bundle = owner[at], topic_of[at], bundle[at]
-    rank = mix64s(problem.hashes[who] ^ mix64s(hashes[topic] + np.uint64(GOLDEN)))
-    by_topic = np.lexsort((at, topic, who))
+    holder, topic, bundle = owner[at], topic_of[at], bundle[at]
+    rank = mix64s(problem.hashes[holder] ^ mix64s(hashes[topic] + np.uint64(GOLDEN)))
+    by_topic = np.lexsort((at, topic, holder))
     nth = np.empty(len(at), dtype=np.int64)
-    nth[by_topic] = _run_positions(who[by_topic].astype(np.int64) << 32 | topic[by_topic])
+    nth[by_topic] = _run_positions(holder[by_topic].astype(np.int64) << 32 | topic[by_topic])
     order = np.lexsort((rank, -nth, bundle))
     place = _run_positions(bundle[order])
-    out[at[order[place < surplus[bundle[order]]]]] = NOBODY
+    out[at[order[place < over[bundle[order]]]]] = NO_OWNER
     return out
 
 
 def _count_up(counts: I64) -> I64:
-    """Count 0, 1, ... anew for each count: [2, 3] gives 0 1 0 1 2."""
+    """Count from 0 for each count: [2, 3] gives 0 1 0 1 2."""
     ends = np.cumsum(counts)
     return np.arange(int(counts.sum())) - np.repeat(ends - counts, counts)
 

@@ -33,19 +33,19 @@ def check_epsilon(epsilon: float) -> None:
 
 
 def fair_band(partitions: int, weights: F64, epsilon: float) -> Band:
-    """Bound the loads where every member may read everything.
+    """Bound the loads where every member may read every topic.
 
-    Every load lies within (1 - epsilon) and (1 + epsilon) of the weighted fair share, in whole partitions. Where that
-    leaves no plan, the band is widened by what an exactly balanced plan needs, never by more.
+    Every load lies within (1 - epsilon) and (1 + epsilon) of the weighted fair share, in whole partitions. Where no
+    plan fits that, the band is widened to include the exactly balanced plans, and no further.
 
     Args:
-        partitions: how many there are to give.
+        partitions: number of partitions to place.
         weights: of the members, shape (M,), M of 1 or more.
         epsilon: 0 for exact balance.
     """
     share = partitions * weights / weights.sum()
     # Rounded first: 1.1 * 10 is 11.000000000000002, and 0.9 * 10 must not become 9.000000000000002.
-    # Nobody can hold more than all, and the sum of what a huge epsilon allows does not fit an integer.
+    # No member can hold more than all: the sum of what a huge epsilon allows would not fit an integer.
     high = np.floor(np.round(np.minimum((1 + epsilon) * share, partitions), 9)).astype(np.int64)
     low = np.ceil(np.round(np.maximum(0.0, (1 - epsilon) * share), 9)).astype(np.int64)
     if epsilon > 0 and (low <= high).all() and low.sum() <= partitions <= high.sum():
@@ -66,13 +66,13 @@ def exact_band(partitions: int, weights: F64) -> Band:
         floor, rest = divmod(partitions, len(weights))
         low = np.full(len(weights), floor, dtype=np.int64)
         return Band(low, low + (1 if rest else 0))
-    low = _under_way(partitions, weights)
+    low = _whole_shares(partitions, weights)
     left = partitions - int(low.sum())
     high = low.copy()
     while left:
         ratio = np.round((low + 1) / weights, 9)
         first = ratio == ratio.min()
-        # Of members with the same ratio after one more, the heavier loses less when it gets it.
+        # Of members with the same ratio after one more, the heavier one had the lower ratio before.
         first &= weights == weights[first].max()
         if first.sum() > left:
             return Band(low, low + first)
@@ -82,8 +82,8 @@ def exact_band(partitions: int, weights: F64) -> Band:
     return Band(low, high)
 
 
-def _under_way(partitions: int, weights: F64) -> I64:
-    # Giving by highest quotient never gives less than the whole part of the share: at most M - 1 steps are left.
+def _whole_shares(partitions: int, weights: F64) -> I64:
+    # Giving units one by one never gives less than the whole part of the share: at most M - 1 units are left.
     share = partitions * weights / weights.sum()
     whole: I64 = np.floor(np.round(share, 9)).astype(np.int64)
     return whole

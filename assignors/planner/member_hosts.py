@@ -16,7 +16,7 @@ _TAIL = re.compile(r"[-_.:/](?:\d+|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$
 
 
 def node_of(identity: str) -> str:
-    """Cut what tells members of one node apart: a UUID or a number at the end (`host-1-3f2a...`, `host-1:2`)."""
+    """Cut the end that differs between members of one node: a UUID or a number (`host-1-3f2a...`, `host-1:2`)."""
     return _TAIL.sub("", identity)
 
 

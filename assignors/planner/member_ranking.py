@@ -5,8 +5,8 @@ from typing import Final, Literal
 import numpy as np
 
 from assignors.hashing.hash import GOLDEN, U64, hash64s, mix64s, order_keys, weighted_scores
-from assignors.planner.fill_unowned import Scores
 from assignors.planner.input_arrays import Problem
+from assignors.planner.place_unowned import Scores
 
 Strategy = Literal["hrw", "shuffled"]
 STRATEGIES: Final = ("hrw", "shuffled")

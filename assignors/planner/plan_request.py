@@ -1,4 +1,4 @@
-"""What a plan answers: the input as it was read, and the settings."""
+"""What is planned: the input as arrays, and the settings."""
 
 from dataclasses import dataclass
 
@@ -9,12 +9,12 @@ from assignors.planner.rack_locality import Racks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """What was asked.
+class PlanRequest:
+    """The input of a plan, with its settings.
 
     Attributes:
         problem: topics, members and claims.
-        racks: who is local to what.
+        racks: which members are local to which partitions.
         caps: most distinct members of each topic, shape (T,).
         strategy: how members are ranked.
         epsilon: allowed distance from the fair share.

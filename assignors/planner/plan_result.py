@@ -6,7 +6,7 @@ import numpy as np
 
 from assignors.planner.explanation import Candidate, explain_topic
 from assignors.planner.input_arrays import I32, Problem
-from assignors.planner.plan_request import Question
+from assignors.planner.plan_request import PlanRequest
 from assignors.planner.topics_and_members import TopicPartition
 
 
@@ -16,17 +16,17 @@ def count_moved(problem: Problem, owner: I32) -> int:
 
 
 class Plan:
-    """Who reads what, and what it costs.
+    """The owner of each partition, and what the plan costs.
 
     Attributes:
-        lower_bound: no plan within the same bounds and caps moves fewer claims. Where no worker cap binds it is what
-            can be reached, and is. Where one binds in a group too large to be planned exactly it may be too low, and
-            `moved` above it: see `assignors.planner.capped.movement_lower_bound`. It is 0 where nothing is known.
+        lower_bound: no plan within the same bounds and caps moves fewer claims. Where no worker cap binds, `moved` is
+            equal to it. Where one binds in a group too large to be planned exactly, it may be too low, and `moved`
+            above it: see `assignors.planner.capped.movement_lower_bound`. It is 0 where no bound is known.
     """
 
-    def __init__(self, question: Question, owner: I32, lower_bound: int) -> None:
-        self._question = question
-        self._problem = question.problem
+    def __init__(self, request: PlanRequest, owner: I32, lower_bound: int) -> None:
+        self._question = request
+        self._problem = request.problem
         self._owner = owner
         self.lower_bound = lower_bound
 
@@ -42,33 +42,33 @@ class Plan:
 
     @cached_property
     def unassigned(self) -> list[TopicPartition]:
-        """Partitions of topics that nobody subscribed to."""
+        """Partitions of topics without a subscriber."""
         return [(t.name, p) for t in self._problem.unread for p in range(t.partitions)]
 
     @cached_property
     def loads(self) -> dict[str, int]:
-        """How many partitions each member has."""
+        """Number of partitions of each member."""
         counts = np.bincount(self._owner[self._owner >= 0], minlength=len(self._problem.members)).tolist()
         return {m.id: counts[n] for n, m in enumerate(self._problem.members)}
 
     @cached_property
     def moved(self) -> int:
-        """How many valid claims went to another member."""
+        """Number of valid claims that went to another member."""
         return count_moved(self._problem, self._owner)
 
     @cached_property
     def off_rack(self) -> int:
-        """How many partitions are read from another rack, both racks being known."""
+        """Number of partitions that are read from another rack, where both racks are known."""
         return self._question.racks.count_off(self._owner)
 
     @cached_property
     def connections(self) -> dict[str, int]:
-        """How many topics each member reads."""
+        """Number of topics that each member reads."""
         return {m: len({topic for topic, _ in mine}) for m, mine in self.partitions.items()}
 
     @cached_property
     def withheld(self) -> dict[str, list[TopicPartition]]:
-        """What a cooperative round may not give yet: partitions that somebody else may still be reading (KIP-429)."""
+        """Partitions that a cooperative round may not give yet: another member may still read them (KIP-429)."""
         before = self._problem.owner
         claimant = self._problem.claimant
         held = (self._owner >= 0) & (claimant != -1) & (claimant != self._owner) & (before != self._owner)
@@ -76,11 +76,11 @@ class Plan:
         return {m: [p for p in mine if p in wait] for m, mine in self.partitions.items()}
 
     def explain(self, topic: str) -> list[Candidate]:
-        """Say why the topic went to whom.
+        """Say why each member reads the topic or does not.
 
         Returns:
-            All members, best ranked first, each with what it keeps and gets and the reason; empty where nobody
-            subscribed to the topic.
+            All members, best ranked first, each with the partitions that it keeps and gains and the reason; empty for
+            a topic without a subscriber.
         """
         return explain_topic(self._question, self._owner, topic)
 

@@ -15,7 +15,7 @@ RACK_BY: Final = ("replicas", "leader")
 
 @dataclass(frozen=True, slots=True)
 class Racks:
-    """Rack sets of the partitions, and who is away from them.
+    """Rack sets of the partitions, and which members are outside them.
 
     Attributes:
         kind_of: number of each partition's rack set, shape (P,).
@@ -51,4 +51,4 @@ def _rack_sets(topic: Topic, rack_by: RackBy) -> Iterator[frozenset[str]]:
     if rack_by == "leader":
         leaders: Sequence[str | None] = topic.leaders or ()
         return (frozenset() if rack is None else frozenset({rack}) for rack in leaders)
-    return (frozenset(racks) for racks in topic.racks or ())
+    return (frozenset(racks or ()) for racks in topic.racks or ())

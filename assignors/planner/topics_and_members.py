@@ -1,4 +1,4 @@
-"""What a plan is made from: topics and members, as values."""
+"""The input of a plan: topics and members, as values."""
 
 import math
 import operator
@@ -15,9 +15,9 @@ class Topic:
     """A topic that can be read.
 
     Attributes:
-        name: as Kafka knows it.
-        partitions: how many, 0 or more.
-        racks: for each partition the racks of its replicas; an empty set is unknown. None: all unknown.
+        name: its name in Kafka.
+        partitions: their number, 0 or more.
+        racks: for each partition the racks of its replicas; an empty set or None is unknown. None: all unknown.
         leaders: for each partition the rack of its leader, None where unknown. None: all unknown.
         id: Kafka's topic id, where known. Not used by the planner.
 
@@ -27,14 +27,14 @@ class Topic:
 
     name: str
     partitions: int
-    racks: Sequence[frozenset[str]] | None = None
+    racks: Sequence[frozenset[str] | None] | None = None
     leaders: Sequence[str | None] | None = None
     id: str | None = None
 
     def __post_init__(self) -> None:
         try:
             fits = operator.index(self.partitions) >= 0
-        except TypeError:  # text, None, a part of one
+        except TypeError:  # text, None, 1.5
             fits = False
         if not fits:
             raise TopicError(f"topic {self.name!r}: partitions={self.partitions!r}, need a whole number, 0 or more")
@@ -52,10 +52,10 @@ class Member:
 
     Attributes:
         id: the broker's member id, new at each join.
-        topics: what it subscribed to.
+        topics: names that it subscribes to.
         rack: its rack, None where unknown.
         weight: capacity relative to the other members, above 0.
-        owned: claims: what it says it owns. A hint, checked by the planner.
+        owned: claims: partitions that it says it owns. A hint, which the planner checks.
         generation: the generation of the claims, -1 where unknown (KIP-792).
         instance: identity that survives a restart: group.instance.id, or the agent's name.
 
@@ -81,5 +81,5 @@ class Member:
 
     @property
     def identity(self) -> str:
-        """What rendezvous hashing knows the member by."""
+        """The name that the member is ranked by."""
         return self.instance or self.id

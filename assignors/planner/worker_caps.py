@@ -20,7 +20,7 @@ _NAME = re.compile(r"[a-zA-Z0-9._-]*")
 
 
 def check_workers(workers: Workers) -> None:
-    """Check without applying.
+    """Check a setting of workers per topic.
 
     Raises:
         WorkersError: a number below 1, no whole number, or a pattern that is no regular expression.
@@ -34,7 +34,7 @@ def check_workers(workers: Workers) -> None:
 
 
 def worker_caps(workers: Workers, topics: Sequence[str]) -> NDArray[np.int32]:
-    """Give each topic its largest number of distinct members, `NO_CAP` where all may read it.
+    """Return the most distinct members of each topic, `NO_CAP` where all may read it.
 
     Raises:
         WorkersError: as `check_workers`.

@@ -2,9 +2,9 @@
 
 * `kafka_python_assignors`: `HRWAssignor` and `ShuffledRoundRobinAssignor`.
 * `base_assignor`: what they share.
-* `subscription`: the bytes a member sends to the leader (version 3).
+* `subscription`: what a member sends to the leader (version 3).
 * `cluster_metadata`: topics as kafka-python knows them.
-* `fallback_plan`: the plan of last resort, where the planner failed.
+* `fallback_plan`: the plan where the planner failed.
 * `worker_caps_source`: workers per topic from a function or a file.
 * `rebalance_trigger`: asks for a rebalance when those change.
 """

@@ -1,23 +1,25 @@
-"""What the assignors share: the group protocol, as kafka-python drives it.
+"""The part of the group protocol that all assignors share, as kafka-python calls it.
 
-Identity is `group_instance_id`, else `agent=`, else the member id. A broker makes a new member id at each join, so only
-the first two bring a restarted consumer's topics back to it.
+A member's identity is its `group_instance_id`, else `agent=`, else the member id. A broker makes a new member id at
+each join, so only with the first two does a restarted consumer get its topics back.
 """
 
 import hashlib
 import logging
 import threading
+import weakref
 from typing import Any, ClassVar, Final
 
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor, RebalanceProtocol
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
+from assignors.clients.kafka_python_internals import asking_coordinator, is_closed
 from assignors.errors import MembershipError
 from assignors.planner.member_ranking import Strategy
 from assignors.planner.plan_result import Plan
 from assignors.planner.topics_and_members import Member, Topic, TopicPartition
 from assignors.protocol.cluster_metadata import read_topics
-from assignors.protocol.fallback_plan import spare_plan
+from assignors.protocol.fallback_plan import fallback_plan
 from assignors.protocol.rebalance_trigger import Rejoin
 from assignors.protocol.subscription import UserData, decode_member, encode_subscription
 
@@ -28,10 +30,10 @@ _TEXT: Final = 500
 
 
 class Assignor(AbstractPartitionAssignor):
-    """A member's side of the protocol, and on the leader the plan. The subclass says how to plan.
+    """A member's side of the protocol, and on the leader the plan, which the subclass makes.
 
     Attributes:
-        last_plan: on the leader, what it planned last.
+        last_plan: on the leader, its latest plan.
     """
 
     strategy: ClassVar[Strategy]
@@ -51,6 +53,7 @@ class Assignor(AbstractPartitionAssignor):
         self._warned: set[str] = set()
         self._withheld: set[TopicPartition] = set()
         self._follow_up: Rejoin | None = None
+        self._served: weakref.ref[Any] | None = None
 
     @property
     def name(self) -> str:
@@ -58,23 +61,42 @@ class Assignor(AbstractPartitionAssignor):
         return self._name
 
     def supported_protocols(self) -> list[RebalanceProtocol]:
-        """One protocol an instance: kafka-python refuses to mix eager and cooperative (KIP-429)."""
+        """Return one protocol: kafka-python does not mix eager and cooperative ones (KIP-429)."""
         return [RebalanceProtocol.COOPERATIVE if self._cooperative else RebalanceProtocol.EAGER]
 
     def metadata(self, topics: set[str]) -> ConsumerProtocolSubscription:
-        """Say what this member wants, owns and is."""
+        """Return the subscription of this member.
+
+        Raises:
+            MembershipError: another consumer that is not closed joined with this instance.
+        """
+        self._serve(asking_coordinator())
         owned = [(t, p) for t, p in self._owned if t in topics]
         data = UserData(agent=self._agent, weight=self._weight, plan=_shortened(self._configuration()))
         return encode_subscription(topics, owned, self._generation, self._rack, data.encode())
 
+    def _serve(self, coordinator: Any) -> None:  # noqa: ANN401 - kafka-python is untyped
+        """Refuse a second consumer: its claims would replace those of the first, and both would lose partitions."""
+        served = self._served() if self._served is not None else None
+        if coordinator is None or coordinator is served:
+            return
+        if served is not None and not is_closed(served):
+            raise MembershipError(
+                f"one instance of {type(self).__name__} was given to two consumers, of groups {served.group_id!r} and "
+                f"{coordinator.group_id!r}: make one for each consumer"
+            )
+        if self._served is not None:
+            self._owned, self._generation = (), -1
+        self._served = weakref.ref(coordinator)
+
     def on_assignment(self, assignment: ConsumerProtocolAssignment, generation: int) -> None:
-        """Remember what was given, to claim it at the next join (KIP-792)."""
+        """Remember the assignment, to claim it at the next join (KIP-792)."""
         self._owned = tuple((t, p) for t, partitions in assignment.assigned_partitions for p in partitions)
         self._generation = generation
         if self._follow_up is not None:
-            # Who must give something up asks for the second round itself (KIP-429). But a claim may be one of a member
-            # that lost its partitions and has nothing to give up: without the leader's own request nobody would ask.
-            # Later than the others, because a rejoin that overtakes a member's SyncGroup costs one more round.
+            # A member that must give up partitions asks for the second round itself (KIP-429). A member that lost them
+            # still claims them and has none to give up: then only the leader asks. It asks later than the others,
+            # because a rejoin that overtakes a member's SyncGroup costs one more round.
             timer = threading.Timer(_FOLLOW_UP_S, self._ask_again, (self._follow_up, generation))
             timer.daemon = True
             timer.start()
@@ -85,59 +107,60 @@ class Assignor(AbstractPartitionAssignor):
             follow_up.ask()
 
     def assign(self, cluster: Any, members: list[Any]) -> dict[str, ConsumerProtocolAssignment]:  # noqa: ANN401
-        """Plan for the group. Called on the leader inside the event loop: no I/O, and it never raises."""
-        people = [self._read_member(m) for m in members]
-        named = {t for m in people for t in m.topics}
+        """Plan for the group. Runs on the leader inside the event loop: no I/O, and it never raises."""
+        group = [self._read_member(m) for m in members]
+        named = {t for m in group for t in m.topics}
         topics = self._read_topics(cluster, {t for t in named if isinstance(t, str)})
         self._follow_up = None
         self._withheld = set()
         try:
-            given = self._give(topics, people)
+            given = self._assign(topics, group)
         except Exception:
-            log.exception("group plan failed: giving partitions evenly instead; please report this")
-            self._withheld = {pair for m in people for pair in m.owned} if self._cooperative else set()
-            given = spare_plan(topics, people, cooperative=self._cooperative)
+            log.exception("the planner failed: assigning partitions evenly instead; please report this")
+            self._withheld = {pair for m in group for pair in m.owned} if self._cooperative else set()
+            given = fallback_plan(topics, group, cooperative=self._cooperative)
         if self._withheld:
             self._follow_up = Rejoin(self, cluster)
         return {member: assignment_of(mine) for member, mine in given.items()}
 
-    def _give(self, topics: list[Topic], members: list[Member]) -> dict[str, list[TopicPartition]]:
-        self.last_plan = made = self._plan(topics, members)
+    def _assign(self, topics: list[Topic], members: list[Member]) -> dict[str, list[TopicPartition]]:
+        self.last_plan = plan = self._plan(topics, members)
         if not self._cooperative:
-            return made.partitions
-        self._withheld = wait = {pair for pairs in made.withheld.values() for pair in pairs}
-        return {member: [pair for pair in mine if pair not in wait] for member, mine in made.partitions.items()}
+            return plan.partitions
+        self._withheld = withheld = {pair for pairs in plan.withheld.values() for pair in pairs}
+        return {member: [pair for pair in pairs if pair not in withheld] for member, pairs in plan.partitions.items()}
 
     def _read_member(self, member: Any) -> Member:  # noqa: ANN401
         try:
             read, data = decode_member(member)
-        except Exception as error:  # noqa: BLE001 - a foreign client's fields: it is a subscriber all the same
-            self._warn("fields", f"member {member.member_id!r} sent fields that make no sense, ignored: {error!r}")
+        except Exception as error:  # noqa: BLE001 - another client's fields may raise anything; it is still a subscriber
+            self._warn("fields", f"member {member.member_id!r} sent invalid fields, which are ignored: {error!r}")
             wanted = frozenset(getattr(member.metadata, "topics", None) or ())
             return Member(id=member.member_id, topics=frozenset(t for t in wanted if isinstance(t, str)))
         if data is None:
             self._warn(
-                "foreign", f"member {read.id!r} sent user data that is not ours: ignored, its weight counts as 1"
+                "foreign", f"member {read.id!r} sent user data of another assignor: ignored, its weight counts as 1"
             )
-        elif data.plan != _shortened(self._configuration()):
+        elif data.plan is not None and data.plan != _shortened(self._configuration()):
             self._warn(
                 "configuration",
                 f"member {read.id!r} is configured {data.plan or 'with the defaults'}, the leader "
-                f"{self._configuration() or 'with the defaults'}: the leader's counts; give all members the same",
+                f"{self._configuration() or 'with the defaults'}: the leader's settings "
+                "apply; give all members the same",
             )
         if read.instance is None:
             self._warn(
                 "identity",
                 f"member {read.id!r} has no lasting identity: after a restart it may get other topics; "
-                "set group_instance_id or agent=",
+                "set group_instance_id, or agent= where that is not possible",
             )
         return read
 
     def _read_topics(self, cluster: Any, names: set[str]) -> list[Topic]:  # noqa: ANN401
         try:
             return read_topics(cluster, names)
-        except Exception as error:  # noqa: BLE001 - a topic deleted or made while it is read; racks are only a wish
-            self._warn("metadata", f"the metadata cannot be read with racks: planning without them ({error!r})")
+        except Exception as error:  # noqa: BLE001 - a topic deleted or made while it is read; racks are only a preferred
+            self._warn("metadata", f"the racks cannot be read from the metadata: planning without them ({error!r})")
             counts = {name: self._count(cluster, name) for name in sorted(names)}
             return [Topic(name, count) for name, count in counts.items() if count]
 
@@ -149,7 +172,7 @@ class Assignor(AbstractPartitionAssignor):
             return 0
 
     def _warn(self, subject: str, message: str) -> None:
-        """Warn once of each subject: a rebalance a minute must not fill the log."""
+        """Warn once of each subject: a group that rebalances every minute must not fill the log."""
         if subject not in self._warned:
             self._warned.add(subject)
             log.warning(message)
@@ -158,29 +181,29 @@ class Assignor(AbstractPartitionAssignor):
         raise NotImplementedError
 
     def _configuration(self) -> str:
-        """What must be equal in the group, as text; empty for the defaults."""
+        """Return the settings that must be equal in the group, as text; empty for the defaults."""
         raise NotImplementedError
 
 
 def _check_name(setting: str, name: object) -> None:
-    # A longer one would not fit into what members may send, and its owner would be a stranger to the leader.
+    # A longer one would not fit into the user data, and the leader would not know the member's identity.
     try:
         fits = name is None or (isinstance(name, str) and len(name.encode()) <= _NAME_BYTES)
-    except UnicodeEncodeError:  # half a character, which cannot be sent
+    except UnicodeEncodeError:  # a surrogate, which cannot be sent
         fits = False
     if not fits:
         raise MembershipError(f"{setting}={name!r}: need text of at most {_NAME_BYTES} bytes")
 
 
 def _shortened(configuration: str) -> str:
-    """Keep what is told of a configuration small: a hundred patterns would push out the weight and the agent."""
+    """Limit the text of the settings: with a hundred patterns the user data would be too long to be read."""
     if len(configuration) <= _TEXT:
         return configuration
     return f"{configuration[:_TEXT]}... (sha256 {hashlib.sha256(configuration.encode()).hexdigest()[:16]})"
 
 
 def assignment_of(pairs: list[TopicPartition]) -> ConsumerProtocolAssignment:
-    """Say it in the protocol's words."""
+    """Make the protocol's assignment of these partitions."""
     by_topic: dict[str, list[int]] = {}
     for topic, partition in pairs:
         by_topic.setdefault(topic, []).append(partition)

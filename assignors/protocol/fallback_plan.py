@@ -1,27 +1,27 @@
-"""The plan of last resort: plain, in a few lines, for a leader whose planner failed."""
+"""A plan in a few lines, for a leader whose planner failed."""
 
 from collections.abc import Iterable
 
 from assignors.planner.topics_and_members import Member, Topic, TopicPartition
 
 
-def spare_plan(
+def fallback_plan(
     topics: Iterable[Topic], members: Iterable[Member], *, cooperative: bool = False
 ) -> dict[str, list[TopicPartition]]:
     """Give each partition to its only claimant or to the least loaded subscriber; deterministic.
 
     Args:
-        topics: what can be read.
-        members: who takes part.
-        cooperative: leave out for this round what several members claim.
+        topics: those that the group could read.
+        members: of the group, with what they own.
+        cooperative: leave out for this round the partitions that several members claim.
 
     Returns:
         Partitions of each member, sorted.
     """
-    people = sorted(members, key=lambda m: (m.identity, m.id))
-    plan: dict[str, list[TopicPartition]] = {m.id: [] for m in people}
+    ordered = sorted(members, key=lambda m: (m.identity, m.id))
+    plan: dict[str, list[TopicPartition]] = {m.id: [] for m in ordered}
     for topic in sorted(topics, key=lambda t: t.name):
-        readers = [m for m in people if topic.name in m.topics]
+        readers = [m for m in ordered if topic.name in m.topics]
         for partition in range(topic.partitions if readers else 0):
             pair = (topic.name, partition)
             claimants = [m for m in readers if pair in m.owned]

@@ -27,10 +27,11 @@ class HRWAssignor(Assignor):
 
     Contract:
     * Runs on the group leader with heartbeats blocked: no I/O, no sleep.
-    * The order of `members` means nothing; equal input gives an equal plan: without a change nothing moves.
-    * Claims are hints. A stale, doubled or impossible one (KIP-792) is dropped, never believed and never fatal.
+    * The order of `members` has no effect; equal input gives an equal plan: without a change nothing moves.
+    * Claims are hints. A stale, duplicate or impossible one (KIP-792) is ignored and never an error.
     * `members` is read only; the result is new and the caller may change it.
-    * Every partition whose topic has a subscriber is given, whatever the members sent.
+    * Every partition whose topic has a subscriber is assigned, also when members send invalid data.
+    * An instance serves one consumer. A second consumer that joins with it gets a MembershipError.
     """
 
     strategy = "hrw"
@@ -49,34 +50,39 @@ class HRWAssignor(Assignor):
         node: Node = None,
         watch_interval_s: float = 5.0,
     ) -> None:
-        """Configure; all members of a group the same, but for `weight`, `rack` and `agent`.
+        """Configure. All members of a group need the same settings except `weight`, `rack` and `agent`.
 
         Args:
             workers: most distinct members of a topic: a number, a mapping of topics or patterns to numbers, a function
                 that returns one of these, or the path of a JSON file with one. When a function's or file's value
                 changes, the leader asks for a rebalance.
             epsilon: allowed distance from the fair share; 0 is exact balance.
-            weight: capacity of this member relative to the others.
-            rack: where this member is; kafka-python does not hand its `client_rack` to an assignor.
-            agent: identity that survives a restart, where there is no group_instance_id.
-            seed: another seed, another ranking.
+            weight: capacity of this member relative to the others. Other than 1, it is sent as user data, which keeps
+                brokers from migrating the group online to the new protocol (KIP-848).
+            rack: rack or zone of this member; kafka-python does not pass its `client_rack` to an assignor.
+            agent: identity that survives a restart, where there is no group_instance_id: prefer that one, because
+                `agent` is sent as user data, too.
+            seed: another seed is another ranking.
             cooperative: incremental rebalancing (KIP-429), under the name `hrw-cooperative`.
-            rack_by: local is where a replica is (`replicas`), or only where the leader is (`leader`).
-            node: how to find the host in an identity: a function, or a pattern; see `assignors.planner.member_hosts`.
-            watch_interval_s: seconds between two looks at a function or file.
+            rack_by: a partition is local where a replica is (`replicas`), or only where its leader is (`leader`).
+            node: how to find the host in an identity: a function or a pattern; see `assignors.planner.member_hosts`.
+            watch_interval_s: seconds between two reads of a function or file.
 
         Raises:
             BoundError: epsilon is negative or not a finite number.
-            MembershipError: agent or rack is no text, or too long.
-            NodesError: node is no regular expression.
-            StrategyError: no such rack_by, or a seed that is no whole number.
+            MembershipError: agent or rack is not text, or too long.
+            NodesError: node is not a regular expression.
+            StrategyError: rack_by is unknown, or the seed is not a whole number.
             WeightError: the weight is not a finite number above 0.
-            WorkersError: workers below 1, no pattern, a file that cannot be read, or watch_interval_s not above 0.
+            WorkersError: workers below 1, an invalid pattern, a file that cannot be read, or watch_interval_s not
+                above 0.
         """
         super().__init__(rack=rack, agent=agent, weight=weight, cooperative=cooperative)
         check_epsilon(epsilon)
         self._workers = WorkersSource(workers)
-        self._fixed = "" if workers is None else f"workers={'from outside' if self._workers.changes else workers!r}"
+        self._fixed = (
+            "" if workers is None else f"workers={'of a function or file' if self._workers.changes else workers!r}"
+        )
         self._epsilon = epsilon
         self._seed = seed
         self._rack_by: RackBy = rack_by
@@ -85,41 +91,41 @@ class HRWAssignor(Assignor):
             raise WorkersError(f"watch_interval_s={watch_interval_s!r}, need a finite number above 0")
         self._interval_s = watch_interval_s
         self._watch: WorkersWatch | None = None
-        self._led = False
+        self._was_leader = False
         check_seed(seed)
         plan((), (), rack_by=rack_by)  # raises StrategyError
         if not callable(node):
             node_numbers([Member(id="", topics=frozenset())], node)  # raises NodesError
 
     def metadata(self, topics: set[str]) -> ConsumerProtocolSubscription:
-        """Say what this member wants, owns and is; before a join the workers are read anew."""
+        """Return the subscription of this member; before a join the workers are read again."""
         if self._workers.changes:
             self._workers.refresh()
         return super().metadata(topics)
 
     def assign(self, cluster: Any, members: list[Any]) -> dict[str, ConsumerProtocolAssignment]:  # noqa: ANN401
-        """Plan for the group, and look from now on whether the workers change."""
-        planned = self._workers.value  # as it is before: what changes while the group is planned is seen as a change
+        """Plan for the group, and watch from now on whether the workers change."""
+        planned = self._workers.value  # before the plan: a change while it is made counts as a change
         given = super().assign(cluster, members)
-        self._led = True
+        self._was_leader = True
         if self._workers.changes:
             self.stop_watch()
             rejoin = Rejoin(self, cluster)
             if rejoin.alive():
                 self._watch = WorkersWatch(self._workers, planned, rejoin, self._interval_s)
             else:
-                self._warn("rejoin", "no coordinator found: changed workers count from the next rebalance on")
+                self._warn("rejoin", "no coordinator found: changed workers take effect at the next rebalance")
         return given
 
     def on_assignment(self, assignment: ConsumerProtocolAssignment, generation: int) -> None:
-        """Remember what was given; a member that leads no more stops looking at the workers."""
-        if not self._led:
+        """Remember the assignment; a member that no longer leads stops watching the workers."""
+        if not self._was_leader:
             self.stop_watch()
-        self._led = False
+        self._was_leader = False
         super().on_assignment(assignment, generation)
 
     def stop_watch(self) -> None:
-        """Stop looking whether the workers change."""
+        """Stop watching the workers."""
         if self._watch is not None:
             self._watch.stop()
             self._watch = None
@@ -144,10 +150,10 @@ class HRWAssignor(Assignor):
 
 
 class ShuffledRoundRobinAssignor(Assignor):
-    """Round robin over a seeded shuffle of the members, each topic starting where the one before it ended.
+    """Round robin over a seeded shuffle of the members; each topic starts where the previous one ended.
 
-    Many small topics under one pattern spread evenly. By default what a member owns stays with it (`keep=True`);
-    `keep=False` deals all partitions anew at each rebalance. The contract is that of `HRWAssignor`.
+    Many small topics under one pattern spread evenly. By default members keep what they own (`keep=True`);
+    `keep=False` assigns all partitions from scratch at each rebalance. The contract is that of `HRWAssignor`.
     """
 
     strategy = "shuffled"
@@ -160,14 +166,14 @@ class ShuffledRoundRobinAssignor(Assignor):
         cooperative: bool = False,  # noqa: FBT001, FBT002
         keep: bool = True,  # noqa: FBT001, FBT002
     ) -> None:
-        """Configure; all members of a group the same, but for `rack` and `agent`.
+        """Configure. All members of a group need the same settings except `rack` and `agent`.
 
         Args:
-            seed: another seed, another shuffle.
-            rack: where this member is.
-            agent: identity that survives a restart, where there is no group_instance_id.
+            seed: another seed is another shuffle.
+            rack: rack or zone of this member.
+            agent: identity that survives a restart, where there is no group_instance_id: prefer that one.
             cooperative: incremental rebalancing (KIP-429), under the name `shuffled-cooperative`.
-            keep: whether owned partitions stay where they may.
+            keep: whether members keep owned partitions where they may.
         """
         super().__init__(rack=rack, agent=agent, weight=1.0, cooperative=cooperative)
         check_seed(seed)

@@ -1,4 +1,4 @@
-"""Ask for a rebalance when the workers per topic change, without a restart and without work in the event loop."""
+"""Asks for a rebalance when the workers per topic change: no restart, and no work in the event loop."""
 
 import logging
 import threading
@@ -13,21 +13,21 @@ log = logging.getLogger(__name__)
 
 
 class Rejoin:
-    """The way back from an assignor to the coordinator of its consumer, which kafka-python does not give."""
+    """The coordinator of an assignor's consumer, which kafka-python does not pass to the assignor."""
 
     def __init__(self, assignor: object, cluster: Any) -> None:  # noqa: ANN401 - untyped in kafka-python
-        """Find the coordinator among the listeners of the cluster's metadata: it is the one that has this assignor."""
+        """Find the coordinator among the listeners of the cluster's metadata, by its assignors."""
         self._coordinator: weakref.ref[Any] | None = None
         for found in listening_coordinators(cluster):
             if any(a is assignor for a in assignors_of(found).values()):
                 self._coordinator = weakref.ref(found)
 
     def alive(self) -> bool:
-        """Whether there is a consumer to ask."""
+        """Return whether the consumer still exists."""
         return self._coordinator is not None and self._coordinator() is not None
 
     def ask(self) -> bool:
-        """Ask for a rebalance at the consumer's next poll (the flag that a failed heartbeat sets too)."""
+        """Ask for a rebalance at the consumer's next poll (the flag that a failed heartbeat sets, too)."""
         coordinator = self._coordinator() if self._coordinator is not None else None
         if coordinator is None:
             return False
@@ -36,19 +36,19 @@ class Rejoin:
 
 
 class WorkersWatch:
-    """A daemon thread on the leader that reads the source, and asks for a rejoin while it differs.
+    """A daemon thread on the leader that reads the source, and asks for a rebalance while it differs from the plan's.
 
-    It ends when it is stopped, or when the consumer is gone. Asking once would not do: kafka-python forgets what is
-    asked for within a rebalance when that one ends, although it was planned with the value of before.
+    It ends when it is stopped or the consumer no longer exists. One request is not enough: kafka-python drops a request
+    that is made within a rebalance at the end of that one, although it was planned with the old value.
     """
 
     def __init__(self, source: WorkersSource, planned: Workers, rejoin: Rejoin, interval_s: float) -> None:
         """Start watching.
 
         Args:
-            source: the workers.
-            planned: what the group was planned with.
-            rejoin: the way to the consumer.
+            source: of the workers.
+            planned: the workers of the present plan.
+            rejoin: asks the consumer.
             interval_s: seconds between two reads.
         """
         self._stopped = threading.Event()
@@ -56,15 +56,15 @@ class WorkersWatch:
         threading.Thread(target=self._run, args=arguments, name="workers-watch", daemon=True).start()
 
     def stop(self) -> None:
-        """End soon; does not wait."""
+        """End the thread soon, without waiting for it."""
         self._stopped.set()
 
     def _run(self, source: WorkersSource, planned: Workers, rejoin: Rejoin, interval_s: float) -> None:
-        said = planned
+        logged = planned
         while not self._stopped.wait(interval_s) and rejoin.alive():
             source.refresh()
             if source.value != planned:
-                if source.value != said:
+                if source.value != logged:
                     log.info("workers changed from %r to %r: asking for a rebalance", planned, source.value)
-                said = source.value
+                logged = source.value
                 rejoin.ask()

@@ -1,8 +1,8 @@
-"""What a member tells the leader: ConsumerProtocolSubscription version 3, and user data only where it must.
+"""What a member sends to the leader: ConsumerProtocolSubscription version 3, and user data only where needed.
 
-User data is sent only by a member whose configuration is not the default one, because user data keeps the broker from
-migrating a group online to the new protocol (KIP-848). It is JSON: `{"azimuth": 1, "agent": ..., "weight": ...,
-"plan": ...}`; anything else in it is another assignor's and is ignored.
+User data keeps a broker from migrating the group online to the new protocol (KIP-848). So only a member with `agent=`
+or `weight` sends it, which the leader cannot plan without. It is JSON: `{"azimuth": 1, "agent": ..., "weight": ...,
+"plan": ...}`; any other content is another assignor's and is ignored.
 """
 
 import json
@@ -26,16 +26,16 @@ class UserData:
     Attributes:
         agent: identity that survives a restart, None where the group instance id or the member id is it.
         weight: capacity relative to the other members.
-        plan: what the member would plan with, as text: the leader warns where members differ.
+        plan: what the member would plan with, as text: the leader warns where members differ. None: not known.
     """
 
     agent: str | None = None
     weight: float = 1.0
-    plan: str = ""
+    plan: str | None = None
 
     def encode(self) -> bytes:
-        """Encode; nothing at all for the default."""
-        if self == UserData():
+        """Encode; empty where the leader needs neither the agent nor the weight."""
+        if self.agent is None and self.weight == 1:
             return b""
         content = {"azimuth": 1, "agent": self.agent, "weight": self.weight, "plan": self.plan}
         return json.dumps(content, separators=(",", ":")).encode()
@@ -45,7 +45,7 @@ def decode_user_data(raw: bytes | None) -> UserData | None:
     """Read user data.
 
     Returns:
-        None where it is not ours: another assignor's, cut off, or with values that make no sense.
+        None where it is another assignor's, is cut off, or has values that are not valid.
     """
     if not raw:
         return UserData()
@@ -55,10 +55,10 @@ def decode_user_data(raw: bytes | None) -> UserData | None:
         content = json.loads(bytes(raw))
         agent, weight, plan = content["agent"], float(content["weight"]), content["plan"]
         Member(id="", topics=frozenset(), weight=weight)
-        f"{agent}{plan}".encode()  # JSON may hold half a character, which cannot be hashed
-    except Exception:  # noqa: BLE001 - foreign bytes: whatever they break, they are only not ours
+        f"{agent}{plan}".encode()  # JSON may hold a surrogate, which cannot be hashed
+    except Exception:  # noqa: BLE001 - bytes of another client may raise anything
         return None
-    if content.get("azimuth") != 1 or not isinstance(agent, str | None) or not isinstance(plan, str):
+    if content.get("azimuth") != 1 or not isinstance(agent, str | None) or not isinstance(plan, str | None):
         return None
     return UserData(agent=agent, weight=weight, plan=plan)
 
@@ -84,16 +84,16 @@ def encode_subscription(
 
 
 def decode_member(member: Any) -> tuple[Member, UserData | None]:  # noqa: ANN401 - kafka-python's classes are untyped
-    """Read one member of the JoinGroup response; fields its version does not have are unknown."""
-    said = member.metadata
-    data = decode_user_data(getattr(said, "user_data", None))
+    """Read one member of the JoinGroup response; fields that its version does not have are unknown."""
+    metadata = member.metadata
+    data = decode_user_data(getattr(metadata, "user_data", None))
     known = data or UserData()
-    claims = getattr(said, "owned_partitions", None) or ()
-    generation = getattr(said, "generation_id", -1)
+    claims = getattr(metadata, "owned_partitions", None) or ()
+    generation = getattr(metadata, "generation_id", -1)
     return Member(
         id=member.member_id,
-        topics=frozenset(said.topics or ()),
-        rack=getattr(said, "rack_id", None) or None,
+        topics=frozenset(metadata.topics or ()),
+        rack=getattr(metadata, "rack_id", None) or None,
         weight=known.weight,
         owned=frozenset((c.topic, p) for c in claims for p in c.partitions),
         generation=-1 if generation is None else generation,

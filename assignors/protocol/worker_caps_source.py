@@ -1,4 +1,4 @@
-"""Workers per topic from where they can change at run time: a function or a file."""
+"""Workers per topic from a function or a file, where they can change at run time."""
 
 import json
 import logging
@@ -16,20 +16,20 @@ WorkersSetting = Workers | Callable[[], Workers] | Path | str
 
 
 class WorkersSource:
-    """The last good value of a source.
+    """The last valid value of a source.
 
     Contract:
-    * The first read raises: a wrong configuration is found where it is made.
-    * A later failure keeps the last good value and warns once until the source is good again: a group never stops
-      because a file is being written.
+    * The first read raises, so that a wrong setting fails where it is made.
+    * A later failure keeps the last valid value, and is logged once until the source is valid again: a group never
+      stops because a file is being written.
     """
 
     def __init__(self, source: WorkersSetting) -> None:
         """Read for the first time.
 
         Raises:
-            WorkersError: below 1, no whole number, no regular expression, a file that cannot be read, or a function
-                that fails.
+            WorkersError: a number below 1 or not whole, an invalid pattern, a file that cannot be read, or a function
+                that raises.
         """
         self._source = Path(source) if isinstance(source, str) else source
         self._stamp: tuple[int, int] | None = None
@@ -39,19 +39,19 @@ class WorkersSource:
 
     @property
     def changes(self) -> bool:
-        """Whether the value can change at all."""
+        """Return whether the value can change."""
         return isinstance(self._source, Path) or callable(self._source)
 
     def refresh(self) -> bool:
         """Read again.
 
         Returns:
-            Whether the value is another one now.
+            Whether the value has changed.
         """
         before = self.value
         try:
             self._read()
-        except Exception as error:  # noqa: BLE001 - a user's function may raise anything; the last good value stays
+        except Exception as error:  # noqa: BLE001 - a user's function may raise anything; the last valid value stays
             if not self._failed:
                 log.warning("workers stay at %r, the source failed: %s", before, error)
             self._failed = True
@@ -63,12 +63,12 @@ class WorkersSource:
         if isinstance(self._source, Path):
             self._read_file(self._source)
             return
-        value = self._ask(self._source) if callable(self._source) else self._source
+        value = self._call(self._source) if callable(self._source) else self._source
         check_workers(value)
         self.value = dict(value) if isinstance(value, Mapping) else value
 
     @staticmethod
-    def _ask(function: Callable[[], Workers]) -> Workers:
+    def _call(function: Callable[[], Workers]) -> Workers:
         try:
             return function()
         except Exception as error:

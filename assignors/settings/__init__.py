@@ -1,6 +1,6 @@
-"""What a settings file may say, and how a message names a wrong value.
+"""Checks of settings files, and messages about wrong values.
 
-* `validation_errors`: pydantic's findings as sentences for the author of the file.
+* `validation_errors`: pydantic's errors as sentences for the author of the file.
 * `strict_numbers`: numbers that do not accept `true` as 1.
 """
 

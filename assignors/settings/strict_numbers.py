@@ -1,4 +1,4 @@
-"""Numbers in settings: `true` is none, though Python takes it for 1."""
+"""Numbers in settings: `true` is not accepted, although Python treats it as 1."""
 
 from typing import Annotated, TypeVar
 
@@ -8,13 +8,13 @@ _Value = TypeVar("_Value")
 
 
 def no_boolean(value: _Value) -> _Value:
-    """Let everything pass but true and false.
+    """Return the value unless it is true or false.
 
     Raises:
-        ValueError: it is one of them.
+        ValueError: it is true or false.
     """
     if isinstance(value, bool):
-        raise ValueError(f"{str(value).lower()} is no number")  # noqa: TRY004 -- pydantic takes only this one up
+        raise ValueError(f"{str(value).lower()} is not a number")  # noqa: TRY004 -- pydantic handles only this class
     return value
 
 

@@ -1,7 +1,7 @@
 """Plans under different subscriptions, racks and worker caps.
 
 Partitions that the same members may read, with the same racks, are one kind. `fairest_loads` finds the best loads,
-`min_cost_flow` how many of each kind every member keeps and gets, `kept_claims` and `fill_unowned` which ones.
+`min_cost_flow` how many of each kind every member keeps and gets, `kept_claims` and `place_unowned` which ones.
 """
 
 from dataclasses import dataclass
@@ -9,24 +9,24 @@ from dataclasses import dataclass
 import numpy as np
 
 from assignors.hashing.hash import U64
-from assignors.planner.balance.fairest_loads import level_counts
+from assignors.planner.balance.fairest_loads import fairest_counts
 from assignors.planner.balance.min_cost_flow import Exchange, Flow
-from assignors.planner.fill_unowned import Fill, Scores
-from assignors.planner.input_arrays import I32, I64, NOBODY, Bools, Problem, equal_rows
+from assignors.planner.input_arrays import I32, I64, NO_OWNER, Bools, Problem, equal_rows
 from assignors.planner.kept_claims import kept_loads, release
 from assignors.planner.load_bounds import Band, fair_band
+from assignors.planner.place_unowned import Placement, Scores
 from assignors.planner.rack_locality import Racks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kinds:
-    """Partitions told apart only by who may read them and from where.
+    """Partitions by the members that may read them, and by their racks.
 
     Attributes:
         of: kind of each partition, shape (P,).
-        counts: partitions of each kind, shape (K,); 0 where nobody may read it.
-        allowed: who may read which kind, shape (M, K).
-        off: who is off the racks of which kind, shape (M, K).
+        counts: partitions of each kind, shape (K,); 0 where no member may read it.
+        allowed: which members may read which kind, shape (M, K).
+        off: which members are off the racks of which kind, shape (M, K).
     """
 
     of: I64
@@ -35,18 +35,18 @@ class Kinds:
     off: Bools
 
 
-def read_kinds(problem: Problem, racks: Racks, readers: Bools, alone: Bools) -> Kinds:
+def read_kinds(problem: Problem, racks: Racks, readers: Bools, cap_binds: Bools) -> Kinds:
     """Sort the partitions into kinds.
 
     Args:
         problem: what is planned.
-        racks: who is local to what.
-        readers: who may read which topic, shape (T, M).
-        alone: topics whose readers were chosen, shape (T,): each is a kind of its own.
+        racks: which members are local to which partitions.
+        readers: which members may read which topic, shape (T, M).
+        cap_binds: topics whose readers were chosen, shape (T,): each is a kind of its own.
     """
     first, column_of = equal_rows(problem.subscribed.T)
-    column_of = np.where(alone, len(first) + np.arange(len(alone)), column_of)
-    topic_of = np.repeat(np.arange(len(alone)), np.diff(problem.first))
+    column_of = np.where(cap_binds, len(first) + np.arange(len(cap_binds)), column_of)
+    topic_of = np.repeat(np.arange(len(cap_binds)), np.diff(problem.first))
     names = column_of[topic_of] * len(racks.off) + racks.kind_of
     _, first, of = np.unique(names, return_index=True, return_inverse=True)
     allowed = readers[topic_of[first]].T
@@ -55,16 +55,16 @@ def read_kinds(problem: Problem, racks: Racks, readers: Bools, alone: Bools) -> 
 
 
 def general_plan(  # noqa: PLR0913, PLR0917
-    problem: Problem, kinds: Kinds, pieces: I64, epsilon: float, fill: Fill, scores: Scores, hashes: U64
+    problem: Problem, kinds: Kinds, pieces: I64, epsilon: float, placement: Placement, scores: Scores, hashes: U64
 ) -> bool:
-    """Place everything into `fill.owner`.
+    """Plan into `placement.owner`.
 
     Args:
         problem: what is planned.
         kinds: of the partitions.
-        pieces: how many partitions of each capped topic its readers are meant to have, shape (T, M), or empty.
+        pieces: how many partitions of each capped topic its readers should get, shape (T, M), or empty.
         epsilon: allowed distance from the fair share.
-        fill: what gives free partitions to members.
+        placement: places the free partitions; has the result.
         scores: preference of the members for a topic.
         hashes: of the topic names, shape (T,).
 
@@ -75,35 +75,35 @@ def general_plan(  # noqa: PLR0913, PLR0917
     held = (problem.owner >= 0) & kinds.allowed[problem.owner, kinds.of]
     owned = np.zeros(kinds.allowed.shape, dtype=np.int64)
     np.add.at(owned, (problem.owner[held], kinds.of[held]), 1)
-    flow = _solve(problem, kinds, owned, _wish(kinds, pieces, topic_of), epsilon)
-    owner = np.where(held, problem.owner, NOBODY).astype(np.int32)
+    flow = _solve(problem, kinds, owned, _preferred_counts(kinds, pieces, topic_of), epsilon)
+    owner = np.where(held, problem.owner, NO_OWNER).astype(np.int32)
     kept = np.minimum(owned, flow.given)
-    fill.owner = owner = release(problem, owner, kept, kinds.of, topic_of, hashes)
+    placement.owner = owner = release(problem, owner, kept, kinds.of, topic_of, hashes)
     by_kind = np.argsort(kinds.of, kind="stable")
-    by_kind = by_kind[owner[by_kind] == NOBODY]
+    by_kind = by_kind[owner[by_kind] == NO_OWNER]
     ends = np.cumsum(np.bincount(kinds.of[by_kind], minlength=len(kinds.counts)))
     for kind in np.argsort(-(kinds.counts - kept.sum(axis=0)), kind="stable"):
         quota = flow.given[:, kind] - kept[:, kind]
         if quota.any():
             free = by_kind[ends[kind] - int(quota.sum()) : ends[kind]]
-            fill.run(scores, free, Band(quota, quota), np.zeros_like(quota), quota / quota.sum())
+            placement.place(scores, free, Band(quota, quota), np.zeros_like(quota), quota / quota.sum())
     return flow.proven
 
 
-def _wish(kinds: Kinds, pieces: I64, topic_of: I32) -> I64 | None:
+def _preferred_counts(kinds: Kinds, pieces: I64, topic_of: I32) -> I64 | None:
     """Write the pieces of the capped topics as counts of their kinds, where a topic is one kind."""
     if not pieces.size:
         return None
-    wish = np.zeros(kinds.allowed.shape, dtype=np.int64)
+    preferred = np.zeros(kinds.allowed.shape, dtype=np.int64)
     _, first, sizes = np.unique(kinds.of, return_index=True, return_counts=True)
     for kind, (at, size) in enumerate(zip(first.tolist(), sizes.tolist(), strict=True)):
         mine = pieces[topic_of[at]]
         if int(mine.sum()) == size:
-            wish[:, kind] = mine
-    return wish
+            preferred[:, kind] = mine
+    return preferred
 
 
-def _solve(problem: Problem, kinds: Kinds, owned: I64, wish: I64 | None, epsilon: float) -> Flow:
+def _solve(problem: Problem, kinds: Kinds, owned: I64, preferred: I64 | None, epsilon: float) -> Flow:
     """Solve within the band; where subscriptions differ or no plan is in it, with the best exact loads."""
     _, weight_class = np.unique(problem.weights, return_inverse=True)
     if problem.equal:
@@ -112,9 +112,9 @@ def _solve(problem: Problem, kinds: Kinds, owned: I64, wish: I64 | None, epsilon
             (owned.sum(axis=1) - kept_loads(owned.sum(axis=1), band, problem.partitions, problem.weights)).sum()
         )
         flow = Flow(kinds.counts, kinds.allowed, kinds.off, owned)
-        if flow.solve(Exchange(band.low, band.high, exact=False, weights=weight_class), wish, least):
+        if flow.solve(Exchange(band.low, band.high, exact=False, weights=weight_class), preferred, least):
             return flow
-    best = level_counts(kinds.counts, kinds.allowed, problem.weights).sum(axis=1)
+    best = fairest_counts(kinds.counts, kinds.allowed, problem.weights).sum(axis=1)
     flow = Flow(kinds.counts, kinds.allowed, kinds.off, owned)
     flow.solve(Exchange(best, best, exact=True, weights=weight_class), None, 0)
     return flow

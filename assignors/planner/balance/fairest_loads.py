@@ -1,4 +1,4 @@
-"""The best possible loads under different subscriptions: the highest as low as it can be, then the next, and so on.
+"""The fairest loads under different subscriptions: the highest as low as possible, then the next, and so on.
 
 Kinds of partitions that the same members may read are planned as counts, so the work grows with kinds x members and
 not with partitions. Optimality is the usual exchange argument: a load vector is the smallest exactly when no chain of
@@ -16,16 +16,16 @@ Chain = list[tuple[int, int, int]]
 """Hand-overs: one partition of the kind goes from the member to the other: (from, kind, to)."""
 
 
-def level_counts(counts: I64, allowed: Bools, weights: F64) -> I64:
+def fairest_counts(counts: I64, allowed: Bools, weights: F64) -> I64:
     """Distribute partitions so that no other distribution has a smaller sorted vector of load / weight.
 
     Args:
         counts: partitions of each kind, shape (K,).
-        allowed: who may read which kind, shape (M, K).
+        allowed: which members may read which kind, shape (M, K).
         weights: of the members, shape (M,).
 
     Returns:
-        Partitions of each kind on each member, shape (M, K). Kinds that nobody may read stay at 0.
+        Partitions of each kind on each member, shape (M, K). Kinds that no member may read stay at 0.
     """
     given = np.zeros(allowed.shape, dtype=np.int64)
     load = np.zeros(len(weights), dtype=np.int64)
@@ -37,14 +37,14 @@ def level_counts(counts: I64, allowed: Bools, weights: F64) -> I64:
                 continue
             if again:
                 load[who] -= given[who, kind]
-            given[who, kind] = pour(int(counts[kind]), load[who], weights[who])
+            given[who, kind] = water_fill(int(counts[kind]), load[who], weights[who])
             load[who] += given[who, kind]
     _exchange(given, load, allowed, weights)
     return given
 
 
-def pour(amount: int, load: I64, weights: F64) -> I64:
-    """Give units one by one to the least (load + 1) / weight, computed at once."""
+def water_fill(amount: int, load: I64, weights: F64) -> I64:
+    """Give units one by one to the least (load + 1) / weight, computed at once (water-filling)."""
     order = np.argsort(load / weights, kind="stable")
     filled, weight = np.cumsum(load[order]), np.cumsum(weights[order])
     levels = (amount + filled) / weight

@@ -13,8 +13,8 @@ import numpy as np
 from assignors.planner.input_arrays import I64, Bools
 
 _OFF: Final = 1 << 24
-_NO: Final = 1 << 50
-_EAGER: Final = 4  # short cycles are the most: look for them in each of the first rounds
+_NEVER: Final = 1 << 50
+_FIRST_ROUNDS: Final = 4  # most cycles are short: these rounds each look for some, later ones seldom
 ROUNDS: Final = 2_000
 """Most rounds of cancelling: a bound on the work of a leader whose heartbeats wait, not met in any test."""
 
@@ -59,9 +59,9 @@ class Flow:
         """Take the problem.
 
         Args:
-            counts: partitions of each kind, shape (K,); 0 where nobody may read it.
-            allowed: who may read which kind, shape (M, K).
-            off: who is off the racks of which kind, shape (M, K).
+            counts: partitions of each kind, shape (K,); 0 where no member may read it.
+            allowed: which members may read which kind, shape (M, K).
+            off: which members are off the racks of which kind, shape (M, K).
             owned: valid claims, shape (M, K); 0 where not allowed.
         """
         self.counts, self.allowed, self.owned = counts, allowed, owned
@@ -70,20 +70,20 @@ class Flow:
         self.load = np.zeros(allowed.shape[0], dtype=np.int64)
         self.proven = False
 
-    def solve(self, exchange: Exchange, wish: I64 | None, least: int) -> bool:
-        """Place everything within the bounds, at the least cost.
+    def solve(self, exchange: Exchange, preferred: I64 | None, least: int) -> bool:
+        """Place all partitions within the bounds, at the least cost.
 
         Args:
             exchange: the bounds.
-            wish: counts to begin with, shape (M, K).
-            least: fewest claims that must move whatever is done, where known.
+            preferred: counts to begin with, shape (M, K).
+            least: lower bound of the claims that move, where known.
 
         Returns:
             Whether a plan within the bounds was found.
         """
         near = self.allowed & (self.off == 0)
-        if wish is not None:
-            self._keep(wish, exchange.high)
+        if preferred is not None:
+            self._keep(preferred, exchange.high)
         self._keep(np.where(near, self.owned, 0), exchange.high)
         self._spread(near, exchange)
         self._keep(self.owned, exchange.high)
@@ -102,11 +102,11 @@ class Flow:
 
     def _keep(self, claims: I64, high: I64) -> None:
         """Take claims as far as they are not placed yet and loads stay within `high`."""
-        wish = np.maximum(claims - self.given, 0)
-        wish = np.clip(self._free() - (np.cumsum(wish, axis=0) - wish), 0, wish)
-        # Kinds that few may read first: the others are easier to place elsewhere.
+        wanted = np.maximum(claims - self.given, 0)
+        wanted = np.clip(self._free() - (np.cumsum(wanted, axis=0) - wanted), 0, wanted)
+        # Kinds that few members may read first: the others are easier to place elsewhere.
         order = np.argsort(self.allowed.sum(axis=0), kind="stable")
-        ranked = wish[:, order]
+        ranked = wanted[:, order]
         ranked = np.clip((high - self.load)[:, None] - (np.cumsum(ranked, axis=1) - ranked), 0, ranked)
         self.given[:, order] += ranked
         self.load += ranked.sum(axis=1)
@@ -118,7 +118,7 @@ class Flow:
             for cap in (exchange.low, exchange.high):
                 who = np.flatnonzero(where[:, kind] & (self.load < cap))
                 if free[kind] and who.size:
-                    more = _pour_capped(int(free[kind]), self.load[who], cap[who])
+                    more = _water_fill_capped(int(free[kind]), self.load[who], cap[who])
                     self.given[who, kind] += more
                     self.load[who] += more
                     free[kind] -= more.sum()
@@ -128,33 +128,33 @@ class Flow:
     def _price(self) -> None:
         below = (self.given < self.owned).astype(np.int64)
         kept = (self.given <= self.owned).astype(np.int64)
-        self.give_cost = np.where(self.allowed, self.off - below, _NO)
-        self.take_cost = np.where(self.given > 0, kept - self.off, _NO)
+        self.give_cost = np.where(self.allowed, self.off - below, _NEVER)
+        self.take_cost = np.where(self.given > 0, kept - self.off, _NEVER)
 
     def _price_one(self, member: int, kind: int) -> None:
         given, owned, off = self.given[member, kind], self.owned[member, kind], self.off[member, kind]
         self.give_cost[member, kind] = off - int(given < owned)
-        self.take_cost[member, kind] = int(given <= owned) - off if given > 0 else _NO
+        self.take_cost[member, kind] = int(given <= owned) - off if given > 0 else _NEVER
 
     def _connect(self, exchange: Exchange) -> bool:
-        """Place what the greedy start could not, along paths; say whether all is placed and no load too small."""
-        none_of_members = np.full(len(self.load), _NO)
+        """Place along paths what the greedy start left; say whether all is placed and every lower bound is reached."""
+        none_of_members = np.full(len(self.load), _NEVER)
         while (free := self._free()).any():
-            if not self._push(np.where(free > 0, 0, _NO), none_of_members, self.load < exchange.high):
+            if not self._push(np.where(free > 0, 0, _NEVER), none_of_members, self.load < exchange.high):
                 return False
         while (short := self.load < exchange.low).any():
-            sources = np.where(self.load > exchange.low, 0, _NO)
-            if not self._push(np.full(len(self.counts), _NO), sources, short):
+            sources = np.where(self.load > exchange.low, 0, _NEVER)
+            if not self._push(np.full(len(self.counts), _NEVER), sources, short):
                 return False
         return True
 
     def _push(self, by_kind: I64, by_member: I64, targets: Bools) -> bool:
-        """Move one partition along a cheapest path to each target that one leads to; say whether any was."""
+        """Move one partition along a cheapest path to each target that has one; say whether any moved."""
         source_kinds, source_members = by_kind == 0, by_member == 0
         kinds, members = by_kind.copy(), by_member.copy()
         from_kind = np.full(len(members), -1)
         from_member = np.full(len(kinds), -1)
-        # Gains count as nothing here: with negative cycles, which are cancelled later, there is no cheapest path.
+        # Gains count as 0: with negative cycles, which are cancelled later, there is no cheapest path.
         take_cost, give_cost = np.maximum(self.take_cost, 0), np.maximum(self.give_cost, 0)
         for _ in range(len(members) + len(kinds)):
             through = members[:, None] + take_cost
@@ -169,7 +169,7 @@ class Flow:
             members[closer], from_kind[closer] = cost[closer], best[closer]
             if not better.any() and not closer.any():
                 break
-        ends = np.flatnonzero(targets & (members < _NO >> 1))
+        ends = np.flatnonzero(targets & (members < _NEVER >> 1))
         free = np.where(source_kinds, self._free(), 0)
         pushed = False
         for end in ends[np.argsort(members[ends], kind="stable")]:
@@ -256,16 +256,16 @@ class Flow:
             members[swapped], via[swapped] = swaps[gives[swapped]].astype(np.int64), kinds_count + gives[swapped]
             if not (better.any() or lower.any() or closer.any() or swapped.size):
                 return []
-            if turn <= _EAGER or turn % _EAGER == 0:
+            if turn <= _FIRST_ROUNDS or turn % _FIRST_ROUNDS == 0:
                 found = _cycles(via, from_member, from_swap, kinds_count)
                 if found:
                     return found
         return []
 
     def _apply(self, cycle: list[tuple[int, int, int]], exchange: Exchange) -> None:
-        cost, amount = 0, _NO
+        cost, amount = 0, _NEVER
         for giver, kind, taker in cycle:
-            if kind < 0:  # `giver` takes one more for good, `taker` one less: their loads are exchanged
+            if kind < 0:  # the load of `giver` grows and that of `taker` shrinks
                 amount = min(amount, exchange.step(self.load, giver, taker))
                 continue
             cost += int(self.take_cost[giver, kind] + self.give_cost[taker, kind])
@@ -302,7 +302,7 @@ def _cycles(via: I64, from_member: I64, from_swap: I64, kinds: int) -> list[list
     return found
 
 
-def _pour_capped(amount: int, load: I64, cap: I64) -> I64:
+def _water_fill_capped(amount: int, load: I64, cap: I64) -> I64:
     """Give units one by one to the lowest load that is below its cap, computed at once."""
     room = cap - load
     if amount >= int(room.sum()):

@@ -1,21 +1,21 @@
-"""Hand-overs that may be done between the readers of capped topics, a row each: what a look of the search prices."""
+"""Hand-overs between the readers of capped topics that one step of the search chooses from, one a row."""
 
 from dataclasses import dataclass, fields, replace
 from typing import Final
 
 import numpy as np
 
-from assignors.planner.capped.search_state import Seats, Step
+from assignors.planner.capped.search_state import Move, SearchState
 from assignors.planner.input_arrays import I64
 
-_TRIES: Final = 8  # fullest and emptiest members that are looked at in a step
+_TRIES: Final = 8  # fullest and emptiest members that a step considers
 _FEW: Final = 3  # of them, those that exchange pieces
-_WIDE: Final = 4  # of the fullest, for a look that finds many hand-overs
+_WIDE: Final = 4  # fullest members of a step that finds many hand-overs
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
-    """Hand-overs that may be done, one a row, and what goes the other way in exchange (topic -1: nothing)."""
+class CandidateMoves:
+    """Hand-overs, one a row, and what goes the other way in exchange (`back` -1: nothing)."""
 
     topic: I64
     giver: I64
@@ -24,19 +24,19 @@ class Steps:
     back: I64
     back_count: I64
 
-    def without(self, topic: int, member: int) -> "Steps":
-        """Leave out those by which the member gives of the topic."""
+    def without(self, topic: int, member: int) -> "CandidateMoves":
+        """Leave out the rows in which the member gives partitions of the topic."""
         stays = ((self.topic == topic) & (self.giver == member)) | ((self.back == topic) & (self.taker == member))
         if not stays.any():
             return self
-        return Steps(*(getattr(self, f.name)[~stays] for f in fields(self)))
+        return CandidateMoves(*(getattr(self, f.name)[~stays] for f in fields(self)))
 
-    def first(self, count: int) -> "Steps":
-        """The first so many."""
-        return Steps(*(getattr(self, f.name)[:count] for f in fields(self)))
+    def first(self, count: int) -> "CandidateMoves":
+        """Return the first rows."""
+        return CandidateMoves(*(getattr(self, f.name)[:count] for f in fields(self)))
 
-    def step(self, i: int) -> Step:
-        """One of them."""
+    def move(self, i: int) -> Move:
+        """Return one row as a move."""
         topic, giver, taker, count = (int(a[i]) for a in (self.topic, self.giver, self.taker, self.count))
         out = [(topic, giver, taker, count)]
         if self.back[i] >= 0:
@@ -44,70 +44,74 @@ class Steps:
         return out
 
 
-def wide_gifts(seats: Seats) -> Steps:
-    """What many of the fullest can give to all that lack something.
+def wide_gifts(state: SearchState) -> CandidateMoves:
+    """Pieces that the fullest members can give to every member below its lower bound.
 
-    Where nobody lacks, to those with room; where nobody has too much, of those with some to spare.
+    Where no member is below, to every member with room; where none is above its upper bound, from the most loaded.
     """
-    room, spare = seats.band.high - seats.load, seats.load - seats.band.low
-    lacking, over = np.flatnonzero(spare < 0), np.flatnonzero(room < 0)
-    givers = over[np.argsort(room[over], kind="stable")] if over.size else np.argsort(-spare, kind="stable")
-    return _between(seats, givers[:_WIDE], lacking if lacking.size else np.flatnonzero(room > 0))
+    room, surplus = state.band.high - state.load, state.load - state.band.low
+    lacking, over = np.flatnonzero(surplus < 0), np.flatnonzero(room < 0)
+    givers = over[np.argsort(room[over], kind="stable")] if over.size else np.argsort(-surplus, kind="stable")
+    return _between(state, givers[:_WIDE], lacking if lacking.size else np.flatnonzero(room > 0))
 
 
-def _between(seats: Seats, givers: I64, takers: I64) -> Steps:
-    topic, who = np.nonzero(seats.pieces[:, givers])
-    topics, givers = np.repeat(topic, len(takers)), np.repeat(givers[who], len(takers))
-    return _whole(seats, topics, givers, np.tile(takers, len(topic)))
+def _between(state: SearchState, givers: I64, takers: I64) -> CandidateMoves:
+    topic, giver = np.nonzero(state.pieces[:, givers])
+    topics, givers = np.repeat(topic, len(takers)), np.repeat(givers[giver], len(takers))
+    return _whole(state, topics, givers, np.tile(takers, len(topic)))
 
 
-def _whole(seats: Seats, topics: I64, givers: I64, takers: I64) -> Steps:
-    """Whole pieces, where the takers may read them."""
-    fits = seats.may[topics, takers] & (givers != takers)
+def _whole(state: SearchState, topics: I64, givers: I64, takers: I64) -> CandidateMoves:
+    """Whole pieces, where the takers subscribe to the topic."""
+    fits = state.may[topics, takers] & (givers != takers)
     topics, givers, takers = topics[fits], givers[fits], takers[fits]
-    piece = seats.pieces[topics, givers]
-    return Steps(topics, givers, takers, piece, np.full(len(topics), -1), np.zeros_like(piece))
+    piece = state.pieces[topics, givers]
+    return CandidateMoves(topics, givers, takers, piece, np.full(len(topics), -1), np.zeros_like(piece))
 
 
-def extremes(seats: Seats) -> tuple[I64, I64]:
-    """The members that are farthest above their bounds, and those that are farthest below."""
-    beside = seats.beside()
-    order = np.argsort(beside, kind="stable")
+def extremes(state: SearchState) -> tuple[I64, I64]:
+    """Return the members farthest above their bounds, and those farthest below."""
+    outside = state.outside_band()
+    order = np.argsort(outside, kind="stable")
     full, empty = order[::-1][:_TRIES], order[:_TRIES]
-    return full[beside[full] > 0], empty[beside[empty] < 0]
+    return full[outside[full] > 0], empty[outside[empty] < 0]
 
 
-def gifts(seats: Seats, full: I64, empty: I64) -> Steps:
-    """What the fullest can give to anybody, and the emptiest take from anybody."""
-    given = _between(seats, full, np.arange(len(seats.load)))
-    topic, giver = np.nonzero(seats.pieces) if empty.size else (given.topic[:0], given.giver[:0])
+def gifts(state: SearchState, full: I64, empty: I64) -> CandidateMoves:
+    """Pieces that the fullest can give to any member, and that the emptiest can take from any."""
+    given = _between(state, full, np.arange(len(state.load)))
+    topic, giver = np.nonzero(state.pieces) if empty.size else (given.topic[:0], given.giver[:0])
     topics, givers = np.tile(topic, len(empty)), np.tile(giver, len(empty))
-    taken = _whole(seats, topics, givers, np.repeat(empty, len(topic)))
-    return Steps(*(np.r_[getattr(given, f.name), getattr(taken, f.name)] for f in fields(Steps)))
+    taken = _whole(state, topics, givers, np.repeat(empty, len(topic)))
+    return CandidateMoves(*(np.r_[getattr(given, f.name), getattr(taken, f.name)] for f in fields(CandidateMoves)))
 
 
-def swaps(seats: Seats, full: I64, empty: I64) -> Steps:
+def swaps(state: SearchState, full: I64, empty: I64) -> CandidateMoves:
     """Whole pieces that the fullest can exchange with the least loaded, and the emptiest with the most loaded."""
-    order = np.argsort(seats.load / seats.weights, kind="stable")
+    order = np.argsort(state.load / state.weights, kind="stable")
     low, high = order[:_TRIES], order[::-1][:_TRIES]
-    one, two = _exchanges(seats, full[:_FEW], low), _exchanges(seats, high, empty[:_FEW])
+    one, two = _exchanges(state, full[:_FEW], low), _exchanges(state, high, empty[:_FEW])
     topic, giver, back, taker = (np.r_[a, b] for a, b in zip(one, two, strict=True))
-    return Steps(topic, giver, taker, seats.pieces[topic, giver], back, seats.pieces[back, taker])
+    return CandidateMoves(topic, giver, taker, state.pieces[topic, giver], back, state.pieces[back, taker])
 
 
-def _exchanges(seats: Seats, givers: I64, takers: I64) -> tuple[I64, I64, I64, I64]:
-    """Each piece of these with each piece of those, where both may read what they get: topic, giver, topic, taker."""
-    mine, giver = np.nonzero(seats.pieces[:, givers])
-    theirs, taker = np.nonzero(seats.pieces[:, takers])
+def _exchanges(state: SearchState, givers: I64, takers: I64) -> tuple[I64, I64, I64, I64]:
+    """Pair each piece of the givers with each of the takers where both may read what they get.
+
+    Returns:
+        Topic, giver, the topic in exchange, taker.
+    """
+    mine, giver = np.nonzero(state.pieces[:, givers])
+    theirs, taker = np.nonzero(state.pieces[:, takers])
     one, two = np.repeat(np.arange(len(mine)), len(theirs)), np.tile(np.arange(len(theirs)), len(mine))
     topic, back, giver, taker = mine[one], theirs[two], givers[giver[one]], takers[taker[two]]
-    fits = (topic != back) & (giver != taker) & seats.may[topic, taker] & seats.may[back, giver]
+    fits = (topic != back) & (giver != taker) & state.may[topic, taker] & state.may[back, giver]
     return topic[fits], giver[fits], back[fits], taker[fits]
 
 
-def part(seats: Seats, steps: Steps, wanted: I64) -> Steps:
-    """Where the taker reads the topic, or a seat is free, give as many as wanted; otherwise the whole piece."""
-    seated = seats.pieces[steps.topic, steps.taker] > 0
-    seated |= seats.readers[steps.topic] < seats.caps[steps.topic]
-    count = np.where(seated & (steps.back < 0), np.minimum(np.maximum(wanted, 1), steps.count), steps.count)
-    return replace(steps, count=count)
+def limit_counts(state: SearchState, moves: CandidateMoves, wanted: I64) -> CandidateMoves:
+    """Hand over only as many as wanted where the taker reads the topic already, or the cap allows one more reader."""
+    divisible = state.pieces[moves.topic, moves.taker] > 0
+    divisible |= state.readers[moves.topic] < state.caps[moves.topic]
+    count = np.where(divisible & (moves.back < 0), np.minimum(np.maximum(wanted, 1), moves.count), moves.count)
+    return replace(moves, count=count)

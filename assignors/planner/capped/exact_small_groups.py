@@ -1,4 +1,4 @@
-"""The exact optimum of small groups with worker caps, where choosing readers and loads cannot be taken apart.
+"""The exact optimum of small groups with worker caps, where readers and loads have to be chosen together.
 
 Dynamic programming over topics: for each vector of loads the cheapest way to reach it. Costs are compared in the order
 of the goals: off rack, moved, spread within the topic, rank.
@@ -10,13 +10,13 @@ from math import comb
 import numpy as np
 
 from assignors.hashing.hash import F64
-from assignors.planner.fill_unowned import Scores
-from assignors.planner.input_arrays import I32, NOBODY, Problem
+from assignors.planner.input_arrays import I32, NO_OWNER, Problem
 from assignors.planner.load_bounds import fair_band
+from assignors.planner.place_unowned import Scores
 from assignors.planner.rack_locality import Racks
 
 WORK = 60_000
-"""Most steps of the dynamic programme; above, the heuristic plans. About 100 ms."""
+"""Most steps of the dynamic programme, about 100 ms; larger groups are planned by `reader_choice`."""
 
 Cost = tuple[int, int, int, int]
 Loads = tuple[int, ...]
@@ -67,7 +67,7 @@ def _topic_options(
     first, end = int(problem.first[topic]), int(problem.first[topic + 1])
     may = np.flatnonzero(problem.subscribed[problem.group_of, topic]).tolist()
     if not may or first == end:
-        yield (0,) * len(problem.members), (0, 0, 0, 0), (NOBODY,) * (end - first)
+        yield (0,) * len(problem.members), (0, 0, 0, 0), (NO_OWNER,) * (end - first)
         return
     place = np.empty(len(problem.members), dtype=np.int64)
     place[np.argsort(~scores(topic), kind="stable")] = np.arange(len(place))
@@ -79,7 +79,7 @@ def _topic_options(
             for m in may:
                 if not counts[m] and sum(map(bool, counts)) >= cap:
                     continue
-                cost = (int(away[m]), int(stay not in (NOBODY, m)), 2 * counts[m] + 1, int(place[m]))
+                cost = (int(away[m]), int(stay not in (NO_OWNER, m)), 2 * counts[m] + 1, int(place[m]))
                 more = (*counts[:m], counts[m] + 1, *counts[m + 1 :])
                 entry = (_add(spent, cost), (*owners, m))
                 if more not in longer or entry < longer[more]:
@@ -111,7 +111,7 @@ def _heights(loads: Loads, weights: F64) -> list[float]:
 
 
 def _walk_back(layers: list[dict[Loads, tuple[Cost, Loads, Owners]]], loads: Loads, problem: Problem) -> I32:
-    owner = np.full(problem.partitions, NOBODY, dtype=np.int32)
+    owner = np.full(problem.partitions, NO_OWNER, dtype=np.int32)
     for topic in reversed(range(len(layers))):
         _, before, owners = layers[topic][loads]
         owner[int(problem.first[topic]) : int(problem.first[topic + 1])] = owners

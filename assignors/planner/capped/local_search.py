@@ -1,10 +1,10 @@
-"""Hand-overs between the readers of capped topics: into the bounds of the loads.
+"""Hand-overs between the readers of capped topics that bring the loads into their bounds.
 
-A piece is what one reader has of a topic. A part of it can go to another reader of the topic, or to a newcomer where a
-seat is free; otherwise a newcomer takes the whole piece. Each step takes the hand-over, or the exchange of two pieces,
-that brings the loads nearest for the fewest claims that move. `neighbourhood_search` does what single steps do not
-reach: loads within their bounds, and then fewer moves. Where no loads within the bounds are found, each piece is tried
-elsewhere, and what that breaks is mended: kept where the loads are more even in the end (iterated local search).
+A piece is what one reader has of a topic. A part of it can go to another reader, or to a newcomer where the cap allows
+one more; otherwise a newcomer takes the whole piece. Each step takes the hand-over, or the exchange of two pieces, that
+brings the loads nearest to their bounds for the fewest moved claims. `neighbourhood_search` finds what single steps do
+not: loads within their bounds, and then fewer moves. Where no loads within the bounds are found, each piece is tried
+elsewhere and the loads are repaired; the result stays where they are more even (iterated local search).
 """
 
 from collections.abc import Iterator
@@ -13,228 +13,231 @@ from typing import Final
 import numpy as np
 
 from assignors.planner.capped import candidate_moves
-from assignors.planner.capped.candidate_moves import Steps, part
-from assignors.planner.capped.neighbourhood_search import divide_anew
-from assignors.planner.capped.search_state import Seats, Step
+from assignors.planner.capped.candidate_moves import CandidateMoves, limit_counts
+from assignors.planner.capped.neighbourhood_search import search_neighbourhoods
+from assignors.planner.capped.search_state import Move, SearchState
 from assignors.planner.input_arrays import I64
 
 _NEARER: Final = 1 << 20
 _NEVER: Final = 1 << 62
 _ENDLESS: Final = 1 << 62
 _LEAST: Final = 1e-9
-_MENDING: Final = 8  # steps to mend what giving a piece back broke
-_MANY: Final = 8  # members beside their bounds: for more, one look finds many hand-overs
-_HOPEFUL: Final = 64  # members beside their bounds: more are not mended by dividing the pieces of a few
-_LOOK: Final = 2_000  # hand-overs that could be priced in the time that a look takes anyway
+_REPAIR_STEPS: Final = 8  # after a piece was tried elsewhere
+_MANY: Final = 8  # members outside their bounds: with more, one step finds many hand-overs
+_POOLS_HELP: Final = 64  # members outside their bounds: more are not repaired by dividing what a few hold
+_CALL_WORK: Final = 2_000  # hand-overs that could be priced in the time of a call without any
 _MIXED: Final = 1009
-LOOKS: Final = 4_000_000
-"""Most hand-overs that are looked at to bring loads near to their bounds, and as many again to bring them there: a
-bound on the work of a leader whose heartbeats wait, about a second each."""
-SEARCH: Final = 2_000_000
-"""The same to find fewer moves. Two thirds where loads are beside their bounds, which often cannot be mended."""
+BALANCE_WORK: Final = 4_000_000
+"""Limit of the work that brings loads near to their bounds, and again of the work that brings them there: a leader's
+heartbeats wait for it, about a second each."""
+SEARCH_WORK: Final = 2_000_000
+"""The same for fewer moves; two thirds of it where loads are outside their bounds, which often cannot be repaired."""
 
 
-def settle(seats: Seats, least: int) -> None:
+def bring_into_band(state: SearchState, least: int) -> None:
     """Bring loads into their bounds, then pieces back to their owners.
 
     Args:
-        seats: changed.
-        least: claims that must move whatever is done; nothing is tried once no more do.
+        state: changed.
+        least: lower bound of the claims that move; the search ends when no more do.
     """
-    _roughly(seats)
-    _balance(seats, _ENDLESS, end=seats.looked + LOOKS)
-    if seats.beside().any():
-        _come_inside(seats, least)
-    if not seats.beside().any():
-        divide_anew(seats, least, seats.looked + SEARCH)
+    _approach_band(state)
+    _balance(state, _ENDLESS, end=state.work + BALANCE_WORK)
+    if state.outside_band().any():
+        _come_inside(state, least)
+    if not state.outside_band().any():
+        search_neighbourhoods(state, least, state.work + SEARCH_WORK)
 
 
-def _come_inside(seats: Seats, least: int) -> None:
-    """Search for loads within the bounds, which may not exist: otherwise for less uneven ones."""
-    if np.count_nonzero(seats.beside()) <= _HOPEFUL:
-        before, pieces = seats.key(), seats.pieces.copy()
-        divide_anew(seats, least, seats.looked + SEARCH // 3)
-        if seats.key() > before:
-            seats.reset(pieces)
-    end, again = seats.looked + SEARCH // 3, True
+def _come_inside(state: SearchState, least: int) -> None:
+    """Search for loads within the bounds, which may not exist; then for more even ones."""
+    if np.count_nonzero(state.outside_band()) <= _POOLS_HELP:
+        before, pieces = state.key(), state.pieces.copy()
+        search_neighbourhoods(state, least, state.work + SEARCH_WORK // 3)
+        if state.key() > before:
+            state.reset(pieces)
+    end, again = state.work + SEARCH_WORK // 3, True
     while again:
         again = False
         for find in (_returns, _other_readers):
-            for step in find(seats):
-                if seats.looked >= end or not seats.beside().any():
+            for move in find(state):
+                if state.work >= end or not state.outside_band().any():
                     return
-                again |= _try(seats, step)
+                again |= _try(state, move)
 
 
-def _try(seats: Seats, step: Step) -> bool:
-    """Do it where what it breaks can be mended and the plan is better then; returns whether."""
-    before = seats.key()
-    topic, _, taker, _ = step[0]
+def _try(state: SearchState, move: Move) -> bool:
+    """Do a move and repair the loads; undo all of it where the plan is no better. Say whether it stays."""
+    before = state.key()
+    topic, _, taker, _ = move[0]
     for swaps in (False, True):
-        seats.apply(step)
-        done = [step, *_balance(seats, _MENDING, (topic, taker), swaps=swaps)]
-        if seats.key() < before:
+        state.apply(move)
+        done = [move, *_balance(state, _REPAIR_STEPS, (topic, taker), swaps=swaps)]
+        if state.key() < before:
             return True
-        seats.undo(done)
+        state.undo(done)
     return False
 
 
-def _roughly(seats: Seats) -> None:
-    """Bring loads near to their bounds, many hand-overs for one look, while many members are beside them."""
-    end = seats.looked + LOOKS
-    while np.count_nonzero(seats.beside()) > _MANY and seats.looked < end:
-        together = _together(seats, candidate_moves.wide_gifts(seats))
-        if not together:
+def _approach_band(state: SearchState) -> None:
+    """Bring loads near to their bounds by many hand-overs a step, while many members are outside them."""
+    end = state.work + BALANCE_WORK
+    while np.count_nonzero(state.outside_band()) > _MANY and state.work < end:
+        chosen = _disjoint_moves(state, candidate_moves.wide_gifts(state))
+        if not chosen:
             return
-        for step in together:
-            seats.apply(step)
+        for move in chosen:
+            state.apply(move)
 
 
-def _together(seats: Seats, gifts: Steps) -> list[Step]:
-    """The cheapest hand-over to each taker, but for those that are in the way of a cheaper one."""
+def _disjoint_moves(state: SearchState, gifts: CandidateMoves) -> list[Move]:
+    """Choose the cheapest hand-over to each taker, without those that conflict with a cheaper one."""
     if not gifts.topic.size:
         return []
-    steps, price = _priced(seats, gifts)
-    # Of equal price, each taker looks at another piece first, or all would want the same one.
-    mixed = (steps.topic * 31 + steps.giver * 17 + steps.taker * 7) % _MIXED
+    moves, price = _priced(state, gifts)
+    # Of equal price, each taker starts with another piece, or all would choose the same one.
+    mixed = (moves.topic * 31 + moves.giver * 17 + moves.taker * 7) % _MIXED
     order = np.lexsort((mixed, price))
     order = order[price[order] < _NEVER]
-    order = order[np.sort(np.unique(steps.taker[order], return_index=True)[1])]
-    over, spare = seats.load - seats.band.high, seats.load - seats.band.low
-    left = np.where(over > 0, over, spare)
-    topics, givers, out = set[int](), set[int](), list[Step]()
+    order = order[np.sort(np.unique(moves.taker[order], return_index=True)[1])]
+    over, surplus = state.load - state.band.high, state.load - state.band.low
+    left = np.where(over > 0, over, surplus)
+    topics, givers, out = set[int](), set[int](), list[Move]()
     for i in order.tolist():
-        topic, giver, count = int(steps.topic[i]), int(steps.giver[i]), int(steps.count[i])
+        topic, giver, count = int(moves.topic[i]), int(moves.giver[i]), int(moves.count[i])
         if topic not in topics and (giver not in givers or count <= left[giver]):
-            out.append(steps.step(i))
+            out.append(moves.move(i))
             topics.add(topic)
             givers.add(giver)
             left[giver] -= count
     return out
 
 
-def _returns(seats: Seats) -> Iterator[Step]:
-    """Ways in which owners get back what they miss, the largest pieces first; each fits the seats as they are then."""
-    topics, owners = np.nonzero(seats.pieces < seats.owned)
-    missing = seats.owned[topics, owners] - seats.pieces[topics, owners]
+def _returns(state: SearchState) -> Iterator[Move]:
+    """Yield moves that return missing partitions to their owners, the most first; each fits the state at that time."""
+    topics, owners = np.nonzero(state.pieces < state.owned)
+    missing = state.owned[topics, owners] - state.pieces[topics, owners]
     for i in np.argsort(-missing, kind="stable").tolist():
         topic, owner = int(topics[i]), int(owners[i])
-        for holder in np.flatnonzero(seats.pieces[topic]).tolist():
-            pieces, owned = seats.pieces[topic], seats.owned[topic]
-            lacks, spare = int(owned[owner] - pieces[owner]), int(pieces[holder] - owned[holder])
-            seated = pieces[owner] > 0 or seats.readers[topic] < seats.caps[topic]
+        for holder in np.flatnonzero(state.pieces[topic]).tolist():
+            pieces, owned = state.pieces[topic], state.owned[topic]
+            lacks, surplus = int(owned[owner] - pieces[owner]), int(pieces[holder] - owned[holder])
+            divisible = pieces[owner] > 0 or state.readers[topic] < state.caps[topic]
             if holder == owner or lacks <= 0 or pieces[holder] == 0:
                 continue
-            if not seated:
+            if not divisible:
                 yield [(topic, holder, owner, int(pieces[holder]))]
-            elif spare > 0:
-                yield [(topic, holder, owner, min(lacks, spare))]
+            elif surplus > 0:
+                yield [(topic, holder, owner, min(lacks, surplus))]
 
 
-def _other_readers(seats: Seats) -> Iterator[Step]:
-    """Whole pieces of capped topics to somebody else."""
-    topics, readers = np.nonzero(seats.pieces * (seats.caps < len(seats.load))[:, None])
+def _other_readers(state: SearchState) -> Iterator[Move]:
+    """Yield moves of whole pieces of capped topics to other members."""
+    topics, readers = np.nonzero(state.pieces * (state.caps < len(state.load))[:, None])
     for topic, reader in zip(topics.tolist(), readers.tolist(), strict=True):
-        for other in np.flatnonzero(seats.may[topic]).tolist():
-            count = int(seats.pieces[topic, reader])
+        for other in np.flatnonzero(state.may[topic]).tolist():
+            count = int(state.pieces[topic, reader])
             if other != reader and count:
                 yield [(topic, reader, other, count)]
 
 
 def _balance(
-    seats: Seats, steps: int, stays: tuple[int, int] = (-1, -1), *, swaps: bool = True, end: int = _ENDLESS
-) -> list[Step]:
-    """Step towards the bounds; where none leads there, make the fullest less full. Returns what was done."""
-    done: list[Step] = []
-    while len(done) < steps and seats.looked < end and seats.beside().any():
-        step = _best_step(seats, stays, swaps=swaps)
-        if step is None:
+    state: SearchState, most: int, stays: tuple[int, int] = (-1, -1), *, swaps: bool = True, end: int = _ENDLESS
+) -> list[Move]:
+    """Move towards the bounds; where no move leads there, relieve the fullest member. Return the moves."""
+    done: list[Move] = []
+    while len(done) < most and state.work < end and state.outside_band().any():
+        move = _best_move(state, stays, swaps=swaps)
+        if move is None:
             break
-        seats.apply(step)
-        done.append(step)
+        state.apply(move)
+        done.append(move)
     return done
 
 
-def _best_step(seats: Seats, stays: tuple[int, int], *, swaps: bool) -> Step | None:
-    full, empty = candidate_moves.extremes(seats)
-    gifts = candidate_moves.gifts(seats, full, empty).without(*stays)
-    best = _nearest(seats, gifts)
-    if best is not None and (best[0] < 0 or not swaps):  # no claim moves for nothing
+def _best_move(state: SearchState, stays: tuple[int, int], *, swaps: bool) -> Move | None:
+    full, empty = candidate_moves.extremes(state)
+    gifts = candidate_moves.gifts(state, full, empty).without(*stays)
+    best = _nearest(state, gifts)
+    if best is not None and (best[0] < 0 or not swaps):  # each moved claim brings a load nearer
         return best[1]
-    exchanges = candidate_moves.swaps(seats, full, empty).without(*stays) if swaps else gifts.first(0)
-    found = [b for b in (best, _nearest(seats, exchanges)) if b is not None]
+    exchanges = candidate_moves.swaps(state, full, empty).without(*stays) if swaps else gifts.first(0)
+    found = [b for b in (best, _nearest(state, exchanges)) if b is not None]
     if found:
         return min(found, key=lambda b: b[0])[1]
-    return _lowest(seats, gifts, exchanges)
+    return _lowest(state, gifts, exchanges)
 
 
-def _nearest(seats: Seats, steps: Steps) -> tuple[int, Step] | None:
-    """Find what brings loads nearest to their bounds for the fewest claims, with its price in claims moved for nothing.
+def _nearest(state: SearchState, moves: CandidateMoves) -> tuple[int, Move] | None:
+    """Find the move that brings loads nearest to their bounds for the fewest claims, and its price.
 
-    A claim that goes from one above to one below its bounds brings both nearer: it moves for something.
+    The price counts claims that bring no load nearer. A claim that goes from a member above its bounds to one below
+    brings both nearer.
     """
-    if not steps.topic.size:
+    if not moves.topic.size:
         return None
-    steps, price = _priced(seats, steps)
-    best = int(np.lexsort((seats.load[steps.taker], price))[0])
-    return None if price[best] == _NEVER else (int(price[best]), steps.step(best))
+    moves, price = _priced(state, moves)
+    best = int(np.lexsort((state.load[moves.taker], price))[0])
+    return None if price[best] == _NEVER else (int(price[best]), moves.move(best))
 
 
-def _priced(seats: Seats, steps: Steps) -> tuple[Steps, I64]:
-    """As much of each hand-over as is wanted, and its price; _NEVER where it brings loads no nearer."""
-    seats.looked += _LOOK + steps.topic.size
-    load, low, high = seats.load, seats.band.low, seats.band.high
-    giver, taker = steps.giver, steps.taker
+def _priced(state: SearchState, moves: CandidateMoves) -> tuple[CandidateMoves, I64]:
+    """Limit each hand-over to what is wanted, and price it; _NEVER where it brings loads no nearer."""
+    state.work += _CALL_WORK + moves.topic.size
+    load, low, high = state.load, state.band.low, state.band.high
+    giver, taker = moves.giver, moves.taker
     over, under = np.maximum(load - high, 0)[giver], np.maximum(low - load, 0)[taker]
-    spare, room = np.maximum(load - low, 0)[giver], np.maximum(high - load, 0)[taker]
+    surplus, room = np.maximum(load - low, 0)[giver], np.maximum(high - load, 0)[taker]
     both = np.where(under > 0, np.minimum(over, under), np.minimum(over, room))
-    wanted = np.where(over > 0, both, np.minimum(under, spare))
-    steps = part(seats, steps, wanted)
-    net = steps.count - steps.back_count
-    beside = np.abs(seats.beside())
-    after = _beside(load[giver] - net, low[giver], high[giver]) + _beside(load[taker] + net, low[taker], high[taker])
-    nearer = beside[giver] + beside[taker] - after
-    price = (2 * _lost(seats, steps) - nearer) * _NEARER - nearer
-    return steps, np.where(nearer > 0, price, _NEVER)
+    wanted = np.where(over > 0, both, np.minimum(under, surplus))
+    moves = limit_counts(state, moves, wanted)
+    net = moves.count - moves.back_count
+    outside = np.abs(state.outside_band())
+    after = _distance(load[giver] - net, low[giver], high[giver]) + _distance(
+        load[taker] + net, low[taker], high[taker]
+    )
+    nearer = outside[giver] + outside[taker] - after
+    price = (2 * _lost(state, moves) - nearer) * _NEARER - nearer
+    return moves, np.where(nearer > 0, price, _NEVER)
 
 
-def _lowest(seats: Seats, gifts: Steps, swaps: Steps) -> Step | None:
-    """Find what makes the higher of two members lowest, where the bounds cannot be reached."""
-    best: tuple[float, float, Step] | None = None
+def _lowest(state: SearchState, gifts: CandidateMoves, swaps: CandidateMoves) -> Move | None:
+    """Find the move that lowers the higher of two loads most, where the bounds cannot be reached."""
+    best: tuple[float, float, Move] | None = None
     for found in (gifts, swaps):
         if not found.topic.size:
             continue
-        load, weights = seats.load, seats.weights
+        load, weights = state.load, state.weights
         giver, taker = found.giver, found.taker
         level = (load[giver] + load[taker]) / (weights[giver] + weights[taker])
-        steps = part(seats, found, np.maximum(np.floor(load[giver] - level * weights[giver]), 1).astype(np.int64))
-        net = steps.count - steps.back_count
+        moves = limit_counts(
+            state, found, np.maximum(np.floor(load[giver] - level * weights[giver]), 1).astype(np.int64)
+        )
+        net = moves.count - moves.back_count
         after = np.maximum((load[giver] - net) / weights[giver], (load[taker] + net) / weights[taker])
         gain = np.maximum(load[giver] / weights[giver], load[taker] / weights[taker]) - after
-        price = _lost(seats, steps)
+        price = _lost(state, moves)
         i = int(np.lexsort((price, -np.round(gain, 9)))[0])
         if gain[i] > _LEAST and (best is None or (-gain[i], price[i]) < best[:2]):
-            best = (-float(gain[i]), float(price[i]), steps.step(i))
+            best = (-float(gain[i]), float(price[i]), moves.move(i))
     return None if best is None else best[2]
 
 
-def _lost(seats: Seats, steps: Steps) -> I64:
-    """How many claims more each step moves."""
-    out = _missing(seats, steps.topic, steps.giver, -steps.count) + _missing(
-        seats, steps.topic, steps.taker, steps.count
-    )
-    back = _missing(seats, steps.back, steps.taker, -steps.back_count) + _missing(
-        seats, steps.back, steps.giver, steps.back_count
-    )
-    return out + np.where(steps.back >= 0, back, 0)
+def _lost(state: SearchState, moves: CandidateMoves) -> I64:
+    """Return how many more claims each move costs."""
+    out = _missing(state, moves.topic, moves.giver, -moves.count)
+    out += _missing(state, moves.topic, moves.taker, moves.count)
+    back = _missing(state, moves.back, moves.taker, -moves.back_count)
+    back += _missing(state, moves.back, moves.giver, moves.back_count)
+    return out + np.where(moves.back >= 0, back, 0)
 
 
-def _missing(seats: Seats, topic: I64, member: I64, more: I64) -> I64:
-    missing = seats.owned[topic, member] - seats.pieces[topic, member]
+def _missing(state: SearchState, topic: I64, member: I64, more: I64) -> I64:
+    missing = state.owned[topic, member] - state.pieces[topic, member]
     out: I64 = np.maximum(missing - more, 0) - np.maximum(missing, 0)
     return out
 
 
-def _beside(load: I64, low: I64, high: I64) -> I64:
+def _distance(load: I64, low: I64, high: I64) -> I64:
     out: I64 = np.maximum(load - high, 0) + np.maximum(low - load, 0)
     return out

@@ -1,16 +1,16 @@
-"""What has to move whatever is done, where worker caps bind and all members read the same: a lower bound.
+"""A lower bound of the claims that move, where worker caps bind and all members read the same topics.
 
 Four things force moves, and each is counted so that no claim is counted twice:
 
-* a member above its upper bound gives as many as it is above; a topic with `workers=1` it can only give as a whole;
+* a member above its upper bound gives the surplus; a topic with `workers=1` it can only give as a whole;
 * a load is a sum of whole topics where every topic has one worker, so its bounds are rounded to such sums;
-* a free topic that is larger than what its readers have room for pushes claims out;
-* members below their lower bound need more than is free;
+* a topic without an owner that is larger than the room of its readers pushes claims out;
+* members below their lower bound need more partitions than have no owner;
 
-and, instead of these where it is more, owners above the cap of their topic keep nothing of it.
+and, where that is more, the owners above the cap of their topic keep nothing of it.
 
-Whether a plan within the bounds exists at all is bin packing where `workers=1`, so no bound that is found quickly can
-be tight always.
+Whether a plan within the bounds exists at all is bin packing where `workers=1`, so no bound that is found quickly is
+always tight.
 """
 
 import numpy as np
@@ -43,13 +43,13 @@ def least_moves(owned: I64, sizes: I64, caps: I32, band: Band, weights: F64) -> 
     room = -np.sort(most - band.high)
     reach = np.cumsum(np.maximum(room, 0))
     free = (owned == 0).all(axis=1)
-    seats = np.minimum(caps[free], owned.shape[1])
-    pushed = int((claims - most).sum() + np.maximum(sizes[free] - reach[seats - 1], 0).sum())
+    state = np.minimum(caps[free], owned.shape[1])
+    pushed = int((claims - most).sum() + np.maximum(sizes[free] - reach[state - 1], 0).sum())
     return max(over_cap, needed, pushed)
 
 
 def _in_whole_topics(band: Band, sizes: I64, whole: I64) -> Band:
-    """Round the bounds to loads that some set of topics makes."""
+    """Round the bounds to loads that are the sum of some set of topics."""
     top = int(sizes.sum())
     sums = _sums(sizes[whole].tolist(), int(sizes[~whole].sum()), top)
     low = np.array([_next(sums, n) for n in band.low.tolist()])
@@ -59,7 +59,7 @@ def _in_whole_topics(band: Band, sizes: I64, whole: I64) -> Band:
 
 
 def _most_kept(claims: I64, whole: I64, high: int) -> int:
-    """The most of its claims that a member can keep within its bound."""
+    """Return how many of its claims a member can keep within its bound."""
     total = int(claims.sum())
     if total <= high:
         return total
@@ -67,7 +67,7 @@ def _most_kept(claims: I64, whole: I64, high: int) -> int:
 
 
 def _sums(whole: list[int], any_number: int, top: int) -> int:
-    """Sums that can be made, as the bits of a number, up to `top`."""
+    """Return the possible sums up to `top`, as the bits of a number."""
     mask = (1 << (top + 1)) - 1
     sums = (1 << (any_number + 1)) - 1
     for size in whole:
@@ -76,11 +76,11 @@ def _sums(whole: list[int], any_number: int, top: int) -> int:
 
 
 def _next(sums: int, least: int) -> int:
-    """The smallest sum that is at least so much; so much where there is none."""
+    """Return the smallest sum that is `least` or more; `least` where there is none."""
     above = sums >> least
     return least + (above & -above).bit_length() - 1 if above else least
 
 
 def _last(sums: int, most: int) -> int:
-    """The largest sum that is at most so much."""
+    """Return the largest sum that is `most` or less."""
     return (sums & ((1 << (most + 1)) - 1)).bit_length() - 1

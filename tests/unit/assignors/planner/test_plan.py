@@ -256,6 +256,18 @@ def test_weights_out_of_all_proportion_lose_no_partition(
     assert sum(made.loads.values()) == (11 if "u" in subscriptions else 9)
 
 
+@pytest.mark.parametrize("workers", [None, 1])
+def test_racks_of_one_partition_may_be_unknown(workers: int | None) -> None:
+    """None means the same as an empty set, as in `leaders`: the partition is off no reader's rack."""
+    given = {"leaders": [None, "a"]}
+    for racks in ([None, frozenset("a")], [frozenset[str](), frozenset("a")]):
+        for by in ("replicas", "leader"):
+            members = [Member("m", frozenset("t"), rack="b"), Member("n", frozenset("t"), rack="a")]
+            made = plan([Topic("t", 2, racks=racks, **given)], members, workers=workers, rack_by=by)  # type: ignore[arg-type] # a literal
+            assert made.off_rack == 0
+            assert sum(made.loads.values()) == 2
+
+
 @pytest.mark.parametrize("strategy", ["hrw", "shuffled"])
 @pytest.mark.parametrize("weight", [1.0, 3.0])
 def test_huge_settings_mean_no_limit(strategy: Any, weight: float) -> None:  # noqa: ANN401 - a literal

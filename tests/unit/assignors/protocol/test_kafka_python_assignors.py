@@ -15,7 +15,7 @@ from kafka.coordinator.consumer import ConsumerCoordinator
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from kafka.util import WeakMethod
 
-from assignors import HRWAssignor, ShuffledRoundRobinAssignor
+from assignors import HRWAssignor, MembershipError, ShuffledRoundRobinAssignor
 from assignors.planner.plan_result import Plan
 from assignors.protocol import base_assignor, kafka_python_assignors
 from assignors.protocol.subscription import encode_subscription
@@ -26,6 +26,7 @@ from tests.unit.assignors.groups import Cluster, Group, joined, read
     ("assignor", "name", "protocol"),
     [
         (HRWAssignor(), "hrw", RebalanceProtocol.EAGER),
+        (HRWAssignor(workers=2, epsilon=0.1, seed=3, rack_by="leader"), "hrw", RebalanceProtocol.EAGER),
         (HRWAssignor(cooperative=True), "hrw-cooperative", RebalanceProtocol.COOPERATIVE),
         (ShuffledRoundRobinAssignor(), "shuffled", RebalanceProtocol.EAGER),
         (ShuffledRoundRobinAssignor(cooperative=True), "shuffled-cooperative", RebalanceProtocol.COOPERATIVE),
@@ -255,7 +256,9 @@ def test_each_mistake_of_a_group_is_warned_of_once(caplog: pytest.LogCaptureFixt
         answer = read(leader.assign(cluster, [joined(leader, "m0", {"t"}), foreign, other, nameless]))
         assert sorted(len(mine) for mine in answer.values()) == [1, 1, 1, 1]
     assert len(caplog.messages) == 3
-    assert all(any(word in m for m in caplog.messages) for word in ("not ours", "workers=1", "group_instance_id"))
+    assert all(
+        any(word in m for m in caplog.messages) for word in ("another assignor", "workers=1", "group_instance_id")
+    )
 
 
 def test_fields_and_metadata_that_make_no_sense_lose_no_partition(caplog: pytest.LogCaptureFixture) -> None:
@@ -274,7 +277,7 @@ def test_fields_and_metadata_that_make_no_sense_lose_no_partition(caplog: pytest
     for _ in range(2):
         given = read(lead.assign(Torn({"t": 4}), members))
         assert {m: len(mine) for m, mine in given.items()} == {"1": 2, "2": 2}
-    assert len([m for m in caplog.messages if "'2' sent fields" in m]) == 1
+    assert len([m for m in caplog.messages if "'2' sent invalid fields" in m]) == 1
     assert len([m for m in caplog.messages if "planning without" in m]) == 1
 
 
@@ -316,3 +319,40 @@ def test_topics_that_are_no_names_are_left_out() -> None:
     strange = SimpleNamespace(member_id="2", group_instance_id="b", metadata=SimpleNamespace(topics=[None, 5, "t"]))
     given = read(lead.assign(Cluster({"t": 4}), [joined(lead, "1", {"t"}), strange]))
     assert {m: len(mine) for m, mine in given.items()} == {"1": 2, "2": 2}
+
+
+def joining(assignor: object, group: str = "g") -> ConsumerCoordinator:
+    """A coordinator of kafka-python that is about to join with this assignor."""
+    coordinator: Any = object.__new__(ConsumerCoordinator)
+    coordinator._assignors = {"hrw": assignor}
+    coordinator._subscription = SimpleNamespace(subscription={"t"})
+    coordinator._heartbeat_closed = False
+    coordinator.config = {"group_id": group}
+    return coordinator  # type: ignore[no-any-return] # kafka-python is untyped
+
+
+@pytest.mark.parametrize("cooperative", [False, True])
+def test_one_instance_in_two_consumers_is_refused(*, cooperative: bool) -> None:
+    """Both would claim the same: a cooperative leader withholds it, and half of the partitions have no owner."""
+    assignor = HRWAssignor(agent="a", cooperative=cooperative)
+    first, second = joining(assignor), joining(assignor, "other")
+    for _ in range(2):
+        first.group_protocols()
+    with pytest.raises(MembershipError, match=r"two consumers, of groups 'g' and 'other'"):
+        second.group_protocols()
+    assert joining(HRWAssignor(agent="a")).group_protocols()
+
+
+def test_an_instance_of_a_closed_consumer_serves_the_next_one() -> None:
+    """A program that makes its consumer again may keep the assignor; the claims of the old consumer are dropped."""
+    assignor = HRWAssignor(agent="a")
+    first: Any = joining(assignor)
+    first.group_protocols()
+    assignor.on_assignment(ConsumerProtocolAssignment(0, [("t", [0])], b""), 7)
+    first._heartbeat_closed = True
+    [(_, said)] = joining(assignor).group_protocols()
+    assert (said.owned_partitions, said.generation_id) == ([], -1)
+    gone: Any = joining(assignor)
+    first._heartbeat_closed = False
+    del first
+    assert gone.group_protocols()

@@ -27,6 +27,20 @@ def test_user_data_says_agent_weight_and_configuration() -> None:
     assert decode_user_data(b"x" * 5000) is None
 
 
+def test_only_agent_and_weight_are_worth_user_data() -> None:
+    """Everything else the leader plans without, and user data keeps a broker from migrating the group (KIP-848)."""
+    settings: list[dict[str, Any]] = [{"epsilon": 0.2}, {"workers": 2}, {"seed": 1}, {"rack": "a"}, {"node": "x"}]
+    assert not any(HRWAssignor(**one).metadata({"t"}).user_data for one in settings)
+    assert all(HRWAssignor(**one).metadata({"t"}).user_data for one in ({"agent": "a"}, {"weight": 2.0}))
+
+
+def test_a_member_without_user_data_is_not_reported_as_different(caplog: pytest.LogCaptureFixture) -> None:
+    """The leader does not know its settings."""
+    lead = HRWAssignor(workers=2)
+    lead.assign(Cluster({"t": 2}), [joined(HRWAssignor(workers=3), "m", {"t"}, "i"), joined(lead, "n", {"t"}, "j")])
+    assert caplog.messages == []
+
+
 def test_weight_travels_to_the_leader() -> None:
     """A member of weight 3 gets three times as much."""
     people = [joined(HRWAssignor(agent="m0"), "m0", {"t"}), joined(HRWAssignor(agent="m1", weight=3.0), "m1", {"t"})]

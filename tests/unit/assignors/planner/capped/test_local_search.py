@@ -8,15 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assignors.planner.capped import local_search
-from assignors.planner.capped.candidate_moves import Steps
-from assignors.planner.capped.local_search import settle
-from assignors.planner.capped.search_state import Seats
+from assignors.planner.capped.candidate_moves import CandidateMoves
+from assignors.planner.capped.local_search import bring_into_band
+from assignors.planner.capped.search_state import SearchState
 from assignors.planner.input_arrays import I64
 from assignors.planner.load_bounds import fair_band
 
 
 @st.composite
-def groups(draw: st.DrawFn) -> Seats:
+def groups(draw: st.DrawFn) -> SearchState:
     """Topics with caps and claims, each placed on as many members as its cap allows."""
     topics, members = draw(st.integers(1, 6)), draw(st.integers(1, 6))
     caps = np.array(draw(st.lists(st.integers(1, members), min_size=topics, max_size=topics)), dtype=np.int32)
@@ -30,31 +30,31 @@ def groups(draw: st.DrawFn) -> Seats:
     weights = np.array(draw(st.lists(st.sampled_from([1.0, 2.0]), min_size=members, max_size=members)))
     band = fair_band(int(pieces.sum()), weights, draw(st.sampled_from([0.0, 0.05, 0.5])))
     may = np.ones((topics, members), dtype=bool)
-    return Seats(weights=weights, band=band, caps=caps, may=may, owned=owned, pieces=pieces)
+    return SearchState(weights=weights, band=band, caps=caps, may=may, owned=owned, pieces=pieces)
 
 
 @given(groups(), st.sampled_from([0, 8]))
 @settings(max_examples=100, deadline=None)
-def test_the_end_is_valid_and_no_worse(seats: Seats, many: int) -> None:
+def test_the_end_is_valid_and_no_worse(state: SearchState, many: int) -> None:
     """Every partition is there, no topic has more readers than its cap, and the counts that are kept along are true.
 
     Also where many hand-overs are found with one look, as in groups that are larger than these.
     """
-    sizes, before = seats.pieces.sum(axis=1), seats.key()
+    sizes, before = state.pieces.sum(axis=1), state.key()
     with mock.patch.object(local_search, "_MANY", many):
-        settle(seats, 0)
-    assert (seats.pieces >= 0).all()
-    assert (seats.pieces.sum(axis=1) == sizes).all()
-    assert (seats.readers == (seats.pieces > 0).sum(axis=1)).all()
-    assert (seats.readers <= seats.caps).all()
-    assert (seats.load == seats.pieces.sum(axis=0)).all()
-    assert seats.moved == np.maximum(seats.owned - seats.pieces, 0).sum()
-    assert seats.key()[0] <= before[0]
+        bring_into_band(state, 0)
+    assert (state.pieces >= 0).all()
+    assert (state.pieces.sum(axis=1) == sizes).all()
+    assert (state.readers == (state.pieces > 0).sum(axis=1)).all()
+    assert (state.readers <= state.caps).all()
+    assert (state.load == state.pieces.sum(axis=0)).all()
+    assert state.moved == np.maximum(state.owned - state.pieces, 0).sum()
+    assert state.key()[0] <= before[0]
     if not before[0]:
-        assert seats.moved <= before[2]
+        assert state.moved <= before[2]
 
 
-def _large(topics: int, members: int, cap: int) -> Seats:
+def _large(topics: int, members: int, cap: int) -> SearchState:
     """Topics of 64 partitions that all had owners anywhere, on the first members that their cap allows."""
     rng = np.random.default_rng(3)
     owned = np.stack([np.bincount(rng.integers(0, members, 64), minlength=members) for _ in range(topics)])
@@ -64,31 +64,31 @@ def _large(topics: int, members: int, cap: int) -> Seats:
     weights = rng.choice([0.5, 1.0, 2.0, 4.0], members)
     may, caps = np.ones(owned.shape, dtype=bool), np.full(topics, cap, dtype=np.int32)
     band = fair_band(64 * topics, weights, 0.05)
-    return Seats(weights=weights, band=band, caps=caps, may=may, owned=owned, pieces=pieces)
+    return SearchState(weights=weights, band=band, caps=caps, may=may, owned=owned, pieces=pieces)
 
 
 def test_a_large_group_far_from_its_bounds_comes_into_them() -> None:
     """Hundreds of hand-overs are needed; that a step is found at a time would take a leader's whole session."""
-    seats = _large(100, 100, 20)
-    settle(seats, 0)
-    assert not seats.beside().any()
+    state = _large(100, 100, 20)
+    bring_into_band(state, 0)
+    assert not state.outside_band().any()
 
 
 @pytest.mark.parametrize("cap", [1, 3])
 def test_the_work_is_bounded_where_bounds_cannot_be_reached(cap: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A leader's heartbeats wait: each phase ends with the look that passes its limit."""
-    seats, looked = _large(60, 60, cap), list[int]()
+    state, work = _large(60, 60, cap), list[int]()
 
-    def priced(seats: Seats, steps: Steps) -> tuple[Steps, I64]:
-        looked.append(steps.topic.size)
-        return known(seats, steps)
+    def priced(state: SearchState, steps: CandidateMoves) -> tuple[CandidateMoves, I64]:
+        work.append(steps.topic.size)
+        return known(state, steps)
 
     known = local_search._priced
     monkeypatch.setattr(local_search, "_priced", priced)
-    monkeypatch.setattr(local_search, "LOOKS", 100_000)
-    monkeypatch.setattr(local_search, "SEARCH", 50_000)
-    settle(seats, 0)
-    assert sum(looked) <= 2 * 100_000 + 50_000 + 40 * max(looked)
+    monkeypatch.setattr(local_search, "BALANCE_WORK", 100_000)
+    monkeypatch.setattr(local_search, "SEARCH_WORK", 50_000)
+    bring_into_band(state, 0)
+    assert sum(work) <= 2 * 100_000 + 50_000 + 40 * max(work)
 
 
 def test_a_newcomer_gets_small_topics_from_those_above_their_bound() -> None:
@@ -96,18 +96,18 @@ def test_a_newcomer_gets_small_topics_from_those_above_their_bound() -> None:
     owned = np.array([[2, 0, 0], [2, 0, 0], [1, 0, 0], [0, 2, 0], [0, 2, 0], [0, 1, 0]])
     band = fair_band(10, np.ones(3), 0.2)
     caps = np.ones(6, dtype=np.int32)
-    seats = Seats(
+    state = SearchState(
         weights=np.ones(3), band=band, caps=caps, may=np.ones((6, 3), dtype=bool), owned=owned, pieces=owned.copy()
     )
-    settle(seats, 0)
-    assert sorted(seats.load.tolist()) == [3, 3, 4]
-    assert seats.moved == 3
+    bring_into_band(state, 0)
+    assert sorted(state.load.tolist()) == [3, 3, 4]
+    assert state.moved == 3
 
 
 def test_a_step_can_be_taken_back() -> None:
     """Trying is doing and undoing: all counts are as before."""
     owned = np.array([[3, 0], [0, 2]])
-    seats = Seats(
+    state = SearchState(
         weights=np.ones(2),
         band=fair_band(5, np.ones(2), 0),
         caps=np.array([1, 2], dtype=np.int32),
@@ -117,8 +117,8 @@ def test_a_step_can_be_taken_back() -> None:
     )
     steps = [[(0, 0, 1, 3), (1, 1, 0, 2)], [(1, 0, 1, 1)]]
     for step in steps:
-        seats.apply(step)
-    assert (seats.moved, seats.load.tolist()) == (4, [1, 4])
-    seats.undo(steps)
-    assert (seats.moved, seats.load.tolist(), seats.readers.tolist()) == (0, [3, 2], [1, 1])
-    assert (seats.pieces == owned).all()
+        state.apply(step)
+    assert (state.moved, state.load.tolist()) == (4, [1, 4])
+    state.undo(steps)
+    assert (state.moved, state.load.tolist(), state.readers.tolist()) == (0, [3, 2], [1, 1])
+    assert (state.pieces == owned).all()

@@ -39,7 +39,7 @@ def bound(owned: list[list[int]], sizes: list[int], cap: int, low: int, high: in
     ],
 )
 def test_what_must_move_is_counted(least: int, given: tuple[Any, ...]) -> None:
-    """Each of the things that force moves, alone."""
+    """Each reason for moves by itself."""
     assert bound(*given) == least
 
 

@@ -1,4 +1,4 @@
-"""Neighbourhoods divided anew: the best of all divisions where they hold everybody, and never worse elsewhere."""
+"""Pools divided among their members: the best of all divisions where a pool has every member, never worse elsewhere."""
 
 import itertools
 from collections.abc import Iterator
@@ -8,19 +8,19 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from assignors.planner.capped.neighbourhood_search import divide_anew
-from assignors.planner.capped.search_state import Seats
+from assignors.planner.capped.neighbourhood_search import search_neighbourhoods
+from assignors.planner.capped.search_state import SearchState
 from assignors.planner.input_arrays import I64
 from assignors.planner.load_bounds import fair_band
 
 ENDLESS = 1 << 60
 
 
-def seated(pieces: I64, owned: I64, cap: int, epsilon: float, off: I64 | None = None) -> Seats:
-    """Seats of equal members; with `off`, the partitions of topic t are all of rack set t."""
+def made(pieces: I64, owned: I64, cap: int, epsilon: float, off: I64 | None = None) -> SearchState:
+    """SearchState of equal members; with `off`, the partitions of topic t are all of rack set t."""
     members = pieces.shape[1]
     racks = {} if off is None else {"sets": np.diag(pieces.sum(axis=1)), "off": off.astype(bool)}
-    return Seats(
+    return SearchState(
         weights=np.ones(members),
         band=fair_band(int(pieces.sum()), np.ones(members), epsilon),
         caps=np.full(len(pieces), cap, dtype=np.int32),
@@ -33,7 +33,7 @@ def seated(pieces: I64, owned: I64, cap: int, epsilon: float, off: I64 | None = 
 
 @st.composite
 def groups(draw: st.DrawFn, members: int, topics: int) -> tuple[I64, I64, int, float, I64]:
-    """Pieces that caps allow, claims, the cap, epsilon and who is off whose racks."""
+    """Pieces that caps allow, claims, the cap, epsilon and which members are off which racks."""
     cap = draw(st.integers(1, 2))
     pieces, owned = np.zeros((2, topics, members), dtype=np.int64)
     for topic in range(topics):
@@ -46,12 +46,12 @@ def groups(draw: st.DrawFn, members: int, topics: int) -> tuple[I64, I64, int, f
     return pieces, owned, cap, draw(st.sampled_from([0.0, 0.3])), off.reshape(topics, members)
 
 
-def cost(pieces: I64, seats: Seats) -> tuple[int, int, int]:
-    """Partitions beside the bounds, off rack, moved."""
+def cost(pieces: I64, state: SearchState) -> tuple[int, int, int]:
+    """Partitions outside the bounds, off rack, moved."""
     load = pieces.sum(axis=0)
-    beside = np.maximum(load - seats.band.high, 0) + np.maximum(seats.band.low - load, 0)
-    away = int(pieces[seats.off].sum()) if seats.off.size else 0
-    return int(beside.sum()), away, int(np.maximum(seats.owned - pieces, 0).sum())
+    outside = np.maximum(load - state.band.high, 0) + np.maximum(state.band.low - load, 0)
+    away = int(pieces[state.off].sum()) if state.off.size else 0
+    return int(outside.sum()), away, int(np.maximum(state.owned - pieces, 0).sum())
 
 
 def ways(size: int, members: int, cap: int) -> Iterator[tuple[int, ...]]:
@@ -63,15 +63,15 @@ def ways(size: int, members: int, cap: int) -> Iterator[tuple[int, ...]]:
 
 @given(groups(members=3, topics=3), st.booleans())
 @settings(max_examples=60, deadline=None)
-def test_who_takes_all_together_finds_the_best(group: tuple[I64, I64, int, float, I64], racks: bool) -> None:  # noqa: FBT001 - hypothesis
+def test_a_pool_of_all_members_finds_the_best(group: tuple[I64, I64, int, float, I64], racks: bool) -> None:  # noqa: FBT001 - hypothesis
     """Bounds before racks before moves, against every division."""
     pieces, owned, cap, epsilon, off = group
-    seats = seated(pieces, owned, cap, epsilon, off if racks else None)
-    assume(seats.moved or seats.beside().any())
+    state = made(pieces, owned, cap, epsilon, off if racks else None)
+    assume(state.moved or state.outside_band().any())
     every = itertools.product(*(list(ways(int(n), 3, cap)) for n in pieces.sum(axis=1)))
-    best = min(cost(np.array(way), seats) for way in every)
-    divide_anew(seats, 0, ENDLESS)
-    assert cost(seats.pieces, seats) == best
+    best = min(cost(np.array(way), state) for way in every)
+    search_neighbourhoods(state, 0, ENDLESS)
+    assert cost(state.pieces, state) == best
 
 
 @given(groups(members=7, topics=6), st.booleans())
@@ -79,24 +79,24 @@ def test_who_takes_all_together_finds_the_best(group: tuple[I64, I64, int, float
 def test_the_end_is_valid_and_never_worse(group: tuple[I64, I64, int, float, I64], racks: bool) -> None:  # noqa: FBT001 - hypothesis
     """Every partition is there, no topic has more readers than its cap, and no goal is lost for a later one."""
     pieces, owned, cap, epsilon, off = group
-    seats = seated(pieces.copy(), owned, cap, epsilon, off if racks else None)
-    start = cost(pieces, seats)
-    divide_anew(seats, 0, 100_000)
-    assert cost(seats.pieces, seats) <= start
-    assert seats.pieces.min() >= 0
-    assert (seats.pieces.sum(axis=1) == pieces.sum(axis=1)).all()
-    assert (seats.readers == (seats.pieces > 0).sum(axis=1)).all()
-    assert seats.readers.max() <= cap
-    assert (seats.load == seats.pieces.sum(axis=0)).all()
-    assert seats.moved == np.maximum(owned - seats.pieces, 0).sum()
+    state = made(pieces.copy(), owned, cap, epsilon, off if racks else None)
+    start = cost(pieces, state)
+    search_neighbourhoods(state, 0, 100_000)
+    assert cost(state.pieces, state) <= start
+    assert state.pieces.min() >= 0
+    assert (state.pieces.sum(axis=1) == pieces.sum(axis=1)).all()
+    assert (state.readers == (state.pieces > 0).sum(axis=1)).all()
+    assert state.readers.max() <= cap
+    assert (state.load == state.pieces.sum(axis=0)).all()
+    assert state.moved == np.maximum(owned - state.pieces, 0).sum()
 
 
-def test_three_pieces_that_only_fit_together_go_home() -> None:
-    """Each alone would leave the bounds, and none can be mended by another: as one neighbourhood they all return."""
+def test_three_pieces_that_only_fit_together_return() -> None:
+    """Each by itself would leave the bounds, and no other hand-over repairs that: as one pool they all return."""
     owned = np.array([[3, 0, 0], [0, 3, 0], [0, 0, 3], [2, 0, 0], [0, 2, 0], [0, 0, 2]])
-    seats = seated(np.roll(owned, 1, axis=1), owned, 1, 0)
-    divide_anew(seats, 0, ENDLESS)
-    assert (seats.pieces == owned).all()
+    state = made(np.roll(owned, 1, axis=1), owned, 1, 0)
+    search_neighbourhoods(state, 0, ENDLESS)
+    assert (state.pieces == owned).all()
 
 
 @pytest.mark.parametrize("size", [1_000, 1_000_000])
@@ -104,7 +104,7 @@ def test_topics_of_many_partitions_are_divided_nearby_or_not_at_all(size: int) -
     """Neither every division of a large topic nor every load is tried: the work is bounded, and so is memory."""
     owned = np.array([[size, 0, 0], [0, size, 0], [0, 0, size]])
     pieces = np.array([[size - 1, 1, 0], [0, size - 1, 1], [1, 0, size - 1]])
-    seats = seated(pieces, owned, 2, 0)
-    divide_anew(seats, 0, 1_000_000)
-    assert seats.moved == (0 if size == 1_000 else 3)
-    assert (seats.pieces.sum(axis=1) == size).all()
+    state = made(pieces, owned, 2, 0)
+    search_neighbourhoods(state, 0, 1_000_000)
+    assert state.moved == (0 if size == 1_000 else 3)
+    assert (state.pieces.sum(axis=1) == size).all()

@@ -1,4 +1,4 @@
-"""Give what nobody holds: topic by topic, to the best ranked members that have room."""
+"""Place the partitions without an owner: topic by topic, on the best ranked members that have room."""
 
 import math
 from collections.abc import Callable
@@ -13,15 +13,15 @@ Scores = Callable[[int], U64]
 """Preference of every member for the topic of this number, shape (M,); the highest is the first choice."""
 
 
-class Fill:
-    """Owners on the way from kept claims to a whole plan.
+class Placement:
+    """The owners while the plan grows from the kept claims to all partitions.
 
     Attributes:
         owner: owner of each partition so far, shape (P,).
     """
 
     def __init__(self, problem: Problem, node_of: I32, epsilon: float) -> None:
-        """Take what does not change.
+        """Take what all topics have in common.
 
         Args:
             problem: what is planned.
@@ -34,14 +34,14 @@ class Fill:
         self.several_nodes = 1 < int(node_of.max(initial=0)) + 1 < len(node_of)
         self.owner: I32 = problem.owner
 
-    def run(self, scores: Scores, free: I64, band: Band, load: I64, share: F64) -> None:
-        """Place the free partitions. Topics of many free ones choose first.
+    def place(self, scores: Scores, free: I64, band: Band, load: I64, share: F64) -> None:
+        """Place the free partitions, those of topics with many first.
 
         Args:
             scores: preference of the members for a topic.
             free: partitions to place, ascending, shape (F,).
-            band: bounds of `load`, the sum of which allows to place them all.
-            load: where the members are between those bounds, shape (M,); changed.
+            band: bounds of `load`; their sums leave room for all free partitions.
+            load: what counts towards these bounds, shape (M,); changed.
             share: fair share of each member, sum 1, shape (M,).
         """
         first, owner = self.problem.first, self.owner
@@ -67,7 +67,7 @@ class Fill:
         return np.bincount(held[held >= 0], minlength=len(self.load))
 
     def _bound(self, more: int) -> I64:
-        # The bound grows with what is placed: with the final bound alone the last topics find few members with room.
+        # The bound grows with the placed partitions: under the final bound the last topics find few members with room.
         if self.even:
             limit = math.ceil((1 + self.epsilon) * (self.placed + more) / len(self.load) - 1e-9)
             if limit != self.limit:  # the same for many topics in a row
@@ -81,10 +81,10 @@ class Fill:
         if self.left <= self.need:
             limit = np.minimum(limit, self.band.low)
         best = int((score * (self.load < limit)).argmax())
-        if self.load[best] >= limit[best]:  # nobody is under the running bound
+        if self.load[best] >= limit[best]:  # no member is below the running bound
             room = self.load < (self.band.low if self.left <= self.need else self.band.high)
             best = int((score * room).argmax())
-            if not room[best]:  # the only one with room has a score of 0
+            if not room[best]:  # the only member with room has a score of 0
                 best = int(room.argmax())
         self.need -= int(self.load[best] < self.band.low[best])
         self.load[best] += 1
@@ -100,41 +100,41 @@ class Fill:
             if self.left <= self.need:
                 room &= self.load < self.band.low
             level = have[room].min()
-            who = np.flatnonzero(room & (have == level))
-            who = self._in_order(who, score, have, count - done)[: count - done]
-            who = self._spare_the_needed(who)
-            self._give(who)
-            have[who] += 1
-            out[done : done + len(who)] = who
-            done += len(who)
+            takers = np.flatnonzero(room & (have == level))
+            takers = self._in_order(takers, score, have, count - done)[: count - done]
+            takers = self._leave_enough_for_lower_bounds(takers)
+            self._give(takers)
+            have[takers] += 1
+            out[done : done + len(takers)] = takers
+            done += len(takers)
         return out
 
-    def _in_order(self, who: I64, score: U64, have: I64, more: int) -> I64:
-        """Best first: other nodes first, then members under the running bound, then by rank."""
-        over = self.load[who] >= self._bound(more)[who]
-        points = score[who]
+    def _in_order(self, takers: I64, score: U64, have: I64, more: int) -> I64:
+        """Sort by: below the running bound, on a node with few of the topic, best rank."""
+        over = self.load[takers] >= self._bound(more)[takers]
+        points = score[takers]
         rank = np.argsort(~points, kind="stable")
         keys: tuple[I64 | Bools, ...] = (over[rank],)
         if self.several_nodes:
-            node = self.node_of[who[rank]]
+            node = self.node_of[takers[rank]]
             on_node = np.bincount(self.node_of, weights=have).astype(np.int64)
             by_node = np.lexsort((over[rank], node))
             runs = np.r_[0, np.flatnonzero(np.diff(node[by_node])) + 1]
-            nth = np.empty(len(who), dtype=np.int64)
-            nth[by_node] = np.arange(len(who)) - np.repeat(runs, np.diff(np.r_[runs, len(who)]))
+            nth = np.empty(len(takers), dtype=np.int64)
+            nth[by_node] = np.arange(len(takers)) - np.repeat(runs, np.diff(np.r_[runs, len(takers)]))
             keys = (over[rank], nth + on_node[node])
-        return who[rank[np.lexsort(keys)]]
+        return takers[rank[np.lexsort(keys)]]
 
-    def _spare_the_needed(self, who: I64) -> I64:
-        """Leave as many partitions as the members below their lower bound still need."""
-        needy = self.load[who] < self.band.low[who]
+    def _leave_enough_for_lower_bounds(self, takers: I64) -> I64:
+        """Drop takers above their lower bound where the rest is needed by those below theirs."""
+        needy = self.load[takers] < self.band.low[takers]
         free = self.left - self.need
         if int((~needy).sum()) <= free:
-            return who
-        return who[needy | (np.cumsum(~needy) <= free)]
+            return takers
+        return takers[needy | (np.cumsum(~needy) <= free)]
 
-    def _give(self, who: I64) -> None:
-        self.need -= int((self.load[who] < self.band.low[who]).sum())
-        self.load[who] += 1
-        self.left -= len(who)
-        self.placed += len(who)
+    def _give(self, takers: I64) -> None:
+        self.need -= int((self.load[takers] < self.band.low[takers]).sum())
+        self.load[takers] += 1
+        self.left -= len(takers)
+        self.placed += len(takers)
