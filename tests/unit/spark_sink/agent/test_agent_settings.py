@@ -76,7 +76,7 @@ def test_flags_win_over_variables_and_those_over_the_file(config: Path, monkeypa
         (FILE, {"max_offsets_per_trigger": 0}, "max_offsets_per_trigger"),
         (f"workers = true\n{FILE}", {}, "workers: need a text, in quotes"),
         (f"{FILE}\n[sink]\ncompactEvery = 9", {}, "sink.compactEvery: need a text, in quotes"),
-        (f"metrics_port = true\n{FILE}", {}, "metrics_port: true is no number"),
+        (f"metrics_port = true\n{FILE}", {}, "metrics_port: true is not a number"),
     ],
     ids=[
         "two subscriptions",
