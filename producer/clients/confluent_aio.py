@@ -19,6 +19,14 @@ from producer.topology import Lister, Topology
 from producer.traffic_counts import Traffic
 
 
+class _Turn:
+    """The calls that wait for the first reading of a topic, in the order in which they were made."""
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.calls = 0
+
+
 class AZAwareAIOProducer(AIOProducer):
     """A `confluent_kafka.aio.AIOProducer` whose records go to leaders in its own zone while there are any.
 
@@ -49,6 +57,7 @@ class AZAwareAIOProducer(AIOProducer):
     ) -> None:
         policy = zone_policy(config, keys, fallback, batch_bytes, hold_s=hold_s, aware=aware, skew=skew)
         self._topics_in_use = TopicsInUse(policy)
+        self._waiting: dict[str, _Turn] = {}
         topology = Topology(config, racks, metadata_timeout_s)
         self._watcher = LeaderWatcher(_client_of(weakref.ref(self)), self._topics_in_use, topology, refresh_s=refresh_s)
         self._statistics = Statistics(self._topics_in_use, self._watcher, topology)
@@ -63,7 +72,10 @@ class AZAwareAIOProducer(AIOProducer):
         *args: Any,  # noqa: ANN401 - as the base class types it
         **kwargs: Any,  # noqa: ANN401 - as the base class types it
     ) -> "asyncio.Future[Any]":
-        """Send a record, as `AIOProducer.produce`, to a leader of the own zone; awaits the topic's leaders once.
+        """Send a record, as `AIOProducer.produce`, to a leader of the own zone.
+
+        The first call for a topic awaits the topic's leaders. Calls that arrive meanwhile wait too, and send in the
+        order in which they were made.
 
         Raises:
             TypeError: key or value is neither text nor bytes. The base class (2.16.1) would keep such a record in its
@@ -72,11 +84,33 @@ class AZAwareAIOProducer(AIOProducer):
         for name, data in (("value", value), ("key", key)):
             if not isinstance(data, str | bytes | None):
                 raise TypeError(f"the {name} must be str, bytes or None, not {type(data).__name__}")
-        own = kwargs.get("partition", -1)
         if "headers" in kwargs:
             return await super().produce(topic, value, key, *args, **kwargs)  # it refuses them: nothing to count
-        if own == -1 and topic not in self._topics_in_use.partitioners:
-            await asyncio.to_thread(self._watcher.load, topic)
+        turn = self._waiting.get(topic)
+        if turn is None:
+            if kwargs.get("partition", -1) != -1 or not self._watcher.must_load(topic):
+                return await self._produce_now(topic, value, key, *args, **kwargs)
+            turn = self._waiting[topic] = _Turn()
+        turn.calls += 1
+        try:
+            async with turn.lock:  # first come, first served; a call that arrives after the reading queues up as well
+                if self._watcher.must_load(topic):
+                    await asyncio.to_thread(self._watcher.load, topic)
+                return await self._produce_now(topic, value, key, *args, **kwargs)
+        finally:
+            turn.calls -= 1
+            if not turn.calls:
+                self._waiting.pop(topic, None)
+
+    async def _produce_now(
+        self,
+        topic: str,
+        value: str | bytes | None,
+        key: str | bytes | None,
+        *args: Any,  # noqa: ANN401 - as the base class types it
+        **kwargs: Any,  # noqa: ANN401 - as the base class types it
+    ) -> "asyncio.Future[Any]":
+        own = kwargs.get("partition", -1)
         size = byte_length(value) + byte_length(key)
         partitioner = self._topics_in_use.partitioners.get(topic)
         if partitioner is None:

@@ -58,6 +58,10 @@ class LeaderWatcher:
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
 
+    def must_load(self, topic: str) -> bool:
+        """Return whether `load` would read the topic's leaders, which may block."""
+        return isinstance(topic, str) and topic not in self._topics_in_use.partitioners and topic not in self._missing
+
     def load(self, topic: str) -> None:
         """Read the leaders of a topic for the first time; returns without a partitioner when they cannot be had."""
         if topic in self._missing or not isinstance(topic, str):  # the client says what is wrong with it

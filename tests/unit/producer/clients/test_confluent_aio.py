@@ -1,6 +1,7 @@
 """`AZAwareAIOProducer` against librdkafka's mock cluster."""
 
 import asyncio
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -63,3 +64,51 @@ def test_what_cannot_be_sent_is_refused_and_holds_up_no_other_record(
             return producer.traffic().local.records
 
     assert asyncio.run(run()) == 1
+
+
+@pytest.mark.parametrize("found", [True, False], ids=["topic with leaders", "topic that cannot be read at first"])
+def test_concurrent_calls_of_one_key_keep_their_order(mock: MockCluster, *, found: bool) -> None:
+    """Each call awaited its own reading of a new topic, and the calls went on in any order (the base class: in order).
+
+    Calls go on arriving while the topic is read, and at the moment it has been read.
+    """
+    mock.create(TOPIC, [1, 2, 3])
+    if not found:
+        mock.refuse(TOPIC, 5)  # LEADER_NOT_AVAILABLE, as right after a topic was created
+
+    async def run() -> list[bytes | None]:
+        async with AZAwareAIOProducer(config(mock), batch_size=10, buffer_timeout=0.05) as producer:
+            sent = []
+            for number in range(600):
+                sent.append(asyncio.ensure_future(producer.produce(TOPIC, b"%d" % number, b"one key")))
+                if number > 300:
+                    await asyncio.sleep(0)
+                if number == 450:
+                    mock.refuse(TOPIC, 0)
+            futures = await asyncio.gather(*sent)
+            await producer.flush()
+            messages = await asyncio.gather(*futures)
+            return [one.value() for one in sorted(messages, key=lambda one: one.offset() or 0)]
+
+    values = asyncio.run(run())
+    assert sum(int(a or 0) > int(b or 0) for a, b in pairwise(values)) == 0
+    assert len(values) == 600
+
+
+def test_a_cancelled_call_holds_up_no_other(mock: MockCluster) -> None:
+    """A request handler that gives up while the topic is read must not block the next one."""
+    mock.create(TOPIC, [1, 2, 3])
+
+    async def run() -> bytes | None:
+        async with AZAwareAIOProducer(config(mock)) as producer:
+            calls = [asyncio.ensure_future(producer.produce(TOPIC, b"%d" % number)) for number in range(3)]
+            await asyncio.sleep(0)
+            calls[0].cancel()
+            calls[1].cancel()
+            report = await calls[2]
+            await producer.flush()
+            assert producer._waiting == {}
+            value: bytes | None = (await report).value()
+            return value
+
+    assert asyncio.run(run()) == b"2"
