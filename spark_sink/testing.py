@@ -1,13 +1,13 @@
 """A lake table in memory, for tests of what stands above the seam, and as a pattern for another lake format."""
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from spark_sink.errors import ConflictError, SchemaError
-from spark_sink.lake.table_contract import Change, DataFile, Snapshot, Span
+from spark_sink.lake.table_contract import Change, DataFile, Quarantined, Snapshot, Span
 from spark_sink.ranges.batch_offset import TopicPartition
 
 __all__ = ["MemoryStore", "MemoryTable", "Record"]
@@ -31,6 +31,8 @@ class MemoryStore:
         replayed: the version that did so last.
         identities: which topic of each name the rows are of.
         identified: the version that set each identity last.
+        quarantined: next offset by partition after the newest commit that named bad rows of it.
+        named: the bad rows that commits named, oldest first.
     """
 
     files: dict[str, list[Record]] = field(default_factory=dict)
@@ -44,6 +46,8 @@ class MemoryStore:
     replayed: int = -1
     identities: dict[str, int] = field(default_factory=dict)
     identified: dict[str, int] = field(default_factory=dict)
+    quarantined: dict[TopicPartition, int] = field(default_factory=dict)
+    named: list[Quarantined] = field(default_factory=list)
     _numbers: Iterable[int] = field(default_factory=itertools.count)
 
     def write(self, records: Iterable[Record]) -> DataFile:
@@ -84,6 +88,7 @@ class MemoryTable:
             schema=store.schema,
             replays=store.replays,
             identities=dict(store.identities),
+            quarantined=dict(store.quarantined),
         )
 
     def create(self, schema: pa.Schema) -> None:
@@ -111,8 +116,24 @@ class MemoryTable:
         store.identities.update(change.identities)
         store.identified.update(dict.fromkeys(change.identities, store.version))
         store.changed.update(dict.fromkeys(change.positions, store.version))
+        if change.quarantined is not None:
+            store.quarantined.update(change.quarantined.ends)
+            store.named.append(change.quarantined)
 
     def filtered(self, file: DataFile, floors: Mapping[TopicPartition, int]) -> DataFile | None:
         """Copy the rows at or above the floor of their partition; None where no row is left."""
         left = [(key, offset) for key, offset in self.store.files[file.path] if offset >= floors[key]]
         return self.store.write(left) if left else None
+
+    def named_quarantine(
+        self, asked: Iterable[TopicPartition], held: Mapping[TopicPartition, int]
+    ) -> Sequence[Quarantined]:
+        """The bad rows that commits named and the quarantine has not, oldest first."""
+        wanted = {key: end for key in asked if (end := self.store.quarantined.get(key, 0)) > held.get(key, 0)}
+        found = []
+        for one in reversed(self.store.named):
+            if any(wanted.get(key) == end for key, end in one.ends.items()):
+                found.append(one)
+                before = {key: one.before.get(key, 0) for key in one.ends}
+                wanted |= {key: end if end > held.get(key, 0) else 0 for key, end in before.items()}
+        return found[::-1]

@@ -4,9 +4,9 @@ A decoder hands good and bad rows on in one stream. Where the rows have the colu
 row, and for a bad one holds the reason and the record as Kafka had it. The sink takes the column away from the good
 rows and puts the bad ones into `<table>_quarantine`.
 
-Bad rows are committed before good ones, each table with its own positions. A crash between the two repeats the batch:
-the quarantine knows its rows and leaves them out, the table takes its own. For that a decoder must decide the same
-way twice, so a fault that may pass (a registry that is down) stops the query and never makes a bad row.
+The commit of the table decides: it adds the good rows, names the files of the bad ones and moves the position, and the
+quarantine adds those files afterwards. So each offset is in one of the two, also where a batch is decoded differently
+the second time. A fault that may pass (a registry that is down) stops the query and never makes a bad row.
 """
 
 from datetime import UTC, datetime

@@ -4,6 +4,9 @@
 * `delta_table`: Delta behind that contract.
 * `delta_transactions`: application transactions (`txn`) read from the Delta log.
 * `positions`: the next offset by partition that a table holds.
+* `file_descriptions`: data files as JSON values.
+* `quarantine_log`: the bad rows that commits of a table name.
+* `quarantine_records`: records in quarantine, part by part.
 * `parquet_landing`: Arrow batches into Parquet files that name their offsets.
 * `schema_fit`: whether rows fit a table.
 * `compaction`: small files joined by one writer at a time.

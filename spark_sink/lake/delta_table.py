@@ -6,7 +6,7 @@ A commit by path opens a fresh handle, has nothing to be checked against, and le
 """
 
 import contextlib
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -20,6 +20,7 @@ from spark_sink.errors import ConflictError, SchemaError, TableError, plain
 from spark_sink.formats.variant_type import arrow_columns, delta_field
 from spark_sink.lake.compaction import Compaction
 from spark_sink.lake.delta_transactions import OURS, TransactionLog
+from spark_sink.lake.file_descriptions import describe_quarantined
 from spark_sink.lake.parquet_landing import KEYS, Landing, Layout, bounded_columns, normal_schema, storage_errors
 from spark_sink.lake.positions import (
     application,
@@ -28,10 +29,13 @@ from spark_sink.lake.positions import (
     identity,
     parse_identities,
     parse_positions,
+    parse_quarantined,
+    quarantined,
     replays,
 )
+from spark_sink.lake.quarantine_log import named_quarantine
 from spark_sink.lake.schema_fit import fit_schema, refuse_other_partitioning, refuse_unenforced
-from spark_sink.lake.table_contract import Change, DataFile, Snapshot
+from spark_sink.lake.table_contract import Change, DataFile, Quarantined, Snapshot
 from spark_sink.lake.table_storage import Storage, filesystem, table_uri
 from spark_sink.ranges.batch_offset import TopicPartition
 
@@ -110,6 +114,7 @@ class DeltaLakeTable:
             schema=_arrow_schema(handle),
             replays=found.get(replays(self._group), 0),
             identities=parse_identities(found, self._group),
+            quarantined=parse_quarantined(found, self._group),
         )
 
     def create(self, schema: pa.Schema) -> None:
@@ -155,12 +160,14 @@ class DeltaLakeTable:
             *(Transaction(beginning(self._group, key), begin) for key, begin in change.beginnings.items()),
             *(Transaction(identity(self._group, topic), number) for topic, number in change.identities.items()),
         ]
+        note = dict(change.note)
         if change.replays is not None:
             transactions.append(Transaction(replays(self._group), change.replays))
-        properties = CommitProperties(
-            app_transactions=transactions,
-            custom_metadata={OURS: dict(change.note)},
-        )
+        if change.quarantined is not None:
+            ends = change.quarantined.ends
+            transactions += [Transaction(quarantined(self._group, key), end) for key, end in ends.items()]
+            note["quarantined"] = describe_quarantined(self._group, change.quarantined)
+        properties = CommitProperties(app_transactions=transactions, custom_metadata={OURS: note})
         try:
             handle.create_write_transaction(
                 [_add(file) for file in change.files],
@@ -197,6 +204,16 @@ class DeltaLakeTable:
             landing.write(batch)
         (copy,) = landing.close()
         return replace(copy, partition_values=values)
+
+    def named_quarantine(
+        self, asked: Iterable[TopicPartition], held: Mapping[TopicPartition, int]
+    ) -> list[Quarantined]:
+        """The bad rows that commits named and the quarantine has not, oldest first; reads the log backwards.
+
+        Raises:
+            TableError: a commit that named some was cleaned up.
+        """
+        return named_quarantine(self._uri, self._log, self._group, asked, held)
 
     def compact(self, every: int) -> bool:
         """Join small files once in `every` versions, see `Compaction`; whether this call did it."""

@@ -83,6 +83,14 @@ class TransactionLog:
         except (OSError, ValueError, KeyError) as error:
             raise TableError(f"{self._uri}: the table's log cannot be read: {plain(error)}") from error
 
+    def earlier_commits(self) -> Iterator[tuple[int, str]]:
+        """Read the commits backwards from `version`, as version and text, until one was cleaned up."""
+        for version in range(self._version, -1, -1):
+            text = read_text(self._files, _commit_path(version))
+            if text is None:
+                return
+            yield version, text
+
     def moved(self) -> bool:
         """The commit that was read last is gone or is another one: cleaned up, or a new table in its place."""
         return read_text(self._files, _commit_path(self._version)) != self._last
@@ -144,6 +152,15 @@ class TransactionLog:
 
 def _commit_path(version: int) -> str:
     return f"{_LOG}/{version:020}.json"
+
+
+def our_note(text: str) -> Mapping[str, Any]:
+    """What a writer of ours put into the metadata of a commit; empty for a commit of another writer."""
+    for line in text.splitlines():
+        if '"commitInfo"' in line and OURS in line and "commitInfo" in (action := json.loads(line)):
+            found = action["commitInfo"].get(OURS, {})
+            return found if isinstance(found, dict) else {}
+    return {}
 
 
 def _transactions(lines: Iterable[str]) -> Iterator[tuple[str, int]]:

@@ -18,6 +18,7 @@ from spark_sink.ranges.batch_offset import TopicPartition
 
 _BEGIN = "begin"
 _IDENTITY = "identity"
+_QUARANTINED = "quarantined"
 _LOCK = threading.Lock()
 _LOGS: dict[tuple[str, tuple[tuple[str, str], ...]], TransactionLog] = {}
 
@@ -37,6 +38,11 @@ def identity(group: str, topic: str) -> str:
     return f"{group}/{topic}/{_IDENTITY}"
 
 
+def quarantined(group: str, key: TopicPartition) -> str:
+    """The application id of the table's next offset after the newest commit that named bad rows of a partition."""
+    return f"{application(group, key)}/{_QUARANTINED}"
+
+
 def replays(group: str) -> str:
     """The application id that counts replays from the quarantine, so that two of them at once are noticed."""
     return f"{group}/replay"
@@ -53,11 +59,12 @@ def parse_positions(transactions: Mapping[str, int], group: str) -> dict[TopicPa
 
 def parse_beginnings(transactions: Mapping[str, int], group: str) -> dict[TopicPartition, int]:
     """Where one group began, by partition."""
-    return {
-        TopicPartition(parts[0], int(parts[1])): version
-        for parts, version in _of_group(transactions, group)
-        if parts[2:] == [_BEGIN] and parts[1].isdecimal()
-    }
+    return _parse_named(transactions, group, _BEGIN)
+
+
+def parse_quarantined(transactions: Mapping[str, int], group: str) -> dict[TopicPartition, int]:
+    """The next offset after the newest commit that named bad rows, by partition."""
+    return _parse_named(transactions, group, _QUARANTINED)
 
 
 def parse_identities(transactions: Mapping[str, int], group: str) -> dict[str, int]:
@@ -124,6 +131,14 @@ def transactions(table: str, storage_options: Storage | None = None) -> dict[str
     with _LOCK:
         log = _LOGS.setdefault(key, TransactionLog(uri, storage_options))
         return dict(log.refresh())
+
+
+def _parse_named(transactions: Mapping[str, int], group: str, name: str) -> dict[TopicPartition, int]:
+    return {
+        TopicPartition(parts[0], int(parts[1])): version
+        for parts, version in _of_group(transactions, group)
+        if parts[2:] == [name] and parts[1].isdecimal()
+    }
 
 
 def _of_group(transactions: Mapping[str, int], group: str) -> list[tuple[list[str], int]]:

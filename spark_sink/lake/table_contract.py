@@ -1,6 +1,6 @@
 """What the sink needs of a lake table: a few values and one Protocol. Delta is the first to keep it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -44,6 +44,24 @@ class DataFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Quarantined:
+    """The bad rows of one commit: data files of the quarantine, which a commit of the table names.
+
+    The quarantine is a table of its own, and two tables have no commit in common. So the commit of the table alone
+    decides which rows are bad, and the quarantine adds these files afterwards, at any time and by any writer.
+
+    Attributes:
+        files: of the quarantine.
+        ends: the table's next offset by partition after this commit, for partitions that have bad rows.
+        before: the same of the commit before that had bad rows of the partition; none for the first.
+    """
+
+    files: Sequence[DataFile]
+    ends: Mapping[TopicPartition, int]
+    before: Mapping[TopicPartition, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
     """A table at one version.
 
@@ -53,6 +71,7 @@ class Snapshot:
         schema: the columns.
         replays: how often records were brought in from the quarantine.
         identities: which topic of each name the rows are of, where a writer says so.
+        quarantined: the table's next offset, by partition, after the newest commit that named bad rows of it.
     """
 
     version: int
@@ -60,6 +79,7 @@ class Snapshot:
     schema: pa.Schema
     replays: int = 0
     identities: Mapping[str, int] = field(default_factory=dict)
+    quarantined: Mapping[TopicPartition, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +94,7 @@ class Change:
         note: goes into the table's history, as JSON.
         replays: the new number of replays; None where the change is none.
         identities: which topic of each name the rows will be of.
+        quarantined: the bad rows that belong to this commit; None for none.
     """
 
     files: Sequence[DataFile]
@@ -83,6 +104,7 @@ class Change:
     note: Mapping[str, object] = field(default_factory=dict)
     replays: int | None = None
     identities: Mapping[str, int] = field(default_factory=dict)
+    quarantined: Quarantined | None = None
 
 
 class Table(Protocol):
@@ -112,3 +134,13 @@ class Table(Protocol):
 
     def filtered(self, file: DataFile, floors: Mapping[TopicPartition, int]) -> DataFile | None:
         """Copy the rows at or above the floor of their partition into a new file; None where no row is left."""
+
+    def named_quarantine(
+        self, asked: Iterable[TopicPartition], held: Mapping[TopicPartition, int]
+    ) -> Sequence[Quarantined]:
+        """The bad rows that commits up to the last `refresh` named and the quarantine has not, oldest first.
+
+        Args:
+            asked: partitions; where a commit names bad rows of others with them, those are included.
+            held: how far the quarantine has come, for every partition that it knows.
+        """

@@ -18,6 +18,7 @@ Storage = Mapping[str, str]
 
 PLACEHOLDER = "{topic}"  # in an address: a table of each topic
 _PREFIX = "storage."
+_SAME_STORE = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfs": "abfss"}
 
 
 def storage_options(options: Mapping[str, str]) -> dict[str, str]:
@@ -35,7 +36,10 @@ def local_path(uri: str) -> Path | None:
 
 
 def table_uri(path: str) -> str:
-    """One spelling for one table: an absolute path for what is local, the address without its last slash else.
+    """One spelling for one table, however its address is spelled.
+
+    A local folder becomes an absolute path without links; in an address of an object store the scheme is the store's
+    first name (`s3` for `s3a`), in lower case, and no slash stands at the end.
 
     Raises:
         OptionError: there is no path, it is a file, or it is one that delta-rs mistakes for another.
@@ -44,8 +48,9 @@ def table_uri(path: str) -> str:
         raise OptionError("option 'path': empty, need the address of the table (a folder, s3://, gs://, abfss://)")
     local = local_path(path)
     if local is None:
-        return path.rstrip("/")
-    address = str(local.absolute())
+        scheme, _, place = path.partition("://")
+        return f"{_SAME_STORE.get(scheme.lower(), scheme.lower())}://{place.rstrip('/')}"
+    address = str(local.resolve())
     if local.is_file():
         raise OptionError(f"{address}: is a file, need the folder of a table")
     if unquote(address) != address:

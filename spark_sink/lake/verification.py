@@ -15,9 +15,9 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from spark_sink.errors import TableError, plain
-from spark_sink.formats.quarantine import quarantine_of
 from spark_sink.lake.delta_transactions import TransactionLog
 from spark_sink.lake.positions import groups, parse_beginnings, parse_positions
+from spark_sink.lake.quarantine_records import quarantine_records
 from spark_sink.lake.table_storage import Storage, table_uri
 from spark_sink.ranges.batch_offset import TopicPartition
 
@@ -206,11 +206,12 @@ def verify(
     uri = table_uri(table)
     try:
         handle = DeltaTable(uri, storage_options=dict(storage_options or {}) or None)
-        kept = TransactionLog(uri, storage_options).refresh(handle.version())  # rows and positions of one version
+        log = TransactionLog(uri, storage_options)
+        kept = log.refresh(handle.version())  # rows and positions of one version
         name = the_group(uri, kept, group)
         found = _scan_table(handle)
         if accounted is None:
-            accounted = _quarantined(uri, storage_options)
+            accounted = scan(quarantine_records(uri, log, storage_options, COLUMNS))
     except TableNotFoundError as error:
         raise TableError(f"{uri}: there is no Delta table") from error
     except (DeltaError, OSError, KeyError, pa.ArrowInvalid) as error:
@@ -221,14 +222,6 @@ def verify(
 def _scan_table(handle: DeltaTable) -> dict[TopicPartition, Runs]:
     # Little is read ahead: what is held in memory is what counts here.
     return scan(handle.to_pyarrow_dataset().to_batches(columns=list(COLUMNS), batch_readahead=2, fragment_readahead=1))
-
-
-def _quarantined(uri: str, storage: Storage | None) -> dict[TopicPartition, Runs]:
-    options = dict(storage or {}) or None
-    address = quarantine_of(uri)
-    if not DeltaTable.is_deltatable(address, options):
-        return {}
-    return _scan_table(DeltaTable(address, storage_options=options))
 
 
 def the_group(uri: str, kept: Mapping[str, int], group: str | None) -> str:

@@ -9,5 +9,6 @@
 * `spark_checkpoint`: the ranges of a batch, from Spark's offset log.
 * `commit_verdict`: what of a batch is still to be committed (pure).
 * `compare_and_swap`: look at the table, decide, commit, repeat on a conflict.
+* `quarantine_commit`: bad rows that a commit of the table names, added to its quarantine.
 * `quarantine_replay`: quarantined records back into their table.
 """

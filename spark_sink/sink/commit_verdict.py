@@ -18,6 +18,9 @@ from spark_sink.errors import HoleError, TableError
 from spark_sink.lake.table_contract import DataFile, Span
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 
+Trim = tuple[DataFile, Mapping[TopicPartition, int]]
+"""A file, and the lowest offset to keep by partition."""
+
 
 class Verdict(Enum):
     """What becomes of one partition of a batch."""
@@ -40,6 +43,8 @@ class Decision:
         identities: which topic each name means, for names of which the table does not know it.
         keep: files that go in as they are.
         trim: files to copy without the rows below the floor of their partition, with these floors.
+        keep_bad: files of the quarantine that belong to the commit as they are.
+        trim_bad: files of the quarantine to copy, as in `trim`.
     """
 
     verdicts: Mapping[TopicPartition, Verdict] = field(default_factory=dict)
@@ -47,7 +52,9 @@ class Decision:
     beginnings: Mapping[TopicPartition, int] = field(default_factory=dict)
     identities: Mapping[str, int] = field(default_factory=dict)
     keep: Sequence[DataFile] = ()
-    trim: Sequence[tuple[DataFile, Mapping[TopicPartition, int]]] = ()
+    trim: Sequence[Trim] = ()
+    keep_bad: Sequence[DataFile] = ()
+    trim_bad: Sequence[Trim] = ()
 
     @property
     def empty(self) -> bool:
@@ -77,7 +84,7 @@ def decide(
     offset: Offset,
     files: Iterable[DataFile],
     *,
-    gaps: bool = False,
+    bad: Iterable[DataFile] = (),
     identities: Mapping[str, int] | None = None,
 ) -> Decision:
     """Decide what of a batch is still to be committed.
@@ -86,7 +93,7 @@ def decide(
         positions: of the table, by partition.
         offset: the ranges of the batch.
         files: the batch's rows.
-        gaps: a position behind the range is no hole.
+        bad: the batch's rows that could not be decoded.
         identities: which topic each name means to the table, as `identity_number` makes it, where it knows.
 
     Raises:
@@ -95,29 +102,35 @@ def decide(
     """
     named = _refuse_others(offset, identities or {})
     verdicts = {one.key: judge(positions.get(one.key), one.begin, one.end) for one in offset}
-    holes = [one for one in offset if verdicts[one.key] is Verdict.HOLE]
-    if gaps:
-        verdicts |= {one.key: Verdict.COMMIT for one in holes}
-    else:
-        _refuse_holes(holes, positions)
+    _refuse_holes([one for one in offset if verdicts[one.key] is Verdict.HOLE], positions)
     floors = {one.key: max(one.begin, min(positions.get(one.key, one.begin), one.end)) for one in offset}
-    keep: list[DataFile] = []
-    trim: list[tuple[DataFile, Mapping[TopicPartition, int]]] = []
-    for file in files:
-        _refuse_strangers(file, offset)
-        if all(span.first >= floors[key] for key, span in file.spans.items()):
-            keep.append(file)
-        elif any(span.last >= floors[key] for key, span in file.spans.items()):
-            trim.append((file, {key: floors[key] for key in file.spans}))
+    keep, trim = _select(files, offset, floors)
+    keep_bad, trim_bad = _select(bad, offset, floors)
     moving = {Verdict.BEGIN, Verdict.COMMIT, Verdict.TRIM}
     return Decision(
         verdicts=verdicts,
         positions={one.key: one.end for one in offset if verdicts[one.key] in moving},
         beginnings={one.key: one.begin for one in offset if verdicts[one.key] is Verdict.BEGIN},
         identities=named,
-        keep=[file for file in keep if file.rows],
+        keep=keep,
         trim=trim,
+        keep_bad=keep_bad,
+        trim_bad=trim_bad,
     )
+
+
+def _select(
+    files: Iterable[DataFile], offset: Offset, floors: Mapping[TopicPartition, int]
+) -> tuple[list[DataFile], list[Trim]]:
+    keep: list[DataFile] = []
+    trim: list[Trim] = []
+    for file in files:
+        _refuse_strangers(file, offset)
+        if all(span.first >= floors[key] for key, span in file.spans.items()):
+            keep.append(file)
+        elif any(span.last >= floors[key] for key, span in file.spans.items()):
+            trim.append((file, {key: floors[key] for key in file.spans}))
+    return [file for file in keep if file.rows], trim
 
 
 def identity_number(identity: str) -> int:

@@ -1,4 +1,4 @@
-"""Compare and swap: look at the table, decide, swap, and repeat until nobody interferes.
+"""Compare and swap: look at the table, decide, swap, and repeat until no other writer interferes.
 
 The table's history notes what was done, and how old the newest record was.
 """
@@ -13,13 +13,16 @@ from datetime import UTC, datetime
 import pyarrow as pa
 
 from spark_sink.errors import ConflictError, SchemaError, TableError
-from spark_sink.lake.table_contract import Change, DataFile, Snapshot, Table
+from spark_sink.lake.table_contract import Change, DataFile, Quarantined, Snapshot, Table
 from spark_sink.ranges.batch_offset import Offset, TopicPartition
-from spark_sink.sink.commit_verdict import Decision, Verdict, decide
+from spark_sink.sink.commit_verdict import Decision, Trim, Verdict, decide
 
 ATTEMPTS = 100
 FAILURES = 3
 _PAUSE_S, _LONGEST_PAUSE_S = 0.01, 0.5
+
+Copies = dict[tuple[str, tuple[int, ...]], DataFile | None]
+"""Copies of files without the rows that the table has, by path and lowest offsets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +35,7 @@ class Batch:
         schema: the columns of the files.
         number: Spark's batch id, for the history.
         agent: who commits, for the history.
-        gaps: the table holds only some of the records (a quarantine), so a position behind the range is no hole.
+        bad: files of the table's quarantine: the rows of these ranges that could not be decoded.
     """
 
     offset: Offset
@@ -40,7 +43,7 @@ class Batch:
     schema: pa.Schema
     number: int = -1
     agent: str = ""
-    gaps: bool = False
+    bad: Sequence[DataFile] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,20 +55,28 @@ class Outcome:
         rows_left_out: rows that were in the table already.
         conflicts: how often another writer was faster.
         verdicts: by partition.
+        quarantined: bad rows that this commit names, and that the quarantine has to add now; None for none.
+        named: the table's next offset, by partition, after the newest commit before this one that named bad rows.
     """
 
     rows: int = 0
     rows_left_out: int = 0
     conflicts: int = 0
     verdicts: Mapping[TopicPartition, Verdict] = field(default_factory=dict)
+    quarantined: Quarantined | None = None
+    named: Mapping[TopicPartition, int] = field(default_factory=dict)
 
 
-def commit(table: Table, batch: Batch, *, sleep: Callable[[float], None] = time.sleep) -> Outcome:
+def commit(
+    table: Table, batch: Batch, quarantine: Table | None = None, *, sleep: Callable[[float], None] = time.sleep
+) -> Outcome:
     """Bring a batch into a table, exactly once whoever else tries to.
 
     Args:
         table: where to.
         batch: what.
+        quarantine: the table's quarantine, where the batch has bad rows. This commit names them, and
+            `quarantine_commit` adds them.
         sleep: waits between attempts, seconds.
 
     Raises:
@@ -73,18 +84,19 @@ def commit(table: Table, batch: Batch, *, sleep: Callable[[float], None] = time.
         TableError: the table cannot take the batch, or was never free for it.
     """
     written = sum(file.rows for file in batch.files)
-    trimmed: dict[tuple[str, tuple[int, ...]], DataFile | None] = {}
+    good_copies: Copies = {}
+    bad_copies: Copies = {}
     failures = 0
     for attempt in range(ATTEMPTS):
         snapshot = _look(table, batch)
-        decision = decide(
-            snapshot.positions, batch.offset, batch.files, gaps=batch.gaps, identities=snapshot.identities
-        )
-        files = [*decision.keep, *_trim(table, decision, trimmed)]
+        decision = decide(snapshot.positions, batch.offset, batch.files, bad=batch.bad, identities=snapshot.identities)
+        files = [*decision.keep, *_copies(table, decision.trim, good_copies)]
+        bad = [*decision.keep_bad, *(_copies(quarantine, decision.trim_bad, bad_copies) if quarantine else ())]
+        quarantined = _quarantined(bad, decision, snapshot)
         rows = sum(file.rows for file in files)
         if not decision.empty:
             try:
-                table.swap(snapshot, _change(decision, files, batch, attempt))
+                table.swap(snapshot, _change(decision, files, quarantined, batch, attempt))
             except SchemaError:
                 raise
             except TableError as error:
@@ -92,9 +104,16 @@ def commit(table: Table, batch: Batch, *, sleep: Callable[[float], None] = time.
                 failures += not isinstance(error, ConflictError)
                 if failures >= FAILURES:
                     raise
-                sleep(random.uniform(0, min(_LONGEST_PAUSE_S, _PAUSE_S * 2**attempt)))  # noqa: S311 -- spreads writers
+                sleep(pause_s(attempt))
                 continue
-        return Outcome(rows=rows, rows_left_out=written - rows, conflicts=attempt, verdicts=decision.verdicts)
+        return Outcome(
+            rows=rows,
+            rows_left_out=written - rows,
+            conflicts=attempt,
+            verdicts=decision.verdicts,
+            quarantined=None if decision.empty else quarantined,
+            named=snapshot.quarantined,
+        )
     raise TableError(
         f"{table.name}: batch {batch.number} lost against other writers {ATTEMPTS} times in a row; nothing of it was "
         "committed. Fewer agents, or a longer trigger interval, make room"
@@ -111,10 +130,13 @@ def _look(table: Table, batch: Batch) -> Snapshot:
     return snapshot
 
 
-def _trim(
-    table: Table, decision: Decision, done: dict[tuple[str, tuple[int, ...]], DataFile | None]
-) -> Iterable[DataFile]:
-    for file, floors in decision.trim:
+def pause_s(attempt: int) -> float:
+    """How long to wait after a conflict, in seconds; longer each time, and spread between writers."""
+    return random.uniform(0, min(_LONGEST_PAUSE_S, _PAUSE_S * 2**attempt))  # noqa: S311 -- spreads writers
+
+
+def _copies(table: Table, trim: Sequence[Trim], done: Copies) -> Iterable[DataFile]:
+    for file, floors in trim:
         key = file.path, tuple(floors[one] for one in sorted(floors))
         if key not in done:
             done[key] = table.filtered(file, floors)
@@ -123,13 +145,26 @@ def _trim(
             yield copy
 
 
-def _change(decision: Decision, files: Sequence[DataFile], batch: Batch, conflicts: int) -> Change:
+def _quarantined(bad: Sequence[DataFile], decision: Decision, snapshot: Snapshot) -> Quarantined | None:
+    keys = {key for file in bad for key in file.spans}
+    if not keys:
+        return None
+    return Quarantined(
+        files=bad,
+        ends={key: decision.positions[key] for key in keys},
+        before={key: snapshot.quarantined[key] for key in keys if key in snapshot.quarantined},
+    )
+
+
+def _change(
+    decision: Decision, files: Sequence[DataFile], quarantined: Quarantined | None, batch: Batch, conflicts: int
+) -> Change:
     rows = sum(file.rows for file in files)
     newest = max((stamp for file in files if (stamp := newest_timestamp(file.stats)) is not None), default=None)
     note = {
         "agent": batch.agent,
         "batch": str(batch.number),
-        "kind": "quarantine" if batch.gaps else "table",
+        "kind": "table",
         "rows": rows,
         "rows_left_out": sum(file.rows for file in batch.files) - rows,
         "bytes": sum(file.size_bytes for file in files),
@@ -143,6 +178,7 @@ def _change(decision: Decision, files: Sequence[DataFile], batch: Batch, conflic
         schema=batch.schema,
         note=note,
         identities=decision.identities,
+        quarantined=quarantined,
     )
 
 

@@ -7,17 +7,25 @@ abort    nothing: Spark may call it after a commit that went through, and deleti
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from spark_sink.errors import OptionError
+from spark_sink.errors import OptionError, TableError
 from spark_sink.lake.parquet_landing import normal_schema
 from spark_sink.lake.table_contract import DataFile
-from spark_sink.sink.direct_landing import is_direct, parse, run_of_task, table_schema
+from spark_sink.ranges.batch_offset import Offset, Range
+from spark_sink.sink.direct_landing import (
+    is_direct,
+    parse,
+    parse_ranges,
+    refuse_unread,
+    run_of_task,
+    table_schema,
+)
 from spark_sink.sink.query_tables import Tables
 from spark_sink.sink.rows_by_table import Sorting
 from spark_sink.sink.sink_options import SinkOptions
@@ -50,9 +58,15 @@ class DeltaExactlyOnceSink(DataSource):
 
 @dataclass
 class Landed(WriterCommitMessage):
-    """What one task has written: files by the address of their table."""
+    """What one task has written.
+
+    Attributes:
+        files: by the address of their table.
+        ranges: what the task read of Kafka, where the reading tasks write the files.
+    """
 
     files: dict[str, list[DataFile]]
+    ranges: list[Range] = field(default_factory=list)
 
 
 class SinkWriter(DataSourceStreamArrowWriter):
@@ -77,15 +91,24 @@ class SinkWriter(DataSourceStreamArrowWriter):
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 -- Spark's name
         """Bring a batch into the tables, exactly once."""
         offset = batch_offset(self._options.checkpoint, batchId, self._options.storage)
+        landed = [message for message in messages if isinstance(message, Landed)]
+        if len(landed) < len(messages):
+            raise TableError(
+                f"batch {batchId}: {len(messages) - len(landed)} of {len(messages)} tasks do not say which files they "
+                "wrote; nothing was committed, and Spark repeats the batch"
+            )
+        self._refuse_incomplete(offset, landed)
         files: dict[str, list[DataFile]] = {}
-        for message in messages:
-            if isinstance(message, Landed):
-                for table, found in message.files.items():
-                    files.setdefault(table, []).extend(found)
+        for message in landed:
+            for table, found in message.files.items():
+                files.setdefault(table, []).extend(found)
         _tables(self._options).commit(offset, files, self._schema, batchId)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 -- Spark's name
         """Do nothing: the commit may have gone through, and then its files belong to the table."""
+
+    def _refuse_incomplete(self, offset: Offset, landed: Sequence[Landed]) -> None:
+        """Refuse a batch that lacks records; a query may filter its rows, so here any rows will do."""
 
 
 class DirectWriter(SinkWriter):
@@ -93,12 +116,16 @@ class DirectWriter(SinkWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Landed:
         """Collect the descriptions of the files."""
-        files: dict[str, list[DataFile]] = {}
+        landed = Landed({})
         for batch in iterator:
             for text in batch.column(0).to_pylist():
+                landed.ranges.extend(parse_ranges(text))
                 for table, found in parse(text, self._schema).items():
-                    files.setdefault(table, []).extend(found)
-        return Landed(files)
+                    landed.files.setdefault(table, []).extend(found)
+        return landed
+
+    def _refuse_incomplete(self, offset: Offset, landed: Sequence[Landed]) -> None:
+        refuse_unread(offset, [one for message in landed for one in message.ranges])
 
 
 # Spark keeps the committing process between batches, and handles that are kept read only what is new.

@@ -6,19 +6,19 @@ sink knows that column and goes straight to the commit. Compare and swap is the 
 """
 
 import json
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from spark_sink.errors import OptionError, SchemaError
+from spark_sink.errors import OptionError, SchemaError, TableError
 from spark_sink.fetch.raw_columns import arrow_schema
+from spark_sink.lake.file_descriptions import describe_file, parse_file
 from spark_sink.lake.parquet_landing import normal_schema
-from spark_sink.lake.table_contract import DataFile, Span
-from spark_sink.ranges.batch_offset import TopicPartition
+from spark_sink.lake.table_contract import DataFile
+from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 from spark_sink.sink.rows_by_table import Sorting
 from spark_sink.sink.sink_options import SinkOptions
 
@@ -58,7 +58,13 @@ def run_of_task() -> str:
     return (context.getLocalProperty("spark.jobGroup.id") or "") if context else ""
 
 
-def land(batches: Iterable[pa.RecordBatch], options: Mapping[str, str], schema: pa.Schema, run: str) -> pa.RecordBatch:
+def land(
+    batches: Iterable[pa.RecordBatch],
+    options: Mapping[str, str],
+    schema: pa.Schema,
+    run: str,
+    ranges: Iterable[Range] = (),
+) -> pa.RecordBatch:
     """Write the rows of one task.
 
     Args:
@@ -66,6 +72,7 @@ def land(batches: Iterable[pa.RecordBatch], options: Mapping[str, str], schema: 
         options: of the sink.
         schema: of the rows.
         run: names the run of the query.
+        ranges: what the task reads; the rows are all records of these ranges.
 
     Returns:
         One row that describes the files.
@@ -76,14 +83,15 @@ def land(batches: Iterable[pa.RecordBatch], options: Mapping[str, str], schema: 
     sorting = Sorting(SinkOptions.parse(options), schema, run)
     for batch in batches:
         sorting.write(batch)
-    text = describe(sorting.close(), schema)
+    text = describe(sorting.close(), schema, ranges)
     return pa.RecordBatch.from_arrays([pa.array([text], pa.string())], schema=_SCHEMA)
 
 
-def describe(files: Files, schema: pa.Schema) -> str:
-    """Data files as text."""
-    tables = {table: [_value(file) for file in found] for table, found in files.items()}
-    return json.dumps({"columns": _columns(schema), "tables": tables}, separators=(",", ":"))
+def describe(files: Files, schema: pa.Schema, ranges: Iterable[Range] = ()) -> str:
+    """Data files, and the ranges that were read for them, as text."""
+    tables = {table: [describe_file(file) for file in found] for table, found in files.items()}
+    read = [[*one.key, one.begin, one.end] for one in ranges]
+    return json.dumps({"columns": _columns(schema), "tables": tables, "ranges": read}, separators=(",", ":"))
 
 
 def parse(text: str, schema: pa.Schema) -> Files:
@@ -98,30 +106,34 @@ def parse(text: str, schema: pa.Schema) -> Files:
             f"files were landed with the columns {value['columns']}, the sink expects {_columns(schema)}; "
             "give source and sink the same options"
         )
-    return {table: [_file(one) for one in files] for table, files in value["tables"].items()}
+    return {table: [parse_file(one) for one in files] for table, files in value["tables"].items()}
+
+
+def parse_ranges(text: str) -> list[Range]:
+    """The ranges that a task has read, from its text."""
+    return [Range(*one) for one in json.loads(text)["ranges"]]
+
+
+def refuse_unread(offset: Offset, read: Sequence[Range]) -> None:
+    """Refuse a batch whose tasks have not read the whole of it: nothing filters here, so nothing may be missing.
+
+    Raises:
+        TableError: the ranges of the tasks do not cover a range of the batch.
+    """
+    by_partition: dict[TopicPartition, list[Range]] = {}
+    for one in sorted(read):
+        by_partition.setdefault(one.key, []).append(one)
+    for wanted in offset:
+        at = wanted.begin
+        for one in by_partition.get(wanted.key, ()):
+            at = max(at, one.end) if one.begin <= at else at
+        if at < wanted.end:
+            raise TableError(
+                f"{wanted.topic}/{wanted.partition}: the tasks landed offsets up to {at} of the batch's range "
+                f"[{wanted.begin}, {wanted.end}); nothing was committed. Let the rows of a source with the option "
+                "'landing' go to the sink as they are, without a filter"
+            )
 
 
 def _columns(schema: pa.Schema) -> list[str]:
     return [f"{field.name} {field.type}" for field in schema]
-
-
-def _value(file: DataFile) -> dict[str, Any]:
-    return {
-        "path": file.path,
-        "size": file.size_bytes,
-        "spans": [[*key, *span] for key, span in file.spans.items()],
-        "values": dict(file.partition_values),
-        "stats": file.stats,
-        "written": file.written_ms,
-    }
-
-
-def _file(value: Mapping[str, Any]) -> DataFile:
-    return DataFile(
-        path=value["path"],
-        size_bytes=value["size"],
-        spans={TopicPartition(topic, number): Span(*span) for topic, number, *span in value["spans"]},
-        partition_values=value["values"],
-        stats=value["stats"],
-        written_ms=value["written"],
-    )

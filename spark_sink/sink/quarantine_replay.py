@@ -14,9 +14,11 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from spark_sink.errors import ConflictError, SchemaError, TableError, plain
-from spark_sink.formats.quarantine import SCHEMA, quarantine_of
+from spark_sink.formats.quarantine import SCHEMA
 from spark_sink.lake.delta_table import DeltaLakeTable
+from spark_sink.lake.delta_transactions import TransactionLog
 from spark_sink.lake.parquet_landing import Landing, Layout
+from spark_sink.lake.quarantine_records import quarantine_records
 from spark_sink.lake.table_contract import Change, Snapshot
 from spark_sink.lake.table_storage import Storage, filesystem, table_uri
 from spark_sink.ranges.batch_offset import TopicPartition
@@ -46,15 +48,11 @@ def quarantined(table: str, storage: Storage | None = None) -> pa.Table:
     Raises:
         TableError: the quarantine cannot be read.
     """
-    address = quarantine_of(table_uri(table))
-    options = dict(storage or {}) or None
-    if not DeltaTable.is_deltatable(address, options):
-        return SCHEMA.empty_table()
-    try:
-        rows = DeltaTable(address, storage_options=options).to_pyarrow_table()
-    except (DeltaError, OSError) as error:
-        raise TableError(f"{address}: the quarantine cannot be read: {plain(error)}") from error
-    return rows.select(SCHEMA.names).cast(SCHEMA).sort_by([(name, "ascending") for name in _KEYS])
+    uri = table_uri(table)
+    log = TransactionLog(uri, storage)
+    log.refresh()
+    rows = pa.Table.from_batches(quarantine_records(uri, log, storage), SCHEMA)
+    return rows.sort_by([(name, "ascending") for name in _KEYS])
 
 
 def waiting(table: str, group: str, storage: Storage | None = None) -> pa.Table:

@@ -1,22 +1,22 @@
-"""The tables of one query: each compares and swaps for itself, its quarantine before it."""
+"""The tables of one query, each with its quarantine."""
 
 import contextlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import KeysView, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pyarrow as pa
 
 from spark_sink.errors import OffsetError, TableError
-from spark_sink.formats.quarantine import SCHEMA as QUARANTINE_SCHEMA
 from spark_sink.formats.quarantine import good_schema, quarantine_of
 from spark_sink.lake.delta_table import DeltaLakeTable, TableSettings
 from spark_sink.lake.positions import positions
 from spark_sink.lake.table_contract import DataFile
 from spark_sink.lake.table_storage import PLACEHOLDER
 from spark_sink.ranges.batch_offset import Offset, TopicPartition
-from spark_sink.sink.compare_and_swap import Batch, Outcome, commit
+from spark_sink.sink.compare_and_swap import Batch, Outcome
+from spark_sink.sink.quarantine_commit import TableWithQuarantine
 from spark_sink.sink.sink_options import SinkOptions
 from spark_sink.sink.spark_checkpoint import batch_offset
 
@@ -26,7 +26,7 @@ Files = Mapping[str, Sequence[DataFile]]
 
 
 class Tables:
-    """Handles that are kept from batch to batch.
+    """The tables that a query writes, kept from batch to batch.
 
     Args:
         options: of the sink.
@@ -34,9 +34,7 @@ class Tables:
 
     def __init__(self, options: SinkOptions) -> None:
         self._options = options
-        self._handles: dict[str, DeltaLakeTable] = {}
-        self._known: dict[str, set[TopicPartition]] = {}
-        self._looked: set[str] = set()
+        self._tables: dict[str, _QueryTable] = {}
 
     def commit(self, offset: Offset, files: Files, schema: pa.Schema, number: int) -> list[Outcome]:
         """Bring one batch into its tables. A table that has it already takes nothing, so all may be repeated.
@@ -49,54 +47,117 @@ class Tables:
 
         Raises:
             HoleError: rows before this batch are missing in a table.
-            TableError: a table cannot take its part.
+            TableError: a table cannot take its part, or files lie where no table of the batch is.
         """
         batch = Batch(offset=offset, files=(), schema=good_schema(schema), number=number, agent=self._options.agent)
+        topics_by_table = self._options.routes.by_table({one.topic for one in offset})
+        _refuse_strayed(files, topics_by_table.keys())
         self._check_default(batch)
-        parts = [
-            (table, replace(batch, offset=part, files=files.get(table, ())), files.get(quarantine_of(table), ()))
-            for table, topics in self._options.routes.by_table({one.topic for one in offset}).items()
-            if self._needed(table, part := offset.only({one.key for one in offset if one.topic in topics}))
-        ]
+        parts: list[tuple[_QueryTable, Batch]] = []
+        for address, topics in topics_by_table.items():
+            part = offset.only({one.key for one in offset if one.topic in topics})
+            table = self._table(address)
+            if table.needs(part):
+                bad = files.get(quarantine_of(address), ())
+                parts.append((table, replace(batch, offset=part, files=files.get(address, ()), bad=bad)))
         if len(parts) <= 1:
-            return [self._commit(*part) for part in parts]
+            return [table.commit(own) for table, own in parts]
         with ThreadPoolExecutor(_THREADS) as pool:
-            return list(pool.map(lambda part: self._commit(*part), parts))
+            return list(pool.map(lambda part: part[0].commit(part[1]), parts))
 
-    def _commit(self, table: str, batch: Batch, bad: Sequence[DataFile]) -> Outcome:
-        if bad:
-            quarantine = quarantine_of(table)
-            held = {key for file in bad for key in file.spans}
-            ranges = batch.offset.only(held)
-            settings = TableSettings(properties=self._options.table.properties)
-            wanted = replace(batch, offset=ranges, files=bad, schema=QUARANTINE_SCHEMA, gaps=True)
-            commit(self._handle(quarantine, settings), wanted)
-        handle = self._handle(table, self._options.table)
-        if table not in self._looked:
-            self._refuse_forgotten(handle, batch)
-            self._looked.add(table)
-        outcome = commit(handle, batch)
-        self._known.setdefault(table, set()).update(batch.offset.ranges)
-        handle.compact(self._options.compact_every)
+    def _table(self, address: str) -> "_QueryTable":
+        if address not in self._tables:
+            self._tables[address] = _QueryTable(address, self._options)
+        return self._tables[address]
+
+    def _check_default(self, batch: Batch) -> None:
+        """The first batch creates the table even where it holds no partition, so a missing one was deleted."""
+        address = self._options.routes.default
+        if PLACEHOLDER not in address:
+            self._table(address).require(batch)
+
+
+class _QueryTable:
+    """One table of a query, with its quarantine.
+
+    Args:
+        address: of the table.
+        options: of the sink.
+    """
+
+    def __init__(self, address: str, options: SinkOptions) -> None:
+        self._options = options
+        self._table = DeltaLakeTable(address, options.group, options.storage, options.table)
+        self._quarantine = DeltaLakeTable(
+            quarantine_of(address),
+            options.group,
+            options.storage,
+            TableSettings(properties=options.table.properties),
+        )
+        self._both = TableWithQuarantine(self._table, self._quarantine)
+        self._exists = self._opened = False
+        self._announced: set[TopicPartition] = set()  # partitions whose beginning the table knows
+
+    def needs(self, part: Offset) -> bool:
+        """Whether a batch has work here: an empty range is worth a look until the table knows where it begins."""
+        return any(one.records or one.key not in self._announced for one in part)
+
+    def require(self, batch: Batch) -> None:
+        """Create the table with the first batch; later a table that is missing was deleted.
+
+        Raises:
+            TableError: it was deleted.
+        """
+        if self._exists:
+            return
+        if self._table.refresh() is None:
+            if batch.number > 0:
+                raise TableError(
+                    f"{self._table.name}: there is no table, but the checkpoint {self._options.checkpoint} is at batch "
+                    f"{batch.number}; nothing was written. Restore the table, or start again with a new checkpoint"
+                )
+            self._table.create(batch.schema)
+        self._exists = True
+
+    def commit(self, batch: Batch) -> Outcome:
+        """Bring a batch into the table and its bad rows into the quarantine.
+
+        Raises:
+            HoleError: rows before this batch are missing.
+            TableError: the table cannot take it.
+        """
+        if not self._opened:
+            self._open(batch)
+        outcome = self._both.commit(batch)
+        self._exists = self._opened = True
+        self._announced |= batch.offset.ranges.keys()
+        self._table.compact(self._options.compact_every)
+        if outcome.quarantined is not None:
+            self._quarantine.compact(self._options.compact_every)
         return outcome
 
-    def _handle(self, table: str, settings: TableSettings) -> DeltaLakeTable:
-        if table not in self._handles:
-            self._handles[table] = DeltaLakeTable(table, self._options.group, self._options.storage, settings)
-        return self._handles[table]
+    def _open(self, batch: Batch) -> None:
+        """Compare the table with its quarantine and with the batch before, once in the life of this process."""
+        # The quarantine follows its table, so it is read first: what it has, the table must name.
+        quarantine = self._quarantine.refresh()
+        snapshot = self._table.refresh()
+        known = snapshot.positions if snapshot else {}
+        for key, at in quarantine.positions.items() if quarantine else ():
+            if at > known.get(key, 0):
+                raise TableError(
+                    f"{self._quarantine.name}: it has records of {key.topic}/{key.partition} up to offset {at}, and "
+                    f"its table has come to {known.get(key, 0)} only; nothing was written. Was the table restored, "
+                    "deleted or copied without its quarantine? `azimuth rewind TABLE` takes out the records that the "
+                    "table has not come to"
+                )
+        self._refuse_forgotten(batch, known.keys())
 
-    def _needed(self, table: str, part: Offset) -> bool:
-        # An empty range is worth a look only until the table knows where the partition begins.
-        known = self._known.get(table, set())
-        return any(one.records or one.key not in known for one in part)
-
-    def _refuse_forgotten(self, handle: DeltaLakeTable, batch: Batch) -> None:
-        """What the batch before had, the table knows: if not, it was deleted between two runs, and its rows are gone.
+    def _refuse_forgotten(self, batch: Batch, known: KeysView[TopicPartition]) -> None:
+        """The table knows what the batch before had: if not, it was deleted between two runs, and its rows are gone.
 
         A topic that goes to another table now is known where it went before.
         """
-        snapshot = handle.refresh()
-        new = batch.offset.ranges.keys() - (snapshot.positions if snapshot else {})
+        new = batch.offset.ranges.keys() - known
         if not new or batch.number < 1:
             return
         options = self._options
@@ -106,22 +167,25 @@ class Tables:
                 lost -= positions(json.dumps(options.routes.addresses()), options.group, options.storage).keys()
             for topic, partition in sorted(lost)[:1]:
                 raise TableError(
-                    f"{handle.name}: it knows nothing of {topic}/{partition} and group {options.group!r}, which the "
-                    f"checkpoint {options.checkpoint} had before batch {batch.number}; nothing was written. Was the "
-                    "table deleted, or the group renamed? Put that right, or start again with a new checkpoint"
+                    f"{self._table.name}: it knows nothing of {topic}/{partition} and group {options.group!r}, which "
+                    f"the checkpoint {options.checkpoint} had before batch {batch.number}; nothing was written. Was "
+                    "the table deleted, or the group renamed? Put that right, or start again with a new checkpoint"
                 )
 
-    def _check_default(self, batch: Batch) -> None:
-        """The first batch makes the table even where it holds no partition, so a missing one was deleted."""
-        table = self._options.routes.default
-        if PLACEHOLDER in table or table in self._known:
-            return
-        handle = self._handle(table, self._options.table)
-        if handle.refresh() is None:
-            if batch.number > 0:
-                raise TableError(
-                    f"{table}: there is no table, but the checkpoint {self._options.checkpoint} is at batch "
-                    f"{batch.number}; nothing was written. Restore the table, or start again with a new checkpoint"
-                )
-            handle.create(batch.schema)
-        self._known[table] = set()
+
+def _refuse_strayed(files: Files, tables: KeysView[str]) -> None:
+    """Refuse files that no table of the batch would take: its position would move, and their rows be lost.
+
+    Raises:
+        TableError: there is such a file.
+    """
+    taken = tables | {quarantine_of(table) for table in tables}
+    for address, found in files.items():
+        rows = sum(file.rows for file in found)
+        if address not in taken and rows:
+            topics = sorted({key.topic for file in found for key in file.spans})
+            raise TableError(
+                f"{address}: the tasks wrote {rows} rows of {', '.join(topics[:3])} here, but the batch goes to "
+                f"{', '.join(sorted(tables)[:3]) or 'no table'}; nothing was committed. Leave the column topic as it "
+                "is, and give source and sink the same absolute address"
+            )

@@ -4,7 +4,7 @@ It is made in several processes and pickled between them; only the one that is a
 only the tasks read. What each of these needs is imported where it is needed, so that the others stay small.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -81,7 +81,7 @@ class KafkaGroupReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         rows = fetch(partition.ranges, self._options.fetch)
         if (decoder := self._decoder) is not None:
             rows = (decode_batch(batch, decoder) for batch in rows)
-        return rows if self._options.landing is None else _landed(rows, self._options.landing)
+        return rows if self._options.landing is None else _landed(rows, self._options.landing, partition.ranges)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Do nothing: Spark calls this a batch late and never while idle, so `latestOffset` commits."""
@@ -100,8 +100,10 @@ class KafkaGroupReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._session
 
 
-def _landed(rows: Iterator[pa.RecordBatch], sink: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
+def _landed(
+    rows: Iterator[pa.RecordBatch], sink: Mapping[str, str], ranges: Iterable[Range]
+) -> Iterator[pa.RecordBatch]:
     # Imported here, so that a query without a table needs no deltalake.
     from spark_sink.sink.direct_landing import land, run_of_task, table_schema  # noqa: PLC0415
 
-    yield land(rows, sink, table_schema(sink), run_of_task())
+    yield land(rows, sink, table_schema(sink), run_of_task(), ranges)

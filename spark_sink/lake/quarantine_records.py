@@ -1,0 +1,67 @@
+"""Records in a table's quarantine, part by part: those that it has, and those that its table names for it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from spark_sink.errors import TableError, plain
+from spark_sink.formats.quarantine import SCHEMA, quarantine_of
+from spark_sink.lake.delta_transactions import TransactionLog
+from spark_sink.lake.parquet_landing import storage_errors
+from spark_sink.lake.positions import groups, parse_positions, parse_quarantined
+from spark_sink.lake.quarantine_log import named_quarantine
+from spark_sink.lake.table_contract import DataFile
+from spark_sink.lake.table_storage import Storage, filesystem
+
+_ROWS = 8192  # of one part: values may be large
+
+
+def quarantine_records(
+    uri: str, log: TransactionLog, storage: Storage | None = None, columns: Sequence[str] = SCHEMA.names
+) -> Iterator[pa.RecordBatch]:
+    """Read the records that were ever put in quarantine.
+
+    A commit of the table names its bad records, and the quarantine adds them in a commit of its own. Where a writer
+    died between the two, the files that are named are read as well.
+
+    Args:
+        uri: of the table.
+        log: of the table, as far as it was read: what later commits name is left out.
+        storage: options of the object store.
+        columns: of the quarantine.
+
+    Raises:
+        TableError: the quarantine cannot be read.
+    """
+    address, options = quarantine_of(uri), dict(storage or {}) or None
+    wanted = pa.schema([SCHEMA.field(name) for name in columns])
+    try:
+        held: Mapping[str, int] = {}
+        if DeltaTable.is_deltatable(address, options):
+            handle = DeltaTable(address, storage_options=options)
+            held = TransactionLog(address, storage).refresh(handle.version())
+            rows = handle.to_pyarrow_dataset().to_batches(
+                columns=list(columns), batch_size=_ROWS, batch_readahead=2, fragment_readahead=1
+            )
+            for batch in rows:
+                yield batch.cast(wanted)
+        for file in _named(uri, log, held):
+            yield from _rows(address, file, storage, wanted)
+    except (DeltaError, OSError) as error:
+        raise TableError(f"{address}: the quarantine cannot be read: {plain(error)}") from error
+
+
+def _named(uri: str, log: TransactionLog, held: Mapping[str, int]) -> Iterator[DataFile]:
+    for group in groups(log.transactions):
+        asked = parse_quarantined(log.transactions, group)
+        for one in named_quarantine(uri, log, group, asked, parse_positions(held, group)):
+            yield from one.files
+
+
+def _rows(address: str, file: DataFile, storage: Storage | None, wanted: pa.Schema) -> Iterator[pa.RecordBatch]:
+    with storage_errors(file.path), filesystem(address, storage).open_input_file(file.path) as stream:
+        for batch in pq.ParquetFile(stream).iter_batches(batch_size=_ROWS, columns=wanted.names):
+            yield batch.select(wanted.names).cast(wanted)

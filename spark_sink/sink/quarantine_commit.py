@@ -1,0 +1,132 @@
+"""The quarantine adds the bad rows that commits of its table name.
+
+One commit decides about a record: the table's. It moves the position, adds the good rows and names the files of the bad
+ones, so each offset is in one of the two whatever the next decoding of the same records says. The quarantine's own
+commit follows, and moves the quarantine's position by the same compare and swap. A crash between the two leaves files
+that are named and not added: the next writer that needs these partitions adds them, and the position keeps a second
+one from adding them again.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from spark_sink.errors import ConflictError, SchemaError, TableError
+from spark_sink.formats.quarantine import SCHEMA
+from spark_sink.lake.table_contract import Change, Quarantined, Snapshot, Table
+from spark_sink.ranges.batch_offset import TopicPartition
+from spark_sink.sink.compare_and_swap import ATTEMPTS, FAILURES, Batch, Outcome, commit, pause_s
+
+
+class TableWithQuarantine:
+    """A table and its quarantine, as one writer commits to them.
+
+    Args:
+        table: the table.
+        quarantine: of the table.
+        sleep: waits between attempts, in seconds.
+    """
+
+    def __init__(self, table: Table, quarantine: Table, *, sleep: Callable[[float], None] = time.sleep) -> None:
+        self._table = table
+        self._quarantine = quarantine
+        self._sleep = sleep
+        self._compared = False
+        self._added: dict[TopicPartition, int] = {}  # bad rows up to here are in the quarantine
+
+    def commit(self, batch: Batch) -> Outcome:
+        """Bring a batch into the table, and its bad rows into the quarantine.
+
+        Raises:
+            HoleError: rows before this batch are missing.
+            TableError: the table cannot take the batch, or the quarantine cannot take the bad rows of it.
+        """
+        outcome = commit(self._table, batch, self._quarantine, sleep=self._sleep)
+        # The first time partitions of others count too: an agent may have died between its two commits.
+        asked = batch.offset.ranges if self._compared else outcome.named
+        behind = {key: end for key in asked if (end := outcome.named.get(key, 0)) > self._added.get(key, 0)}
+        if behind or outcome.quarantined is not None:
+            add_quarantined(self._table, self._quarantine, behind, outcome.quarantined, sleep=self._sleep)
+            self._added |= behind | dict(outcome.quarantined.ends if outcome.quarantined is not None else {})
+        self._compared = True
+        return outcome
+
+
+def add_quarantined(
+    table: Table,
+    quarantine: Table,
+    named: Mapping[TopicPartition, int],
+    own: Quarantined | None = None,
+    *,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Add to the quarantine what the table's commits name and the quarantine has not, once whoever else tries.
+
+    Args:
+        table: as it was refreshed last.
+        quarantine: of the table.
+        named: the table's next offset, by partition, after the newest commit that named bad rows of it.
+        own: what the commit of this writer names, where the caller has just made it.
+        sleep: waits between attempts, in seconds.
+
+    Raises:
+        TableError: the quarantine cannot take the rows; they stay named, and the next call adds them.
+    """
+    failures = 0
+    for attempt in range(ATTEMPTS):
+        snapshot = _look(quarantine)
+        missing = _missing(table, snapshot.positions, named, own)
+        if not missing:
+            return
+        try:
+            quarantine.swap(snapshot, _change(missing))
+        except SchemaError:
+            raise
+        except TableError as error:
+            # A failure may hide a commit that went through: the next look shows it.
+            failures += not isinstance(error, ConflictError)
+            if failures >= FAILURES:
+                raise
+            sleep(pause_s(attempt))
+            continue
+        return
+    raise TableError(
+        f"{quarantine.name}: bad rows lost against other writers {ATTEMPTS} times in a row; they are added with the "
+        "next batch. Fewer agents, or a longer trigger interval, make room"
+    )
+
+
+def _look(quarantine: Table) -> Snapshot:
+    snapshot = quarantine.refresh()
+    if snapshot is None:
+        quarantine.create(SCHEMA)
+        snapshot = quarantine.refresh()
+    if snapshot is None:
+        raise TableError(f"{quarantine.name}: the quarantine was created and is gone again; does someone delete it?")
+    return snapshot
+
+
+def _missing(
+    table: Table,
+    held: Mapping[TopicPartition, int],
+    named: Mapping[TopicPartition, int],
+    own: Quarantined | None,
+) -> list[Quarantined]:
+    behind = [key for key, end in named.items() if held.get(key, 0) < end]
+    found = list(table.named_quarantine(behind, held)) if behind else []
+    # The table was refreshed before this writer's own commit, so its log may lack that one.
+    if own is not None and any(held.get(key, 0) < end for key, end in own.ends.items()):
+        found = [*(one for one in found if one.ends != own.ends), own]
+    return found
+
+
+def _change(missing: Sequence[Quarantined]) -> Change:
+    ends: dict[TopicPartition, int] = {}
+    for one in missing:
+        ends |= one.ends  # oldest first, so the newest end stays
+    files = [file for one in missing for file in one.files]
+    note = {
+        "kind": "quarantine",
+        "rows": sum(file.rows for file in files),
+        "bytes": sum(file.size_bytes for file in files),
+    }
+    return Change(files=files, positions=ends, beginnings={}, schema=SCHEMA, note=note)
