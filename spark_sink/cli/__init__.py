@@ -6,11 +6,35 @@ __all__ = ["main"]
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run one command; the exit code is 0 (ok), 1 (a finding) or 2 (usage or environment)."""
+    """Run one command; the exit code is 0 (ok), 1 (a finding) or 2 (usage or environment).
+
+    Args:
+        arguments: of the command; None for those of this process, which then ends with the command.
+    """
     try:
+        if arguments is None:
+            _run_as_process()
+            return
         # Not above: loading takes most of a second, and Ctrl-C in it is no error to trace.
         from spark_sink.cli import _app  # noqa: PLC0415
 
         _app.main(arguments)
     except KeyboardInterrupt:
         sys.exit(130)  # as shells say it: 128 and the signal's number
+
+
+def _run_as_process() -> None:
+    from spark_sink.cli._process_end import ProcessEnd  # noqa: PLC0415 -- as above
+
+    end = ProcessEnd()
+    end.prepare()
+    try:
+        from spark_sink.cli import _app  # noqa: PLC0415 -- as above
+
+        _app.main(None)
+    except SystemExit as ended:
+        end.agree(ended.code)
+        raise
+    except KeyboardInterrupt:
+        end.agree(130)
+        raise
