@@ -84,10 +84,12 @@ class Visit:
     Attributes:
         records: read.
         more: whether there was more to read.
+        failed: whether nothing could be read or written: the volume stays as it is, and others come first.
     """
 
     records: int = 0
     more: bool = False
+    failed: bool = False
 
     def __post_init__(self) -> None:
         column_limits.whole("records", self.records, 0, column_limits.MOST_64)

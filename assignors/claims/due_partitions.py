@@ -12,6 +12,7 @@ from assignors.claims import column_limits
 from assignors.claims.claim_values import LONGEST_PAUSE_S, MS, Visit
 
 _SHORTEST_S, _LONGEST_S = 1e-3, 1e9
+_FAILED_S = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +46,7 @@ class Picking:
         Returns:
             Records per second, between `before` and the visit's own.
         """
-        if not elapsed_s or elapsed_s < 0:
+        if visit.failed or not elapsed_s or elapsed_s < 0:
             return before
         if not before:  # the first number known: a mean with the nothing before it would take half-lives to catch up
             return visit.records / elapsed_s
@@ -57,8 +58,11 @@ class Picking:
 
         Args:
             volume: records per second.
-            visit: what was found; where it left records behind, the partition is due at once.
+            visit: what was found; where it left records behind, the partition is due at once, and where it failed,
+                some seconds later.
         """
+        if visit.failed:
+            return min(_FAILED_S, self.longest_s)
         if visit.more or not self.worth_records:
             return 0.0
         if volume * self.longest_s <= self.worth_records:

@@ -8,97 +8,29 @@ over, its claims are refused, and what it still brings to the table is there alr
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 
-import pyarrow as pa
 from confluent_kafka import KafkaException
 
-from assignors.claims import Claim, ClaimLostError, ClaimsAwayError, Lease, Visit
+from assignors.claims import Claim, ClaimLostError, ClaimsAwayError, Visit
 from assignors.errors import AssignorError
-from assignors.fleet import FleetTopic, Sighting
+from assignors.fleet import FleetTopic
+from spark_sink.claimed.job_parts import Parts
 from spark_sink.claimed.job_settings import ClaimedSettings
 from spark_sink.claimed.labelled_batches import Batches
 from spark_sink.errors import SparkSinkError
-from spark_sink.fleet.write_queue import Bringer, Brought, Parcel, Tables, TopicIds
+from spark_sink.fleet.write_queue import Bringer, Brought, Parcel
 from spark_sink.ranges.batch_limits import admit
 from spark_sink.ranges.batch_offset import Range, TopicPartition
 
 log = logging.getLogger(__name__)
 
 _RENEW_PER_LEASE = 3
-
-
-class Claims(Protocol):
-    """What the loop needs of `PartitionClaims`."""
-
-    lease: Lease
-
-    def register(self, partitions: Iterable[tuple[str, int]]) -> int:
-        """Make partitions known."""
-
-    def known(self) -> set[tuple[str, int]]:
-        """The partitions that are registered."""
-
-    def forget(self, partitions: Iterable[tuple[str, int]]) -> None:
-        """Remove partitions."""
-
-    def claim(self, most: int) -> list[Claim]:
-        """Claim partitions."""
-
-    def commit(self, offsets: Mapping[Claim, int]) -> None:
-        """Say how far partitions have come."""
-
-    def renew(self, claims: Iterable[Claim]) -> list[Claim]:
-        """Renew leases; those still held."""
-
-    def disown(self, visits: Mapping[Claim, Visit]) -> list[Claim]:
-        """Give partitions back."""
-
-    def close(self) -> None:
-        """Disown what is held."""
-
-
-class Writer(Tables, Protocol):
-    """What the loop needs of `TableWriter`."""
-
-    def label(self, topics: Collection[FleetTopic]) -> dict[FleetTopic, str]:
-        """What each topic is called in its table; of one table."""
-
-    def positions(self, labels: Collection[str]) -> dict[TopicPartition, int]:
-        """How far the table of these labels has come."""
-
-
-class Ends(Protocol):
-    """What the loop needs of `PartitionOffsets`."""
-
-    def ends(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The exclusive end of each log."""
-
-    def beginnings(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The first offset of each log."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
-    """What the loop works with.
-
-    Attributes:
-        claims: of this job; the loop closes them.
-        writer: of the tables.
-        logs: how far the logs go.
-        topics: asks the cluster for the topics; raises AssignorError where no broker answers.
-        fetch: reads ranges.
-        ids: asks the cluster for the ids of topics as they are now.
-    """
-
-    claims: Claims
-    writer: Writer
-    logs: Ends
-    topics: Callable[[], Sighting]
-    fetch: Callable[[Sequence[Range]], Iterator[pa.RecordBatch]]
-    ids: TopicIds
+_HOPELESS = 3
+"""After so many topics that cannot be read, and none that can, the rest of a round is not tried."""
+_UNREADABLE = (SparkSinkError, KafkaException, OSError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,11 +41,13 @@ class Round:
         claimed: partitions.
         rows: records brought to the table.
         lost: claims that were not held any more.
+        refused: why nothing came of a topic, by its name; the other topics of the round are not affected.
     """
 
     claimed: int = 0
     rows: int = 0
     lost: int = 0
+    refused: Mapping[str, Exception] = field(default_factory=dict)
 
 
 class ClaimedIngest:
@@ -132,12 +66,15 @@ class ClaimedIngest:
         self._looked: float | None = None
         self._gone: set[tuple[str, int]] = set()
         self._problem = ""
+        self._refused: dict[str, Exception] = {}
+        self._reported: dict[str, str] = {}
 
     def run(self, stop: threading.Event) -> None:
         """Ingest until told to stop; what goes wrong is logged once and tried again."""
         try:
             while not stop.is_set():
-                if not self._try().claimed:
+                done = self._try()
+                if not done.claimed or (done.refused and not done.rows):
                     stop.wait(self._settings.idle_s)
         finally:
             self.close()
@@ -171,12 +108,17 @@ class ClaimedIngest:
     def _try(self) -> Round:
         try:
             done = self.round()
-        except (AssignorError, SparkSinkError, KafkaException, OSError) as error:
+        except (AssignorError, *_UNREADABLE) as error:
             if str(error) != self._problem:
                 log.error("claims: %s", error)  # noqa: TRY400 -- the sentence says it
             self._problem, self._looked = str(error), None  # a topic may be gone
             return Round()
         self._problem = ""
+        for topic, refusal in done.refused.items():
+            if self._reported.get(topic) != str(refusal):
+                log.error("claims: %s: %s", topic, refusal)
+            self._looked = None
+        self._reported |= {topic: str(refusal) for topic, refusal in done.refused.items()}
         return done
 
     def _discover(self) -> None:
@@ -196,47 +138,97 @@ class ClaimedIngest:
         self._gone = gone
 
     def _visit(self, claims: Sequence[Claim]) -> tuple[Round, dict[Claim, Visit]]:
-        known = [one for one in claims if one.topic in self._topics]
-        labels = self._labels({one.topic for one in known})
-        ranges, backlog = self._ranges([TopicPartition(one.topic, one.partition) for one in known], labels)
+        self._refused = {}
+        labels = self._labels({one.topic for one in claims if one.topic in self._topics})
+        known = [TopicPartition(one.topic, one.partition) for one in claims if one.topic in labels]
+        ranges, backlog = self._ranges(known, labels)
         wanted = [one for one in ranges.values() if one.begin < one.end]
-        rows = Batches(labels, self._settings.include_headers)
-        held = list(claims)
-        renewed = time.monotonic()
-        for batch in self._parts.fetch(wanted) if wanted else ():
-            rows.add(batch)
-            if time.monotonic() - renewed > self._parts.claims.lease.lease_s / _RENEW_PER_LEASE:
-                held, renewed = self._parts.claims.renew(held), time.monotonic()
+        rows, held = self._read(wanted, labels, list(claims))
         # Only what is still held is brought in. The table would sort it out, but not for nothing.
         held = self._parts.claims.renew(held)
         mine = {TopicPartition(one.topic, one.partition) for one in held}
-        brought = self._bring_in(rows, [one for one in wanted if one.key in mine], {one.key for one in wanted} - mine)
+        read = [one for one in wanted if one.topic not in self._refused]
+        brought = self._bring_in(rows, [one for one in read if one.key in mine], {one.key for one in read} - mine)
+        names = {label: name for name, label in labels.items()}
+        self._refused |= {names[label]: error for label, error in brought.refused.items()}
         ended = {
             key: at for key in mine if (at := brought.at(key._replace(topic=labels.get(key.topic, "")))) is not None
         }
         lost = self._commit({one: ended[key] for one in held if (key := _key(one)) in ended})
-        for refused in brought.refused.values():
-            raise refused  # said, and tried again; what other tables took is committed
         visits = {
             one: Visit(records=ranges[key].records, more=backlog[key] > ranges[key].records)
             for one in held
             if (key := _key(one)) in ranges and labels[one.topic] not in brought.anew
         }
-        return Round(claimed=len(claims), rows=brought.rows, lost=len(claims) - len(held) + lost), visits
+        # Or they would be due together again, and at once, before those that can be read.
+        visits |= {one: Visit(failed=True) for one in held if one.topic in self._refused}
+        lost += len(claims) - len(held)
+        return Round(claimed=len(claims), rows=brought.rows, lost=lost, refused=dict(self._refused)), visits
+
+    @contextmanager
+    def _isolated(self, topics: Collection[str]) -> Iterator[None]:
+        """What goes wrong with the table of these topics holds up no topic of another table."""
+        try:
+            yield
+        except (SparkSinkError, OSError) as error:
+            if self._parts.writer.shared:
+                raise
+            self._refused |= dict.fromkeys(topics, error)
 
     def _labels(self, topics: set[str]) -> dict[str, str]:
         found: dict[FleetTopic, str] = {}
         for names in self._parts.writer.apart(sorted(topics)):
-            found |= self._parts.writer.label([self._topics[name] for name in sorted(names)])
+            with self._isolated(names):
+                found |= self._parts.writer.label([self._topics[name] for name in sorted(names)])
         return {topic.name: label for topic, label in found.items()}
+
+    def _positions(self, labels: Mapping[str, str]) -> dict[TopicPartition, int]:
+        table: dict[TopicPartition, int] = {}
+        for mine in self._parts.writer.apart(labels.values()):
+            with self._isolated([name for name, label in labels.items() if label in mine]):
+                table |= self._parts.writer.positions(mine)
+        return table
+
+    def _read(
+        self, ranges: Sequence[Range], labels: Mapping[str, str], held: list[Claim]
+    ) -> tuple[Batches, list[Claim]]:
+        """Read in one go; after an error by topic, so that one that cannot be read holds up no other."""
+        topics = sorted({one.topic for one in ranges})
+        try:
+            return self._fetch(ranges, Batches(labels, self._settings.include_headers), held)
+        except _UNREADABLE as error:
+            if len(topics) == 1:
+                self._refused |= dict.fromkeys(topics, error)
+                return Batches(labels, self._settings.include_headers), held
+            log.info("claims: %s; reading %d topics one by one", error, len(topics))
+        rows, failed = Batches(labels, self._settings.include_headers), dict[str, Exception]()
+        for number, topic in enumerate(topics):
+            part = Batches(labels, self._settings.include_headers)
+            try:
+                part, held = self._fetch([one for one in ranges if one.topic == topic], part, held)
+            except _UNREADABLE as error:
+                failed[topic] = error
+                if len(failed) == number + 1 >= _HOPELESS:
+                    raise
+            else:
+                rows.extend(part)
+        self._refused |= failed
+        return rows, held
+
+    def _fetch(self, ranges: Sequence[Range], rows: Batches, held: list[Claim]) -> tuple[Batches, list[Claim]]:
+        renewed = time.monotonic()
+        for batch in self._parts.fetch(ranges) if ranges else ():
+            rows.add(batch)
+            if time.monotonic() - renewed > self._parts.claims.lease.lease_s / _RENEW_PER_LEASE:
+                held, renewed = self._parts.claims.renew(held), time.monotonic()
+        return rows, held
 
     def _ranges(
         self, keys: Sequence[TopicPartition], labels: Mapping[str, str]
     ) -> tuple[dict[TopicPartition, Range], dict[TopicPartition, int]]:
         """What to read, and how much there is; partitions whose log cannot be asked for now are left out."""
-        table: dict[TopicPartition, int] = {}
-        for mine in self._parts.writer.apart(labels.values()):
-            table |= self._parts.writer.positions(mine)
+        table = self._positions(labels)
+        keys = [key for key in keys if key.topic not in self._refused]
         ends, beginnings = self._parts.logs.ends(keys), self._parts.logs.beginnings(keys)
         begins = {}
         for key in keys:

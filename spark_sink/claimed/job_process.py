@@ -12,7 +12,8 @@ from assignors.claims import PartitionClaims
 from assignors.errors import FleetError
 from assignors.fleet import Sighting, Source, ask_ids, sight
 from spark_sink.claimed.header_samples import SampledFetch
-from spark_sink.claimed.job_loop import ClaimedIngest, Parts
+from spark_sink.claimed.job_loop import ClaimedIngest
+from spark_sink.claimed.job_parts import Parts
 from spark_sink.claimed.job_settings import ClaimedSettings
 from spark_sink.fleet.table_writer import TableWriter
 from spark_sink.kafka.client_properties import librdkafka_config

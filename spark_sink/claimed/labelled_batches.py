@@ -30,6 +30,10 @@ class Batches:
         """Take what was read."""
         self._read.append(self._labelled(batch))
 
+    def extend(self, other: "Batches") -> None:
+        """Take what another reader has under the same labels."""
+        self._read += other._read  # noqa: SLF001 -- of the same class
+
     def without(self, keys: Collection[TopicPartition]) -> "Batches":
         """The records that are not of these partitions."""
         if not keys:

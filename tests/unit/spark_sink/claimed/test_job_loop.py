@@ -11,10 +11,11 @@ import pytest
 from assignors.claims import Claim, Lease, PartitionClaims, Picking
 from assignors.errors import FleetError
 from assignors.fleet import FleetTopic, Sighting
-from spark_sink.claimed.job_loop import ClaimedIngest, Parts
+from spark_sink.claimed.job_loop import ClaimedIngest
+from spark_sink.claimed.job_parts import Parts
 from spark_sink.claimed.job_settings import ClaimedSettings
 from spark_sink.claimed.labelled_batches import Batches
-from spark_sink.errors import FetchError
+from spark_sink.errors import FetchError, TableError
 from spark_sink.fetch.raw_columns import arrow_schema
 from spark_sink.fleet.table_writer import Landable
 from spark_sink.lake.table_contract import DataFile, Span
@@ -324,3 +325,80 @@ def test_claims_of_topics_that_cannot_be_described_are_not_removed(stage: Stage)
     for _ in range(2):
         late._discover()
     assert not claims.known()
+
+
+@dataclass
+class Apart(World):
+    """Each topic has a table; topics that begin with `bad` fail at one step."""
+
+    step: str = ""
+    shared = False
+
+    def apart(self, names: Iterable[str]) -> list[set[str]]:
+        """As `TableWriter` with a table for each topic."""
+        return [{name} for name in sorted(set(names))]
+
+    def fail(self, step: str, names: Iterable[str]) -> None:
+        """Raise at the step that a test chose."""
+        if step == self.step and any(name.startswith("bad") for name in names):
+            raise TableError("bad: refused")
+
+    def label(self, topics: Collection[FleetTopic]) -> dict[FleetTopic, str]:
+        """As `TableWriter`."""
+        self.fail("label", [topic.name for topic in topics])
+        return super().label(topics)
+
+    def positions(self, labels: Collection[str]) -> dict[TopicPartition, int]:
+        """As `TableWriter`."""
+        self.fail("positions", labels)
+        return super().positions(labels)
+
+    def fetch(self, ranges: Sequence[Range]) -> Iterator[pa.RecordBatch]:
+        """As the real one: some batches may come before the error."""
+        for one in ranges:
+            yield records(one)
+            self.fail("fetch", [one.topic])
+
+    def land(self, rows: Landable, labels: Collection[str]) -> list[DataFile]:
+        """As `TableWriter`."""
+        self.fail("land", labels)
+        self.files = getattr(self, "files", {})
+        found = super().land(rows, labels)
+        self.files[frozenset(labels)] = self.landed
+        return found
+
+    def commit(self, files: Sequence[DataFile], ranges: Sequence[Range]) -> dict[TopicPartition, int]:
+        """As `TableWriter`."""
+        names = {one.topic for one in ranges}
+        self.fail("commit", names)
+        self.landed = self.files[frozenset(names)]
+        return super().commit(files, ranges)
+
+
+@pytest.mark.parametrize("bad", [["bad"], ["bad0", "bad1"]], ids=["one", "two"])
+@pytest.mark.parametrize("step", ["label", "positions", "fetch", "land", "commit"])
+def test_a_topic_that_fails_starves_no_other(tmp_path: Path, step: str, bad: list[str]) -> None:
+    """All claims of its round failed with it and were due together again: the good ones among them were never read."""
+    good = [f"good{number}" for number in range(6)]
+    world = Apart({TopicPartition(name, 0): 5 for name in (*bad, *good)}, step=step)
+    job, claims = Stage(world, f"sqlite:///{tmp_path}/c.db").job(discover_s=1000.0)
+    refused: set[str] = set()
+    for _ in range(5):
+        refused |= set(job._try().refused)
+    assert {key.topic for key in world.table if key.topic.startswith("good")} == set(good)
+    assert refused == set(bad)
+    states = {one.topic: one for one in claims.standings()}
+    assert all(states[name].due_s > 0 and not states[name].held for name in bad)
+    assert all(states[name].committed_offset == 5 for name in good)
+    world.step = ""
+    assert not job._try().refused
+    job.close()
+
+
+def test_a_cluster_that_is_away_is_not_asked_topic_by_topic(tmp_path: Path) -> None:
+    """Each attempt takes as long as its time-out: after a few in a row the round ends."""
+    world = Apart({TopicPartition(f"bad{number}", 0): 5 for number in range(8)}, step="fetch")
+    job, _ = Stage(world, f"sqlite:///{tmp_path}/c.db").job(partitions=8)
+    with pytest.raises(TableError):
+        job.round()
+    job.close()
