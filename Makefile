@@ -18,7 +18,7 @@ AT_ONCE ?= 2
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-all test-slow unit integration test-spark43 test-wheel docker-test chaos lint type audit docs bench format lock build image clean
+.PHONY: help venv demo test test-all test-slow unit integration test-spark43 test-wheel docker-test chaos proof lint type audit docs bench format lock build image clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -77,6 +77,9 @@ docker-test: $(READY) ## three brokers in containers: bytes between zones, and b
 
 chaos: $(READY) ## kill, stop and restart agents and brokers for 20 seeds of 60 s; SEEDS=1,2 SECONDS_EACH=600 for others
 	@AZIMUTH_CHAOS_SEEDS=$(SEEDS) AZIMUTH_CHAOS_SECONDS=$(SECONDS_EACH) $(BIN)/python -m pytest -q -s -m integration tests/integration/spark_sink/test_chaos.py tests/integration/spark_sink/test_fence.py
+
+proof: $(READY) ## check the model in docs/proof by TLC: all guards, then each guard missing
+	@$(BIN)/python -m pytest -q -rP -m integration tests/proof
 
 lint: $(READY) ## ruff (rules and format) and the import contracts
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/lint-imports
