@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from producer.decisions.leader_locality import Racks
+from producer.decisions.leader_locality import Leaders, Racks
 from producer.errors import MetadataError
 
 # What a second handle needs to reach the same cluster; everything else (callbacks, transactions, batching, a mock
@@ -81,7 +81,8 @@ def read_leaders(client: Lister, topic: str | None, timeout_s: float) -> dict[st
         timeout_s: how long to wait, seconds.
 
     Returns:
-        Leader per partition and topic, None without a leader. Topics that do not exist or are not allowed are missing.
+        Leader per partition and topic, None without a leader and for an id that the answer leaves out. Topics that do
+        not exist or are not allowed are missing.
 
     Raises:
         MetadataError: no answer in time.
@@ -92,10 +93,11 @@ def read_leaders(client: Lister, topic: str | None, timeout_s: float) -> dict[st
         raise MetadataError(f"leaders could not be read: {_text(error)}") from error
     leaders: dict[str, tuple[int | None, ...]] = {}
     for name, metadata in found.topics.items():
-        count = len(metadata.partitions)
-        if count and metadata.error is None:
-            led = (metadata.partitions[partition].leader for partition in range(count))
-            leaders[name] = tuple(leader if leader >= 0 else None for leader in led)
+        if metadata.partitions and metadata.error is None:
+            led = {
+                number: partition.leader for number, partition in metadata.partitions.items() if partition.leader >= 0
+            }
+            leaders[name] = tuple(led.get(number) for number in range(max(metadata.partitions) + 1))
     return leaders
 
 
@@ -116,7 +118,7 @@ class Topology:
         self._racks: dict[int, str | None] = dict(racks or {})
         self._racks_read = monotonic()
         self._lock = threading.Lock()
-        self._timeout_s = timeout_s
+        self.timeout_s = timeout_s
 
     @property
     def racks(self) -> Racks:
@@ -125,21 +127,33 @@ class Topology:
 
     def leaders(self, client: Lister, topic: str | None = None) -> dict[str, tuple[int | None, ...]]:
         """Read leaders and, when one of them is new, racks; arguments and errors as `read_leaders`."""
-        found = read_leaders(client, topic, self._timeout_s)
-        leading = {leader for leaders in found.values() for leader in leaders if leader is not None}
-        old = monotonic() - self._racks_read > _RACKS_LAST_S
-        if not leading <= self._racks.keys() or (found and (old or not self._racks)):
+        found = read_leaders(client, topic, self.timeout_s)
+        if self.racks_are_due(found):
             self.read_racks()
         return found
 
-    def read_racks(self) -> None:
+    def racks_are_due(self, leaders: Mapping[str, Leaders]) -> bool:
+        """Return whether a leader's rack is not known, or the racks are old."""
+        leading = {leader for led in leaders.values() for leader in led if leader is not None}
+        old = monotonic() - self._racks_read > _RACKS_LAST_S
+        return not self._given and (not leading <= self._racks.keys() or bool(leaders and (old or not self._racks)))
+
+    def read_racks(self, timeout_s: float | None = None) -> None:
         """Read the racks, unless they were given. Brokers that are down keep the rack they had.
 
+        Args:
+            timeout_s: how long to wait, seconds; None for the default of this object.
+
         Raises:
-            MetadataError: no answer in time, or no right to ask.
+            MetadataError: no answer in time, or no right to ask; the racks stay as they were.
         """
         if self._given:
             return
         with self._lock:
+            found = read_racks(self._config, self.timeout_s if timeout_s is None else timeout_s)
             self._racks_read = monotonic()
-            self._racks = {**self._racks, **read_racks(self._config, self._timeout_s)}
+            self._racks = {**self._racks, **found}
+
+    def set_sasl_credentials(self, username: str, password: str) -> None:
+        """Use other credentials from the next question on."""
+        self._config = {**self._config, "sasl.username": username, "sasl.password": password}

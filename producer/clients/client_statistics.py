@@ -71,7 +71,10 @@ class Statistics:
             self._sent.update({broker["nodeid"]: broker["txbytes"] for broker in brokers})
             for topic, about in report["topics"].items():
                 self._book(topic, about["partitions"])
+        written_at = report["ts"] / 1e6  # librdkafka's clock is the monotonic one
         for topic, about in report["topics"].items():
+            leaders = {int(number): one["leader"] for number, one in about["partitions"].items()}
+            self._watcher.take_leaders(topic, leaders, written_at)
             self._topics_in_use.set_queues(
                 topic, queues(about["partitions"], down, self._topics_in_use.policy.batch_bytes)
             )

@@ -49,7 +49,8 @@ class AZAwareProducer(Producer):
             set, else 64 KiB.
         hold_s: how long a returned leader must stay before records come back to it, seconds.
         refresh_s: how often leaders are read when nothing happens, seconds.
-        metadata_timeout_s: how long the first record of a topic may wait for its leaders, seconds.
+        metadata_timeout_s: how long the first record of a topic may wait for its leaders, seconds; while the cluster
+            does not answer, the first records of all topics together.
         logger: takes the client's log lines, as the base class's argument; while the application polls.
 
     Raises:
@@ -64,7 +65,7 @@ class AZAwareProducer(Producer):
     """
 
     # Slots, as `produce` looks one of them up for each record: a dictionary costs it a twentieth of its time.
-    __slots__ = ("__weakref__", "_destinations", "_statistics", "_topics_in_use", "_watcher")
+    __slots__ = ("__weakref__", "_destinations", "_statistics", "_topics_in_use", "_topology", "_watcher")
 
     compiled: ClassVar[bool] = hot.__name__.endswith("produce_compiled")
     """Whether `produce` runs compiled: it does where the package was built with a C compiler."""
@@ -88,7 +89,7 @@ class AZAwareProducer(Producer):
         policy = zone_policy(config, keys, fallback, batch_bytes, hold_s=hold_s, aware=aware, skew=skew)
         self._topics_in_use = TopicsInUse(policy, destinations=self._hot.Destinations)
         self._destinations = self._topics_in_use.destinations
-        topology = Topology(config, racks, metadata_timeout_s)
+        self._topology = topology = Topology(config, racks, metadata_timeout_s)
         self._watcher = LeaderWatcher(weakref.ref(self), self._topics_in_use, topology, refresh_s=refresh_s)
         self._statistics = Statistics(self._topics_in_use, self._watcher, topology)
         extended = self._statistics.with_callbacks(config)
@@ -198,6 +199,11 @@ class AZAwareProducer(Producer):
     def traffic(self) -> Traffic:
         """Say where the records went so far; bytes are those of keys and values before compression."""
         return self._statistics.complete(self._topics_in_use.traffic())
+
+    def set_sasl_credentials(self, username: str, password: str) -> None:
+        """Use other credentials, as the base class does, also for the questions about racks."""
+        super().set_sasl_credentials(username, password)
+        self._topology.set_sasl_credentials(username, password)
 
     def refresh_leaders(self) -> None:
         """Have the leaders read again soon; returns at once."""

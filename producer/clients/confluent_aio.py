@@ -58,7 +58,7 @@ class AZAwareAIOProducer(AIOProducer):
         policy = zone_policy(config, keys, fallback, batch_bytes, hold_s=hold_s, aware=aware, skew=skew)
         self._topics_in_use = TopicsInUse(policy)
         self._waiting: dict[str, _Turn] = {}
-        topology = Topology(config, racks, metadata_timeout_s)
+        self._topology = topology = Topology(config, racks, metadata_timeout_s)
         self._watcher = LeaderWatcher(_client_of(weakref.ref(self)), self._topics_in_use, topology, refresh_s=refresh_s)
         self._statistics = Statistics(self._topics_in_use, self._watcher, topology)
         super().__init__(with_async_callbacks(self._statistics, config), **options)
@@ -129,6 +129,11 @@ class AZAwareAIOProducer(AIOProducer):
     def traffic(self) -> Traffic:
         """Say where the records went so far; bytes are those of keys and values before compression."""
         return self._statistics.complete(self._topics_in_use.traffic())
+
+    async def set_sasl_credentials(self, username: str, password: str) -> None:
+        """Use other credentials, as the base class does, also for the questions about racks."""
+        await super().set_sasl_credentials(username, password)
+        self._topology.set_sasl_credentials(username, password)
 
     async def close(self) -> None:
         """Stop watching the leaders and close, as the base class does."""

@@ -3,14 +3,20 @@
 import threading
 import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from math import inf
 from time import monotonic, thread_time
 
+from producer.decisions.leader_locality import Leaders
 from producer.errors import MetadataError, PollWarning, RackWarning
 from producer.partitioning.topics_in_use import TopicsInUse
-from producer.topology import Lister, Topology
+from producer.topology import Lister, Topology, read_leaders
 
-_UNEASY_S = 30.0
+_CHANGES_S = 30.0
+_DOUBLINGS = 10
+_FEW = 16
+"""Topics that are asked for one by one; more are read with all others, as each question waits behind records."""
+_RACKS_AT_LEAST_S = 1.0
 _SILENT_S = 300.0
 _REST = 20
 """How many times as long as a reading computes the thread rests: a twentieth of a core at most, for it holds the
@@ -18,19 +24,19 @@ interpreter's lock, and at 10,000 topics a reading takes a second of it."""
 
 
 class LeaderWatcher:
-    """Reads leaders when a topic is new, when delivered, and otherwise every `refresh_s`.
+    """Reads leaders when a topic is new, on request, and otherwise every `refresh_s`.
 
-    A way back to a local leader raises no error anywhere, and librdkafka's own refresh takes 300 s, so while some topic
-    is away from its zone the leaders are read every `away_s`, less often where there are thousands of topics. Each
-    reading refreshes librdkafka's leaders too.
+    A leader that returns to the zone causes no error, and librdkafka's own refresh takes 300 s. So while a topic is
+    away from its zone or missing, that topic is read after `away_s`, and then after twice as long each time up to
+    `refresh_s`, until something changes. Each reading refreshes librdkafka's leaders too.
 
     Contract:
     * `load` blocks its callers for the first reading of a topic only; all others, also of a topic that was not found,
-      happen in the thread. The second topic reads all of them, so that hundreds of topics cost two readings, not
-      hundreds.
+      happen in the thread. While the cluster does not answer, `load` blocks for the topology's timeout in all.
+    * The second topic reads all of them, so that hundreds of topics cost two readings, not hundreds.
     * `client` gives the producer or, when that is gone, None (a weak reference does): the thread ends then.
-    * A cluster that does not answer, or does not allow the question, is reported once as a warning; the records then go
-      where librdkafka puts them.
+    * A cluster that does not answer, or does not allow the question, is reported once as a warning. Leaders and racks
+      that are known stay in use; librdkafka chooses for topics without any.
     """
 
     def __init__(
@@ -48,8 +54,14 @@ class LeaderWatcher:
         self._refresh_s = refresh_s
         self._away_s = away_s
         self._missing: set[str] = set()
-        self._known: dict[str, tuple[int | None, ...]] = {}
-        self._uneasy_until = 0.0
+        self._listed: dict[str, tuple[int | None, ...]] = {}
+        self._listed_at = -inf
+        self._read_at = -inf
+        self._all_read_at = -inf
+        self._blocked_s = 0.0
+        self._racks_failed = False
+        self._unchanged = 0
+        self._changes_until = -inf
         self._spent_s = 0.0
         self._due_at: float | None = None
         self._wake = threading.Event()
@@ -64,30 +76,67 @@ class LeaderWatcher:
 
     def load(self, topic: str) -> None:
         """Read the leaders of a topic for the first time; returns without a partitioner when they cannot be had."""
-        if topic in self._missing or not isinstance(topic, str):  # the client says what is wrong with it
+        if topic in self._missing or not isinstance(topic, str):  # the client refuses it with its name
             return
-        if topic in self._known:
-            self._topics_in_use.update(topic, self._known[topic], self._topology.racks, monotonic())
-            return
-        client = self._client()
-        if client is not None and not self._read(client, None if self._topics_in_use.partitioners else topic, {topic}):
-            self._missing.add(topic)
-            self.refresh_soon()  # or the thread would sleep on as if nothing were missing
+        if topic in self._listed and monotonic() - self._listed_at < self._refresh_s:
+            self._topics_in_use.update(topic, self._listed[topic], self._topology.racks, monotonic())
+        else:
+            self._load_now(topic)
+        if topic in self._missing or self._must_hurry():
+            self._unchanged = 0
+            self._wake.set()  # the thread may be asleep for `refresh_s`
         self._start()
 
+    def _load_now(self, topic: str) -> None:
+        client, left_s = self._client(), self._topology.timeout_s - self._blocked_s
+        began = monotonic()
+        asked = client is not None and left_s > 0
+        if client is not None and asked:
+            answered = self._read(client, None if self._topics_in_use.partitioners else topic, {topic}, left_s)
+            self._blocked_s = 0.0 if answered else self._blocked_s + monotonic() - began
+        if topic not in self._topics_in_use.partitioners:
+            self._missing.add(topic)
+
     def refresh_soon(self) -> None:
-        """Ask for a reading now; returns at once."""
+        """Ask for a reading of all topics in use; returns at once."""
+        self._all_read_at = -inf
         self._wake.set()
 
     def expect_changes(self) -> None:
         """Read now and then every `away_s` for a while: a controller takes seconds to move a dead broker's leaders."""
         now = monotonic()
-        if now > self._uneasy_until:  # or a caller for each record would have the thread read without a rest
-            self._wake.set()
-        self._uneasy_until = now + _UNEASY_S
+        if now > self._changes_until:  # or a caller for each record would have the thread read without a rest
+            self.refresh_soon()
+        self._changes_until = now + _CHANGES_S
+
+    def take_leaders(self, topic: str, leaders: Mapping[int, int], at: float) -> None:
+        """Take the leaders that the client itself has learned, as from an answer to a produce request (KIP-951).
+
+        Args:
+            topic: its name.
+            leaders: broker id per partition; partitions that the client knows no leader of are negative or left out.
+            at: when the client wrote this, seconds of the monotonic clock; older than the last reading it is ignored.
+        """
+        partitioner = self._topics_in_use.partitioners.get(topic)
+        if partitioner is None:
+            if topic in self._missing and max(leaders.values(), default=-1) >= 0:
+                self.refresh_soon()
+            return
+        if at < self._read_at:
+            return
+        before = partitioner.leaders
+        now = tuple(leaders[p] if leaders.get(p, -1) >= 0 else leader for p, leader in enumerate(before))
+        if now == before:
+            return
+        if not {leader for leader in now if leader is not None} <= self._topology.racks.keys():
+            self.refresh_soon()  # the thread asks for the new broker's rack
+            return
+        self._topics_in_use.update(topic, now, self._topology.racks, monotonic())
+        self._unchanged = 0
+        self._wake.set()
 
     def await_report(self, within_s: float) -> None:
-        """The next report comes within so many seconds if the application polls, and waits in memory else."""
+        """Expect the next report within this many seconds; without polling it waits in memory."""
         self._due_at = monotonic() + within_s
 
     def close(self) -> None:
@@ -106,44 +155,79 @@ class LeaderWatcher:
                 )
                 self._thread.start()
 
-    def wait_s(self) -> float:
-        """Say how long the thread may sleep: short while away from the own zone or while a topic is missing."""
-        uneasy = self._missing or self._topics_in_use.away() or monotonic() < self._uneasy_until
-        return max(self._away_s, min(self._refresh_s, _REST * self._spent_s)) if uneasy else self._refresh_s
+    def _must_hurry(self) -> bool:
+        return bool(self._missing) or self._racks_failed or self._topics_in_use.away() or self._expects_changes()
 
-    def read_all(self) -> bool:
-        """Read the leaders of every topic in use; False when there is nothing left to do, ever."""
+    def _expects_changes(self) -> bool:
+        return monotonic() < self._changes_until
+
+    def wait_s(self) -> float:
+        """Return how long the thread may sleep: short at first while a topic is away or missing, then longer."""
+        if not self._must_hurry():
+            return self._refresh_s
+        doublings = 0 if self._expects_changes() else min(self._unchanged, _DOUBLINGS)
+        wanted_s = max(_REST * self._spent_s, self._away_s * (1 << doublings))
+        return max(self._away_s, min(self._refresh_s, wanted_s))
+
+    def read_due(self) -> bool:
+        """Read the leaders that are due; False when there is nothing left to do, ever."""
         client = self._client()
         if client is None or self._closed:
             return False
         self._ask_to_poll()
-        topics = {*self._topics_in_use.partitioners, *self._missing}
-        self._read(client, next(iter(topics)) if len(topics) == 1 else None, topics)
+        topics = self._topics_due()
+        before = {name: one.leaders for name, one in self._topics_in_use.partitioners.items()}
+        for question in sorted(topics) if len(topics) <= _FEW else [None]:
+            if not self._read(client, question, topics, self._topology.timeout_s):
+                break
+        changed = any(one.leaders != before.get(name) for name, one in list(self._topics_in_use.partitioners.items()))
+        self._unchanged = 0 if changed or self._topics_in_use.returning() else self._unchanged + 1
         return True
 
-    def _read(self, client: Lister, topic: str | None, wanted: set[str]) -> bool:
-        began = thread_time()
-        try:
-            found = self._topology.leaders(client, topic)
-        except MetadataError as error:
-            found = {}
-            self._warn(str(error))
+    def _topics_due(self) -> set[str]:
+        in_use = dict(self._topics_in_use.partitioners)
         now = monotonic()
+        if self._racks_failed or self._expects_changes() or now - self._all_read_at >= self._refresh_s:
+            self._all_read_at = now
+            return {*in_use, *self._missing}
+        return {*self._missing, *(name for name, one in in_use.items() if self._topics_in_use.is_away(one))}
+
+    def _read(self, client: Lister, topic: str | None, wanted: set[str], timeout_s: float) -> bool:
+        """Read one topic or all, and use the leaders of those in use; False when the cluster does not answer."""
+        began, cpu = monotonic(), thread_time()
+        try:
+            found = read_leaders(client, topic, timeout_s)
+        except MetadataError as error:
+            self._warn(str(error))
+            return False
+        self._read_racks(found, timeout_s - (monotonic() - began))
+        self._read_at = now = monotonic()
         if topic is None:
-            self._known = found
+            self._listed, self._listed_at = found, now
         for name in {*self._topics_in_use.partitioners, *wanted} & found.keys():
             self._topics_in_use.update(name, found[name], self._topology.racks, now)
             self._missing.discard(name)
-        self._spent_s = thread_time() - began
-        return wanted <= found.keys()
+        self._spent_s = thread_time() - cpu
+        return True
+
+    def _read_racks(self, found: Mapping[str, Leaders], timeout_s: float) -> None:
+        """Read the racks when they are due. A question that fails leaves leaders and racks as they are known."""
+        if not self._topology.racks_are_due(found):
+            return
+        try:
+            self._topology.read_racks(max(timeout_s, _RACKS_AT_LEAST_S))
+            self._racks_failed = False
+        except MetadataError as error:
+            self._racks_failed = True
+            self._warn(str(error))
 
     def _ask_to_poll(self) -> None:
         if self._due_at is None or monotonic() - self._due_at < _SILENT_S:
             return
         self._due_at = None  # once, until it polls and stops again
         warnings.warn(
-            f"poll() was not called for {_SILENT_S:.0f} s, and statistics wait in memory until it is: call poll(0) now "
-            "and then, or set statistics.interval.ms to 0",
+            f"poll() was not called for {_SILENT_S:.0f} s, and statistics wait in memory until it is: call poll(0) "
+            "regularly, or set statistics.interval.ms to 0",
             PollWarning,
             stacklevel=4,
         )
@@ -151,7 +235,11 @@ class LeaderWatcher:
     def _warn(self, problem: str) -> None:
         if not self._warned:
             self._warned = True
-            warnings.warn(f"{problem}; until it answers, librdkafka chooses the partitions", RackWarning, stacklevel=4)
+            warnings.warn(
+                f"{problem}; until it answers, librdkafka chooses the partitions of topics whose leaders are not known",
+                RackWarning,
+                stacklevel=4,
+            )
 
 
 def _run(owner: "weakref.ref[LeaderWatcher]", wake: threading.Event) -> None:
@@ -172,7 +260,7 @@ def _run(owner: "weakref.ref[LeaderWatcher]", wake: threading.Event) -> None:
 
 def _still_reads(watcher: LeaderWatcher) -> bool:
     try:
-        return watcher.read_all()
+        return watcher.read_due()
     except (PollWarning, RackWarning):  # an application that makes errors of warnings must not lose its watch by one
         return True
     except RuntimeError:  # the producer was closed meanwhile

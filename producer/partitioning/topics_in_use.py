@@ -94,6 +94,11 @@ class TopicsInUse:
         """Return whether a topic's records leave their zone although the zone has, or had, brokers."""
         return self.policy.aware and self.policy.rack in self.racks_seen and partitioner.locality.rank > 0
 
+    def returning(self) -> bool:
+        """Return whether a topic waits out the time that a better set of leaders must last."""
+        settled = (partitioner.in_use for partitioner in list(self.partitioners.values()))
+        return any(in_use is not None and in_use.better_since is not None for in_use in settled)
+
     def traffic(self, wire_bytes: Mapping[str, int] | None = None) -> Traffic:
         """Return the traffic so far."""
         with self._lock:

@@ -16,6 +16,7 @@ from producer.clients.client_statistics import queues
 from producer.decisions.key_mapping import global_partition
 from producer.decisions.sticky import queue_weights
 from producer.testing import MockCluster
+from producer.topology import connection
 from tests.unit.producer.deliveries import TOPIC, Deliveries, config
 from tests.waiting import wait_until
 
@@ -112,6 +113,37 @@ def test_the_local_set_follows_leaders_away_and_back(mock: MockCluster) -> None:
     assert producer.flush(10) == 0
     assert producer.traffic().reasons[Reason.LOCAL].records == 2
     assert producer.traffic().reasons[Reason.NO_LOCAL_LEADER].records == 1
+    producer.close()
+
+
+def test_a_leader_that_moves_without_a_lost_broker_is_followed_by_the_statistics(mock: MockCluster) -> None:
+    """The client learns of it at once; ours went on for up to 30 s, and booked as local what left the zone."""
+    mock.create(TOPIC, [1, 2, 3])
+    producer = AZAwareProducer(config(mock, **{"statistics.interval.ms": 50}), refresh_s=1_000.0)
+    producer.produce(TOPIC, b"v")
+    assert producer.flush(10) == 0
+    partitioner = producer._topics_in_use.partitioners[TOPIC]
+    mock.lead(TOPIC, [2, 1, 3])
+
+    def follows() -> bool:
+        producer.produce(TOPIC, b"v", partition=0)
+        producer.produce(TOPIC, b"v", partition=1)
+        producer.poll(0.05)
+        return partitioner.locality.candidates == (1,)
+
+    wait_until(follows, 10)
+    assert partitioner.locality.reason is Reason.LOCAL
+    producer.purge()
+    producer.close()
+
+
+def test_new_credentials_reach_every_client(mock: MockCluster) -> None:
+    """The questions about racks went on with the old password."""
+    settings = config(mock, **{"sasl.username": "old", "sasl.password": "old", "sasl.mechanism": "PLAIN"})
+    producer = AZAwareProducer(settings)
+    producer.set_sasl_credentials("new", "newer")
+    found = connection(producer._topology._config)
+    assert (found["sasl.username"], found["sasl.password"]) == ("new", "newer")
     producer.close()
 
 

@@ -1,4 +1,4 @@
-"""Who waits for the leaders, and who does not."""
+"""When leaders are read, which calls wait for them, and what a failed question leaves in use."""
 
 import threading
 import time
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from producer import PollWarning, RackWarning
+from producer import MetadataError, PollWarning, RackWarning
 from producer.clients import leader_watcher as module
 from producer.clients.client_statistics import Statistics
 from producer.clients.leader_watcher import LeaderWatcher
@@ -33,7 +33,8 @@ class Unreachable:
 def test_only_the_first_record_of_a_topic_waits_for_a_cluster_that_is_away() -> None:
     """All later ones go where librdkafka puts them at once; the thread asks on."""
     client = Unreachable()
-    watcher = LeaderWatcher(lambda: client, TopicsInUse(ZonePolicy(rack="az-a")), Topology({}), away_s=0.001)
+    in_use = TopicsInUse(ZonePolicy(rack="az-a"))
+    watcher = LeaderWatcher(lambda: client, in_use, Topology({}), away_s=0.001, refresh_s=0.01)
     with pytest.warns(RackWarning, match="leaders could not be read"):
         watcher.load("flights")
     end = time.monotonic() + 10
@@ -63,23 +64,169 @@ def test_readings_of_a_large_cluster_leave_the_interpreter_to_others() -> None:
     watcher.close()
 
 
+class Cluster:
+    """A cluster of brokers 1 (az-a) and 2 (az-b); notes each question and how long it may take."""
+
+    def __init__(self, **topics: list[int]) -> None:
+        self.leaders = topics
+        self.asked: list[str | None] = []
+        self.allowed_s: list[float] = []
+        self.answers = True
+
+    def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:  # noqa: ANN401 - as Lister's
+        """Answer for one topic, or for all; a cluster that does not answer takes the time that it is given."""
+        self.asked.append(topic)
+        if not self.answers:
+            if threading.current_thread() is threading.main_thread():
+                self.allowed_s.append(timeout)
+            time.sleep(timeout)
+            raise KafkaException(KafkaError(KafkaError._TRANSPORT))
+        names = self.leaders if topic is None else {topic} & self.leaders.keys()
+        return SimpleNamespace(topics={name: self._topic(self.leaders[name]) for name in names})
+
+    def _topic(self, leaders: list[int]) -> SimpleNamespace:
+        partitions = {number: SimpleNamespace(leader=leader) for number, leader in enumerate(leaders) if leader}
+        return SimpleNamespace(partitions=partitions, error=None)
+
+
+def watching(cluster: Cluster, racks: dict[int, str | None] | None = None, **more: Any) -> LeaderWatcher:  # noqa: ANN401
+    """Watch it from az-a."""
+    topology = Topology({}, {1: "az-a", 2: "az-b"} if racks is None else racks, timeout_s=0.2)
+    return LeaderWatcher(lambda: cluster, TopicsInUse(ZonePolicy(rack="az-a")), topology, **more)
+
+
+@pytest.fixture
+def no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the test itself read when the thread would."""
+    monkeypatch.setattr(LeaderWatcher, "_start", lambda _: None)
+
+
+@pytest.mark.usefixtures("no_thread")
+@pytest.mark.parametrize("topic", ["away", "absent"])
+def test_a_topic_that_stays_away_is_asked_for_alone_and_less_and_less_often(topic: str) -> None:
+    """The whole cluster was listed each second for ever; a change brings the short interval back."""
+    cluster = Cluster(home=[1, 2], away=[2, 2])
+    watcher = watching(cluster)
+    watcher.load("home")
+    watcher.load(topic)
+    watcher.read_due()
+    cluster.asked.clear()
+    waits = []
+    for _ in range(10):
+        waits.append(watcher.wait_s())
+        watcher.read_due()
+    assert set(cluster.asked) == {topic}
+    assert waits == sorted(waits)
+    assert waits[-1] == 30.0
+    assert sum(waits[:5]) > 30
+    cluster.leaders[topic] = [2, 1]
+    watcher.read_due()
+    assert watcher.wait_s() == (1.0 if topic == "away" else 30.0)  # one waits out the hold, the other is at home
+
+
+@pytest.mark.usefixtures("no_thread")
+def test_a_topic_that_is_loaded_while_it_is_away_wakes_the_thread() -> None:
+    """It slept for 30 s, because nothing was away when it fell asleep."""
+    watcher = watching(Cluster(home=[1, 2], away=[2, 2]))
+    watcher.load("home")
+    assert not watcher._wake.is_set()
+    watcher.load("away")
+    assert watcher._wake.is_set()
+    assert watcher.wait_s() == 1.0
+
+
+@pytest.mark.usefixtures("no_thread")
+def test_all_topics_together_wait_once_for_a_cluster_that_does_not_answer() -> None:
+    """Each of 224 topics blocked its first record for 10 s: 37 minutes."""
+    cluster = Cluster(**{f"t{number}": [1, 2] for number in range(50)})
+    cluster.answers = False
+    watcher = watching(cluster)
+    first, *others = cluster.leaders
+    with pytest.warns(RackWarning, match="leaders could not be read"):
+        watcher.load(first)
+    for topic in others:
+        watcher.load(topic)
+    assert 0.2 <= sum(cluster.allowed_s) <= 0.25
+    cluster.answers = True
+    watcher.read_due()
+    assert watcher._topics_in_use.partitioners.keys() == cluster.leaders.keys()
+
+
+@pytest.mark.usefixtures("no_thread")
+def test_a_failed_question_for_racks_keeps_leaders_and_known_racks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Good leaders were thrown away with it; it is asked again until it is answered."""
+    answers: list[dict[int, str | None] | None] = [None, {1: "az-a", 2: "az-b"}, None, None, {3: "az-a"}]
+
+    def read_racks(_config: object, _timeout_s: float) -> dict[int, str | None]:
+        answer = answers.pop(0)
+        if answer is None:
+            raise MetadataError("no right to ask")
+        return answer
+
+    monkeypatch.setattr("producer.topology.read_racks", read_racks)
+    cluster = Cluster(flights=[1, 2])
+    watcher = LeaderWatcher(lambda: cluster, TopicsInUse(ZonePolicy(rack="az-a", hold_s=0.0)), Topology({}))
+    with pytest.warns(RackWarning, match="no right to ask"):
+        watcher.load("flights")
+    partitioner = watcher._topics_in_use.partitioners["flights"]
+    assert partitioner.leaders == (1, 2)
+    assert watcher.wait_s() == 1.0
+    watcher.read_due()
+    assert list(partitioner.zones) == ["az-a", "az-b"]
+    cluster.leaders["flights"] = [1, 3]
+    for _ in range(2):
+        watcher.refresh_soon()
+        watcher.read_due()
+        assert partitioner.leaders == (1, 3)
+        assert list(partitioner.zones) == ["az-a", None]
+    watcher.read_due()
+    assert list(partitioner.zones) == ["az-a", "az-a"]
+    assert answers == []
+
+
+@pytest.mark.usefixtures("no_thread")
+def test_partition_ids_may_have_gaps() -> None:
+    """The answer of a broker in the middle of a deletion ended the thread."""
+    watcher = watching(Cluster(flights=[1, 0, 1, 0, 2]))
+    watcher.load("flights")
+    assert watcher._topics_in_use.partitioners["flights"].leaders == (1, None, 1, None, 2)
+
+
+@pytest.mark.usefixtures("no_thread")
+def test_leaders_of_the_client_itself_are_taken_unless_a_reading_is_newer() -> None:
+    """A report may have waited for a poll; what it does not know changes nothing."""
+    watcher = watching(Cluster(flights=[1, 2]))
+    watcher.load("flights")
+    partitioner = watcher._topics_in_use.partitioners["flights"]
+    watcher.take_leaders("flights", {0: 2, 1: 1}, time.monotonic() - 60)
+    assert partitioner.leaders == (1, 2)
+    watcher.take_leaders("flights", {0: 2, -1: -1, 7: 1}, time.monotonic())
+    assert partitioner.leaders == (2, 2)
+    watcher.take_leaders("flights", {0: -1, 1: -1}, time.monotonic())
+    assert partitioner.leaders == (2, 2)
+    watcher._wake.clear()
+    watcher.take_leaders("flights", {0: 9}, time.monotonic())  # its rack is not known: the thread asks
+    assert partitioner.leaders == (2, 2)
+    assert watcher._wake.is_set()
+
+
 def test_an_application_that_does_not_poll_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Statistics wait for it in memory; where there are none, nothing waits."""
     monkeypatch.setattr(module, "_SILENT_S", 0.0)
     watcher = LeaderWatcher(Large, TopicsInUse(ZonePolicy(rack="az-a")), Topology({}))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        watcher.read_all()
+        watcher.read_due()
     watcher.await_report(600.0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # statistics may be as seldom as that
-        watcher.read_all()
+        watcher.read_due()
     watcher.await_report(0.0)
-    with pytest.warns(PollWarning, match=r"call poll\(0\) now and then, or set statistics.interval.ms to 0"):
-        watcher.read_all()
+    with pytest.warns(PollWarning, match=r"call poll\(0\) regularly, or set statistics.interval.ms to 0"):
+        watcher.read_due()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        watcher.read_all()
+        watcher.read_due()
 
 
 @pytest.mark.parametrize(("interval", "silent"), [(5000, True), (0, False), ("0", False)])
