@@ -96,8 +96,9 @@ def build(settings: FleetSettings) -> FleetAgent:
     watches = {name: ClusterWatch(settings.source(name), settings.discover_s, wake) for name in settings.sources}
     reading = ReaderSettings(
         group=settings.name,
-        kafka={name: settings.kafka(name) for name in settings.sources},
+        kafka={name: settings.reading(name) for name in settings.sources},
         flush_s=settings.flush_s,
+        buffer_bytes=settings.buffer_bytes,
         include_headers=settings.include_headers,
     )
     readers = {

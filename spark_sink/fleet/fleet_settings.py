@@ -18,6 +18,7 @@ from spark_sink.fleet.table_writer import CLUSTER
 from spark_sink.kafka.client_properties import librdkafka_config
 
 _HOUR_S = 3600.0
+_MOST_QUEUE_KB = 2_097_151  # what librdkafka takes
 _STRICT = ConfigDict(extra="forbid", frozen=True)
 
 
@@ -132,6 +133,9 @@ class FleetSettings(BaseSettings):
     seed: Whole = Field(0, description="Another seed, another ranking; the same in the whole fleet.")
     flush_s: Real = Field(1.0, gt=0, le=_HOUR_S, description="Records are brought into the table so often.")
     discover_s: Real = Field(10.0, gt=0, le=_HOUR_S, description="Clusters are asked for their topics so often.")
+    memory_bytes: Whole = Field(
+        256 << 20, ge=16 << 20, description="Memory of an agent for records that are not in a table yet."
+    )
     include_headers: bool = Field(default=False, description="Land the records' headers, too, in the column `headers`.")
     price_per_gb: Real = Field(0.01, ge=0, description="Money per GB (10^9 bytes) that comes from another zone.")
     status_file: Path | None = Field(None, description="JSON of how the agent stands, written again and again.")
@@ -160,7 +164,7 @@ class FleetSettings(BaseSettings):
             OptionError: the file cannot be read, or a setting is unknown, missing or has no meaning.
         """
         try:
-            found = cls(**{**given, **tomllib.loads(config.read_text())})
+            found = cls(**{**given, **_beside(config, tomllib.loads(config.read_text()))})
         except OSError as error:
             raise OptionError(f"{config}: cannot be read: {error.strerror}") from error
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -247,10 +251,33 @@ class FleetSettings(BaseSettings):
         given = self.sources[source]
         return {"bootstrap.servers": given.bootstrap_servers, **librdkafka_config(given.kafka)}
 
+    def reading(self, source: str) -> dict[str, Any]:
+        """Librdkafka's properties of a source's consumers.
+
+        Half of the memory is for what they have fetched. They fetch from a replica in the agent's own zone (KIP-392).
+        """
+        queue_kb = self.memory_bytes // 2 // (self.lanes * len(self.sources)) >> 10
+        queue_kb = min(max(queue_kb, 1), _MOST_QUEUE_KB)
+        rack = {} if self.zone is None else {"client.rack": self.zone}
+        return {"queued.max.messages.kbytes": queue_kb, **rack, **self.kafka(source)}
+
+    @property
+    def buffer_bytes(self) -> int:
+        """Memory of a source for records that are read, and as much for those on their way into the tables."""
+        return self.memory_bytes // 4 // len(self.sources)
+
     def source(self, name: str) -> Source:
         """A source, checked."""
         given = self.sources[name]
         return Source(name=name, kafka=self.kafka(name), topics=given.topics, pattern=given.pattern)
+
+
+def _beside(config: Path, given: dict[str, Any]) -> dict[str, Any]:
+    """A path of overrides is relative to the file that names it, wherever the agent is started."""
+    workers = given.get("workers")
+    if not isinstance(workers, dict) or not isinstance(workers.get("file"), str):
+        return given
+    return {**given, "workers": {**workers, "file": str(config.parent.absolute() / workers["file"])}}
 
 
 def _sentence(error: Any) -> str:  # noqa: ANN401 -- pydantic's own dictionary

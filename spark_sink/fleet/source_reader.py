@@ -29,7 +29,7 @@ Assigned = Mapping[Lane, frozenset[FleetTopic]]
 _EXPECTED = (SparkSinkError, AssignorError, KafkaException, OSError)
 _WAIT_S = 0.05
 _MOST = 5_000
-_ROWS = 200_000
+_BUFFER_BYTES = 32 << 20
 _PAUSE_S = 1.0
 _PART = re.compile(r"part-[0-9a-f]+")
 
@@ -43,12 +43,15 @@ class ReaderSettings:
         kafka: librdkafka's properties, by source.
         flush_s: records are brought into the table so often.
         include_headers: land the records' headers, too.
+        buffer_bytes: memory of the records that are read ahead of the tables, for each source. As many again may be on
+            their way into the tables.
     """
 
     group: str
     kafka: Mapping[str, Mapping[str, Any]]
     flush_s: float = 1.0
     include_headers: bool = False
+    buffer_bytes: int = _BUFFER_BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +158,7 @@ class SourceReader:
                 self._try_again()
                 self._change()
                 self._fill()
-                self._settle(wait=len(self._rows) >= _ROWS)
+                self._settle(wait=self._full)
                 self._hand_over()
                 if not self._carrier.busy:
                     self._problem = ""
@@ -222,16 +225,22 @@ class SourceReader:
     def _fill(self) -> None:
         """Read for one flush's time, or until there is enough; longer while the last parcel is still under way."""
         until = time.monotonic() + self._settings.flush_s
-        while len(self._rows) < _ROWS and not self._ended.is_set():
+        while not self._full and not self._ended.is_set():
             if not self._consumers:
                 self._ended.wait(_WAIT_S)
             for consumer in self._consumers:
+                if self._full:
+                    return
                 consumer.read(self._add, _MOST, _WAIT_S)
                 if self._deferred is not None:
                     raise self._deferred
             self._settle()
             if self._wanted != self._applied or (time.monotonic() >= until and not self._carrier.busy):
                 return
+
+    @property
+    def _full(self) -> bool:
+        return self._rows.size_bytes >= self._settings.buffer_bytes
 
     def _add(self, label: str, message: Any) -> None:  # noqa: ANN401 - a confluent_kafka.Message
         self._rows.add(label, message)

@@ -22,7 +22,8 @@ class WorkersNow:
     Args:
         configured: what the configuration says.
         group: whose numbers of the workers topic count.
-        file: JSON of overrides: name to number or list of agents; None for none.
+        file: JSON of overrides: name to number or list of agents; None for none. One that is gone is an error, as one
+            that is wrong: the overrides before stay. An empty object takes all of them back.
         feed: of the workers topic; None for none.
     """
 
@@ -74,16 +75,16 @@ class WorkersNow:
 
 
 def read_overrides(file: Path) -> Mapping[str, Override]:
-    """Read a file of overrides; one that is not there holds none.
+    """Read a file of overrides.
 
     Raises:
-        WorkersError: it holds something else.
+        WorkersError: it is not there, or holds something else.
     """
     try:
         found: Any = json.loads(file.read_text())
         return {name: _override(name, value) for name, value in found.items()}
-    except FileNotFoundError:
-        return {}
+    except FileNotFoundError as error:
+        raise WorkersError(f"{file}: there is no such file of overrides; write {{}} into it for none") from error
     except (OSError, ValueError, AttributeError) as error:
         raise WorkersError(
             f"{file}: {error}; need a JSON object of names, each with a number or a list of agents"

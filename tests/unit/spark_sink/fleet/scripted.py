@@ -115,11 +115,12 @@ def read(
     rows: int,
     *script: Callable[[Client], list[Record]],
     ids: Callable[[], dict[str, str]] = lambda: {"x": "1", "y": "2"},
+    buffer_bytes: int = 32 << 20,
 ) -> SourceReader:
     """Let a reader go through a script, until so many rows are written."""
     Client.script = iter(script)
     monkeypatch.setattr(lane, "Consumer", Client)
-    settings = ReaderSettings(group="g", kafka={"s": {}}, flush_s=0.05)
+    settings = ReaderSettings(group="g", kafka={"s": {}}, flush_s=0.05, buffer_bytes=buffer_bytes)
     parts = ReaderParts(writer=TableWriter(str(table), "g", "a"), ids=lambda _: ids, look_again=lambda: None)
     reader = SourceReader("s", settings, parts)
     reader.assign({LANE: frozenset({FleetTopic("c", "1", "x", "s"), FleetTopic("c", "2", "y", "s")})})

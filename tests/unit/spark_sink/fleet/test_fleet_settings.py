@@ -211,3 +211,36 @@ def test_a_status_file_that_cannot_be_written_is_said_once_and_ends_nothing(
     file.write_text(GOOD.replace('agent = "a"', f'agent = "a"\nstatus_file = "{tmp_path}/none/status.json"'))
     _ingest(cast("FleetAgent", Quiet()), FleetSettings.load(file), stop)
     assert caplog.text.count("the status cannot be written") == 1
+
+
+def test_the_memory_of_an_agent_is_one_budget_for_all_sources_and_lanes(tmp_path: Path) -> None:
+    """Queues of the clients, what is read, and what is on its way; a property that a source sets stays."""
+    file = tmp_path / "fleet.toml"
+    file.write_text("memory_bytes = 64000000\nlanes = 5\n" + GOOD)
+    found = FleetSettings.load(file)
+    queues = [found.reading(name)["queued.max.messages.kbytes"] * 1024 * 5 for name in found.sources]
+    assert 63_000_000 < sum(queues) + 2 * 2 * found.buffer_bytes <= 64_000_000
+    file.write_text(GOOD.replace('"client.id" = "x"', '"queued.max.messages.kbytes" = "7"'))
+    assert FleetSettings.load(file).reading("one")["queued.max.messages.kbytes"] == "7"
+
+
+def test_consumers_of_an_agent_with_a_zone_read_from_the_closest_replica(tmp_path: Path) -> None:
+    """The zone was billed and not used: bytes crossed zones where a replica was in the agent's own."""
+    file = tmp_path / "fleet.toml"
+    file.write_text(GOOD)
+    assert "client.rack" not in FleetSettings.load(file).reading("one")
+    file.write_text('zone = "az-a"\n' + GOOD)
+    assert FleetSettings.load(file).reading("one")["client.rack"] == "az-a"
+    assert "client.rack" not in FleetSettings.load(file).kafka("one"), "for consumers alone"
+    file.write_text('zone = "az-a"\n' + GOOD.replace('"client.id" = "x"', '"client.rack" = "b"'))
+    assert FleetSettings.load(file).reading("one")["client.rack"] == "b"
+
+
+def test_the_file_of_overrides_is_beside_the_one_that_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was looked for in the working directory: the same file had overrides in one shell and none as a service."""
+    file = tmp_path / "fleet.toml"
+    for named, meant in (("o.json", tmp_path / "o.json"), ("/etc/o.json", Path("/etc/o.json"))):
+        file.write_text(GOOD.replace("[workers]\n", f'[workers]\nfile = "{named}"\n'))
+        for folder in (tmp_path, Path("/")):
+            monkeypatch.chdir(folder)
+            assert FleetSettings.load(file).workers.file == meant

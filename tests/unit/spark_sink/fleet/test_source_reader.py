@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,7 +17,7 @@ from spark_sink.fleet import source_reader
 from spark_sink.fleet.lane import LaneConsumer, LaneParts
 from spark_sink.fleet.record_buffer import RecordBuffer
 from spark_sink.fleet.source_reader import ReaderParts, ReaderSettings, SourceReader
-from spark_sink.fleet.table_writer import TableWriter
+from spark_sink.fleet.table_writer import Landable, TableWriter
 from spark_sink.lake.table_contract import DataFile
 from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Range, TopicPartition
@@ -285,3 +285,34 @@ def test_a_reader_whose_table_refuses_does_not_work(monkeypatch: pytest.MonkeyPa
     assert (reader.works, reader.rows_written) == (True, 5)
     reader.end()
     reader.join(10)
+
+
+def test_what_is_read_ahead_is_bounded_by_bytes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """200,000 records of a megabyte were 200 GB: the bound counts bytes, and reading waits for the table."""
+
+    class Large(Record):
+        def value(self) -> bytes:
+            return b"v" * 100_000
+
+    landed: list[int] = []
+    land = TableWriter.land
+
+    def counted(writer: TableWriter, rows: Landable, labels: Collection[str]) -> Sequence[DataFile]:
+        landed.append(cast("RecordBuffer", rows).size_bytes)
+        time.sleep(0.05)  # slower than reading
+        return land(writer, rows, labels)
+
+    def join(client: Client) -> list[Record]:
+        client.gain("x", "y")
+        return []
+
+    def ten(begin: int) -> Callable[[Client], list[Record]]:
+        return lambda _: [Large("x", offset) for offset in range(begin, begin + 10)]
+
+    monkeypatch.setattr(TableWriter, "land", counted)
+    reader = read(monkeypatch, tmp_path / "t", 200, join, *(ten(n) for n in range(0, 200, 10)), buffer_bytes=3_000_000)
+    assert reader.rows_written == 200
+    assert max(landed) < 3_000_000 + 10 * 101_000
+    assert len(landed) >= 6
+    report = verify(str(tmp_path / "t"), "g")
+    assert (report.rows, report.duplicates, report.missing) == (200, 0, 0)
