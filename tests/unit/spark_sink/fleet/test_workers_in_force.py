@@ -43,7 +43,7 @@ def test_bytes_that_are_no_text_are_an_expected_error(tmp_path: Path) -> None:
 def test_a_failure_is_told_until_the_file_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also between two looks: it may not come and go in the status, nor be logged at each look.
 
-    A file that is gone is a failure, too: it dropped all overrides without a word. An empty object drops them on purpose.
+    A file that is gone is a failure, too: it dropped all overrides in silence. An empty object drops them on purpose.
     """
     now = 100.0
     monkeypatch.setattr("spark_sink.fleet.workers_in_force.time.monotonic", lambda: now)
