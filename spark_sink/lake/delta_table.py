@@ -23,6 +23,7 @@ from spark_sink.lake.delta_transactions import OURS, TransactionLog
 from spark_sink.lake.file_descriptions import describe_quarantined
 from spark_sink.lake.parquet_landing import KEYS, Landing, Layout, bounded_columns, normal_schema, storage_errors
 from spark_sink.lake.positions import (
+    REWOUND,
     application,
     beginning,
     groups,
@@ -66,10 +67,17 @@ class DeltaLakeTable:
         group: the consumer group.
         storage: options of the object store.
         settings: how the table is made and changed.
+        restored: take a table as it is after a RESTORE, to repair its positions.
     """
 
     def __init__(
-        self, path: str, group: str, storage: Storage | None = None, settings: TableSettings | None = None
+        self,
+        path: str,
+        group: str,
+        storage: Storage | None = None,
+        settings: TableSettings | None = None,
+        *,
+        restored: bool = False,
     ) -> None:
         self._uri = table_uri(path)
         self._group = group
@@ -77,6 +85,8 @@ class DeltaLakeTable:
         self._settings = settings or TableSettings()
         self._handle: DeltaTable | None = None
         self._id: object = None
+        self._restored = restored
+        self._newest_version = -1
         self._log = TransactionLog(self._uri, self._storage)
         self._compaction = Compaction(self._uri, self._log)
 
@@ -108,6 +118,7 @@ class DeltaLakeTable:
         except (DeltaError, OSError) as error:
             raise TableError(f"{self._uri}: the table cannot be read: {plain(error)}") from error
         found = self._log.refresh(handle.version())
+        self._refuse_other_past(handle.version(), found)
         return Snapshot(
             version=handle.version(),
             positions=parse_positions(found, self._group),
@@ -218,6 +229,23 @@ class DeltaLakeTable:
     def compact(self, every: int) -> bool:
         """Join small files once in `every` versions, see `Compaction`; whether this call did it."""
         return self._handle is not None and self._compaction.run(self._handle, every)
+
+    def _refuse_other_past(self, version: int, found: Mapping[str, int]) -> None:
+        """Refuse a table whose rows went back: a RESTORE keeps the positions, and an older copy has older ones."""
+        if version < self._newest_version:
+            raise TableError(
+                f"{self._uri}: the log went back from version {self._newest_version} to {version}; nothing was "
+                "written. Was an older copy put in its place? Start the agents again: they go on from its positions"
+            )
+        self._newest_version = version
+        at = self._log.restored
+        if self._restored or at <= found.get(REWOUND, -1) or not parse_positions(found, self._group):
+            return
+        raise TableError(
+            f"{self._uri}: version {at} is a RESTORE, which takes rows back and leaves the positions; nothing was "
+            "written, because the offsets between would be lost. `azimuth rewind TABLE` sets the positions to what the "
+            "rows hold"
+        )
 
     def _refuse_other_groups(self, keys: Container[TopicPartition]) -> None:
         """A second group begins with records that the first one has written."""

@@ -20,6 +20,9 @@ from spark_sink.lake.table_storage import Storage, filesystem, read_text
 
 OURS = "kafka-azimuth"  # in the metadata of every commit of ours
 
+# A checkpoint does not say what its commits were, and delta-rs may write one right after a RESTORE.
+_LOOKED_BACK = 10
+
 _LOG = "_delta_log"
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.(?:parquet|(\d{10})\.(\d{10})\.parquet)")
@@ -50,6 +53,12 @@ class TransactionLog:
         self._last: str | None = None  # the text of the commit at _version, to notice that it is another table's now
         self._transactions: dict[str, int] = {}
         self._compacted_elsewhere_ms = 0
+        self._restored = -1
+
+    @property
+    def restored(self) -> int:
+        """The version of the newest RESTORE in the commits read; -1 for none."""
+        return self._restored
 
     @property
     def compacted_elsewhere_ms(self) -> int:
@@ -115,6 +124,9 @@ class TransactionLog:
         begin = max((at for at in found.checkpoints if at <= target), default=-1)
         if begin >= 0:
             self._transactions = dict(self._checkpoint(found.checkpoints[begin]))
+            for at in range(max(0, begin - _LOOKED_BACK + 1), begin + 1):
+                if at in found.commits:
+                    self._note_operation(at, read_text(self._files, _commit_path(at)) or "")
         for at in range(begin + 1, target + 1):
             text = read_text(self._files, _commit_path(at))
             if text is None:
@@ -128,9 +140,14 @@ class TransactionLog:
 
     def _apply(self, version: int, text: str) -> None:
         self._transactions.update(_transactions(text.splitlines()))
+        self._note_operation(version, text)
+        self._version, self._last = version, text
+
+    def _note_operation(self, version: int, text: str) -> None:
+        if '"RESTORE"' in text and any(one.get("operation") == "RESTORE" for one in _commit_infos(text.splitlines())):
+            self._restored = max(self._restored, version)
         if '"OPTIMIZE"' in text:
             self._compacted_elsewhere_ms = max(self._compacted_elsewhere_ms, _compacted_elsewhere(text.splitlines()))
-        self._version, self._last = version, text
 
     def _checkpoint(self, paths: Iterable[str]) -> Iterator[tuple[str, int]]:
         for path in paths:
@@ -172,5 +189,11 @@ def _transactions(lines: Iterable[str]) -> Iterator[tuple[str, int]]:
 
 
 def _compacted_elsewhere(lines: Iterable[str]) -> int:
-    infos = (json.loads(line).get("commitInfo") for line in lines if '"OPTIMIZE"' in line)
-    return max((one.get("timestamp", 0) for one in infos if one and OURS not in one), default=0)
+    infos = (one for one in _commit_infos(lines) if one.get("operation") == "OPTIMIZE")
+    return max((one.get("timestamp", 0) for one in infos if OURS not in one), default=0)
+
+
+def _commit_infos(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
+    for line in lines:
+        if '"commitInfo"' in line and isinstance(info := json.loads(line).get("commitInfo"), dict):
+            yield info

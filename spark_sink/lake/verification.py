@@ -209,7 +209,7 @@ def verify(
         log = TransactionLog(uri, storage_options)
         kept = log.refresh(handle.version())  # rows and positions of one version
         name = the_group(uri, kept, group)
-        found = _scan_table(handle)
+        found = scan_table(handle)
         if accounted is None:
             accounted = scan(quarantine_records(uri, log, storage_options, COLUMNS))
     except TableNotFoundError as error:
@@ -219,7 +219,8 @@ def verify(
     return judge(found, parse_positions(kept, name), parse_beginnings(kept, name), accounted)
 
 
-def _scan_table(handle: DeltaTable) -> dict[TopicPartition, Runs]:
+def scan_table(handle: DeltaTable) -> dict[TopicPartition, Runs]:
+    """Collect the offsets of every partition of a table."""
     # Little is read ahead: what is held in memory is what counts here.
     return scan(handle.to_pyarrow_dataset().to_batches(columns=list(COLUMNS), batch_readahead=2, fragment_readahead=1))
 

@@ -11,4 +11,5 @@
 * `compare_and_swap`: look at the table, decide, commit, repeat on a conflict.
 * `quarantine_commit`: bad rows that a commit of the table names, added to its quarantine.
 * `quarantine_replay`: quarantined records back into their table.
+* `position_rewind`: positions set back to what the rows hold.
 """

@@ -1,0 +1,36 @@
+"""`azimuth rewind`: positions of a table set back to what its rows hold."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from spark_sink.cli._pairs import pairs
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("rewind", rich_help_panel="Ingest into Delta")(rewind)
+
+
+def rewind(
+    table: Annotated[str, typer.Argument(help="Address of the Delta table.")],
+    group: Annotated[str | None, typer.Option(help="Consumer group, where several have written.")] = None,
+    storage: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Option of the object store.")] = None,
+    *,
+    apply: Annotated[bool, typer.Option("--apply", help="Write it; without, only say what would change.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Set positions back to what the rows hold, after a RESTORE; a dry run unless --apply. Stop the agents first."""
+    from spark_sink.sink.position_rewind import rewind as set_back  # noqa: PLC0415 -- pyarrow and deltalake load slowly
+
+    found = set_back(table, group, pairs(storage, "--storage"), apply=apply)
+    if as_json:
+        typer.echo(json.dumps([{**one.key._asdict(), "before": one.before, "after": one.after} for one in found]))
+        return
+    for one in found:
+        typer.echo(f"{one.key.topic}/{one.key.partition}: {one.before} -> {one.after}")
+    done = "positions were set back" if apply else "positions are ahead of the rows; --apply sets them back"
+    typer.echo(f"{table}: {len(found)} {done}")
+    if apply:
+        typer.echo("start the agents with a new checkpoint: they read again from these positions")

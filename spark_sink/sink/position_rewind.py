@@ -1,0 +1,152 @@
+"""Positions set back to what the rows hold, after a RESTORE or another change that took rows away.
+
+The table comes first and its quarantine second. After a crash between the two the quarantine is ahead of its table,
+which the sink refuses, and the next rewind finishes.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake.exceptions import DeltaError
+
+from spark_sink.errors import TableError, plain
+from spark_sink.formats.quarantine import quarantine_of
+from spark_sink.lake.delta_table import DeltaLakeTable
+from spark_sink.lake.delta_transactions import OURS, TransactionLog
+from spark_sink.lake.positions import (
+    REWOUND,
+    application,
+    parse_beginnings,
+    parse_positions,
+    parse_quarantined,
+    quarantined,
+)
+from spark_sink.lake.table_storage import Storage, table_uri
+from spark_sink.lake.verification import scan_table, the_group
+from spark_sink.ranges.batch_offset import TopicPartition
+from spark_sink.sink.quarantine_commit import add_quarantined
+
+_NOTE = {OURS: {"kind": "rewind", "rows": 0}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewound:
+    """The position of one partition.
+
+    Attributes:
+        key: the partition.
+        before: the next offset that the table has.
+        after: the next offset by the rows; where the group began for a partition without rows.
+    """
+
+    key: TopicPartition
+    before: int
+    after: int
+
+
+def rewind(
+    table: str, group: str | None = None, storage: Storage | None = None, *, apply: bool = False
+) -> Sequence[Rewound]:
+    """Set positions that are ahead of the rows back to them, and take later records out of the quarantine.
+
+    Stop the agents first: a commit in between fails this call.
+
+    Args:
+        table: address of the table.
+        group: the consumer group; not needed where there is only one.
+        storage: options of the object store.
+        apply: write it; otherwise only say what would change.
+
+    Returns:
+        Partitions whose position changes.
+
+    Raises:
+        TableError: the table cannot be read, or another writer committed in between.
+    """
+    uri, options = table_uri(table), dict(storage or {}) or None
+    if not DeltaTable.is_deltatable(uri, options):
+        raise TableError(f"{uri}: there is no Delta table")
+    try:
+        handle = DeltaTable(uri, storage_options=options)
+        log = TransactionLog(uri, storage)
+        kept = dict(log.refresh(handle.version()))
+        name = the_group(uri, kept, group)
+        found = _behind(handle, kept, name)
+        if apply:
+            _add_named(uri, name, storage)
+            _set_positions(handle, name, kept, found, log.restored)
+            _rewind_quarantine(uri, name, storage)
+    except (DeltaError, OSError) as error:
+        raise TableError(
+            f"{uri}: the positions were not set: {plain(error)}. Stop the agents, and run the command again"
+        ) from error
+    return found
+
+
+def _behind(handle: DeltaTable, kept: Mapping[str, int], group: str) -> list[Rewound]:
+    rows, beginnings = scan_table(handle), parse_beginnings(kept, group)
+    found = []
+    for key, before in sorted(parse_positions(kept, group).items()):
+        after = max((end for _, end in rows[key]), default=0) if key in rows else beginnings.get(key, before)
+        if after < before:
+            found.append(Rewound(key=key, before=before, after=after))
+    return found
+
+
+def _add_named(uri: str, group: str, storage: Storage | None) -> None:
+    """Bring the quarantine up to the table first: bad records below the new positions stay in it."""
+    table = DeltaLakeTable(uri, group, storage, restored=True)
+    snapshot = table.refresh()
+    if snapshot is not None and snapshot.quarantined:
+        quarantine = DeltaLakeTable(quarantine_of(uri), group, storage, restored=True)
+        add_quarantined(table, quarantine, snapshot.quarantined)
+
+
+def _set_positions(
+    handle: DeltaTable, group: str, kept: Mapping[str, int], found: Sequence[Rewound], restored: int
+) -> None:
+    named = parse_quarantined(kept, group)
+    numbers = {application(group, one.key): one.after for one in found}
+    numbers |= {quarantined(group, one.key): one.after for one in found if named.get(one.key, 0) > one.after}
+    if restored > kept.get(REWOUND, -1):
+        numbers[REWOUND] = restored
+    if numbers:
+        _set(handle, numbers)
+
+
+def _rewind_quarantine(uri: str, group: str, storage: Storage | None) -> None:
+    address, options = quarantine_of(uri), dict(storage or {}) or None
+    if not DeltaTable.is_deltatable(address, options):
+        return
+    reached = parse_positions(TransactionLog(uri, storage).refresh(), group)
+    handle = DeltaTable(address, storage_options=options)
+    log = TransactionLog(address, storage)
+    held = parse_positions(log.refresh(handle.version()), group)
+    ahead = {key: reached.get(key, 0) for key, at in held.items() if at > reached.get(key, 0)}
+    if ahead:
+        later = " OR ".join(
+            f'(topic = \'{key.topic}\' AND "partition" = {key.partition} AND "offset" >= {at})'
+            for key, at in sorted(ahead.items())
+        )
+        handle.delete(later, commit_properties=CommitProperties(custom_metadata=_NOTE))
+        handle.update_incremental()
+    numbers = {application(group, key): at for key, at in ahead.items()}
+    if log.restored > log.transactions.get(REWOUND, -1):
+        numbers[REWOUND] = log.restored
+    if numbers:
+        _set(handle, numbers)
+
+
+def _set(handle: DeltaTable, numbers: Mapping[str, int]) -> None:
+    handle.create_write_transaction(
+        [],
+        mode="append",
+        schema=handle.schema(),
+        partition_by=handle.metadata().partition_columns,
+        commit_properties=CommitProperties(
+            app_transactions=[Transaction(name, number) for name, number in numbers.items()],
+            custom_metadata=_NOTE,
+            max_commit_retries=0,  # nothing may have been committed since the rows were read
+        ),
+    )

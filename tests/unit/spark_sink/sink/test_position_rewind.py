@@ -1,0 +1,137 @@
+"""A table whose rows went back is refused, and goes on without a hole after a rewind."""
+
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from typer.testing import CliRunner
+
+from spark_sink import positions
+from spark_sink.cli._app import app
+from spark_sink.cli.rewind import register
+from spark_sink.errors import TableError
+from spark_sink.formats.quarantine import COLUMN, REASON, quarantine_of
+from spark_sink.lake.parquet_landing import normal_schema
+from spark_sink.lake.verification import verify
+from spark_sink.ranges.batch_offset import Offset, Range
+from spark_sink.sink.position_rewind import rewind
+from spark_sink.sink.query_tables import Tables
+from spark_sink.sink.rows_by_table import Sorting
+from spark_sink.sink.sink_options import SinkOptions
+
+SCHEMA = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("value", pa.binary()),
+        (COLUMN, REASON),
+    ]
+)
+
+
+def _tables(path: str) -> tuple[Tables, SinkOptions]:
+    options = SinkOptions.parse({"path": path, "kafka.group.id": "g", "checkpointLocation": "c", "compactEvery": "0"})
+    return Tables(options), options
+
+
+def _commit(path: str, begin: int, kept: tuple[Tables, SinkOptions] | None = None) -> None:
+    """Ten offsets of two partitions; the sixth of each is bad."""
+    tables, options = kept or _tables(path)
+    sorting = Sorting(options, normal_schema(SCHEMA), "run")
+    rows = [
+        {"topic": "t", "partition": number, "offset": one, "value": b"v"}
+        | ({COLUMN: {"error_class": "Bad", "error_text": "x", "value": b"v"}} if one % 10 == 5 else {})
+        for number in range(2)
+        for one in range(begin, begin + 10)
+    ]
+    sorting.write(pa.RecordBatch.from_pylist(rows, schema=SCHEMA))
+    offset = Offset.of(Range("t", number, begin, begin + 10) for number in range(2))
+    tables.commit(offset, sorting.close(), normal_schema(SCHEMA), 0)
+
+
+def _offsets(path: str) -> list[int]:
+    return sorted(DeltaTable(path).to_pyarrow_table(columns=["offset"])["offset"].to_pylist())
+
+
+@pytest.mark.parametrize("running", [True, False], ids=["while it runs", "between two runs"])
+@pytest.mark.parametrize("checkpoint", [True, False], ids=["checkpoint after it", "no checkpoint"])
+def test_a_restored_table_is_refused_and_goes_on_after_a_rewind(
+    tmp_path: Path, *, running: bool, checkpoint: bool
+) -> None:
+    """RESTORE keeps the positions: the offsets between would be in no table, and the next batch would commit."""
+    path = str(tmp_path / "table")
+    kept = _tables(path)
+    for begin in (0, 10, 20, 30):
+        _commit(path, begin, kept)
+    DeltaTable(path).restore(2)
+    if checkpoint:
+        DeltaTable(path).create_checkpoint()
+    for again in (kept if running else None, None):
+        with pytest.raises(TableError, match=r"version 5 is a RESTORE, .*`azimuth rewind TABLE` sets the positions"):
+            _commit(path, 40, again)
+    assert {(one.key.partition, one.before, one.after) for one in rewind(path)} == {(0, 40, 20), (1, 40, 20)}
+    assert positions(path, "g") == {("t", 0): 40, ("t", 1): 40}
+    rewind(path, apply=True)
+    assert positions(path, "g") == {("t", 0): 20, ("t", 1): 20}
+    assert _offsets(quarantine_of(path)) == [5, 5, 15, 15]
+    assert rewind(path) == []
+    for begin in (20, 30, 40):
+        _commit(path, begin)
+    assert sorted(_offsets(path) + _offsets(quarantine_of(path))) == sorted([*range(50)] * 2)
+    assert verify(path).ok
+
+
+def test_a_rewind_that_was_cut_off_is_finished_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table is set back, its quarantine is not: the sink refuses until it is."""
+    path = str(tmp_path / "table")
+    for begin in (0, 10, 20):
+        _commit(path, begin)
+    DeltaTable(path).restore(1)
+    with monkeypatch.context() as patch:
+        patch.setattr("spark_sink.sink.position_rewind._rewind_quarantine", _crash)
+        with pytest.raises(KeyboardInterrupt):
+            rewind(path, apply=True)
+    with pytest.raises(TableError, match="azimuth rewind"):
+        _commit(path, 10)
+    rewind(path, apply=True)
+    for begin in (10, 20):
+        _commit(path, begin)
+    assert sorted(_offsets(path) + _offsets(quarantine_of(path))) == sorted([*range(30)] * 2)
+
+
+def _crash(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_a_log_that_went_back_is_refused_by_a_running_writer(tmp_path: Path) -> None:
+    """An older copy was put in the table's place."""
+    path = str(tmp_path / "table")
+    kept = _tables(path)
+    _commit(path, 0, kept)
+    shutil.copytree(path, tmp_path / "copy")
+    for begin in (10, 20):
+        _commit(path, begin, kept)
+    shutil.rmtree(path)
+    (tmp_path / "copy").rename(path)
+    with pytest.raises(TableError, match="the log went back from version 2 to 1"):
+        _commit(path, 30, kept)
+
+
+def test_the_command_says_what_it_would_do_and_does_it_when_told(tmp_path: Path) -> None:
+    """A dry run first."""
+    path = str(tmp_path / "table")
+    for begin in (0, 10):
+        _commit(path, begin)
+    DeltaTable(path).restore(1)
+    if not any(command.name == "rewind" for command in app.registered_commands):
+        register(app)
+    run = CliRunner().invoke
+    for _ in range(2):
+        shown = run(app, ["rewind", path])
+        assert "t/0: 20 -> 10" in shown.output
+        assert "2 positions are ahead of the rows" in shown.output
+    assert "2 positions were set back" in run(app, ["rewind", path, "--apply"]).output
+    assert run(app, ["rewind", path, "--json"]).output == "[]\n"
