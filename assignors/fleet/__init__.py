@@ -24,7 +24,7 @@ if typing.TYPE_CHECKING:
     from assignors.fleet.agent_loop import AgentParts, FleetAgent, Ingestion
     from assignors.fleet.agents_per_topic import FleetWorkers, Override
     from assignors.fleet.agents_view import Agent, View
-    from assignors.fleet.cluster_topics import ClusterWatch
+    from assignors.fleet.cluster_topics import ClusterWatch, any_answers
     from assignors.fleet.explanation import Line, Place, explain
     from assignors.fleet.fleet_topic import FleetTopic, once_each
     from assignors.fleet.kafka_membership import KafkaMembers
@@ -62,6 +62,7 @@ __all__ = [
     "StaticMembers",
     "View",
     "Witness",
+    "any_answers",
     "ask_ids",
     "decide",
     "explain",
@@ -97,6 +98,7 @@ _MODULES = {
     "StaticMembers": "membership_contract",
     "View": "agents_view",
     "Witness": "membership_contract",
+    "any_answers": "cluster_topics",
     "ask_ids": "topic_descriptions",
     "decide": "placement",
     "explain": "explanation",

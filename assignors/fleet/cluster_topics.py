@@ -2,9 +2,10 @@
 
 import contextlib
 import logging
+import queue
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -18,6 +19,7 @@ from assignors.fleet.topic_descriptions import ABSENT_S, Sighting, ask_ids, sigh
 log = logging.getLogger(__name__)
 
 _PROBE_S: Final = 1.5
+_PROBES_S: Final = 2.0  # of the grace, which is two fifths of a session
 _CLOSE_S: Final = 0.5
 
 
@@ -106,3 +108,22 @@ class ClusterWatch:
             except KafkaException as error:
                 raise FleetError(f"source {self.source.name!r}: kafka: {error.args[0].str()}") from error
         return self._admin
+
+
+def any_answers(watches: Sequence[ClusterWatch]) -> bool:
+    """Whether a broker of any cluster answers now; waits a second or two, however many clusters there are."""
+    answers: queue.SimpleQueue[bool] = queue.SimpleQueue()
+
+    def ask(watch: ClusterWatch) -> None:
+        answers.put(watch.answers())
+
+    for watch in watches:
+        threading.Thread(target=ask, args=(watch,), name="fleet-probe", daemon=True).start()
+    until = time.monotonic() + _PROBES_S
+    for _ in watches:
+        try:
+            if answers.get(timeout=max(0.0, until - time.monotonic())):
+                return True
+        except queue.Empty:
+            break
+    return False

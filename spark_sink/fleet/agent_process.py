@@ -20,6 +20,7 @@ from assignors.fleet import (
     RedisMembers,
     StaticMembers,
     Witness,
+    any_answers,
 )
 from assignors.scaling import WorkersFeed
 from spark_sink.errors import OptionError
@@ -117,7 +118,7 @@ def build(settings: FleetSettings) -> FleetAgent:
         FleetAgent(
             AgentParts(
                 agent=settings.agent_id,
-                members=members(settings, lambda: any(watch.answers() for watch in found)),
+                members=members(settings, lambda: any_answers(found)),
                 watches=found,
                 ingestion=LightIngestion(readers, _surroundings(settings, readers)),
                 workers=WorkersNow(settings.fleet_workers, settings.name, settings.workers.file, feed),

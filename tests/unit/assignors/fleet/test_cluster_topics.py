@@ -1,5 +1,7 @@
 """What is known of a cluster's topics while parts of the cluster are away."""
 
+import threading
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -9,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 
 from assignors.errors import FleetError
-from assignors.fleet import ClusterWatch, Source, ask_ids, sight, topic_descriptions
+from assignors.fleet import ClusterWatch, Source, any_answers, ask_ids, sight, topic_descriptions
 from producer.testing import MockCluster
 
 SOURCE = Source(name="s", kafka={"bootstrap.servers": "nowhere:1"}, pattern="t.*")
@@ -173,3 +175,37 @@ def test_a_watch_keeps_topics_and_ids_while_the_controller_alone_is_away(monkeyp
         cluster.down(1)
         assert watch.look().topics == before.topics
         assert watch.ids(["t0", "t1"])() == {name: before.ids[name] for name in ("t0", "t1")}
+
+
+class Probed:
+    """A watch whose broker is asked."""
+
+    def __init__(self, answer: Callable[[], bool]) -> None:
+        self.answers = answer
+
+
+def probed(*answers: Callable[[], bool]) -> list[ClusterWatch]:
+    """Taken for real ones."""
+    return cast("list[ClusterWatch]", [Probed(answer) for answer in answers])
+
+
+def test_clusters_are_probed_together() -> None:
+    """One after the other, five that were away took longer than the grace in which an isolated agent has to stop."""
+    together = threading.Barrier(5, timeout=10)
+
+    def away() -> bool:
+        together.wait()
+        return False
+
+    assert not any_answers(probed(*[away] * 5))
+    assert not together.broken
+    assert not any_answers([])
+
+
+def test_a_probe_that_hangs_hides_no_cluster_that_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the probes end in time where none answers."""
+    released = threading.Event()
+    assert any_answers(probed(released.wait, lambda: False, lambda: True))
+    monkeypatch.setattr("assignors.fleet.cluster_topics._PROBES_S", 0.05)
+    assert not any_answers(probed(released.wait, lambda: False))
+    released.set()
