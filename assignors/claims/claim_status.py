@@ -3,7 +3,7 @@
 from sqlalchemy import ColumnElement, RowMapping, Table, select, true
 
 from assignors.claims.claim_values import MS, Lease, Standing
-from assignors.claims.claims_table import DatabaseNow, claims_table
+from assignors.claims.claims_table import BACK_MS, DatabaseNow, claims_table
 from assignors.claims.database import Database
 from assignors.errors import ClaimsError
 
@@ -41,8 +41,8 @@ def standings_of(database: Database, table: Table, which: ColumnElement[bool]) -
 
 def _standing(row: RowMapping) -> Standing:
     now, until = row["now"], row["lease_until"]
-    is_held = until > now
-    free_ms = 0 if is_held else now - (until or row["updated_at"])
+    is_held = now < until and row["updated_at"] <= now + BACK_MS
+    free_ms = 0 if is_held else max(0, now - (until or row["updated_at"]))
     return Standing(
         cluster=row["cluster"],
         topic=row["topic"],

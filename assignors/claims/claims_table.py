@@ -26,6 +26,8 @@ from assignors.claims import column_limits
 from assignors.claims.claim_values import LONGEST_HOLD_S, MS
 
 _LONGEST_MS = int(LONGEST_HOLD_S * MS)
+BACK_MS = 10_000
+"""A row that was written this far ahead of the database's clock was written before that went back."""
 _MYSQL = ("mysql", "mariadb")
 
 
@@ -109,13 +111,19 @@ def claims_table(name: str) -> Table:
 
 
 def free(table: FromClause) -> ColumnElement[bool]:
-    """Nobody holds it: the lease is over, or longer than any lease can be because the database's clock went back."""
-    return or_(table.c.lease_until <= DatabaseNow(), table.c.lease_until > DatabaseNow() + _LONGEST_MS)
+    """No owner holds it: the lease is over, or was given before the database's clock went back."""
+    ahead = table.c.lease_until > DatabaseNow() + _LONGEST_MS
+    return or_(table.c.lease_until <= DatabaseNow(), ahead, _went_back(table))
 
 
 def due(table: FromClause) -> ColumnElement[bool]:
-    """Its time has come; or lies further ahead than any pause, because the database's clock went back."""
-    return or_(table.c.due_at <= DatabaseNow(), table.c.due_at > DatabaseNow() + _LONGEST_MS)
+    """Its time has come; or was fixed before the database's clock went back."""
+    ahead = table.c.due_at > DatabaseNow() + _LONGEST_MS
+    return or_(table.c.due_at <= DatabaseNow(), ahead, _went_back(table))
+
+
+def _went_back(table: FromClause) -> ColumnElement[bool]:
+    return table.c.updated_at > DatabaseNow() + BACK_MS
 
 
 def picked(table: Table, owner: str, lease_ms: int, hold_ms: int) -> list[tuple[Column[Any], Any]]:
@@ -134,5 +142,9 @@ def picked(table: Table, owner: str, lease_ms: int, hold_ms: int) -> list[tuple[
 
 
 def held(table: Table, owner: str) -> ColumnElement[bool]:
-    """This owner's lease lasts."""
-    return and_(table.c.owner == owner, table.c.lease_until > DatabaseNow())
+    """This owner's lease lasts; one that was given before the database's clock went back does not."""
+    return and_(
+        table.c.owner == owner,
+        table.c.lease_until > DatabaseNow(),
+        table.c.updated_at <= DatabaseNow() + BACK_MS,
+    )

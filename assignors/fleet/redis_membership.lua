@@ -14,14 +14,15 @@ local known = redis.call('HGET', index, 'view')
 local view = known and cjson.decode(known) or nil
 if ARGV[7] ~= '' and operation == 'beat' then
   local told = cjson.decode(ARGV[7])
-  if not view then
-    -- The server has forgotten everything: whom the caller knew has a session's time to say that it lives.
+  if not view or told.version > view.version then
+    -- Views are made here alone, so the server has forgotten them all, whoever has spoken since. The members of the
+    -- caller's view have a session's time to say that they live.
     for _, one in ipairs(told.members) do
       local fresh = cjson.encode({attributes = cjson.encode(one), beat = now, process = ''})
       redis.call('HSETNX', index, 'agent:' .. one.id, fresh)
     end
+    view = told
   end
-  if not view or told.version > view.version then view = told end
 end
 view = view or {members = {}, version = 0, departed = {}}
 

@@ -275,6 +275,26 @@ def test_a_redis_that_forgets_or_restarts_moves_nothing(redis_server: RedisServe
     fleet.close()
 
 
+def test_a_new_agent_that_speaks_first_after_a_flush_counts_no_other_out(redis_server: RedisServer) -> None:
+    """It knows no view: the first agent after it brings the last one, whose members keep a session's time to speak."""
+    fleet = RedisFleet(redis_server)
+    made = [fleet.member(name, witness=lambda: True).start() for name in ("a", "b", "c", "d")]
+    for one in made:
+        until(one, has("a", "b", "c", "d"))
+    new = fleet.member("new", witness=lambda: True)
+    redis_server.flush()
+    new.start()
+    deadline = time.monotonic() + fleet.session.session_s + 2
+    while time.monotonic() < deadline:
+        for one in made:
+            state = one.wait(one.state(), 0.05)
+            assert state.view is not None
+            assert set(state.view.ids) >= {"a", "b", "c", "d"}
+            assert not state.view.departed
+    until(made[0], has("a", "b", "c", "d", "new"))
+    fleet.close()
+
+
 def test_a_view_stays_while_nothing_changes_whatever_the_capacity(living: Fleet) -> None:
     """A number with more digits than a server keeps is no new capacity at every beat."""
     one = living.member("a", capacity=1 / 3).start()
