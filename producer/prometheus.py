@@ -43,7 +43,7 @@ class TrafficCollector(Collector):
         )
         sent = CounterMetricFamily(
             f"{prefix}_bytes",
-            "Bytes of keys and values by topic and zone of the leader.",
+            "Bytes of keys, values and headers by topic and zone of the leader.",
             labels=["producer", "rack", "topic", "zone"],
         )
         reasons = CounterMetricFamily(

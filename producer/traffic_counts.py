@@ -12,7 +12,7 @@ GB = 1e9
 
 
 class Count(NamedTuple):
-    """Records and their bytes (key and value, before compression)."""
+    """Records and their bytes (key, value and headers, before compression)."""
 
     records: int = 0
     bytes: int = 0

@@ -39,6 +39,7 @@ class AZAwareProducer(Producer):
 
     Args:
         config: as for `confluent_kafka.Producer`; `client.rack` names the own zone as the brokers' `broker.rack` does.
+        more: further configuration as keywords, which win over `config`; as for `confluent_kafka.Producer`.
         keys: `"global"` (over all partitions by the client's `partitioner`, Java's where none is set; order per key, no
             locality), `"local-mod"` or `"local-hrw"` (inside the own zone: one partition per key and zone).
         fallback: zones to try in this order when the own zone leads no partition of a topic.
@@ -73,7 +74,7 @@ class AZAwareProducer(Producer):
 
     def __init__(  # noqa: PLR0913 - one setting each, keyword-only
         self,
-        config: Mapping[str, Any],
+        config: Mapping[str, Any] | None = None,
         *,
         keys: str = "global",
         fallback: Iterable[str] = (),
@@ -85,7 +86,9 @@ class AZAwareProducer(Producer):
         refresh_s: float = 30.0,
         metadata_timeout_s: float = 10.0,
         logger: Logger | None = None,
+        **more: Any,  # noqa: ANN401 - settings of the client
     ) -> None:
+        config = {**(config or {}), **more}
         policy = zone_policy(config, keys, fallback, batch_bytes, hold_s=hold_s, aware=aware, skew=skew)
         self._topics_in_use = TopicsInUse(policy, destinations=self._hot.Destinations)
         self._destinations = self._topics_in_use.destinations
@@ -115,7 +118,7 @@ class AZAwareProducer(Producer):
                 self._hot.produce(self, topic, value, key, partition, callback, None, timestamp, headers)
                 return
         _produce(self, topic, value, key, partition, callback, None, timestamp, headers)
-        self._count_uncommon(topic, partition, [{"value": value, "key": key}])
+        self._count_uncommon(topic, partition, [{"value": value, "key": key, "headers": headers}])
 
     def _produce_refused(  # noqa: PLR0913, PLR0917 - the parameters of `produce`
         self,
@@ -132,7 +135,7 @@ class AZAwareProducer(Producer):
             raise refusal
         self._watcher.expect_changes()
         _produce(self, topic, value, key, -1, callback, None, timestamp, headers)
-        self._topics_in_use.count_without_leaders(topic, size_of({"value": value, "key": key}))
+        self._topics_in_use.count_without_leaders(topic, size_of({"value": value, "key": key, "headers": headers}))
 
     def produce_batch(
         self,
@@ -163,20 +166,18 @@ class AZAwareProducer(Producer):
             queued = [message for message in messages if "_error" not in message]
             self._count_uncommon(topic, partition, queued)
             return sent
+        groups: dict[int, Messages] = {}
+        group(partitioner, messages, self._topics_in_use.advance, groups)
         sent = 0
-        unsent: dict[int, Messages] = {}
-        try:
-            group(partitioner, messages, self._topics_in_use.advance, unsent)
-            for chosen, batch in unsent.items():
-                sent += super().produce_batch(topic, batch, chosen, delivered)
-                unsent[chosen] = [message for message in batch if "_error" in message]
-            misplaced = [message for batch in unsent.values() for message in batch if is_misplaced(message)]
-            sent += self._batch_refused(topic, misplaced, delivered)
-        finally:
-            for chosen, refused in unsent.items():
-                for message in refused:
-                    count(partitioner, message, chosen, -1)
-        return sent
+        misplaced: Messages = []
+        for chosen, batch in groups.items():
+            sent += super().produce_batch(topic, batch, chosen, delivered)
+            for message in batch:
+                if "_error" not in message:
+                    count(partitioner, message, chosen)
+                elif is_misplaced(message):
+                    misplaced.append(message)
+        return sent + self._batch_refused(topic, misplaced, delivered)
 
     def _batch_refused(self, topic: str, misplaced: Messages, callback: Delivered | None) -> int:
         """As `_produce_refused`, for many."""
@@ -197,7 +198,7 @@ class AZAwareProducer(Producer):
                 partitioner.count_explicit(partition, size_of(message))
 
     def traffic(self) -> Traffic:
-        """Say where the records went so far; bytes are those of keys and values before compression."""
+        """Return the traffic of the queued records so far; bytes are those before compression."""
         return self._statistics.complete(self._topics_in_use.traffic())
 
     def set_sasl_credentials(self, username: str, password: str) -> None:

@@ -124,10 +124,12 @@ class AZAwareAIOProducer(AIOProducer):
         count(partitioner, message, chosen)
         if destinations.is_full():
             self._topics_in_use.advance(topic, destinations)
+        elif not size and chosen == destinations.partition:
+            self._topics_in_use.advance_after_empty(topic, destinations)
         return await super().produce(topic, value, key, *args, **{**kwargs, "partition": chosen})
 
     def traffic(self) -> Traffic:
-        """Say where the records went so far; bytes are those of keys and values before compression."""
+        """Return the traffic of the queued records so far; bytes are those before compression."""
         return self._statistics.complete(self._topics_in_use.traffic())
 
     async def set_sasl_credentials(self, username: str, password: str) -> None:

@@ -114,6 +114,8 @@ class AZAwarePartitioner(Partitioner):
             self._last[get_ident()] = destinations, size
             if packed[number] & BYTES >= destinations.switch_at:
                 self._advance(seen.partitioner, destinations)
+            elif not size:
+                self._topics_in_use.advance_after_empty(topic, destinations)
             return number
         if type(serialized_key) is not bytes:
             serialized_key = bytes(serialized_key)
@@ -155,7 +157,7 @@ class AZAwarePartitioner(Partitioner):
         self._wire = WireTotals(producer._metrics)  # noqa: SLF001 - the public view has rates only, which forget
 
     def traffic(self) -> Traffic:
-        """Say where the records went so far; bytes are those of keys and values before compression."""
+        """Return the traffic of the queued records so far; bytes are those before compression."""
         return self._topics_in_use.traffic(self._wire_bytes())
 
     def _wire_bytes(self) -> dict[str, int]:

@@ -9,7 +9,8 @@ from typing import Any
 
 from confluent_kafka import KafkaError
 
-from producer.decisions.key_mapping import key_bytes, sent_bytes
+from producer.decisions.key_mapping import headers_length, key_bytes, sent_bytes
+from producer.decisions.sticky import RECORD_OVERHEAD
 from producer.partitioning.produce_interpreted import Destinations
 from producer.partitioning.topic_partitioner import TopicPartitioner
 
@@ -44,23 +45,28 @@ def _are_headers(headers: object) -> bool:
 def group(
     partitioner: TopicPartitioner, messages: Sequence[dict[str, Any]], switch: Switch, groups: dict[int, Messages]
 ) -> None:
-    """Choose a partition for each message and count it.
+    """Choose a partition for each message. Nothing is counted: the client may refuse some, and counts never fall.
 
     Args:
         partitioner: of the topic.
         messages: as `produce_batch` takes them; a message's own `partition` is kept.
         switch: called when a sticky run is full.
-        groups: takes the messages by partition, in their order; when this raises, those counted so far.
+        groups: takes the messages by partition, in their order.
 
     Raises:
         UnicodeEncodeError: a text cannot be written as UTF-8.
     """
+    run = 0
     for message in messages:
         partition = choose(partitioner, message)
-        count(partitioner, message, partition)
         groups.setdefault(partition, []).append(message)
-        if partitioner.destinations.is_full():
-            switch(partitioner.topic, partitioner.destinations)
+        destinations = partitioner.destinations
+        size = size_of(message)
+        if partition == destinations.partition and _is_free(partitioner, message):
+            run += size or RECORD_OVERHEAD
+            if destinations.unkeyed.of(partition).bytes + run >= destinations.switch_at:
+                switch(partitioner.topic, destinations)
+                run = 0
 
 
 def forget_errors(messages: Messages) -> None:
@@ -85,25 +91,34 @@ def choose(partitioner: TopicPartitioner, message: dict[str, Any]) -> int:
     return partitioner.destinations.keyed_partition(key_bytes(key))
 
 
+def _is_free(partitioner: TopicPartitioner, message: dict[str, Any]) -> bool:
+    return message.get("partition") in {None, -1} and _is_unkeyed(partitioner, message.get("key"))
+
+
 def _is_unkeyed(partitioner: TopicPartitioner, key: str | bytes | None) -> bool:
     return key is None or (not key and partitioner.destinations.empty_is_null)
 
 
-def count(partitioner: TopicPartitioner, message: dict[str, Any], partition: int, sign: int = 1) -> None:
-    """Count a message of a partition; with a sign of -1 subtract it."""
+def count(partitioner: TopicPartitioner, message: dict[str, Any], partition: int) -> None:
+    """Count a message of a partition."""
     size = size_of(message)
     own = message.get("partition")
     if own is not None and own != -1:
-        partitioner.count_explicit(partition, sign * size, sign)
+        partitioner.count_explicit(partition, size)
     elif _is_unkeyed(partitioner, message.get("key")):
-        partitioner.destinations.unkeyed.add(partition, sign * size, sign)
+        partitioner.destinations.unkeyed.add(partition, size)
     else:
-        partitioner.destinations.keyed.add(partition, sign * size, sign)
+        partitioner.destinations.keyed.add(partition, size)
 
 
 def size_of(message: dict[str, Any]) -> int:
-    """Measure key and value in bytes."""
-    return byte_length(message.get("value")) + byte_length(message.get("key"))
+    """Measure key, value and headers in bytes."""
+    headers = message.get("headers")
+    return (
+        byte_length(message.get("value"))
+        + byte_length(message.get("key"))
+        + (0 if headers is None else headers_length(headers))
+    )
 
 
 def byte_length(data: str | bytes | None) -> int:

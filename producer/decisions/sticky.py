@@ -9,6 +9,10 @@ Chance = Callable[[int], int]
 """Draws an integer in [0, n); the only source of chance, so that tests can inject one."""
 
 
+RECORD_OVERHEAD = 21
+"""What a record without key and value takes of a batch, in bytes (Java's MAX_RECORD_OVERHEAD)."""
+
+
 def chance(seed: int | None = None) -> Chance:
     """Make a source of chance; the same seed draws the same numbers."""
     return Random(seed).randrange  # noqa: S311 - spreads load, guards nothing

@@ -14,7 +14,7 @@ from os import urandom
 from confluent_kafka import KafkaException, Producer
 
 from producer.decisions.client_partitioner import ClientPartitioner
-from producer.decisions.key_mapping import key_bytes, sent_bytes
+from producer.decisions.key_mapping import headers_length, key_bytes, sent_bytes
 from producer.traffic_counts import Count
 
 # Of a key and its length; the four of librdkafka's partitioners.
@@ -230,6 +230,7 @@ def produce(
             send(self, topic, value, key, chosen)
         else:
             send(self, topic, value, key, chosen, delivered, None, timestamp, headers)
+            size += headers_length(headers)
     except KafkaException as refusal:
         self._produce_refused(refusal, topic, value, key, delivered, timestamp, headers)
         return
@@ -239,3 +240,5 @@ def produce(
         destinations.keyed.count(chosen, size)
     elif destinations.unkeyed.count(chosen, size) >= destinations.switch_at:
         self._topics_in_use.advance(topic, destinations)
+    elif size == 0:
+        self._topics_in_use.advance_after_empty(topic, destinations)

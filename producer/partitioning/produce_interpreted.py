@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from producer.decisions.client_partitioner import ClientPartitioner
-from producer.decisions.key_mapping import Table, key_bytes, key_hash, sent_bytes
+from producer.decisions.key_mapping import Table, headers_length, key_bytes, key_hash, sent_bytes
 from producer.traffic_counts import Count
 
 Delivered = Callable[[KafkaError | None, Message], None]
@@ -144,6 +144,7 @@ def produce(  # noqa: PLR0913, PLR0917 - the base class's parameters, in its ord
             _send(self, topic, value, key, chosen)
         else:
             _send(self, topic, value, key, chosen, delivered, None, timestamp, headers)
+            amount += headers_length(headers)
     except KafkaException as refusal:
         self._produce_refused(refusal, topic, value, key, delivered, timestamp, headers)
         return
@@ -154,3 +155,5 @@ def produce(  # noqa: PLR0913, PLR0917 - the base class's parameters, in its ord
     packed[chosen] += amount
     if packed[chosen] & BYTES >= destinations.switch_at:
         self._topics_in_use.advance(topic, destinations)
+    elif amount == RECORD:
+        self._topics_in_use.advance_after_empty(topic, destinations)

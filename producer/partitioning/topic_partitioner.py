@@ -24,7 +24,7 @@ from producer.decisions.leader_locality import (
 )
 from producer.decisions.producer_settings import KeyMode, ZonePolicy
 from producer.decisions.skew_guard import Spill, spill
-from producer.decisions.sticky import Chance, pick, queue_weights
+from producer.decisions.sticky import RECORD_OVERHEAD, Chance, pick, queue_weights
 from producer.partitioning.produce_interpreted import Destinations
 from producer.traffic_counts import Count, Flow
 
@@ -45,6 +45,7 @@ class TopicPartitioner:
         "_before",
         "_chance",
         "_counting",
+        "_empty_records",
         "_flows",
         "_policy",
         "_queues",
@@ -77,6 +78,7 @@ class TopicPartitioner:
         self._spill = Spill(0.0, ())
         self._spilled = 0
         self._total = 0
+        self._empty_records = 0
         self._before: Sequence[int] = ()
         self._seen: dict[str, dict[int, Count]] = {"unkeyed": {}, "keyed": {}, "explicit": {}}
         self._counting = threading.Lock()
@@ -120,12 +122,20 @@ class TopicPartitioner:
             else:
                 self._replace_destinations(self._table(), self._next_partition())
 
+    def prepare(self, leaders: Leaders, racks: Racks, now: float) -> None:
+        """Build the table that `update_leaders` will need; may take 0.2 s at 10,000 partitions, so without the lock."""
+        policy = self._policy
+        if policy.keys is KeyMode.LOCAL_HRW:
+            levels = levels_of(leaders, racks, policy.rack, policy.fallback, aware=policy.aware)
+            hrw_table(len(leaders), settle(self.in_use, levels, now, policy.hold_s).locality.candidates)
+
     def _grow(self, partitions: int) -> None:
         self.destinations.keyed.grow(partitions)
         self.destinations.unkeyed.grow(partitions)
 
     def _replace_destinations(self, table: Table, partition: int, switch_at: int | None = None) -> None:
         """Replace the destinations; without `switch_at` a new run of records without a key begins."""
+        self._empty_records = 0
         keyed, unkeyed = self.destinations.keyed, self.destinations.unkeyed
         if switch_at is None:
             switch_at = unkeyed.of(partition).bytes + self._policy.batch_bytes
@@ -162,6 +172,12 @@ class TopicPartitioner:
         """Prefer candidates with short queues from the next switch on; `queues` as `queue_weights` takes them."""
         self._queues = queues
         self._weights = queue_weights(self.locality.candidates, queues) if queues else None
+
+    def is_empty_run_over(self) -> bool:
+        """Count a record of no bytes; return whether such records alone have filled a batch."""
+        self._empty_records += 1
+        full = self._empty_records * RECORD_OVERHEAD >= self._policy.batch_bytes
+        return full and self.destinations.switch_at < _NEVER
 
     def advance(self) -> None:
         """Switch records without a key to another partition."""

@@ -48,9 +48,11 @@ class TopicsInUse:
         Returns:
             The topic's partitioner, changed in place when it was known.
         """
+        new = self.partitioners.get(topic) or TopicPartitioner(topic, self.policy, self._chance, self._kind)
+        new.prepare(leaders, racks, now)
         with self._lock:
             partitioner = self.partitioners.get(topic)
-            known = partitioner or TopicPartitioner(topic, self.policy, self._chance, self._kind)
+            known = partitioner or new
             known.update_leaders(leaders, racks, now)
             self.racks_seen.update(rack for rack in racks.values() if rack)
             if partitioner is None:
@@ -73,6 +75,13 @@ class TopicsInUse:
             if destinations is partitioner.destinations:
                 partitioner.advance()
                 self.destinations[topic] = partitioner.destinations
+
+    def advance_after_empty(self, topic: str, destinations: Destinations) -> None:
+        """Count a record without key, value and headers, and switch when such records have filled a batch."""
+        with self._lock:
+            partitioner = self.partitioners[topic]
+            if destinations is partitioner.destinations and partitioner.is_empty_run_over():
+                self.advance(topic, destinations)
 
     def set_queues(self, topic: str, queues: Mapping[int, int]) -> None:
         """Set the queue of each partition of a topic; unknown topics are ignored."""

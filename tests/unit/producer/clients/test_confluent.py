@@ -70,6 +70,61 @@ def test_global_keys_land_where_librdkafka_and_java_put_them(mock: MockCluster) 
     ours.close()
 
 
+def test_configuration_may_come_as_keywords(mock: MockCluster) -> None:
+    """As to the base class: all of it, or some beside a dictionary, where the keyword wins."""
+    more: dict[str, Any] = {"client.rack": "az-a"}
+    for producer in (
+        AZAwareProducer(**config(mock)),
+        AZAwareProducer(config(mock, **{"client.rack": "az-b"}), **more),
+    ):
+        assert producer._topics_in_use.policy.rack == "az-a"
+        producer.close()
+
+
+@pytest.mark.parametrize("way", ["produce", "batch"])
+def test_records_of_no_bytes_change_partitions_too(mock: MockCluster, way: str) -> None:
+    """They end no run by their bytes, so that one partition had them all; their overhead counts instead."""
+    mock.create(TOPIC, [1] * 4)
+    seen = Deliveries()
+    producer = AZAwareProducer(config(mock), batch_bytes=100)
+    for _ in range(50):
+        if way == "batch":
+            producer.produce_batch(TOPIC, [{"value": b""}] * 10, on_delivery=seen)
+        else:
+            for _ in range(10):
+                producer.produce(TOPIC, b"", on_delivery=seen)
+    assert producer.flush(10) == 0
+    assert set(seen.partitions) == {0, 1, 2, 3}
+    assert producer.traffic().local == (500, 0)
+    producer.close()
+
+
+def test_counts_never_fall_while_a_queue_is_full(mock: MockCluster) -> None:
+    """A batch was counted before it was queued, and the refused part taken back: Prometheus takes that for a reset."""
+    mock.create(TOPIC, [1, 2, 3])
+    settings = config(mock, **{"queue.buffering.max.messages": 20, "linger.ms": 10_000})
+    producer = AZAwareProducer(settings, keys="local-hrw")
+    producer.produce(TOPIC, b"v")
+    counts: list[int] = []
+
+    class Observed(dict[str, Any]):
+        """A message that looks at the counts whenever it is read."""
+
+        def get(self, *arguments: Any) -> Any:  # noqa: ANN401 - as the base class
+            counts.append(producer.traffic().local.records)
+            return super().get(*arguments)
+
+    for _ in range(10):
+        batch: list[Any] = [Observed(value=b"v", key=f"{number}" if number % 2 else None) for number in range(7)]
+        sent = producer.produce_batch(TOPIC, batch)
+        counts.append(producer.traffic().local.records)
+        assert sent == sum("_error" not in message for message in batch)
+    assert counts == sorted(counts)
+    assert counts[-1] == len(producer) == 20
+    producer.purge()
+    producer.close()
+
+
 def test_an_explicit_partition_is_kept_and_counted(mock: MockCluster) -> None:
     """The caller knows better; the bill still shows it."""
     mock.create(TOPIC, [1, 2, 3])
@@ -92,7 +147,7 @@ def test_tombstones_and_text_count_their_bytes(mock: MockCluster) -> None:
     producer.produce(TOPIC, "Zürich", "ä", headers={"h": b"v"}, timestamp=1)
     producer.produce(TOPIC)
     assert producer.flush(10) == 0
-    assert producer.traffic().local == (3, 4 + 7 + 2)
+    assert producer.traffic().local == (3, 4 + 7 + 2 + 2)
     producer.close()
 
 

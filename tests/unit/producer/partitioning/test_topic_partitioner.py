@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from producer.decisions.key_mapping import Table, hrw_table
 from producer.decisions.producer_settings import KeyMode, ZonePolicy
 from producer.decisions.skew_guard import SkewGuard
 from producer.decisions.sticky import Chance, chance
@@ -248,6 +249,21 @@ def runs(topics_in_use: TopicsInUse, records: int, size: int = 10) -> Counter[in
 
 
 RACKS: dict[int, str | None] = {1: "az-a", 2: "az-b", 3: "az-c"}
+
+
+def test_a_table_is_built_while_other_threads_may_send(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At 10,000 partitions it takes 0.2 s, for which every switch of a partition waited."""
+    topics_in_use = TopicsInUse(ZonePolicy(rack="az-a", keys=KeyMode.LOCAL_HRW, hold_s=0.0))
+    built: dict[tuple[int, ...], bool] = {}
+
+    def noting(partitions: int, members: tuple[int, ...]) -> Table:
+        built.setdefault(members, topics_in_use._lock._is_owned())  # type: ignore[attr-defined]  # CPython's
+        return hrw_table(partitions, members)
+
+    monkeypatch.setattr("producer.partitioning.topic_partitioner.hrw_table", noting)
+    for second, leaders in enumerate(([1, 2, 3], [2, 2, 3], [1, 1, 2])):
+        topics_in_use.update("t", leaders, RACKS, float(second))
+    assert built == {(0,): False, (0, 1, 2): False, (0, 1): False}
 
 
 def test_the_skew_guard_gives_nothing_to_a_partition_without_a_leader() -> None:
