@@ -4,15 +4,13 @@ The commits run in a process of Spark's, so they are counted from what they wrot
 """
 
 import contextlib
-import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, ClassVar
 
-import pyarrow.fs as pa_fs
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
@@ -20,11 +18,10 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from assignors import AssignorError
 from assignors.clients import LogOffsets, kafka_python_settings
 from spark_sink.agent.agent_settings import AgentSettings
+from spark_sink.agent.commit_notes import Notes
 from spark_sink.errors import OptionError, SparkSinkError
-from spark_sink.formats.quarantine import quarantine_of
 from spark_sink.kafka.group_lag import by_topic
-from spark_sink.lake.positions import existing, positions
-from spark_sink.lake.table_storage import Storage, filesystem, read_text
+from spark_sink.lake.positions import positions
 from spark_sink.live.http_server import HttpServer, ReadOnly
 from spark_sink.ranges.batch_offset import TopicPartition
 from spark_sink.source.ownership_telemetry import AssignmentCounts, AssignmentFile
@@ -33,63 +30,6 @@ _INTERVAL_S = 5.0
 _FORGET_S = 60.0
 
 _log = structlog.get_logger("azimuth.metrics")
-
-
-class History:
-    """Notes that agents left in the log of a table, read as it grows.
-
-    Args:
-        table: its address.
-        storage: options of its object store.
-        whole: read it from its first commit, not from where it stands at the first call.
-    """
-
-    def __init__(self, table: str, storage: Storage | None = None, *, whole: bool = False) -> None:
-        self._files = filesystem(table, storage)
-        self._next = 0 if whole else -1
-
-    def read(self) -> Iterator[dict[str, Any]]:
-        """The notes since the last call; the first only finds out where a log that is not read whole stands."""
-        if self._next < 0:
-            self._next = self._newest() + 1
-            return
-        while (text := read_text(self._files, f"_delta_log/{self._next:020}.json")) is not None:
-            self._next += 1
-            for line in text.splitlines():
-                if '"commitInfo"' in line and (note := json.loads(line)["commitInfo"].get("kafka-azimuth")):
-                    yield note
-
-    def _newest(self) -> int:
-        found = self._files.get_file_info(pa_fs.FileSelector("_delta_log", allow_not_found=True))
-        return max((int(one.base_name[:20]) for one in found if one.base_name[20:] == ".json"), default=-1)
-
-
-class Notes:
-    """The notes that an agent leaves in all its tables from the first look on.
-
-    A table that is not there at the first look is read whole: an agent makes its table, a topic's or the quarantine's
-    with the first rows, which are often most of what it ever writes to it.
-
-    Args:
-        settings: of the agent.
-    """
-
-    def __init__(self, settings: AgentSettings) -> None:
-        self._settings = settings
-        self._histories: dict[str, History] = {}
-        self._looked = False
-
-    def read(self) -> Iterator[dict[str, Any]]:
-        """The agent's notes since the last look."""
-        tables = [table for table, _ in existing(self._settings.table, self._settings.storage)]
-        for table in {*tables, *map(quarantine_of, tables)}:
-            if table not in self._histories:
-                self._histories[table] = History(table, self._settings.storage, whole=self._looked)
-        self._looked = True
-        for history in self._histories.values():
-            for note in history.read():
-                if note.get("agent") == self._settings.agent:
-                    yield note
 
 
 class Metrics:

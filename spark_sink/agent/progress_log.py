@@ -1,10 +1,11 @@
-"""What a person who watches an agent sees of its reading: a line now and then, while there is something to tell."""
+"""A log line now and then about the rows that an agent has committed."""
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
-from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
+from spark_sink.errors import SparkSinkError
 
 EVERY_S = 10.0
 
@@ -12,60 +13,64 @@ _log = logging.getLogger("azimuth.sink")
 
 
 class ProgressLog:
-    """Tells how far a query has come, at most every ten seconds, and only when it has come any further.
+    """Logs how many rows an agent has committed, at most every ten seconds, and only when there are new ones.
 
-    Records are counted as offsets, from the last batch of each time: what lies between two of them is counted where the
-    member held the partition all along, which the generation says. Beside a rebalance the count is therefore low.
+    Rows are counted by the notes that the agent's commits leave in the tables' logs. So a batch that the tables have
+    already, by a replay or by another agent, does not look like progress.
 
     Args:
-        table: where the records go.
+        table: where the rows go.
+        notes: asked for the notes of the agent's commits since the last call.
         clock: seconds of a monotonic clock.
     """
 
-    def __init__(self, table: str, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        table: str,
+        notes: Callable[[], Iterable[Mapping[str, Any]]],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._table = table
+        self._notes = notes
         self._clock = clock
-        self._told_at = clock()
-        self._last: dict[TopicPartition, Range] = {}
-        self._new = 0
-        self.records = 0
+        self._logged_at = clock()
+        self._batches: object = None
+        self.rows = 0
+        self._read()  # the first call finds where the logs end now
 
-    def look(self, last: Callable[[], Offset | None]) -> None:
-        """Look at the query, if it is time to.
+    def look(self, batches: Callable[[], object]) -> None:
+        """Log a line, if it is time to and batches have run since the last one.
 
         Args:
-            last: asks for the offset of the last batch that was written; None where there was none yet.
+            batches: asks how far the query has come; any value that changes with each batch.
         """
-        due = self._clock() - self._told_at >= EVERY_S
-        if due or not self._last:  # the first batch is not missed: it may be the largest
-            offset = last()
-            if offset is not None:
-                self.hear(offset)
-        if due:
-            self.tell()
+        if self._clock() - self._logged_at < EVERY_S:
+            return
+        now = batches()
+        if now == self._batches:
+            self._logged_at = self._clock()
+            return
+        self._batches = now
+        self.log()
 
-    def hear(self, offset: Offset) -> None:
-        """Hear of the last batch that was written."""
-        self._new += sum(self._passed(one) for one in offset)
-        self._last = dict(offset.ranges)
-
-    def tell(self) -> None:
-        """Say what was read since the last time, if anything was."""
-        now = self._clock()
-        if self._new:
-            self.records += self._new
+    def log(self) -> None:
+        """Log a line about the rows since the last one, if there are any."""
+        rows, now = self._read(), self._clock()
+        if rows:
+            self.rows += rows
+            rate = rows / max(now - self._logged_at, 1e-3)
             _log.info(
-                "%s: %s records of %s partitions (%s a second), %s so far",
+                "%s: %s rows committed (%s a second), %s so far",
                 self._table,
-                f"{self._new:,}",
-                f"{len(self._last):,}",
-                f"{self._new / max(now - self._told_at, 1e-3):,.0f}",
-                f"{self.records:,}",
+                f"{rows:,}",
+                f"{rate:,.0f}",
+                f"{self.rows:,}",
             )
-        self._told_at, self._new = now, 0
+        self._logged_at = now
 
-    def _passed(self, one: Range) -> int:
-        before = self._last.get(one.key)
-        if before is None or before.generation != one.generation or before.end > one.end:
-            return one.records
-        return one.end - before.end
+    def _read(self) -> int:
+        try:
+            return sum(note.get("rows", 0) for note in self._notes() if note.get("kind") == "table")
+        except (SparkSinkError, OSError, ValueError) as error:
+            _log.warning("%s: rows cannot be counted for now: %s", self._table, error)
+            return 0

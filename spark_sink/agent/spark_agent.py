@@ -18,12 +18,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from spark_sink.agent import worker_daemon
+from spark_sink.agent.agent_fences import bind_checkpoint, only_agent_of_its_name
 from spark_sink.agent.agent_settings import AVAILABLE_NOW, AgentSettings
+from spark_sink.agent.commit_notes import Notes
 from spark_sink.agent.progress_log import ProgressLog
 from spark_sink.errors import QueryError
 from spark_sink.kafka.group_lag import admin
 from spark_sink.options.source_options import SourceOptions
-from spark_sink.ranges.batch_offset import Offset
 from spark_sink.sink.delta_sink import DeltaExactlyOnceSink
 from spark_sink.sink.sink_options import SinkOptions
 from spark_sink.source.kafka_source import KafkaGroupSource
@@ -44,23 +45,28 @@ def run(settings: AgentSettings) -> None:
     """Ingest until SIGTERM or SIGINT, or until caught up where the trigger is `available-now`.
 
     Raises:
+        OptionError: an agent of this name is running here, or the checkpoint is of another table.
         QueryError: an option has no meaning, the query failed, or its JVM was lost; the message is the last sentence
             of the cause.
     """
     stop = _Stop()
     check(settings)
+    with only_agent_of_its_name(settings):
+        bind_checkpoint(settings)
+        _ingest(settings, stop)
+
+
+def _ingest(settings: AgentSettings, stop: "_Stop") -> None:
     try:
         with _served(settings) as holding, _session(settings) as spark:
             # After pyspark has put its own handler for SIGINT in place.
             stop.wait_for_the_query()
+            progress = ProgressLog(settings.table, Notes(settings).read)
             query = start(spark, settings, holding)
-            narrator = ProgressLog(settings.table)
             while not (stop.asked or query.awaitTermination(_LOOK_S)):
-                narrator.look(lambda: _last_offset(query))
-            if (last := _last_offset(query)) is not None:
-                narrator.hear(last)
-            narrator.tell()
+                progress.look(lambda: _last_batch(query))
             query.stop()
+            progress.log()
     except PySparkException as error:  # of the query, or of an option before there is one
         raise QueryError(cause(str(error))) from error
     except Py4JJavaError as error:  # what pyspark has no class for, as a folder that cannot be made
@@ -69,10 +75,9 @@ def run(settings: AgentSettings) -> None:
         raise QueryError("the JVM of this agent was lost; the log above may say more") from error
 
 
-def _last_offset(query: "StreamingQuery") -> Offset | None:
+def _last_batch(query: "StreamingQuery") -> int | None:
     last = query.lastProgress
-    text = last.sources[0].endOffset if last is not None and last.sources else None
-    return Offset.parse(text) if text else None
+    return last.batchId if last is not None else None
 
 
 def check(settings: AgentSettings) -> None:

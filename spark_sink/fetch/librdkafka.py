@@ -7,7 +7,7 @@ librdkafka's public and stable interface (rdkafka.h). Everything else is still a
 """
 
 import ctypes
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from itertools import repeat
 
@@ -16,6 +16,7 @@ import numpy.typing as npt
 from confluent_kafka import cimpl
 
 from spark_sink.errors import FetchError
+from spark_sink.fetch.topic_ids import topic_ids
 from spark_sink.ranges.batch_offset import Range
 
 Addresses = npt.NDArray[np.uint64]
@@ -133,6 +134,15 @@ class NativeConsumer:
         addresses = np.empty(most, np.uint64)
         count = self._library.rd_kafka_consume_batch_queue(self._queue, int(wait_s * 1000), addresses.ctypes.data, most)
         return Messages(addresses[: max(count, 0)])
+
+    def topic_ids(self, topics: Collection[str], timeout_s: float) -> dict[str, str]:
+        """Ids of topics (KIP-516) by name; topics that are unknown now or have no id are left out.
+
+        Raises:
+            FetchError: no broker answered in time.
+        """
+        assert self._handle is not None  # noqa: S101 -- asked between opening and closing
+        return topic_ids(self._handle, topics, timeout_s)
 
     def close(self) -> None:
         """End it."""

@@ -7,6 +7,7 @@ than a small batch. It is only handed on when a task ended well, with nothing as
 import contextlib
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -37,7 +38,7 @@ _SMALLEST_FETCH, _LARGEST_FETCH = 64 * 1024, 2_000_000
 _RECORD_BYTES = 1_000  # a guess, for the size of a fetch only
 _CHUNK = 50_000
 _WAIT_S = 0.05
-_DOUBT_S = 5.0
+_SILENCE_S = 5.0
 _STALE_LEADER_S, _BACKOFF_S = 30.0, 0.2
 
 
@@ -70,18 +71,22 @@ _QUESTION_S = 10.0
 _idle: dict[str, NativeConsumer] = {}  # of this process; Spark gives a Python worker one task at a time
 
 
-def fetch(pieces: Sequence[Range], settings: FetchSettings) -> Iterator[pa.RecordBatch]:
+def fetch(
+    pieces: Sequence[Range], settings: FetchSettings, identities: Mapping[str, str] | None = None
+) -> Iterator[pa.RecordBatch]:
     """Read ranges.
 
     Args:
         pieces: at most one range of each partition.
-        settings: how.
+        settings: how to read them.
+        identities: `<cluster id>/<topic id>` by topic, as they were when the ranges were planned; compared after the
+            last record. Topics without one are not compared.
 
     Yields:
         Record batches; within a partition offsets rise. Every record of the ranges is in exactly one of them.
 
     Raises:
-        DataLossError: records of a range are gone and that is not allowed.
+        DataLossError: records of a range are gone and that is not allowed, or a topic was recreated meanwhile.
         FetchError: the broker refused, or nothing came for `poll_timeout_s`.
     """
     longest = max((one.records for one in pieces), default=0)
@@ -92,7 +97,7 @@ def fetch(pieces: Sequence[Range], settings: FetchSettings) -> Iterator[pa.Recor
     consumer = _idle.pop(key, None) or NativeConsumer(config)
     whole = False
     try:
-        yield from _Task(consumer, pieces, settings).batches()
+        yield from _Task(consumer, pieces, settings, identities).batches()
         consumer.unassign()
         whole = True
     finally:
@@ -102,33 +107,61 @@ def fetch(pieces: Sequence[Range], settings: FetchSettings) -> Iterator[pa.Recor
             consumer.close()
 
 
+class _Run(NamedTuple):
+    """Records of one partition in a row: `[first, last]` are indexes into a batch of librdkafka's."""
+
+    key: TopicPartition
+    first: int
+    last: int
+
+
+def _runs(records: npt.NDArray[np.void]) -> list[_Run]:
+    """Find the runs: they are long, so a Python step for each run costs little, and one for each record would not."""
+    if not len(records):
+        return []
+    topic, partition = records["topic"], records["partition"]
+    changes = (topic[1:] != topic[:-1]) | (partition[1:] != partition[:-1])
+    firsts = [0, *(np.flatnonzero(changes) + 1).tolist()]
+    lasts = [*(first - 1 for first in firsts[1:]), len(records) - 1]
+    return [
+        _Run(TopicPartition(topic_name(int(topic[first])), int(partition[first])), first, last)
+        for first, last in zip(firsts, lasts, strict=True)
+    ]
+
+
 class _Task:
     """One pass through the ranges of a task."""
 
-    def __init__(self, consumer: NativeConsumer, pieces: Sequence[Range], settings: FetchSettings) -> None:
+    def __init__(
+        self,
+        consumer: NativeConsumer,
+        pieces: Sequence[Range],
+        settings: FetchSettings,
+        identities: Mapping[str, str] | None = None,
+    ) -> None:
         self._consumer = consumer
         self._progress = TaskProgress(pieces)
         self._settings = settings
+        self._identities = {one.topic: (identities or {}).get(one.topic, "") for one in pieces}
         self._schema = arrow_schema(headers=settings.headers)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         self._consumer.assign(self._progress.left)
-        heard = doubted = time.monotonic()
+        received_at = checked_at = time.monotonic()
         while self._progress:
             with self._consumer.consume(min(_CHUNK, self._progress.offsets), _WAIT_S) as addresses:
                 now = time.monotonic()
                 if len(addresses):
-                    heard = doubted = now
-                    # Made while librdkafka holds the records, handed on when it no longer does.
-                    made = list(self._take(addresses))
-                else:
-                    made = []
-            yield from made
-            if now - heard > self._settings.poll_timeout_s:
-                raise FetchError(self._silence())
-            if now - doubted > _DOUBT_S:
-                self._look_for_deleted()
-                doubted = time.monotonic()
+                    received_at = checked_at = now
+                # Copied while librdkafka holds the records, yielded when it no longer does.
+                batches = list(self._take(addresses)) if len(addresses) else []
+            yield from batches
+            if now - received_at > self._settings.poll_timeout_s:
+                raise FetchError(self._timeout_sentence())
+            if now - checked_at > _SILENCE_S:
+                self._find_deleted_topics()
+                checked_at = time.monotonic()
+        self._check_identities()
 
     def _take(self, addresses: Addresses) -> Iterator[pa.RecordBatch]:
         records = structs(addresses, MESSAGE)
@@ -136,16 +169,18 @@ class _Task:
         events = records[failed]
         if len(events):
             records, addresses = records[~failed], addresses[~failed]
-        topics, inside = self._inside(records)
-        if not inside.all():
-            records, addresses, topics = records[inside], addresses[inside], topics.filter(pa.array(inside.tolist()))
-        yield from self._made(records, addresses, topics)
-        # After the records: the end of a log is told behind its last one.
+        topics, wanted = self._select(records)
+        if not wanted.all():
+            records, addresses, topics = records[wanted], addresses[wanted], topics.filter(pa.array(wanted.tolist()))
+        yield from self._copied(records, addresses, topics)
+        # After the records: librdkafka reports the end of a log behind its last record.
         for one in events:
             key = TopicPartition(topic_name(int(one["topic"])), int(one["partition"]))
-            self._hear(int(one["error"]), key, int(one["offset"]))
+            self._handle_event(int(one["error"]), key, int(one["offset"]))
 
-    def _made(self, records: npt.NDArray[np.void], addresses: Addresses, topics: pa.Array) -> Iterator[pa.RecordBatch]:
+    def _copied(
+        self, records: npt.NDArray[np.void], addresses: Addresses, topics: pa.Array
+    ) -> Iterator[pa.RecordBatch]:
         """Make batches of `batch_bytes` each; a record that is larger has one of its own."""
         sizes = np.cumsum(records["value_bytes"] + records["key_bytes"])
         begin = 0
@@ -156,45 +191,59 @@ class _Task:
             yield record_batch(records[part], addresses[part], topics[part], self._schema)
             begin = end
 
-    def _inside(self, records: npt.NDArray[np.void]) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
-        """Find the topics' names and what lies in a range; ends ranges.
+    def _select(self, records: npt.NDArray[np.void]) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
+        """Select the records that lie in the open ranges, and advance the ranges behind them.
 
-        Records come in long runs of one partition, so there is a Python step for each run and none for a record.
+        Returns:
+            The topic name of each record, and whether the record is one that the task is to hand on.
         """
-        inside = np.ones(len(records), np.bool_)
-        topic, partition, offset = records["topic"], records["partition"], records["offset"]
-        changes = (topic[1:] != topic[:-1]) | (partition[1:] != partition[:-1])
-        ends = [*(np.flatnonzero(changes) + 1).tolist(), len(records)] if len(records) else []
-        names: list[str] = []
+        offset = records["offset"]
+        wanted = np.ones(len(records), np.bool_)
+        runs = _runs(records)
         passed: set[TopicPartition] = set()
-        begin = 0
-        for end in ends:
-            key = TopicPartition(topic_name(int(topic[begin])), int(partition[begin]))
-            names.append(key.topic)
-            last = int(offset[end - 1])
-            if last >= (limit := self._progress.end(key)):
-                inside[begin:end] = offset[begin:end] < limit
+        for key, first, last in runs:
+            begin, end = self._progress.bounds(key)
+            if offset[first] < begin or offset[last] >= end:
+                part = slice(first, last + 1)
+                wanted[part] = (offset[part] >= begin) & (offset[part] < end)
+            if offset[last] >= end:
                 passed.add(key)
-            self._progress.advance(key, last + 1)
-            begin = end
+            self._progress.advance(key, int(offset[last]) + 1)
         if passed and self._progress:
-            # More of the log than the range came: stop asking for it.
+            # More of the log than the range came: stop fetching it.
             self._consumer.remove(Range(*key, 0, 0) for key in passed)
-        runs = pa.RunEndEncodedArray.from_arrays(pa.array(ends, pa.int32()), pa.array(names, pa.string()))
-        return pc.run_end_decode(runs), inside
+        ends, names = [run.last + 1 for run in runs], [run.key.topic for run in runs]
+        topics = pa.RunEndEncodedArray.from_arrays(pa.array(ends, pa.int32()), pa.array(names, pa.string()))
+        return pc.run_end_decode(topics), wanted
 
-    def _hear(self, code: int, key: TopicPartition, offset: int) -> None:
+    def _handle_event(self, code: int, key: TopicPartition, offset: int) -> None:
         if code == KafkaError._PARTITION_EOF:
             self._progress.advance(key, offset)
         elif code in {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}:
-            self._skip_lost(key)
+            self._recover_position(key)
         elif code in {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_TOPIC}:
             self._give_up_deleted(key)
-        elif code not in _PASSING:
+        elif code not in _TRANSIENT:
             raise FetchError(f"{key.topic}/{key.partition}: {error_text(code)}")
 
-    def _look_for_deleted(self) -> None:
-        """Ask for the topics of which nothing comes: librdkafka does not tell when one that is read is deleted."""
+    def _check_identities(self) -> None:
+        """Compare the topic ids with those of the plan, after the last record: an id never comes back.
+
+        A topic that is deleted and recreated while its ranges are planned and read has other records at the same
+        offsets, and librdkafka reads by name. Nothing of the batch is committed then.
+        """
+        planned = {topic: one.partition("/")[2] for topic, one in self._identities.items() if one}
+        if not planned:
+            return
+        for topic, identity in self._consumer.topic_ids(sorted(planned), self._settings.poll_timeout_s).items():
+            if identity != planned.get(topic, identity):
+                raise DataLossError(
+                    f"{topic}: the topic was deleted and recreated while it was read (id {planned[topic]} became "
+                    f"{identity}), so its offsets mean other records now. Use a new group and table for it"
+                )
+
+    def _find_deleted_topics(self) -> None:
+        """Ask for the topics whose records do not come: librdkafka does not report that a topic was deleted."""
         with self._questions() as asked:
             for topic in {one.topic for one in self._progress.left}:
                 try:
@@ -209,40 +258,42 @@ class _Task:
     def _give_up_deleted(self, key: TopicPartition) -> None:
         if self._settings.fail_on_data_loss:
             raise DataLossError(f"{key.topic}/{key.partition}: deleted while offsets of it were to be read")
-        self._progress.advance(key, self._progress.end(key))
+        self._progress.advance(key, self._progress.bounds(key)[1])
 
-    def _skip_lost(self, key: TopicPartition) -> None:
-        """Go on after records that retention took, or say that they are gone."""
-        lost = next((one for one in self._progress.left if one.key == key), None)
-        if lost is None:
+    def _recover_position(self, key: TopicPartition) -> None:
+        """Continue at a position that a leader calls out of range, or behind the records that retention deleted.
+
+        Raises:
+            DataLossError: records of the range are gone, and `failOnDataLoss` is set.
+        """
+        begin, end = self._progress.bounds(key)
+        if begin == end:
             return
-        first, last = self._log(key, lost.begin)
-        if first <= lost.begin <= last:
-            self._resume(lost, lost.begin)
-            return
-        if self._settings.fail_on_data_loss:
-            raise DataLossError(
-                f"{key.topic}/{key.partition}: offset {lost.begin} is to be read, but the log holds [{first}, {last}): "
-                "set failOnDataLoss=false to go on without what is gone"
-            )
-        if not self._progress.advance(key, first if lost.begin < first else lost.end):
-            self._resume(lost, first)
+        first, last = self._log_bounds(key, begin)
+        if not first <= begin <= last:
+            if self._settings.fail_on_data_loss:
+                raise DataLossError(
+                    f"{key.topic}/{key.partition}: offset {begin} is to be read, but the log holds [{first}, {last}): "
+                    "set failOnDataLoss=false to go on without what is gone"
+                )
+            # A log that ends before the range holds nothing of it.
+            begin = first if begin < first else end
+            if self._progress.advance(key, begin):
+                return
+        # No seek: librdkafka has stopped a partition whose offset is out of range.
+        self._consumer.remove([Range(*key, begin, end)])
+        self._consumer.add([Range(*key, begin, end)])
 
-    def _resume(self, one: Range, begin: int) -> None:
-        # Not seek: librdkafka has stopped a partition that it found out of range.
-        self._consumer.remove([one])
-        self._consumer.add([one._replace(begin=begin)])
+    def _log_bounds(self, key: TopicPartition, reach: int) -> tuple[int, int]:
+        """Ask for the first and the last offset of a log, until its leader answers.
 
-    def _log(self, key: TopicPartition, reach: int) -> tuple[int, int]:
-        """Ask from where to where a log goes; its leader may be on its way to another broker.
-
-        A broker that was cut off and has not heard of its successor answers as a leader, with an end that lies behind
-        what was read from the successor. An end before `reach` is believed only when it stays so.
+        A broker that was cut off and does not know its successor answers as a leader, with an end before the offsets
+        that were read from the successor. An end before `reach` counts only when it stays so.
         """
         deadline = time.monotonic() + self._settings.poll_timeout_s
         believed = time.monotonic() + min(_STALE_LEADER_S, self._settings.poll_timeout_s)
         while True:
-            # A client of its own each time: one that has once heard of no leader may go on saying so.
+            # A client of its own each time: one that has found no leader may keep that answer.
             with self._questions() as asked:
                 try:
                     first, last = asked.get_watermark_offsets(KafkaPartition(*key), timeout=_QUESTION_S)
@@ -257,7 +308,7 @@ class _Task:
 
     @contextlib.contextmanager
     def _questions(self) -> Iterator[Consumer]:
-        """A client for what is seldom asked."""
+        """A client for rare requests."""
         config = librdkafka_config(self._settings.kafka) | {"group.id": "none", "enable.auto.commit": False}
         consumer = Consumer(config)
         try:
@@ -265,7 +316,7 @@ class _Task:
         finally:
             consumer.close()
 
-    def _silence(self) -> str:
+    def _timeout_sentence(self) -> str:
         left = self._progress.left[0]
         return (
             f"{left.topic}/{left.partition}: offset {left.begin} of [{left.begin}, {left.end}) did not come within "
@@ -273,8 +324,8 @@ class _Task:
         )
 
 
-# Told while librdkafka goes on by itself.
-_PASSING = frozenset(
+# Errors that librdkafka reports and recovers from.
+_TRANSIENT = frozenset(
     {
         KafkaError._ALL_BROKERS_DOWN,
         KafkaError._TRANSPORT,

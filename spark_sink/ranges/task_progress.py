@@ -10,7 +10,7 @@ from spark_sink.ranges.batch_offset import Range, TopicPartition
 
 
 class TaskProgress:
-    """What is still to be read."""
+    """The offsets that are still to come."""
 
     def __init__(self, pieces: Iterable[Range]) -> None:
         self._left = {one.key: (one.begin, one.end) for one in pieces if one.records}
@@ -31,9 +31,9 @@ class TaskProgress:
         """The ranges that are still to come."""
         return [Range(*key, begin, end) for key, (begin, end) in sorted(self._left.items())]
 
-    def end(self, key: TopicPartition) -> int:
-        """The exclusive end of an open range, -1 of one that was read."""
-        return self._left.get(key, (0, -1))[1]
+    def bounds(self, key: TopicPartition) -> tuple[int, int]:
+        """The offsets `[begin, end)` that are still to come of a partition, (0, 0) for none."""
+        return self._left.get(key, (0, 0))
 
     def advance(self, key: TopicPartition, position: int) -> bool:
         """Say that everything below `position` has come; True when that ends the range."""

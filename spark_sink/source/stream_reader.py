@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 
 
 class TaskRanges(InputPartition):
-    """The ranges of one task."""
+    """The ranges of one task, and the ids that their topics had when the batch was planned."""
 
-    def __init__(self, ranges: Sequence[Range]) -> None:
+    def __init__(self, ranges: Sequence[Range], identities: Mapping[str, str]) -> None:
         super().__init__([tuple(one) for one in ranges])
+        self.identities = {one.topic: identities[one.topic] for one in ranges if one.topic in identities}
 
     @property
     def ranges(self) -> list[Range]:
@@ -71,14 +72,15 @@ class KafkaGroupReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[TaskRanges]:  # noqa: ARG002 -- Spark's call
         """Pack the ranges of a batch into tasks; the end offset wholly describes them."""
         packing = Packing(tasks=self._options.parallelism, min_tasks=self._options.min_partitions)
-        return [TaskRanges(task) for task in pack(Offset.parse(end), packing)]
+        offset = Offset.parse(end)
+        return [TaskRanges(task, offset.identities) for task in pack(offset, packing)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read the ranges of a task; runs in Spark's Python workers."""
         from spark_sink.fetch.range_reader import fetch  # noqa: PLC0415 -- as said above
 
         assert isinstance(partition, TaskRanges)  # noqa: S101 -- Spark hands back what `partitions` made
-        rows = fetch(partition.ranges, self._options.fetch)
+        rows = fetch(partition.ranges, self._options.fetch, partition.identities)
         if (decoder := self._decoder) is not None:
             rows = (decode_batch(batch, decoder) for batch in rows)
         return rows if self._options.landing is None else _landed(rows, self._options.landing, partition.ranges)

@@ -13,7 +13,9 @@ from spark_sink.demo.cluster import Cluster
 from spark_sink.errors import DataLossError, FetchError
 from spark_sink.fetch import range_reader
 from spark_sink.fetch.range_reader import fetch
+from spark_sink.kafka.partition_offsets import PartitionOffsets
 from spark_sink.options.fetch_settings import FetchSettings
+from spark_sink.options.source_options import SourceOptions
 from spark_sink.ranges.batch_offset import Range
 
 pytestmark = pytest.mark.integration
@@ -249,3 +251,23 @@ def test_large_values_make_small_batches(cluster: Cluster, topic: MakeTopic, set
         pa.compute.binary_length(batch.column("value")).to_pylist() for batch in fetch([Range(name, 0, 0, 5)], bounded)
     ]
     assert [size for batch in sizes for size in batch] == [11_000_000, 10, 6_000_000, 6_000_000, 6_000_000]
+
+
+def test_the_topic_ids_of_the_plan_are_compared_with_those_after_reading(
+    cluster: Cluster, topic: MakeTopic, producer: Producer, settings: FetchSettings
+) -> None:
+    """Librdkafka reads by name, so the records may be those of a topic that was recreated meanwhile."""
+    name = topic("ids")
+    producer.produce(name, value="1", partition=0)
+    producer.flush()
+    group = PartitionOffsets(
+        SourceOptions.parse(
+            {"kafka.bootstrap.servers": cluster.bootstrap_servers, "kafka.group.id": "ids", "subscribe": name}
+        )
+    )
+    identities = group.identities([name])
+    assert identities
+    read = list(fetch([Range(name, 0, 0, 1)], settings, identities))
+    assert sum(batch.num_rows for batch in read) == 1
+    with pytest.raises(DataLossError, match="recreated while it was read"):
+        list(fetch([Range(name, 0, 0, 1)], settings, {name: "cluster/AAAAAAAAAAAAAAAAAAAAAQ"}))

@@ -9,8 +9,9 @@ import pyarrow as pa
 import pytest
 from prometheus_client import CollectorRegistry
 
-from spark_sink.agent.agent_metrics import History, Metrics, Notes, serve
+from spark_sink.agent.agent_metrics import Metrics, serve
 from spark_sink.agent.agent_settings import AgentSettings
+from spark_sink.agent.commit_notes import History, Notes
 from spark_sink.errors import OptionError
 from spark_sink.fetch.raw_columns import arrow_schema
 from spark_sink.lake.delta_table import DeltaLakeTable

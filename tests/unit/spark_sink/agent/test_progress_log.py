@@ -1,11 +1,13 @@
-"""What is told of a query's reading."""
+"""What an agent logs of its progress."""
 
 import logging
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from spark_sink.agent.progress_log import EVERY_S, ProgressLog
-from spark_sink.ranges.batch_offset import Offset, Range
+from spark_sink.errors import TableError
 
 
 class Clock:
@@ -14,48 +16,70 @@ class Clock:
     now = 0.0
 
     def __call__(self) -> float:
-        """What it says."""
+        """The time."""
         return self.now
 
 
-def batch(*ranges: tuple[int, int, int, int]) -> Offset:
-    """An offset of ranges: partition, begin, end, generation."""
-    return Offset.of(Range("t", *one) for one in ranges)
+class Commits:
+    """Notes of commits, each read once."""
+
+    def __init__(self) -> None:
+        self.new: list[dict[str, Any]] = []
+
+    def add(self, rows: int, kind: str = "table") -> None:
+        """Commit."""
+        self.new.append({"kind": kind, "rows": rows})
+
+    def read(self) -> Iterator[dict[str, Any]]:
+        """The notes since the last call."""
+        taken, self.new = self.new, []
+        yield from taken
 
 
-def told(caplog: pytest.LogCaptureFixture) -> list[str]:
+def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
     """The lines since the last call."""
-    lines = [record.getMessage() for record in caplog.records]
+    found = [record.getMessage() for record in caplog.records]
     caplog.clear()
-    return lines
+    return found
 
 
-def test_what_was_read_is_told_once_with_its_rate(caplog: pytest.LogCaptureFixture) -> None:
-    """Batches that were not looked at in between are counted too, and nothing is said where nothing was read."""
+def test_committed_rows_are_logged_once_with_their_rate(caplog: pytest.LogCaptureFixture) -> None:
+    """Not before it is time, and not where nothing came."""
     caplog.set_level(logging.INFO, "azimuth.sink")
-    clock = Clock()
-    narrator = ProgressLog("lake/flights", clock)
-    narrator.look(lambda: None)
-    narrator.look(lambda: batch((0, 100, 150, 1), (1, 0, 50, 1)))
-    narrator.look(lambda: pytest.fail("asked again before it is time"))
+    clock, commits = Clock(), Commits()
+    progress = ProgressLog("lake/flights", commits.read, clock)
+    commits.add(60)
+    commits.add(40)
+    progress.look(lambda: pytest.fail("asked before it is time"))
     clock.now = EVERY_S
-    narrator.look(lambda: batch((0, 150, 150, 1), (1, 50, 50, 1)))
-    assert told(caplog) == ["lake/flights: 100 records of 2 partitions (10 a second), 100 so far"]
+    progress.look(lambda: 1)
+    assert lines(caplog) == ["lake/flights: 100 rows committed (10 a second), 100 so far"]
     clock.now += EVERY_S
-    for _ in range(2):
-        narrator.look(lambda: batch((0, 1_140, 1_150, 1), (1, 50, 50, 1)))
-    assert told(caplog) == ["lake/flights: 1,000 records of 2 partitions (100 a second), 1,100 so far"]
+    progress.look(lambda: 1)
+    assert lines(caplog) == []
+    commits.add(1_000)
     clock.now += EVERY_S
-    narrator.look(lambda: batch((0, 1_140, 1_150, 1), (1, 50, 50, 1)))
-    assert told(caplog) == []
+    progress.look(lambda: 2)
+    assert lines(caplog) == ["lake/flights: 1,000 rows committed (100 a second), 1,100 so far"]
 
 
-def test_what_another_member_read_is_not_counted(caplog: pytest.LogCaptureFixture) -> None:
-    """A partition that went and came back: only the batch at hand is known to be this member's."""
+def test_only_rows_that_are_in_the_table_count(caplog: pytest.LogCaptureFixture) -> None:
+    """A replay commits none, a compaction brings none, and quarantined records are not in the table."""
     caplog.set_level(logging.INFO, "azimuth.sink")
-    narrator = ProgressLog("t", Clock())
-    narrator.hear(batch((0, 0, 10, 1)))
-    narrator.hear(batch((0, 5_000, 5_007, 3)))
-    narrator.hear(batch((0, 3, 5, 3)))  # the log began anew
-    narrator.tell()
-    assert narrator.records == 10 + 7 + 2
+    commits = Commits()
+    progress = ProgressLog("t", commits.read, Clock())
+    commits.add(0)
+    commits.add(7, "quarantine")
+    commits.add(0, "compaction")
+    progress.log()
+    assert (lines(caplog), progress.rows) == ([], 0)
+
+
+def test_a_log_that_cannot_be_read_does_not_end_the_agent(caplog: pytest.LogCaptureFixture) -> None:
+    """It is only a line of the log."""
+
+    def fails() -> Iterator[dict[str, Any]]:
+        raise TableError("the store is away")
+
+    ProgressLog("t", fails, Clock()).log()
+    assert "rows cannot be counted for now: the store is away" in lines(caplog)[0]

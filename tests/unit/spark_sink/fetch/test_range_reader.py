@@ -2,18 +2,24 @@
 
 import contextlib
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
+from itertools import pairwise
 from typing import cast
 
+import numpy as np
 import pytest
 from confluent_kafka import KafkaError
+from hypothesis import given
+from hypothesis import strategies as st
 
 from spark_sink.errors import DataLossError
 from spark_sink.fetch import range_reader
-from spark_sink.fetch.librdkafka import NativeConsumer
+from spark_sink.fetch.librdkafka import MESSAGE, Messages, NativeConsumer
 from spark_sink.options.fetch_settings import FetchSettings
 from spark_sink.ranges.batch_offset import Range, TopicPartition
 
 RANGE = Range("t", 0, 644, 700)
+OTHER = Range("t", 1, 5, 6)
 
 
 class Assigned:
@@ -64,8 +70,8 @@ def task(
 
 
 def out_of_range(made: range_reader._Task) -> None:
-    """What librdkafka tells."""
-    made._hear(KafkaError._AUTO_OFFSET_RESET, TopicPartition("t", 0), -1)
+    """What librdkafka reports."""
+    made._handle_event(KafkaError._AUTO_OFFSET_RESET, TopicPartition("t", 0), -1)
 
 
 def test_a_leader_that_has_not_heard_of_its_successor_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,7 +89,7 @@ def test_a_log_that_stays_too_short_is_a_loss(monkeypatch: pytest.MonkeyPatch) -
     assert not consumer.calls
 
 
-def test_what_retention_took_is_told_at_once_or_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_retention_took_is_reported_at_once_or_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where that is allowed, reading goes on at the log's beginning."""
     made, _ = task(monkeypatch, (650, 720))
     with pytest.raises(DataLossError, match="failOnDataLoss"):
@@ -91,3 +97,67 @@ def test_what_retention_took_is_told_at_once_or_passed_over(monkeypatch: pytest.
     made, consumer = task(monkeypatch, (650, 720), fail_on_data_loss=False)
     out_of_range(made)
     assert [(name, [one.begin for one in ranges]) for name, ranges in consumer.calls][-1] == ("add", [650])
+
+
+@given(offsets=st.lists(st.integers(600, 740), min_size=1, max_size=60, unique=True), cuts=st.sets(st.integers(0, 60)))
+def test_a_task_takes_each_offset_of_its_range_once_and_no_other(offsets: list[int], cuts: set[int]) -> None:
+    """Whatever librdkafka hands over: records before the range, behind it, and the same ones twice."""
+    offsets.sort()
+    consumer = Assigned()
+    made = range_reader._Task(cast("NativeConsumer", consumer), [RANGE, OTHER], FetchSettings(kafka={}))
+    taken: list[int] = []
+    bounds = [0, *sorted(cut for cut in cuts if cut < len(offsets)), len(offsets)]
+    for begin, end in pairwise(bounds):
+        for part in (offsets[begin:end], offsets[:begin]):  # what came before comes again
+            records = np.zeros(len(part), MESSAGE)
+            records["offset"] = part
+            with pytest.MonkeyPatch.context() as patched:
+                patched.setattr(range_reader, "topic_name", lambda _: "t")
+                topics, wanted = made._select(records)
+            assert len(topics) == len(part)
+            taken += records["offset"][wanted].tolist()
+    assert taken == [offset for offset in offsets if RANGE.begin <= offset < RANGE.end]
+
+
+class Reads(Assigned):
+    """A consumer that reads nothing and knows topic ids."""
+
+    def __init__(self, **ids: str) -> None:
+        super().__init__()
+        self.ids = ids
+
+    def assign(self, ranges: Iterable[Range]) -> None:
+        """Read these."""
+        self.calls.append(("assign", list(ranges)))
+
+    def consume(self, _most: int, _wait_s: float) -> Messages:
+        """The end of the log, as an event."""
+        return Messages(np.ones(1, np.uint64))
+
+    def topic_ids(self, topics: Iterable[str], _timeout_s: float) -> dict[str, str]:
+        """Answer for the topics that have an id."""
+        return {topic: self.ids[topic] for topic in topics if topic in self.ids}
+
+
+@pytest.mark.parametrize(
+    ("planned", "now", "refused"),
+    [("cluster/a/b", "a/b", False), ("cluster/a/b", "c/d", True), ("", "c/d", False), ("cluster/a/b", "", False)],
+    ids=["same", "recreated", "unknown at the plan", "unknown now"],
+)
+def test_a_topic_that_is_recreated_while_it_is_read_fails_the_task(
+    monkeypatch: pytest.MonkeyPatch, planned: str, now: str, *, refused: bool
+) -> None:
+    """Its new records at the old offsets would be committed among the old ones."""
+    consumer = Reads(**({"t": now} if now else {}))
+    made = range_reader._Task(
+        cast("NativeConsumer", consumer), [RANGE], FetchSettings(kafka={}), {"t": planned} if planned else {}
+    )
+
+    def take(_addresses: object) -> list[object]:
+        made._progress.advance(RANGE.key, RANGE.end)
+        return []
+
+    monkeypatch.setattr(made, "_take", take)
+    monkeypatch.setattr(Messages, "__exit__", lambda *_: None)
+    with pytest.raises(DataLossError, match=r"t: .* recreated while it was read") if refused else nullcontext():
+        assert list(made.batches()) == []

@@ -13,7 +13,7 @@ def test_a_range_ends_at_its_last_offset_or_behind_it() -> None:
     assert not progress.advance(A, 6)
     assert progress.offsets == 8
     assert progress.advance(A, 12)
-    assert (progress.end(A), progress.end(B)) == (-1, 4)
+    assert (progress.bounds(A), progress.bounds(B)) == ((0, 0), (0, 4))
     assert progress.advance(B, 4)
     assert not progress
 

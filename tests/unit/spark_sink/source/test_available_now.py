@@ -314,5 +314,6 @@ def test_a_run_never_ends_as_a_success_with_a_target_unread(
     except FetchError as error:
         failure = str(error)
     unread = [key for key in targets if group.table.get(key, 0) < targets[key]]
-    assert bool(unread) == bool(failure), "it fails exactly where something was not read"
+    # Where no leader has answered since the beginning, the run cannot know whether others read everything.
+    assert bool(unread) == bool(failure) or "of an unknown end" in failure
     assert all(f"{key.topic}/{key.partition} stands at" in failure for key in unread)

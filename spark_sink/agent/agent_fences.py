@@ -1,0 +1,69 @@
+"""What two agents must not share: a name on one machine, and a checkpoint between tables."""
+
+import fcntl
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from spark_sink.agent.agent_settings import AgentSettings
+from spark_sink.errors import OptionError
+from spark_sink.lake.table_storage import filesystem, read_text, table_uri
+
+_BINDING = "azimuth-table.json"
+
+
+@contextmanager
+def only_agent_of_its_name(settings: AgentSettings) -> Iterator[None]:
+    """Hold the agent's name on this machine: the assignor takes two members of one name for one agent that returned.
+
+    The lock ends with the process, however it dies. Agents on other machines are not seen.
+
+    Raises:
+        OptionError: a process of this machine holds it.
+    """
+    servers = sorted(one.strip() for one in settings.bootstrap_servers.split(","))
+    identity = json.dumps([servers, settings.group, settings.agent])
+    name = f"azimuth-agent-{hashlib.sha256(identity.encode()).hexdigest()[:24]}.lock"
+    # Readable for all and only read: a lock needs no more, and agents may run as several users.
+    handle = os.open(Path(tempfile.gettempdir()) / name, os.O_RDONLY | os.O_CREAT, 0o644)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise OptionError(
+                f"agent {settings.agent!r} of group {settings.group!r} is running on this machine already: give each "
+                "agent a name of its own (--agent); the default is the host's name"
+            ) from error
+        yield
+    finally:
+        os.close(handle)
+
+
+def bind_checkpoint(settings: AgentSettings) -> None:
+    """Write the table's address into a new checkpoint, and compare it with that in an older one.
+
+    A checkpoint says how far a query has come, and for another table that would be a hole.
+
+    Raises:
+        OptionError: the checkpoint is of another table.
+    """
+    table = table_uri(settings.table)
+    files = filesystem(settings.checkpoint, settings.storage, make=True)
+    text = read_text(files, _BINDING)
+    if text is None:
+        with files.open_output_stream(_BINDING) as stream:
+            stream.write(json.dumps({"table": table}).encode())
+        return
+    try:
+        bound = json.loads(text)["table"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise OptionError(f"{settings.checkpoint}/{_BINDING}: it names no table; give another --checkpoint") from error
+    if bound != table:
+        raise OptionError(
+            f"checkpoint {settings.checkpoint} is of the table {bound}, not of {table}: give each table a checkpoint "
+            "of its own (--checkpoint)"
+        )

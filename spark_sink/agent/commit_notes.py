@@ -1,0 +1,69 @@
+"""The notes that agents leave in the logs of their tables with each commit, read as the logs grow."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow.fs as pa_fs
+
+from spark_sink.agent.agent_settings import AgentSettings
+from spark_sink.formats.quarantine import quarantine_of
+from spark_sink.lake.positions import existing
+from spark_sink.lake.table_storage import Storage, filesystem, read_text
+
+
+class History:
+    """The notes in the log of one table.
+
+    Args:
+        table: its address.
+        storage: options of its object store.
+        whole: read the log from its first commit, not from its end at the first call.
+    """
+
+    def __init__(self, table: str, storage: Storage | None = None, *, whole: bool = False) -> None:
+        self._files = filesystem(table, storage)
+        self._next = 0 if whole else -1
+
+    def read(self) -> Iterator[dict[str, Any]]:
+        """The notes since the last call. The first call only finds the end of a log that is not read whole."""
+        if self._next < 0:
+            self._next = self._newest() + 1
+            return
+        while (text := read_text(self._files, f"_delta_log/{self._next:020}.json")) is not None:
+            self._next += 1
+            for line in text.splitlines():
+                if '"commitInfo"' in line and (note := json.loads(line)["commitInfo"].get("kafka-azimuth")):
+                    yield note
+
+    def _newest(self) -> int:
+        found = self._files.get_file_info(pa_fs.FileSelector("_delta_log", allow_not_found=True))
+        return max((int(one.base_name[:20]) for one in found if one.base_name[20:] == ".json"), default=-1)
+
+
+class Notes:
+    """The notes that one agent leaves in all its tables, from the first call on.
+
+    A table that does not exist at the first call is read whole: an agent creates its table, or that of a topic or
+    of the quarantine, with the first rows, which are often most of the rows that it ever gets.
+
+    Args:
+        settings: of the agent.
+    """
+
+    def __init__(self, settings: AgentSettings) -> None:
+        self._settings = settings
+        self._histories: dict[str, History] = {}
+        self._called = False
+
+    def read(self) -> Iterator[dict[str, Any]]:
+        """The agent's notes since the last call."""
+        tables = [table for table, _ in existing(self._settings.table, self._settings.storage)]
+        for table in {*tables, *map(quarantine_of, tables)}:
+            if table not in self._histories:
+                self._histories[table] = History(table, self._settings.storage, whole=self._called)
+        self._called = True
+        for history in self._histories.values():
+            for note in history.read():
+                if note.get("agent") == self._settings.agent:
+                    yield note

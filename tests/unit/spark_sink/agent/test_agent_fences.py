@@ -1,0 +1,95 @@
+"""What two agents must not share."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from spark_sink.agent.agent_fences import bind_checkpoint, only_agent_of_its_name
+from spark_sink.agent.agent_settings import AgentSettings
+from spark_sink.errors import OptionError
+
+
+def settings(root: Path, **other: str) -> AgentSettings:
+    """Settings of an agent."""
+    given = {
+        "bootstrap_servers": "a:1,b:2",
+        "group": "g",
+        "table": str(root / "table"),
+        "checkpoint": str(root / "checkpoint"),
+        "subscribe": "t",
+        "agent": "one",
+    }
+    return AgentSettings.load(None, {**given, **other})
+
+
+@pytest.fixture(autouse=True)
+def locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Locks in a folder of the test."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+
+def test_a_second_agent_of_one_name_is_refused(tmp_path: Path) -> None:
+    """The group would take the two members for one agent, and their commits could not be told apart."""
+    with only_agent_of_its_name(settings(tmp_path)):
+        with (
+            pytest.raises(OptionError, match=r"agent 'one' of group 'g' is running on this machine already.*--agent"),
+            only_agent_of_its_name(settings(tmp_path, bootstrap_servers="b:2, a:1", table="elsewhere")),
+        ):
+            pytest.fail("both run")
+        with only_agent_of_its_name(settings(tmp_path, agent="two")):
+            pass
+        with only_agent_of_its_name(settings(tmp_path, group="h")):
+            pass
+    with only_agent_of_its_name(settings(tmp_path)):
+        pass
+
+
+def test_a_name_is_free_again_when_its_process_was_killed(tmp_path: Path) -> None:
+    """A supervisor starts the agent again at once, and nobody cleans up between."""
+    program = (
+        "import sys, tempfile, time; tempfile.tempdir = sys.argv[1]\n"
+        "from pathlib import Path\n"
+        "from tests.unit.spark_sink.agent.test_agent_fences import settings\n"
+        "from spark_sink.agent.agent_fences import only_agent_of_its_name\n"
+        "with only_agent_of_its_name(settings(Path(sys.argv[1]))):\n"
+        "    print('held', flush=True); time.sleep(600)\n"
+    )
+    child = subprocess.Popen([sys.executable, "-c", program, str(tmp_path)], stdout=subprocess.PIPE)
+    try:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"held\n"
+        with pytest.raises(OptionError, match="running"), only_agent_of_its_name(settings(tmp_path)):
+            pytest.fail("both run")
+    finally:
+        child.kill()
+        child.communicate()
+    with only_agent_of_its_name(settings(tmp_path)):
+        pass
+
+
+def test_a_checkpoint_belongs_to_one_table(tmp_path: Path) -> None:
+    """Its offsets would count as read for the other table, which has none of the rows."""
+    bind_checkpoint(settings(tmp_path))
+    bind_checkpoint(settings(tmp_path))
+    with pytest.raises(OptionError, match=rf"is of the table {tmp_path}/table, not of {tmp_path}/other:"):
+        bind_checkpoint(settings(tmp_path, table=str(tmp_path / "other")))
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", "null", "{"])
+def test_a_checkpoint_with_a_broken_binding_is_refused(tmp_path: Path, text: str) -> None:
+    """One sentence, and nothing is written."""
+    (tmp_path / "checkpoint").mkdir()
+    (tmp_path / "checkpoint" / "azimuth-table.json").write_text(text)
+    with pytest.raises(OptionError, match="it names no table"):
+        bind_checkpoint(settings(tmp_path))
+
+
+def test_the_address_is_compared_and_not_its_spelling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A relative path from another working directory is another table."""
+    monkeypatch.chdir(tmp_path)
+    bind_checkpoint(settings(tmp_path, table="table"))
+    bind_checkpoint(settings(tmp_path, table=f"file://{tmp_path}/table"))
+    assert json.loads((tmp_path / "checkpoint" / "azimuth-table.json").read_text()) == {"table": f"{tmp_path}/table"}
