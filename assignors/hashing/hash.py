@@ -70,7 +70,10 @@ def weighted_score(pair: int, weight: float) -> float:
 
 def hash64s(names: list[str], seed: int = 0) -> U64:
     """Hash names, shape (N,)."""
-    return np.fromiter((hash64(name, seed) for name in names), dtype=np.uint64, count=len(names))
+    # One call and no Python integer a name: half of the time of `hash64` for each.
+    digest, low_seed = mmh3.mmh3_x64_128_digest, seed & 0xFFFFFFFF
+    digests = b"".join([digest(name.encode("utf-8", "surrogateescape"), low_seed) for name in names])
+    return np.frombuffer(digests, dtype="<u8")[::2].astype(np.uint64)
 
 
 def mix64s(values: U64) -> U64:

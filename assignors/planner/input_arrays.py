@@ -18,6 +18,7 @@ Bools = NDArray[np.bool_]
 NO_OWNER = -1
 SEVERAL_CLAIMANTS = -2
 _HEAVIEST = 1e9
+_MOST_PARTITIONS = 1 << 31
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,10 +57,10 @@ class Problem:
     @property
     def owned(self) -> I64:
         """Valid claims of each member on each topic, shape (T, M)."""
-        out = np.zeros((len(self.topics), len(self.members)), dtype=np.int64)
+        shape = len(self.topics), len(self.members)
         held = np.flatnonzero(self.owner >= 0)
-        np.add.at(out, (np.searchsorted(self.first, held, side="right") - 1, self.owner[held]), 1)
-        return out
+        cells = (np.searchsorted(self.first, held, side="right") - 1) * shape[1] + self.owner[held]
+        return np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
 
     @property
     def equal(self) -> bool:
@@ -77,9 +78,11 @@ def read_problem(topics: Iterable[Topic], members: Iterable[Member], seed: int, 
         TopicError: two topics of one name, or two members of one id.
     """
     given = sorted(topics, key=lambda t: t.name)
-    ordered_members = tuple(sorted(members, key=lambda m: (m.identity, m.id)))
+    unordered = list(members)
+    keys = [(m.identity, m.id) for m in unordered]
+    ordered_members = tuple(unordered[i] for i in sorted(range(len(keys)), key=keys.__getitem__))
     _refuse_duplicates([t.name for t in given], "topic")
-    _refuse_duplicates(sorted(m.id for m in ordered_members), "member")
+    _refuse_duplicates([m.id for m in ordered_members], "member")
     group_of, subscribed = _subscriptions(given, ordered_members)
     read = subscribed.any(axis=0) & np.array([t.partitions > 0 for t in given], dtype=bool)
     ordered = tuple(t for t, some in zip(given, read, strict=True) if some)
@@ -133,17 +136,21 @@ def equal_rows(table: Bools) -> tuple[I64, I64]:
 
 
 def _refuse_duplicates(names: Sequence[str], what: str) -> None:
-    for one, two in itertools.pairwise(names):
+    if len(set(names)) == len(names):
+        return
+    for one, two in itertools.pairwise(sorted(names)):
         if one == two:
             raise TopicError(f"{what} {one!r} is given twice: give each once")
 
 
 def _identity_hashes(members: Sequence[Member], seed: int) -> U64:
     # Two members of one identity (the same agent= given twice) must not rank alike: the second one gets a suffix.
-    names, before = [], None
-    for member in members:
-        names.append(member.identity if member.identity != before else f"{member.identity}\0{member.id}")
-        before = member.identity
+    names = [m.identity for m in members]
+    if len(set(names)) < len(names):
+        before = [None, *names[:-1]]
+        names = [
+            f"{name}\0{m.id}" if name == last else name for name, last, m in zip(names, before, members, strict=True)
+        ]
     return hash64s(names, seed)
 
 
@@ -165,21 +172,48 @@ def _subscriptions(topics: Sequence[Topic], members: Sequence[Member]) -> tuple[
 
 
 def _claims(topics: Sequence[Topic], members: Sequence[Member], first: I64) -> tuple[I32, I32]:
-    places = {t.name: (int(first[i]), t.partitions) for i, t in enumerate(topics)}
+    """Return the owner by valid claims and the claimant of each partition, shapes (P,)."""
     total = int(first[-1])
-    owner = [NO_OWNER] * total
-    claimant = [NO_OWNER] * total
-    generation_of = [-2] * total  # below every generation a member can claim
-    for i, member in enumerate(members):
-        generation = max(member.generation, -1)
-        for topic, partition in member.owned:
-            base, count = places.get(topic, (0, 0))
-            if not 0 <= partition < count:
-                continue
-            at = base + partition
-            claimant[at] = i if claimant[at] in (NO_OWNER, i) else SEVERAL_CLAIMANTS
-            if generation > generation_of[at]:
-                owner[at], generation_of[at] = i, generation
-            elif generation == generation_of[at] and owner[at] != i:
-                owner[at] = NO_OWNER
-    return np.array(owner, dtype=np.int32), np.array(claimant, dtype=np.int32)
+    at, member = _claimed_places(topics, members, first)
+    claimant = np.full(total, NO_OWNER, dtype=np.int32)
+    latest = claimant.copy()
+    latest[at] = member  # members ascend: of several claims the last stays
+    claimant[at[::-1]] = member[::-1]
+    contested = latest != claimant
+    owner = claimant.copy()
+    if contested.any():
+        owner[contested] = NO_OWNER
+        claimant[contested] = SEVERAL_CLAIMANTS
+        among = contested[at]
+        _settle_contested(owner, at[among], member[among], np.array([max(m.generation, -1) for m in members]))
+    return owner, claimant
+
+
+def _claimed_places(topics: Sequence[Topic], members: Sequence[Member], first: I64) -> tuple[I64, I64]:
+    """Return the partition and the member of each claim on a partition that exists, members ascending."""
+    pairs = itertools.chain.from_iterable(m.owned for m in members)
+    names, numbers = tuple(zip(*pairs, strict=True)) or ((), ())
+    number_of = dict.fromkeys(names, -1)
+    number_of.update((t.name, i) for i, t in enumerate(topics))
+    topic = np.array(list(map(number_of.__getitem__, names)), dtype=np.int64)
+    try:
+        partition = np.array(numbers, dtype=np.int64)
+    except OverflowError:
+        partition = np.array([n if -1 < n < _MOST_PARTITIONS else -1 for n in numbers], dtype=np.int64)
+    member = np.repeat(np.arange(len(members)), [len(m.owned) for m in members])
+    exists = (topic >= 0) & (partition >= 0)
+    exists[exists] = partition[exists] < np.diff(first)[topic[exists]]
+    return first[topic[exists]] + partition[exists], member[exists]
+
+
+def _settle_contested(owner: I32, at: I64, member: I64, generations: I64) -> None:
+    """Give each partition to its claimant of the newest generation, where that is one member."""
+    generation = generations[member]
+    order = np.lexsort((member, generation, at))
+    at, member, generation = at[order], member[order], generation[order]
+    same_generation = (at[1:] == at[:-1]) & (generation[1:] == generation[:-1])
+    starts = np.flatnonzero(np.r_[True, ~same_generation])
+    ends = np.r_[starts[1:], len(at)] - 1
+    newest = np.r_[at[starts[1:]] != at[ends[:-1]], True]
+    sole = newest & (member[starts] == member[ends])
+    owner[at[ends[sole]]] = member[ends[sole]]

@@ -111,25 +111,27 @@ def _solve(request: PlanRequest) -> Plan:
         owner = exact_plan(problem, racks, caps, epsilon, scores)
         return Plan(request, owner, count_moved(problem, owner))
     band = fair_band(problem.partitions, problem.weights, epsilon)
-    proven = _plan_constrained(request, problem, cap_binds, band, placement)
+    least = least_moves(problem.owned, np.diff(problem.first), caps, band, problem.weights) if problem.equal else 0
+    proven = _plan_constrained(request, cap_binds, band, placement, least)
+    before = problem.owner
     for _ in range(_IMPROVEMENTS if cap_binds.any() else 0):
         # Choosing readers is a heuristic: it starts from its own plan again, or the next rebalance would, and move.
-        if _within(placement.owner, band) or not _improve(request, cap_binds, band, placement):
+        if _within(placement.owner, band) or np.array_equal(before, placement.owner):
             break
+        before = placement.owner
+        _plan_constrained(replace(request, problem=replace(problem, owner=before)), cap_binds, band, placement, least)
     bound = 0
     if proven and not cap_binds.any():
         bound = count_moved(problem, placement.owner)
     elif problem.equal and _within(placement.owner, band):
-        bound = _movement_bound(request, band)
+        bound = least
     return Plan(request, placement.owner, bound)
 
 
-def _plan_constrained(
-    request: PlanRequest, problem: Problem, cap_binds: Bools, band: Band, placement: Placement
-) -> bool:
+def _plan_constrained(request: PlanRequest, cap_binds: Bools, band: Band, placement: Placement, least: int) -> bool:
     """Plan different subscriptions, racks and caps into `placement.owner`; say whether it is proven the cheapest."""
+    problem = request.problem
     scores = member_scores(problem, request.strategy, request.seed)
-    least = _movement_bound(request, band) if problem.equal else 0
     readers, pieces = choose_readers(problem, request.racks, request.caps, cap_binds, band, scores, least)
     kinds = read_kinds(problem, request.racks, readers, cap_binds)
     if kinds.allowed.size > EXACT_CELLS:
@@ -139,21 +141,9 @@ def _plan_constrained(
     return general_plan(problem, kinds, pieces, request.epsilon, placement, scores, hashes)
 
 
-def _improve(request: PlanRequest, cap_binds: Bools, band: Band, placement: Placement) -> bool:
-    before = placement.owner
-    _plan_constrained(request, replace(request.problem, owner=before), cap_binds, band, placement)
-    return not np.array_equal(before, placement.owner)
-
-
 def _within(owner: I32, band: Band) -> bool:
     load = np.bincount(owner, minlength=len(band.low))
     return bool((load >= band.low).all() and (load <= band.high).all())
-
-
-def _movement_bound(request: PlanRequest, band: Band) -> int:
-    """Return the moves that balance and caps force."""
-    problem = request.problem
-    return least_moves(problem.owned, np.diff(problem.first), request.caps, band, problem.weights)
 
 
 def _plan_unconstrained(problem: Problem, band: Band, placement: Placement, scores: Scores, topic_hashes: U64) -> int:

@@ -1,5 +1,6 @@
 """The planner's answer."""
 
+import itertools
 from functools import cached_property
 
 import numpy as np
@@ -35,10 +36,11 @@ class Plan:
         """Partitions of each member, sorted; members with nothing are listed with an empty list."""
         members = self._problem.members
         # One tuple for each partition, in order of topic and partition: sorted members' lists need no second sort.
-        pairs = [(t.name, p) for t in self._problem.topics for p in range(t.partitions)]
-        order = np.argsort(self._owner, kind="stable").tolist()
+        of_topic = (zip(itertools.repeat(t.name), range(t.partitions)) for t in self._problem.topics)
+        pairs = list(itertools.chain.from_iterable(of_topic))
+        by_owner = list(map(pairs.__getitem__, np.argsort(self._owner, kind="stable").tolist()))
         ends = np.cumsum(np.bincount(self._owner + 1, minlength=len(members) + 1)).tolist()
-        return {m.id: [pairs[i] for i in order[ends[n] : ends[n + 1]]] for n, m in enumerate(members)}
+        return {m.id: by_owner[ends[n] : ends[n + 1]] for n, m in enumerate(members)}
 
     @cached_property
     def unassigned(self) -> list[TopicPartition]:

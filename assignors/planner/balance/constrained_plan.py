@@ -73,8 +73,9 @@ def general_plan(  # noqa: PLR0913, PLR0917
     """
     topic_of = np.repeat(np.arange(len(problem.topics), dtype=np.int32), np.diff(problem.first))
     held = (problem.owner >= 0) & kinds.allowed[problem.owner, kinds.of]
-    owned = np.zeros(kinds.allowed.shape, dtype=np.int64)
-    np.add.at(owned, (problem.owner[held], kinds.of[held]), 1)
+    shape = kinds.allowed.shape
+    cells = problem.owner[held].astype(np.int64) * shape[1] + kinds.of[held]
+    owned = np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
     flow = _solve(problem, kinds, owned, _preferred_counts(kinds, pieces, topic_of), epsilon)
     owner = np.where(held, problem.owner, NO_OWNER).astype(np.int32)
     kept = np.minimum(owned, flow.given)
@@ -103,6 +104,21 @@ def _preferred_counts(kinds: Kinds, pieces: I64, topic_of: I32) -> I64 | None:
     return preferred
 
 
+def _is_optimal(counts: I64, kinds: Kinds, owned: I64, band: Band, least: int) -> bool:
+    """Return whether no counts are better, where that is plain: all placed, on rack, and as few moved as must be.
+
+    The loads are within the band; or no claim moves, and the members that may read anything differ by one at most.
+    """
+    if kinds.off.any() or (counts.sum(axis=0) != kinds.counts).any():
+        return False
+    load = counts.sum(axis=1)
+    moved = int(np.maximum(owned - counts, 0).sum())
+    if (load >= band.low).all() and (load <= band.high).all():
+        return moved <= least
+    able = load[kinds.allowed.any(axis=1)]
+    return moved == 0 and bool((band.high == band.high[0]).all()) and int(np.ptp(able)) <= 1
+
+
 def _solve(problem: Problem, kinds: Kinds, owned: I64, preferred: I64 | None, epsilon: float) -> Flow:
     """Solve within the band; where subscriptions differ or no plan is in it, with the best exact loads."""
     _, weight_class = np.unique(problem.weights, return_inverse=True)
@@ -112,6 +128,9 @@ def _solve(problem: Problem, kinds: Kinds, owned: I64, preferred: I64 | None, ep
             (owned.sum(axis=1) - kept_loads(owned.sum(axis=1), band, problem.partitions, problem.weights)).sum()
         )
         flow = Flow(kinds.counts, kinds.allowed, kinds.off, owned)
+        if preferred is not None and _is_optimal(preferred, kinds, owned, band, least):
+            flow.given, flow.proven = preferred, True
+            return flow
         if flow.solve(Exchange(band.low, band.high, exact=False, weights=weight_class), preferred, least):
             return flow
     best = fairest_counts(kinds.counts, kinds.allowed, problem.weights).sum(axis=1)

@@ -43,10 +43,24 @@ def bring_into_band(state: SearchState, least: int) -> None:
     """
     _approach_band(state)
     _balance(state, _ENDLESS, end=state.work + BALANCE_WORK)
-    if state.outside_band().any():
+    if state.outside_band().any() and not _is_fairest(state):
         _come_inside(state, least)
     if not state.outside_band().any():
         search_neighbourhoods(state, least, state.work + SEARCH_WORK)
+
+
+def _is_fairest(state: SearchState) -> bool:
+    """Return whether no plan has more even loads: the caps leave members without a topic, and the rest are even.
+
+    A join beyond the readers that the caps allow is such a case. No search can bring its loads into the bounds.
+    """
+    sizes = state.pieces.sum(axis=1)
+    readers = int(np.minimum(np.minimum(state.caps, sizes), state.may.sum(axis=1)).sum())
+    if readers >= len(state.load) or (state.weights != state.weights[0]).any():
+        return False
+    fewest, rest = divmod(int(sizes.sum()), max(1, readers))
+    fairest = [fewest + 1] * rest + [fewest] * (readers - rest) + [0] * (len(state.load) - readers)
+    return sorted(state.load.tolist(), reverse=True) == fairest
 
 
 def _come_inside(state: SearchState, least: int) -> None:

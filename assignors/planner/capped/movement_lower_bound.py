@@ -37,7 +37,9 @@ def least_moves(owned: I64, sizes: I64, caps: I32, band: Band, weights: F64) -> 
     whole = caps == 1
     band = _in_whole_topics(band, sizes, whole)
     claims = owned.sum(axis=0)
-    most = np.array([_most_kept(owned[:, m], whole, int(band.high[m])) for m in range(owned.shape[1])])
+    most = np.minimum(claims, band.high)
+    for member in np.flatnonzero(claims > band.high) if whole.any() else ():
+        most[member] = _most_kept(owned[:, member], whole, int(band.high[member]))
     kept = kept_loads(most, band, int(sizes.sum()), weights)
     needed = int((claims - kept).sum())
     room = -np.sort(most - band.high)
@@ -50,6 +52,8 @@ def least_moves(owned: I64, sizes: I64, caps: I32, band: Band, weights: F64) -> 
 
 def _in_whole_topics(band: Band, sizes: I64, whole: I64) -> Band:
     """Round the bounds to loads that are the sum of some set of topics."""
+    if not whole.any():
+        return band
     top = int(sizes.sum())
     sums = _sums(sizes[whole].tolist(), int(sizes[~whole].sum()), top)
     low = np.array([_next(sums, n) for n in band.low.tolist()])
@@ -60,10 +64,8 @@ def _in_whole_topics(band: Band, sizes: I64, whole: I64) -> Band:
 
 def _most_kept(claims: I64, whole: I64, high: int) -> int:
     """Return how many of its claims a member can keep within its bound."""
-    total = int(claims.sum())
-    if total <= high:
-        return total
-    return _last(_sums(claims[whole & (claims > 0)].tolist(), int(claims[~whole].sum()), total), high)
+    sums = _sums(claims[whole & (claims > 0)].tolist(), int(claims[~whole].sum()), int(claims.sum()))
+    return _last(sums, high)
 
 
 def _sums(whole: list[int], any_number: int, top: int) -> int:

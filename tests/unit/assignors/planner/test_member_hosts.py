@@ -21,3 +21,9 @@ def test_node_is_found_by_cut_pattern_or_function(node: Node, numbers: list[int]
     members = [Member(i, frozenset()) for i in identities]
     found = node_numbers(members, node).tolist()
     assert [found.index(n) for n in found] == [numbers.index(n) for n in numbers]
+
+
+def test_an_identity_with_a_line_break_is_one_identity() -> None:
+    """All identities are cut by one search over lines; a name with a line break must not shift the others."""
+    members = [Member(i, frozenset()) for i in ["a\nb-1", "a\nb-2", "c-1"]]
+    assert node_numbers(members).tolist() == [0, 0, 1]

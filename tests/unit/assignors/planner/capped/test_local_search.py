@@ -91,6 +91,20 @@ def test_the_work_is_bounded_where_bounds_cannot_be_reached(cap: int, monkeypatc
     assert sum(work) <= 2 * 100_000 + 50_000 + 40 * max(work)
 
 
+def test_a_join_beyond_the_readers_of_all_caps_is_not_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With 3 topics of 2 workers a seventh member stays idle: a leader must not spend a second on finding that."""
+    owned = np.kron(np.eye(3, 4, dtype=np.int64), np.array([[5, 5]]))[:, :7]
+    band = fair_band(30, np.ones(7), 0.05)
+    caps = np.full(3, 2, dtype=np.int32)
+    state = SearchState(
+        weights=np.ones(7), band=band, caps=caps, may=np.ones((3, 7), dtype=bool), owned=owned, pieces=owned.copy()
+    )
+    monkeypatch.setattr(local_search, "search_neighbourhoods", lambda *_: pytest.fail("the loads are the fairest"))
+    bring_into_band(state, 0)
+    assert sorted(state.load.tolist()) == [0, 5, 5, 5, 5, 5, 5]
+    assert state.moved == 0
+
+
 def test_a_newcomer_gets_small_topics_from_those_above_their_bound() -> None:
     """What is given up for the upper bound is what the newcomer needs: no claim moves for nothing."""
     owned = np.array([[2, 0, 0], [2, 0, 0], [1, 0, 0], [0, 2, 0], [0, 2, 0], [0, 1, 0]])
