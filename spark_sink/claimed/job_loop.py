@@ -21,7 +21,7 @@ from spark_sink.claimed.job_parts import Parts
 from spark_sink.claimed.job_settings import ClaimedSettings
 from spark_sink.claimed.labelled_batches import Batches
 from spark_sink.errors import SparkSinkError
-from spark_sink.fleet.write_queue import Bringer, Brought, Parcel
+from spark_sink.fleet.write_queue import BatchWriter, ReadBatch, WriteOutcome
 from spark_sink.ranges.batch_limits import admit
 from spark_sink.ranges.batch_offset import Range, TopicPartition
 
@@ -39,7 +39,7 @@ class Round:
 
     Attributes:
         claimed: partitions.
-        rows: records brought to the table.
+        rows: records written to the table.
         lost: claims that were not held any more.
         refused: why nothing came of a topic, by its name; the other topics of the round are not affected.
     """
@@ -61,7 +61,7 @@ class ClaimedIngest:
     def __init__(self, settings: ClaimedSettings, parts: Parts) -> None:
         self._settings = settings
         self._parts = parts
-        self._bringer = Bringer(parts.writer, parts.ids)
+        self._batch_writer = BatchWriter(parts.writer, parts.ids)
         self._topics: dict[str, FleetTopic] = {}
         self._looked: float | None = None
         self._gone: set[tuple[str, int]] = set()
@@ -144,26 +144,26 @@ class ClaimedIngest:
         ranges, backlog = self._ranges(known, labels)
         wanted = [one for one in ranges.values() if one.begin < one.end]
         rows, held = self._read(wanted, labels, list(claims))
-        # Only what is still held is brought in. The table would sort it out, but not for nothing.
+        # Only what is still held is written. The table would sort it out, but not for nothing.
         held = self._parts.claims.renew(held)
         mine = {TopicPartition(one.topic, one.partition) for one in held}
         read = [one for one in wanted if one.topic not in self._refused]
-        brought = self._bring_in(rows, [one for one in read if one.key in mine], {one.key for one in read} - mine)
+        written = self._write(rows, [one for one in read if one.key in mine], {one.key for one in read} - mine)
         names = {label: name for name, label in labels.items()}
-        self._refused |= {names[label]: error for label, error in brought.refused.items()}
+        self._refused |= {names[label]: error for label, error in written.refused.items()}
         ended = {
-            key: at for key in mine if (at := brought.at(key._replace(topic=labels.get(key.topic, "")))) is not None
+            key: at for key in mine if (at := written.at(key._replace(topic=labels.get(key.topic, "")))) is not None
         }
         lost = self._commit({one: ended[key] for one in held if (key := _key(one)) in ended})
         visits = {
             one: Visit(records=ranges[key].records, more=backlog[key] > ranges[key].records)
             for one in held
-            if (key := _key(one)) in ranges and labels[one.topic] not in brought.anew
+            if (key := _key(one)) in ranges and labels[one.topic] not in written.recreated
         }
         # Or they would be due together again, and at once, before those that can be read.
         visits |= {one: Visit(failed=True) for one in held if one.topic in self._refused}
         lost += len(claims) - len(held)
-        return Round(claimed=len(claims), rows=brought.rows, lost=lost, refused=dict(self._refused)), visits
+        return Round(claimed=len(claims), rows=written.rows, lost=lost, refused=dict(self._refused)), visits
 
     @contextmanager
     def _isolated(self, topics: Collection[str]) -> Iterator[None]:
@@ -242,19 +242,19 @@ class ClaimedIngest:
         granted = admit(backlog, self._settings.records)
         return {key: Range(*key, begin, begin + granted[key]) for key, begin in begins.items()}, backlog
 
-    def _bring_in(self, rows: Batches, ranges: Sequence[Range], lost: set[TopicPartition]) -> Brought:
+    def _write(self, rows: Batches, ranges: Sequence[Range], lost: set[TopicPartition]) -> WriteOutcome:
         """Bring records into their tables."""
         if not ranges:
-            return Brought()
+            return WriteOutcome()
         labels = rows.labels
         kept = rows.without({TopicPartition(labels[key.topic], key.partition) for key in lost})
         named = [one._replace(topic=labels[one.topic]) for one in ranges]
         topics = {labels[one.topic]: self._topics[one.topic] for one in ranges}
-        brought = self._bringer.bring_in(Parcel(rows=kept, ranges=named, topics=topics))
-        if brought.anew:
-            log.warning("claims: made anew while they were read: %s", ", ".join(sorted(brought.anew)))
+        written = self._batch_writer.write(ReadBatch(rows=kept, ranges=named, topics=topics))
+        if written.recreated:
+            log.warning("claims: recreated while they were read: %s", ", ".join(sorted(written.recreated)))
             self._looked = None
-        return brought
+        return written
 
     def _commit(self, offsets: Mapping[Claim, int]) -> int:
         try:

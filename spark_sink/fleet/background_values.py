@@ -1,4 +1,4 @@
-"""Values for a status that take time to find out, found out beside whoever asks."""
+"""Values for a status that take time to find out, found in a thread beside the one that asks."""
 
 import threading
 import time
@@ -8,13 +8,13 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Beside(Generic[T]):
+class BackgroundValue(Generic[T]):
     """A value that is found in a thread of its own when it is asked for; asking never waits, and may get an old one.
 
     Args:
         find: finds it; what it raises ends that attempt alone, in the thread.
         first: the value before it was found.
-        every_s: it is found at most so often.
+        every_s: shortest time between two searches.
         clock: seconds of a monotonic clock.
     """
 
@@ -29,11 +29,11 @@ class Beside(Generic[T]):
         self.last = first
 
     def __call__(self) -> T:
-        """The value as it was found last; has it found anew if it is old."""
+        """The value as it was found last; starts a new search if it is old."""
         with self._lock:
             if self._clock() >= self._next:
                 self._next = float("inf")
-                threading.Thread(target=self._run, name="fleet-beside", daemon=True).start()
+                threading.Thread(target=self._run, name="fleet-background", daemon=True).start()
         return self.last
 
     def _run(self) -> None:

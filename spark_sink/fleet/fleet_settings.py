@@ -131,7 +131,7 @@ class FleetSettings(BaseSettings):
     lanes: Whole = Field(4, description="Consumers of an agent for each cluster, at most; the same in the whole fleet.")
     epsilon: Real = Field(0.05, description="Allowed excess over the fair share of topics.")
     seed: Whole = Field(0, description="Another seed, another ranking; the same in the whole fleet.")
-    flush_s: Real = Field(1.0, gt=0, le=_HOUR_S, description="Records are brought into the table so often.")
+    flush_s: Real = Field(1.0, gt=0, le=_HOUR_S, description="Records are written into the table so often.")
     discover_s: Real = Field(10.0, gt=0, le=_HOUR_S, description="Clusters are asked for their topics so often.")
     memory_bytes: Whole = Field(
         256 << 20, ge=16 << 20, description="Memory of an agent for records that are not in a table yet."

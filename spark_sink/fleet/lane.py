@@ -15,7 +15,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from assignors.fleet import FleetTopic, Lane
 from spark_sink.errors import SparkSinkError
 from spark_sink.fleet.lane_configuration import lane_config
-from spark_sink.fleet.partition_ledger import Ledger
+from spark_sink.fleet.lane_positions import LanePositions
 from spark_sink.ranges.batch_offset import Range, TopicPartition
 
 log = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ class LaneParts:
 
     Attributes:
         positions: asked when partitions are given.
-        before_revoked: called before partitions go to another agent: what was read is brought in.
+        before_revoked: called before partitions go to another agent: what was read is written.
         look_again: called when a topic seems to have been made anew.
     """
 
@@ -75,7 +75,7 @@ class LaneConsumer:
         self._parts = parts
         self._consumer = Consumer({**lane_config(config), "stats_cb": self._hear_statistics})
         self.received: Mapping[int, int] = {}
-        self._ledger = Ledger()
+        self._positions_held = LanePositions()
         self._stopped: set[tuple[str, int]] = set()
         self._restart_at = 0.0
         self._failure: Exception | None = None
@@ -99,7 +99,7 @@ class LaneConsumer:
         if time.monotonic() - self._lag_at < _LAG_S:
             return
         found: dict[str, int] = {}
-        for name, partition, at in self._ledger.positions():
+        for name, partition, at in self._positions_held.positions():
             with contextlib.suppress(KafkaException):  # not held any more
                 _, high = self._consumer.get_watermark_offsets(KafkaPartition(name, partition), cached=True)
                 if high >= 0:
@@ -108,10 +108,10 @@ class LaneConsumer:
 
     def subscribe(self, labels: Mapping[FleetTopic, str]) -> None:
         """Read these topics from now on; the others of the group keep what they have while it is sorted out."""
-        before = self._ledger.names
-        new = self._ledger.follow(labels)
+        before = self._positions_held.names
+        new = self._positions_held.follow(labels)
         self.problems = {}
-        if before != (names := self._ledger.names):
+        if before != (names := self._positions_held.names):
             self._consumer.subscribe(sorted(names), on_assign=self._gain, on_revoke=self._yield, on_lost=self._lose)
         # Also a topic that left and came back before the group took it away: nothing of it was taken in between.
         held = [one for one in self._consumer.assignment() if one.topic in new]
@@ -125,7 +125,7 @@ class LaneConsumer:
 
         Args:
             add: takes each record with its label. A function and not the rows themselves, because partitions may be
-                given up meanwhile, and then what was read before is brought in and other rows begin.
+                given up meanwhile, and then what was read before is written and other rows begin.
             most: records.
             wait_s: for the first of them.
 
@@ -139,12 +139,12 @@ class LaneConsumer:
                 self._hear(error, message)
                 continue
             offset = message.offset() or 0
-            key = self._ledger.wants(message.topic() or "", message.partition() or 0, offset)
+            key = self._positions_held.wants(message.topic() or "", message.partition() or 0, offset)
             if key is None:
                 continue
             count += 1
             add(key.topic, message)
-            self._ledger.take(key, offset)
+            self._positions_held.take(key, offset)
         if count:
             self.problems.pop(_NO_TOPIC, None)
         self._restart()
@@ -157,11 +157,11 @@ class LaneConsumer:
     @property
     def records(self) -> int:
         """How many were read and are not handed over."""
-        return self._ledger.records
+        return self._positions_held.records
 
     def hand_over(self) -> tuple[list[Range], dict[str, FleetTopic]]:
         """What was read is on its way into the table: its ranges, and their topics by label. Reading goes on."""
-        return self._ledger.hand_over()
+        return self._positions_held.hand_over()
 
     def settle(self, ends: Mapping[TopicPartition, int], ahead: Mapping[TopicPartition, int]) -> None:
         """What was handed over is in the table; where the table is further than what was read, go on from there.
@@ -170,7 +170,7 @@ class LaneConsumer:
             ends: where what was handed over ends, by partition; also those of other lanes.
             ahead: where the table is.
         """
-        onward, held = self._ledger.settle(ends, ahead)
+        onward, held = self._positions_held.settle(ends, ahead)
         for key, at in onward.items():
             log.info("fleet: %s/%d: the table is at %d already, reading on from there", *key, at)
             self._seek(KafkaPartition(*key, at))
@@ -183,12 +183,12 @@ class LaneConsumer:
             log.debug("fleet: offsets not committed: %s", error)
 
     def leave_out(self, labels: Collection[str]) -> None:
-        """What was read of these is not brought in, and nothing more is taken of them until they are given again."""
-        self._ledger.leave_out(labels)
+        """What was read of these is not written in, and nothing more is taken of them until they are given again."""
+        self._positions_held.leave_out(labels)
 
     def forget(self) -> None:
         """What was read is not in the table: take nothing more until `rewind`, or a hole would be left."""
-        self._ledger.forget()
+        self._positions_held.forget()
 
     def rewind(self) -> None:
         """Forget what was read and is not in the table, and read it again.
@@ -196,9 +196,9 @@ class LaneConsumer:
         Raises:
             TableError: the table cannot be read.
         """
-        self._ledger.clear()
-        self.take_again(set(self._ledger.labels.values()))
-        self._ledger.stale = False
+        self._positions_held.clear()
+        self.take_again(set(self._positions_held.labels.values()))
+        self._positions_held.stale = False
 
     def take_again(self, labels: Collection[str]) -> None:
         """Read these on from where the table is.
@@ -206,7 +206,7 @@ class LaneConsumer:
         Raises:
             TableError: the table cannot be read.
         """
-        known_as = self._ledger.labels
+        known_as = self._positions_held.labels
         held = [one for one in self._consumer.assignment() if known_as.get(one.topic) in labels]
         if held:
             known = self._parts.positions({known_as[one.topic] for one in held})
@@ -220,14 +220,14 @@ class LaneConsumer:
     def _gain(self, consumer: Consumer, partitions: Sequence[KafkaPartition]) -> None:
         known: Mapping[TopicPartition, int] = {}
         self.rebalances += 1
-        labels = self._ledger.labels
+        labels = self._positions_held.labels
         gained = {labels[one.topic] for one in partitions if one.topic in labels}
         try:
             # librdkafka holds all partitions until this returns: nothing is asked for in vain.
             known = self._parts.positions(gained) if gained else {}
         except (SparkSinkError, OSError) as error:
             # An error must not leave the callback, or the partitions would be nobody's: `read` raises it.
-            self._failure, self._ledger.stale = error, True
+            self._failure, self._positions_held.stale = error, True
         self._begin(consumer, partitions, known)
 
     def _begin(
@@ -235,8 +235,8 @@ class LaneConsumer:
     ) -> None:
         begin = []
         for one in partitions:
-            key = self._ledger.key(one.topic, one.partition)
-            self._ledger.begin(key, known.get(key))
+            key = self._positions_held.key(one.topic, one.partition)
+            self._positions_held.begin(key, known.get(key))
             self._stopped.discard((one.topic, one.partition))
             begin.append(KafkaPartition(one.topic, one.partition, known.get(key, OFFSET_BEGINNING)))
         consumer.incremental_assign(begin)
@@ -254,7 +254,7 @@ class LaneConsumer:
         consumer.incremental_unassign(list(partitions))
 
     def _drop(self, partitions: Iterable[KafkaPartition]) -> None:
-        self._ledger.drop(self._ledger.key(one.topic, one.partition) for one in partitions)
+        self._positions_held.drop(self._positions_held.key(one.topic, one.partition) for one in partitions)
 
     def _hear(self, error: KafkaError, message: Any) -> None:  # noqa: ANN401 - a confluent_kafka.Message
         code, topic = error.code(), message.topic() or ""
@@ -279,11 +279,11 @@ class LaneConsumer:
 
     def _reset(self, topic: str, partition: int) -> None:
         """Records are gone, the topic is another one than before, or a broker has answered that did not know better."""
-        key = self._ledger.key(topic, partition)
-        if not self._ledger.holds(key):
+        key = self._positions_held.key(topic, partition)
+        if not self._positions_held.holds(key):
             self._stopped.discard((topic, partition))  # not held any more, or left out until it is given again
             return
-        at = self._ledger.reached(key)
+        at = self._positions_held.reached(key)
         try:
             low, high = self._consumer.get_watermark_offsets(KafkaPartition(topic, partition), timeout=_WATERMARKS_S)
         except KafkaException as error:

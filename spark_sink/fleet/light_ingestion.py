@@ -14,7 +14,7 @@ _END_S = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """Where an agent's bytes come from, and what others could not decode of what it brought in.
+    """Where an agent's bytes come from, and what others could not decode of what it wrote.
 
     Attributes:
         zone: of the agent; None where it is not set.

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from spark_sink.fleet.background_values import Beside
+from spark_sink.fleet.background_values import BackgroundValue
 from spark_sink.formats.quarantine import quarantine_of
 from spark_sink.lake.table_storage import Storage
 
@@ -28,7 +28,7 @@ class Quarantined:
     def __init__(self, tables: Callable[[], Collection[str]], storage: Storage | None = None) -> None:
         self._tables = tables
         self._storage = dict(storage or {})
-        self._count = Beside[int](self._add_up, 0, _EVERY_S)
+        self._count = BackgroundValue[int](self._add_up, 0, _EVERY_S)
 
     def __call__(self) -> int:
         """Records as counted last."""

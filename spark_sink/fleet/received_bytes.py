@@ -6,7 +6,7 @@ from typing import Any
 from producer import ProducerError
 from producer.topology import read_racks
 from producer.traffic_counts import GB, UNKNOWN
-from spark_sink.fleet.background_values import Beside
+from spark_sink.fleet.background_values import BackgroundValue
 
 _TIMEOUT_S = 5.0
 _AGAIN_S = 60.0
@@ -24,7 +24,7 @@ class BrokerZones:
 
     def __init__(self, kafka: Mapping[str, Any], ask: Callable[[], Racks] | None = None) -> None:
         self._ask = ask or (lambda: read_racks(kafka, _TIMEOUT_S))
-        self._racks = Beside[Racks](self._read, {}, _AGAIN_S)
+        self._racks = BackgroundValue[Racks](self._read, {}, _AGAIN_S)
 
     def of(self, received: Mapping[int, int]) -> dict[str, int]:
         """Add bytes up by zone; never waits: a broker that is asked just now, or has no rack, is unknown.

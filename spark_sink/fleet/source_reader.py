@@ -1,4 +1,4 @@
-"""Reading one source: a thread with a handful of consumers, and one that brings what they read into the tables."""
+"""Reading one source: a thread with a few consumers, and one that writes what they read into the tables."""
 
 import contextlib
 import logging
@@ -17,9 +17,9 @@ from spark_sink.errors import SparkSinkError, TableError
 from spark_sink.fleet.lane import LaneConsumer, LaneParts
 from spark_sink.fleet.lane_consumers import Consumers
 from spark_sink.fleet.record_buffer import RecordBuffer
-from spark_sink.fleet.table_refusals import Refusals
+from spark_sink.fleet.table_refusals import RefusedTables
 from spark_sink.fleet.table_writer import TableWriter
-from spark_sink.fleet.write_queue import Bringer, Carrier, Parcel, TopicIds
+from spark_sink.fleet.write_queue import BackgroundWriter, BatchWriter, ReadBatch, TopicIds
 from spark_sink.ranges.batch_offset import Range, TopicPartition
 
 log = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ class ReaderSettings:
     Attributes:
         group: consumer groups are `<group>.lane-<number>`, and tables keep the positions of `<group>`.
         kafka: librdkafka's properties, by source.
-        flush_s: records are brought into the table so often.
+        flush_s: records are written into the table so often.
         include_headers: land the records' headers, too.
         buffer_bytes: memory of the records that are read ahead of the tables, for each source. As many again may be on
             their way into the tables.
@@ -60,7 +60,7 @@ class ReaderParts:
 
     Attributes:
         writer: of the source's tables.
-        ids: asked for each parcel of records.
+        ids: asked for each batch of records.
         look_again: called when a topic seems to have been made anew.
     """
 
@@ -70,9 +70,9 @@ class ReaderParts:
 
 
 class SourceReader:
-    """Reads the lanes of one source in a thread of its own; what came is brought into the tables beside that.
+    """Reads the lanes of one source in a thread of its own; what came is written into the tables beside that.
 
-    One parcel is under way at a time. A rebalance stops all partitions of a lane until its callback has run, so the
+    One batch is under way at a time. A rebalance stops all partitions of a lane until its callback has run, so the
     reading thread waits for the tables only where it must: before partitions go to another agent, and after an error.
 
     Args:
@@ -86,7 +86,7 @@ class SourceReader:
         self._settings = settings
         self._parts = parts
         self._writer = parts.writer
-        self._carrier = Carrier(f"fleet-write-{source}", Bringer(parts.writer, parts.ids))
+        self._background = BackgroundWriter(f"fleet-write-{source}", BatchWriter(parts.writer, parts.ids))
         self._wanted: Assigned = {}
         self._applied: dict[Lane, frozenset[FleetTopic]] = {}
         self._consumers = Consumers()
@@ -94,7 +94,7 @@ class SourceReader:
         self._warned: set[str] = set()
         self._ended = threading.Event()
         self._problem = ""
-        self._refusals = Refusals(source)
+        self._refusals = RefusedTables(source)
         self._deferred: Exception | None = None
         self.rows_written = 0
         self.commits = 0
@@ -123,7 +123,7 @@ class SourceReader:
 
     @property
     def works(self) -> bool:
-        """Whether what comes is brought in: the thread lives, and the table refuses nothing."""
+        """Whether what comes is written: the thread lives, and the table refuses nothing."""
         return self.alive and not self._problem
 
     @property
@@ -160,7 +160,7 @@ class SourceReader:
                 self._fill()
                 self._settle(wait=self._full)
                 self._hand_over()
-                if not self._carrier.busy:
+                if not self._background.busy:
                     self._problem = ""
             except _EXPECTED as error:
                 self._fail(error)
@@ -223,7 +223,7 @@ class SourceReader:
         return LaneConsumer(lane, config, parts)
 
     def _fill(self) -> None:
-        """Read for one flush's time, or until there is enough; longer while the last parcel is still under way."""
+        """Read for one flush's time, or until there is enough; longer while the last batch is still under way."""
         until = time.monotonic() + self._settings.flush_s
         while not self._full and not self._ended.is_set():
             if not self._consumers:
@@ -235,7 +235,7 @@ class SourceReader:
                 if self._deferred is not None:
                     raise self._deferred
             self._settle()
-            if self._wanted != self._applied or (time.monotonic() >= until and not self._carrier.busy):
+            if self._wanted != self._applied or (time.monotonic() >= until and not self._background.busy):
                 return
 
     @property
@@ -246,8 +246,8 @@ class SourceReader:
         self._rows.add(label, message)
 
     def _hand_over(self) -> None:
-        """Let what was read be brought in, if nothing is under way."""
-        if self._carrier.busy:
+        """Let what was read be written, if nothing is under way."""
+        if self._background.busy:
             return
         counted = self._consumers.records
         if counted != len(self._rows):
@@ -261,9 +261,9 @@ class SourceReader:
             topics |= read_of
         if ranges:
             self._warn_of_headers()
-            parcel = Parcel(rows=self._rows, ranges=ranges, topics=topics)
+            batch = ReadBatch(rows=self._rows, ranges=ranges, topics=topics)
             self._rows = self._rows.empty()
-            self._carrier.carry(parcel)
+            self._background.start(batch)
 
     def _warn_of_headers(self) -> None:
         for label in sorted(self._rows.without_headers - self._warned):
@@ -275,26 +275,28 @@ class SourceReader:
             )
 
     def _settle(self, *, wait: bool = False) -> None:
-        """Take note of what became of the parcel under way, if it has arrived."""
-        brought = self._carrier.arrived(wait=wait)
-        if brought is None:
+        """Take note of what became of the batch under way, if it has arrived."""
+        written = self._background.outcome(wait=wait)
+        if written is None:
             return
         self._problem = ""
-        self.rows_written += brought.rows
+        self.rows_written += written.rows
         self.commits += 1
-        for label, error in brought.refused.items():
+        for label, error in written.refused.items():
             self._refuse({label}, error)
-        if brought.anew:
-            log.warning("fleet: %s: made anew while they were read: %s", self._source, ", ".join(sorted(brought.anew)))
+        if written.recreated:
+            log.warning(
+                "fleet: %s: recreated while they were read: %s", self._source, ", ".join(sorted(written.recreated))
+            )
             self._parts.look_again()
             # Or it was a broker that does not know the new one yet: then nothing else would have them read on.
-            self._refusals.again(brought.anew)
-        out = brought.anew | brought.refused.keys()
+            self._refusals.again(written.recreated)
+        out = written.recreated | written.refused.keys()
         if out:
             self._rows = self._rows.without(out)
         for consumer in self._consumers:
             consumer.leave_out(out)
-            consumer.settle(brought.ends, brought.ahead)
+            consumer.settle(written.ends, written.ahead)
 
     def _flush(self) -> None:
         """Have all that was read in the tables before going on."""

@@ -1,4 +1,4 @@
-"""Tables that refuse: said once in a while, and tried again after a pause, by the labels of their topics."""
+"""Tables that refuse rows: logged at intervals and tried again after a pause, by the labels of their topics."""
 
 import logging
 import time
@@ -10,7 +10,7 @@ _PAUSE_S = 1.0
 _RECENT_S = 10.0
 
 
-class Refusals:
+class RefusedTables:
     """What the tables of one source refuse. `problems` may be asked by any thread, the rest is one thread's.
 
     Args:

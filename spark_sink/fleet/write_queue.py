@@ -1,4 +1,4 @@
-"""What was read, on its way into the tables: beside the reading, in a thread of its own."""
+"""Batches of records on their way into the tables, in a thread beside the one that reads."""
 
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -35,8 +35,8 @@ class Tables(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parcel:
-    """Records that were read, and have to come into the tables.
+class ReadBatch:
+    """Records that were read and are not in their tables yet.
 
     Attributes:
         rows: the records.
@@ -50,21 +50,21 @@ class Parcel:
 
 
 @dataclass(slots=True, kw_only=True)
-class Brought:
-    """What became of a parcel.
+class WriteOutcome:
+    """What became of a batch.
 
     Attributes:
         rows: records that are in the tables now.
         ends: how far each partition has come of which the table took the records.
-        ahead: where a table is further than the parcel: another agent was there too.
-        anew: labels of topics that are other ones by now; nothing of them was brought in.
-        refused: what tables said that took nothing, by label.
+        ahead: where a table is further than the batch: another agent was there too.
+        recreated: labels of topics that are other ones by now; nothing of them was written.
+        refused: why a table took nothing, by label.
     """
 
     rows: int = 0
     ends: dict[TopicPartition, int] = field(default_factory=dict)
     ahead: dict[TopicPartition, int] = field(default_factory=dict)
-    anew: set[str] = field(default_factory=set)
+    recreated: set[str] = field(default_factory=set)
     refused: dict[str, Exception] = field(default_factory=dict)
 
     def at(self, key: TopicPartition) -> int | None:
@@ -72,92 +72,96 @@ class Brought:
         return self.ahead.get(key, self.ends.get(key))
 
 
-class Bringer:
-    """Brings parcels into the tables of one source; used by one thread.
+class BatchWriter:
+    """Writes batches into the tables of one source; used by one thread.
 
-    Topics may have been made anew while they were read. librdkafka reads by name: where the new log has grown past the
+    A topic may have been recreated while it was read. librdkafka reads by name: where the new log has grown past the
     old position it just goes on, without an error. So their ids are asked for after the reading, while files are
     written: ids only ever change forward, one that is the same now was so when its records were read.
 
     Args:
         writer: of the tables.
-        ids: asked for each parcel.
+        ids: asked for each batch.
     """
 
     def __init__(self, writer: Tables, ids: TopicIds) -> None:
         self._writer = writer
         self._ids = ids
 
-    def bring_in(self, parcel: Parcel) -> Brought:
-        """Bring a parcel into its tables; where each topic has a table, one that refuses holds up no other.
+    def write(self, batch: ReadBatch) -> WriteOutcome:
+        """Write a batch into its tables; where each topic has a table, one that refuses holds up no other.
 
         Raises:
             FleetError: the ids cannot be asked for.
             TableError: the table of all topics refuses.
         """
-        answer = self._ids({topic.name for topic in parcel.topics.values()})
-        brought = Brought()
+        answer = self._ids({topic.name for topic in batch.topics.values()})
+        written = WriteOutcome()
         landed: dict[frozenset[str], Sequence[DataFile]] = {}
-        for labels in map(frozenset, self._writer.apart(parcel.topics)):
-            with self._refusals(labels, brought):
-                landed[labels] = self._writer.land(parcel.rows, labels)
+        for labels in map(frozenset, self._writer.apart(batch.topics)):
+            with self._refusals(labels, written):
+                landed[labels] = self._writer.land(batch.rows, labels)
         now = answer()
-        brought.anew = {label for label, topic in parcel.topics.items() if now.get(topic.name, topic.id) != topic.id}
+        written.recreated = {
+            label for label, topic in batch.topics.items() if now.get(topic.name, topic.id) != topic.id
+        }
         for labels, files in landed.items():
-            with self._refusals(labels, brought):
-                self._commit(parcel, labels, files, brought)
-        return brought
+            with self._refusals(labels, written):
+                self._commit(batch, labels, files, written)
+        return written
 
-    def _commit(self, parcel: Parcel, labels: frozenset[str], files: Sequence[DataFile], brought: Brought) -> None:
-        same = labels - brought.anew
+    def _commit(
+        self, batch: ReadBatch, labels: frozenset[str], files: Sequence[DataFile], written: WriteOutcome
+    ) -> None:
+        same = labels - written.recreated
         if not same:
             return
         if same != labels:
-            files = self._writer.land(parcel.rows, same)
-        ranges = [one for one in parcel.ranges if one.topic in same]
-        brought.ahead |= self._writer.commit(files, ranges)
-        brought.ends |= {one.key: one.end for one in ranges}
-        brought.rows += sum(file.rows for file in files)
+            files = self._writer.land(batch.rows, same)
+        ranges = [one for one in batch.ranges if one.topic in same]
+        written.ahead |= self._writer.commit(files, ranges)
+        written.ends |= {one.key: one.end for one in ranges}
+        written.rows += sum(file.rows for file in files)
 
     @contextmanager
-    def _refusals(self, labels: Collection[str], brought: Brought) -> Iterator[None]:
+    def _refusals(self, labels: Collection[str], written: WriteOutcome) -> Iterator[None]:
         try:
             yield
         except (SparkSinkError, OSError) as error:
             if self._writer.shared:
                 raise
-            brought.refused |= dict.fromkeys(labels, error)
+            written.refused |= dict.fromkeys(labels, error)
 
 
-class Carrier:
-    """Has one parcel at a time brought in, beside the thread that reads; used by that thread.
+class BackgroundWriter:
+    """Writes one batch at a time in a thread beside the one that reads; used by that one.
 
     Args:
         name: of its threads.
         bringer: does it.
     """
 
-    def __init__(self, name: str, bringer: Bringer) -> None:
+    def __init__(self, name: str, bringer: BatchWriter) -> None:
         self._name = name
-        self._bringer = bringer
-        self._under_way: Future[Brought] | None = None
+        self._batch_writer = bringer
+        self._under_way: Future[WriteOutcome] | None = None
 
     @property
     def busy(self) -> bool:
-        """Whether a parcel is under way, or nobody has asked yet what became of it."""
+        """Whether a batch is being written, or its outcome was not asked for yet."""
         return self._under_way is not None
 
-    def carry(self, parcel: Parcel) -> None:
-        """Begin, while nothing else is under way; returns at once."""
+    def start(self, batch: ReadBatch) -> None:
+        """Begin to write, while no other batch is being written; returns at once."""
         self._under_way = Future()
         # Not a pool: at the end of the process Python would wait for one that hangs in its storage.
-        threading.Thread(target=self._run, args=(parcel, self._under_way), name=self._name, daemon=True).start()
+        threading.Thread(target=self._run, args=(batch, self._under_way), name=self._name, daemon=True).start()
 
-    def arrived(self, *, wait: bool = False) -> Brought | None:
-        """What became of the parcel, told once; None where nothing is under way, or not there yet.
+    def outcome(self, *, wait: bool = False) -> WriteOutcome | None:
+        """The outcome of the batch, given once; None where no batch is being written, or it is not done yet.
 
         Raises:
-            FleetError, TableError: as `Bringer.bring_in`.
+            FleetError, TableError: as `BatchWriter.write`.
         """
         under_way = self._under_way
         if under_way is None or not (wait or under_way.done()):
@@ -165,8 +169,8 @@ class Carrier:
         self._under_way = None
         return under_way.result()
 
-    def _run(self, parcel: Parcel, under_way: "Future[Brought]") -> None:
+    def _run(self, batch: ReadBatch, under_way: "Future[WriteOutcome]") -> None:
         try:
-            under_way.set_result(self._bringer.bring_in(parcel))
-        except BaseException as error:  # noqa: BLE001 -- whoever asks for it gets it
+            under_way.set_result(self._batch_writer.write(batch))
+        except BaseException as error:  # noqa: BLE001 -- raised again by `outcome`
             under_way.set_exception(error)

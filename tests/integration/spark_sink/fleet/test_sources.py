@@ -33,7 +33,7 @@ def test_topics_made_anew_while_agents_run_are_read_from_their_beginning(
     One is away for a while, the others are made anew at once, so that no agent need see a time without them. They get
     more records than they had.
     """
-    anew = [f"{name}.anew-{n}" for n in range(4)]
+    anew = [f"{name}.recreated-{n}" for n in range(4)]
     topics = [*anew, f"{name}.stays"]
     make_topics(cluster.bootstrap_servers, topics)
     table = tmp_path / "lake" / "home"

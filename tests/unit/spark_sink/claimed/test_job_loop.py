@@ -37,7 +37,7 @@ class World:
     ends_at: dict[TopicPartition, int]
     begins_at: dict[TopicPartition, int] = field(default_factory=dict)
     labels: dict[str, str] = field(default_factory=dict)
-    anew: dict[str, str] = field(default_factory=dict)
+    recreated: dict[str, str] = field(default_factory=dict)
     landed: list[dict[str, Any]] = field(default_factory=list)
     table: dict[TopicPartition, list[int]] = field(default_factory=dict)
     error: Exception | None = None
@@ -50,7 +50,7 @@ class World:
         for key in self.ends_at:
             counts[key.topic] = max(counts.get(key.topic, 0), key.partition + 1)
         found = (
-            FleetTopic("c", self.anew.get(name, f"id-{name}"), name, "s", count)
+            FleetTopic("c", self.recreated.get(name, f"id-{name}"), name, "s", count)
             for name, count in sorted(counts.items())
         )
         return Sighting(cluster="c", topics=tuple(found), whole=self.whole)
@@ -73,7 +73,7 @@ class World:
 
     def ids(self, names: Collection[str]) -> Callable[[], dict[str, str]]:
         """As `ask_ids`."""
-        return lambda: {name: self.anew.get(name, f"id-{name}") for name in names}
+        return lambda: {name: self.recreated.get(name, f"id-{name}") for name in names}
 
     def label(self, topics: Collection[FleetTopic]) -> dict[FleetTopic, str]:
         """As `TableWriter`."""
@@ -170,7 +170,7 @@ def test_a_round_reads_no_more_than_asked(stage: Stage) -> None:
 
 
 def test_the_table_is_the_truth_and_not_the_claims_offset(stage: Stage) -> None:
-    """Another writer brought records in: the job goes on where the table is, and says so to the claims."""
+    """Another writer wrote records: the job goes on where the table is, and says so to the claims."""
     stage.world.table[TopicPartition("b", 0)] = list(range(5))
     job, _ = stage.job(partitions=4)
     job.round()
@@ -249,7 +249,7 @@ def test_a_topic_made_anew_while_it_is_read_is_left_out_and_read_under_its_own_l
     stage.world.table[TopicPartition("b", 0)] = list(range(5))
     job, _ = stage.job(partitions=4, records=1_000, discover_s=86_400)
     job._discover()
-    stage.world.anew = {"b": "id-2"}
+    stage.world.recreated = {"b": "id-2"}
     stage.world.ends_at[TopicPartition("b", 0)] = 9
     job.round()
     assert stage.world.table[TopicPartition("b", 0)] == list(range(5))

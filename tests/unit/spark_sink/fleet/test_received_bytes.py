@@ -9,7 +9,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from producer import MetadataError
 from producer.traffic_counts import UNKNOWN
-from spark_sink.fleet.background_values import Beside
+from spark_sink.fleet.background_values import BackgroundValue
 from spark_sink.fleet.lane import received
 from spark_sink.fleet.quarantine_counts import Quarantined, quarantined_rows
 from spark_sink.fleet.received_bytes import BrokerZones, Racks, crossing
@@ -80,7 +80,7 @@ def test_without_an_own_zone_nothing_is_said_of_others() -> None:
 def test_a_value_is_found_again_only_when_it_is_old() -> None:
     """Also where finding it fails: the old one stays, and the next attempt comes later."""
     now, found = [0.0], iter([1, 2])
-    value = Beside[int](lambda: next(found), 0, 60.0, lambda: now[0])
+    value = BackgroundValue[int](lambda: next(found), 0, 60.0, lambda: now[0])
     assert value.last == 0
     wait_until(lambda: value() == 1)
     wait_until(lambda: value._next == 60.0)

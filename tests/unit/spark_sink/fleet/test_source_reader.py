@@ -26,7 +26,7 @@ from tests.waiting import wait_until
 
 
 def test_records_that_come_with_a_revocation_are_not_lost(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """What was read is brought in while the poll runs; what the same poll returns belongs to the rows after that."""
+    """What was read is written while the poll runs; what the same poll returns belongs to the rows after that."""
 
     def join(client: Client) -> list[Record]:
         client.gain("x", "y")
@@ -207,8 +207,8 @@ def test_names_of_topics_that_left_are_not_kept(monkeypatch: pytest.MonkeyPatch)
     for number in range(5):
         lane.subscribe({FleetTopic("c", str(number), f"t{number}", "s"): f"t{number}"})
         cast("Client", lane._consumer).gain(f"t{number}")
-    assert set(lane._ledger._topics) == {"t4"}
-    assert set(lane._ledger._stands) == {TopicPartition("t4", 0)}
+    assert set(lane._positions_held._topics) == {"t4"}
+    assert set(lane._positions_held._stands) == {TopicPartition("t4", 0)}
 
 
 def test_rebalances_are_counted_for_ever(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

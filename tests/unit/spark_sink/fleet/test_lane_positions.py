@@ -7,22 +7,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assignors.fleet import FleetTopic
-from spark_sink.fleet.partition_ledger import Ledger
+from spark_sink.fleet.lane_positions import LanePositions
 from spark_sink.ranges.batch_offset import TopicPartition
 
 TOPIC = FleetTopic(cluster="c", id="1", name="flights", partitions=2)
 KEY = TopicPartition("label", 0)
 
 
-def ledger(at: int | None = None, topics: Mapping[FleetTopic, str] | None = None) -> Ledger:
+def ledger(at: int | None = None, topics: Mapping[FleetTopic, str] | None = None) -> LanePositions:
     """One that follows a topic and has begun its first partition."""
-    made = Ledger()
+    made = LanePositions()
     made.follow({TOPIC: "label"} if topics is None else topics)
     made.begin(KEY, at)
     return made
 
 
-def read(books: Ledger, *offsets: int) -> list[int]:
+def read(books: LanePositions, *offsets: int) -> list[int]:
     """Offer records; those taken."""
     taken = []
     for offset in offsets:
@@ -78,7 +78,7 @@ def test_parts_handed_over_follow_one_another_without_a_hole(steps: list[tuple[s
 
 
 def test_a_table_that_is_further_is_followed() -> None:
-    """Another agent brought in what this one had just read: reading goes on behind it, and older records are left."""
+    """Another agent wrote what this one had just read: reading goes on behind it, and older records are left."""
     books = ledger(10)
     assert read(books, 10, 11) == [10, 11]
     books.hand_over()

@@ -8,8 +8,8 @@ from spark_sink.ranges.batch_offset import Range, TopicPartition
 Offsets = dict[TopicPartition, int]
 
 
-class Ledger:
-    """Books of one lane; used by one thread.
+class LanePositions:
+    """The partitions of one lane and their positions; used by one thread.
 
     Partitions stand here under the label that the table has for their topic, and come from Kafka under its name.
 
@@ -133,7 +133,7 @@ class Ledger:
         return _renamed(onward, names), _renamed(held, names)
 
     def leave_out(self, labels: Collection[str]) -> None:
-        """What was read of these is not brought in, and nothing more is taken of them until they are begun again."""
+        """What was read of these is not written in, and nothing more is taken of them until they are begun again."""
         self._read = {key: read for key, read in self._read.items() if key.topic not in labels}
         self._stands = {key: at for key, at in self._stands.items() if key.topic not in labels}
 
