@@ -10,6 +10,7 @@
 * `parquet_landing`: Arrow batches into Parquet files that name their offsets.
 * `schema_fit`: whether rows fit a table.
 * `compaction`: small files joined by one writer at a time.
+* `file_rewrite`: which small files are joined, and how.
 * `table_storage`: local folders and object stores as one file system.
 * `verification`: holes and doubles, from the table alone.
 """

@@ -2,11 +2,17 @@
 
 import logging
 import time
+from collections.abc import Sequence
 
-from deltalake import CommitProperties, DeltaTable, Transaction, WriterProperties
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake.transaction import AddAction, RemoveAction
 
+from spark_sink.errors import TableError
 from spark_sink.lake.delta_transactions import OURS, TransactionLog
+from spark_sink.lake.file_rewrite import Rewrite, plan_rewrites, write_rewrite
+from spark_sink.lake.table_storage import Storage, filesystem
 
 _NO_ROWS = {"kind": "compaction", "rows": 0}
 
@@ -15,6 +21,8 @@ _log = logging.getLogger("azimuth.sink")
 _COMPACTION, _COMPACTION_DONE = "azimuth/compaction", "azimuth/compaction-done"
 _COMPACTED_ELSEWHERE = "azimuth/compacted-elsewhere"
 _DAY_MS = 24 * 3600 * 1000
+_PASSED_OVER = 3  # times after which a claim counts as that of a dead writer
+_ATTEMPTS = 30
 _LEFT_TO_OTHERS_MS = 8 * _DAY_MS  # longer than a week: a job that compacts may run on Sundays
 
 
@@ -27,10 +35,12 @@ class Compaction:
     Args:
         uri: of the table, for messages.
         log: of the table.
+        storage: options of the object store.
     """
 
-    def __init__(self, uri: str, log: TransactionLog) -> None:
+    def __init__(self, uri: str, log: TransactionLog, storage: Storage | None = None) -> None:
         self._uri = uri
+        self._storage = storage
         self._log = log
         self._compacted: int | None = None
 
@@ -42,7 +52,7 @@ class Compaction:
             every: versions between two times; 0 for never.
 
         Returns:
-            Whether this call did it. Another writer's compaction, or a change at the same time, is no error.
+            Whether this call did it. Whatever prevents it is logged and no error: the batch before it is committed.
         """
         if not every or handle.version() // every == self._compacted:
             return False
@@ -54,32 +64,48 @@ class Compaction:
             handle.update_incremental()
             if not self._claim(handle, self._compacted):
                 return False
-            handle.optimize.compact(
-                target_size=(128 if large else 16) << 20,
-                max_concurrent_tasks=1,
-                writer_properties=WriterProperties(compression="ZSTD"),
-                commit_properties=CommitProperties(custom_metadata={OURS: _NO_ROWS}),
-            )
-            handle.update_incremental()
-            _set_application(handle, _COMPACTION_DONE, self._compacted)
-        except (DeltaError, OSError) as error:
+            files = filesystem(self._uri, self._storage)
+            rewrites = [write_rewrite(files, one) for one in plan_rewrites(handle, (128 if large else 16) << 20)]
+            return self._commit(handle, rewrites, self._compacted)
+        except (DeltaError, OSError, pa.ArrowException, TableError) as error:
             _log.info("%s: compaction left to the next time: %s", self._uri, error)
             return False
-        return True
+
+    def _commit(self, handle: DeltaTable, rewrites: Sequence[Rewrite], number: int) -> bool:
+        """Put the joined files in the place of the small ones, if all of these are in the table until the commit.
+
+        delta-rs commits a removal of files that another commit has removed, and every row is there twice. So each
+        attempt writes the version after the one whose files were compared, or fails.
+        """
+        removed = {action.path for one in rewrites for action in one.removes}
+        actions: list[AddAction | RemoveAction] = []
+        for one in rewrites:
+            actions += [*one.adds, *one.removes]
+        for _ in range(_ATTEMPTS):
+            if not removed <= _paths(handle):
+                _log.info("%s: compaction dropped: another writer removed some of its files", self._uri)
+                return False
+            try:
+                _commit_next(handle, actions, _COMPACTION_DONE, number)
+            except CommitFailedError:
+                handle.update_incremental()
+                continue
+            return bool(rewrites)
+        _log.info("%s: compaction left to the next time: other writers were faster %d times", self._uri, _ATTEMPTS)
+        return False
 
     def _claim(self, handle: DeltaTable, number: int) -> bool:
-        """Be the only writer that compacts, by compare and swap.
+        """Be the only writer that compacts, by compare and swap, so that work is done once.
 
-        Two compactions at once both go through, whatever files the other has removed, and every row of them is there
-        twice: delta-rs looks at the newest version again before it commits, and no application id of its own holds it.
-        A claim whose writer died is passed over after twenty more times. Someone else's OPTIMIZE knows no claims: where
-        there was one lately, compaction is left to them.
+        The commit itself is fenced, so a claim whose writer stopped is passed over soon, and a writer that goes on
+        later changes nothing. An OPTIMIZE by delta-rs is not fenced: where there was one lately, compaction is left to
+        its writer.
         """
         kept = self._log.refresh(handle.version())
         if self._compacts_elsewhere(handle, kept.get(_COMPACTED_ELSEWHERE, 0)):
             return False
         claimed, done = kept.get(_COMPACTION, -1), kept.get(_COMPACTION_DONE, -1)
-        if number <= claimed or (done < claimed and number < claimed + 20):
+        if number <= claimed or (done < claimed and number < claimed + _PASSED_OVER):
             return False
         try:
             _set_application(handle, _COMPACTION, number)
@@ -92,8 +118,28 @@ class Compaction:
         if seen_ms > kept_ms + _DAY_MS:
             # Kept, because the commit that says so is cleaned up, and a new process reads from the last checkpoint on.
             _set_application(handle, _COMPACTED_ELSEWHERE, seen_ms)
-            _log.warning("%s: someone else runs OPTIMIZE here; compaction is left to them", self._uri)
+            _log.warning("%s: another writer runs OPTIMIZE here; compaction is left to it", self._uri)
         return time.time() * 1000 - max(seen_ms, kept_ms) < _LEFT_TO_OTHERS_MS
+
+
+def _paths(handle: DeltaTable) -> set[str]:
+    return set(pa.table(handle.get_add_actions(flatten=True)).column("path").to_pylist())
+
+
+def _commit_next(handle: DeltaTable, actions: Sequence[AddAction | RemoveAction], name: str, number: int) -> None:
+    """Commit as the version after the handle's, or raise CommitFailedError."""
+    handle.create_write_transaction(
+        list(actions),
+        mode="append",
+        schema=handle.schema(),
+        partition_by=handle.metadata().partition_columns,
+        commit_properties=CommitProperties(
+            app_transactions=[Transaction(name, number)],
+            custom_metadata={OURS: _NO_ROWS},
+            max_commit_retries=0,
+        ),
+    )
+    handle.update_incremental()
 
 
 def _set_application(handle: DeltaTable, name: str, number: int) -> None:

@@ -88,7 +88,7 @@ class DeltaLakeTable:
         self._restored = restored
         self._newest_version = -1
         self._log = TransactionLog(self._uri, self._storage)
-        self._compaction = Compaction(self._uri, self._log)
+        self._compaction = Compaction(self._uri, self._log, self._storage)
 
     @property
     def name(self) -> str:

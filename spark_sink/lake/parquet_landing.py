@@ -136,7 +136,7 @@ class _OpenFile:
         self._held: list[pa.Table] = []
         self._held_bytes = self._bytes = 0
         self._spans: dict[TopicPartition, Span] = {}
-        self._stats = _Stats()
+        self._stats = FileStatistics()
         self._columns = [name for name in schema.names if name not in layout.partition_columns]
         with storage_errors(self._path):
             self._stream = files.open_output_stream(self._path)
@@ -190,7 +190,7 @@ def bounded_columns(schema: pa.Schema, partition_columns: Collection[str]) -> li
     return [name for name, kind in kinds.items() if (name in KEYS or _is_time(kind)) and name not in partition_columns]
 
 
-class _Stats:
+class FileStatistics:
     """Statistics by which a reader leaves files out: rows, and the bounds of what tells records apart."""
 
     def __init__(self) -> None:
@@ -200,6 +200,7 @@ class _Stats:
         self._nulls: dict[str, int] = {}
 
     def add(self, rows: pa.Table) -> None:
+        """Count more rows of the file."""
         self._rows += rows.num_rows
         for name in _BOUNDED:
             if name not in rows.column_names:
@@ -215,6 +216,8 @@ class _Stats:
                 self._high[name] = max(high, self._high.get(name, high))
 
     def json(self, columns: list[str]) -> str:
+        """The statistics of these columns, as the log of a Delta table has them."""
+
         def bounds(values: Mapping[str, Any]) -> dict[str, Any]:
             return {name: _time(at) if name not in KEYS else at for name, at in values.items() if name in columns}
 

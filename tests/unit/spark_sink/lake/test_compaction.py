@@ -1,0 +1,166 @@
+"""Compaction is a commit like every other: it changes the files that it saw, or nothing."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from spark_sink.lake.compaction import Compaction
+from spark_sink.lake.delta_table import DeltaLakeTable
+from spark_sink.lake.delta_transactions import TransactionLog
+from spark_sink.lake.file_rewrite import Rewrite
+
+SCHEMA = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64()), ("value", pa.binary())])
+
+
+def _append(path: str, first: int, more: str | None = None) -> None:
+    columns = [["t"] * 5, [first % 2] * 5, list(range(first, first + 5)), [b"v"] * 5]
+    arrays = [pa.array(one, field.type) for one, field in zip(columns, SCHEMA, strict=True)]
+    table = pa.Table.from_arrays(arrays, schema=SCHEMA)
+    if more is not None:
+        table = table.append_column("more", pa.array([more] * 5))
+    write_deltalake(path, table, mode="append", schema_mode="merge" if more is not None else None)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> str:
+    """Eight files of five rows."""
+    path = str(tmp_path / "table")
+    for number in range(8):
+        _append(path, number * 5)
+    return path
+
+
+def _compaction(path: str) -> tuple[Compaction, DeltaTable]:
+    made = Compaction(path, TransactionLog(path))
+    made._compacted = 0  # as if it had been there when the last time was
+    return made, DeltaTable(path)
+
+
+def _offsets(path: str) -> list[int]:
+    return sorted(DeltaTable(path).to_pyarrow_table(columns=["offset"])["offset"].to_pylist())
+
+
+def _interrupt(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], object]) -> None:
+    """Let something happen once, after the rows were read and before the commit: the process was stopped there."""
+    commit, pending = Compaction._commit, [meanwhile]
+
+    def slow(self: Compaction, handle: DeltaTable, rewrites: list[Rewrite], number: int) -> bool:
+        if pending:
+            pending.pop()()
+        return commit(self, handle, rewrites, number)
+
+    monkeypatch.setattr(Compaction, "_commit", slow)
+
+
+def test_small_files_become_one_with_the_same_rows(table: str) -> None:
+    """Statistics are kept, and no row changes."""
+    made, handle = _compaction(table)
+    assert made.run(handle, 2)
+    found = pa.table(DeltaTable(table).get_add_actions(flatten=True)).to_pylist()
+    assert [(one["num_records"], one["min.offset"], one["max.offset"]) for one in found] == [(40, 0, 39)]
+    assert _offsets(table) == list(range(40))
+    assert '"dataChange":true' not in max((Path(table) / "_delta_log").glob("*.json")).read_text()
+
+
+CHANGES: dict[str, Callable[[str], object]] = {
+    "OPTIMIZE": lambda path: DeltaTable(path).optimize.compact(),
+    "a compaction of ours": lambda path: _late(path).run(DeltaTable(path), 1),
+    "DELETE": lambda path: DeltaTable(path).delete("offset = 7"),
+    "RESTORE": lambda path: DeltaTable(path).restore(3),
+    "overwrite": lambda path: write_deltalake(path, SCHEMA.empty_table(), mode="overwrite"),
+}
+
+
+def _late(path: str) -> Compaction:
+    """A writer for whom the claim of the other has been passed over."""
+    made, _ = _compaction(path)
+    made._claim = lambda *_: True  # type: ignore[method-assign]  # as it is many commits later
+    return made
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_compactor_that_goes_on_late_changes_nothing(
+    table: str, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    """It was stopped after it had read the rows, and its files are not the table's any more."""
+    made, handle = _compaction(table)
+    expected: list[list[int]] = []
+
+    def meanwhile() -> None:
+        CHANGES[change](table)
+        expected.append(_offsets(table))
+
+    _interrupt(monkeypatch, meanwhile)
+    assert not made.run(handle, 2)
+    assert _offsets(table) == expected[0]
+
+
+def test_appends_meanwhile_do_not_stop_it(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Agents go on committing; their files stay as they are."""
+    made, handle = _compaction(table)
+
+    def meanwhile() -> None:
+        for first in (40, 45, 50):
+            _append(table, first)
+
+    _interrupt(monkeypatch, meanwhile)
+    assert made.run(handle, 2)
+    assert _offsets(table) == list(range(55))
+    assert len(DeltaTable(table).file_uris()) == 4
+
+
+def test_files_of_different_columns_stay_apart(tmp_path: Path) -> None:
+    """A column that was added later is not made up for older rows."""
+    path = str(tmp_path / "table")
+    for number in range(4):
+        _append(path, number * 5, "x" if number > 1 else None)
+    made, handle = _compaction(path)
+    assert made.run(handle, 2)
+    rows = DeltaTable(path).to_pyarrow_table()
+    assert (rows.num_rows, rows["more"].null_count, len(DeltaTable(path).file_uris())) == (20, 10, 2)
+
+
+def test_partitions_stay_apart(tmp_path: Path) -> None:
+    """Their values stand in the log, not in the files."""
+    path = str(tmp_path / "table")
+    table = pa.table({"topic": ["a", "b"], "partition": pa.array([0, 1], pa.int32()), "offset": [1, 2]})
+    for _ in range(3):
+        write_deltalake(path, table, mode="append", partition_by=["topic", "partition"])
+    before = sorted(DeltaTable(path).to_pyarrow_table().to_pylist(), key=str)
+    made, handle = _compaction(path)
+    assert made.run(handle, 2)
+    assert sorted(DeltaTable(path).to_pyarrow_table().to_pylist(), key=str) == before
+    assert len(DeltaTable(path).file_uris()) == 2
+
+
+def test_a_table_with_a_feature_that_is_not_known_is_left_alone(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Deletion vectors say which rows of a file are gone; joining the files would bring them back."""
+    protocol = DeltaTable.protocol
+
+    def featured(self: DeltaTable) -> object:
+        return protocol(self)._replace(reader_features=["deletionVectors"], writer_features=["deletionVectors"])
+
+    monkeypatch.setattr(DeltaTable, "protocol", featured)
+    made, handle = _compaction(table)
+    assert not made.run(handle, 2)
+    assert len(DeltaTable(table).file_uris()) == 8
+
+
+def test_an_error_of_ours_does_not_fail_the_batch_before(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rows are committed; small files can wait."""
+    log = Path(table) / "_delta_log"
+
+    def unreadable(self: TransactionLog, version: int | None = None) -> Iterator[None]:
+        del self, version
+        from spark_sink.errors import TableError  # noqa: PLC0415 -- raised here only
+
+        raise TableError(f"{log}: the table's log cannot be read")
+
+    handle = DeltaLakeTable(table, "g")
+    handle.refresh()
+    handle._compaction._compacted = 0
+    monkeypatch.setattr(TransactionLog, "refresh", unreadable)
+    assert not handle.compact(2)
