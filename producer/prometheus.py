@@ -58,7 +58,10 @@ class TrafficCollector(Collector):
             f"{prefix}_cross_zone_share", "Part of the bytes that left their zone.", labels=["producer", "rack"]
         )
         cost = CounterMetricFamily(
-            f"{prefix}_cost", "Money for bytes that left their zone.", labels=["producer", "rack"]
+            f"{prefix}_cost", "Money for bytes that left their zone, before compression.", labels=["producer", "rack"]
+        )
+        wire_cost = CounterMetricFamily(
+            f"{prefix}_wire_cost", "Money for bytes on the wire that left their zone.", labels=["producer", "rack"]
         )
         for name, producer in self._producers.items():
             traffic = producer.traffic()
@@ -72,4 +75,7 @@ class TrafficCollector(Collector):
                 wire.add_metric([*own, zone], amount)
             share.add_metric(own, traffic.cross_zone_share)
             cost.add_metric(own, traffic.cost(self._price_per_gb))
-        yield from (records, sent, reasons, wire, share, cost)
+            on_the_wire = traffic.wire_cost(self._price_per_gb)
+            if on_the_wire is not None:
+                wire_cost.add_metric(own, on_the_wire)
+        yield from (records, sent, reasons, wire, share, cost, wire_cost)

@@ -75,7 +75,7 @@ class Traffic:
         return {(self.rack or UNKNOWN, zone): count for zone, count in self.zones.items()}
 
     def cost(self, price_per_gb: float = 0.01) -> float:
-        """Price the bytes that left their zone.
+        """Price the bytes that left their zone: an estimate from records before compression; see `wire_cost`.
 
         Args:
             price_per_gb: money per 10^9 bytes and direction. Where both ends are billed (AWS: $0.01 each), pass the
@@ -90,6 +90,26 @@ class Traffic:
         if not price_per_gb >= 0:  # also catches nan
             raise PolicyError(f"price_per_gb={price_per_gb!r}, need 0 or more")
         return self.cross.bytes / GB * price_per_gb
+
+    def wire_cost(self, price_per_gb: float = 0.01) -> float | None:
+        """Price the bytes on the wire that left their zone: compressed, with requests and retries.
+
+        Args:
+            price_per_gb: as for `cost`.
+
+        Returns:
+            Money; None where the own zone is not known, or the client has not reported its bytes on the wire.
+
+        Raises:
+            PolicyError: the price is negative or not a number.
+        """
+        if not price_per_gb >= 0:
+            raise PolicyError(f"price_per_gb={price_per_gb!r}, need 0 or more")
+        if self.rack is None or not self.wire_bytes:
+            return None
+        return (
+            sum(sent for zone, sent in self.wire_bytes.items() if zone not in {self.rack, UNKNOWN}) / GB * price_per_gb
+        )
 
     def cost_per_hour(self, price_per_gb: float = 0.01) -> float:
         """Price an hour at the average rate so far; arguments and errors as `cost`."""
@@ -115,6 +135,7 @@ class Traffic:
             ],
             "seconds": self.seconds,
             "cost": self.cost(),
+            "wire_cost": self.wire_cost(),
             "cost_per_hour": self.cost_per_hour(),
         }
 

@@ -51,6 +51,17 @@ def test_money_is_per_gigabyte_that_left() -> None:
             traffic.cost(price)
 
 
+def test_money_on_the_wire_is_of_the_bytes_that_were_sent_to_other_zones() -> None:
+    """Records before compression say little of a bill; where the wire is not counted, nothing is invented."""
+    wire = {"az-a": 10**9, "az-b": 2 * 10**9, "az-c": 10**9, "unknown": 10**9}
+    assert Traffic(rack="az-a", wire_bytes=wire).wire_cost(0.02) == pytest.approx(0.06)
+    assert Traffic(rack="az-a", wire_bytes={"az-a": 1}).wire_cost() == 0
+    assert Traffic(rack="az-a", cross=Count(1, 10**9)).wire_cost() is None
+    assert Traffic(wire_bytes=wire).wire_cost() is None
+    with pytest.raises(PolicyError, match="price_per_gb"):
+        Traffic(rack="az-a", wire_bytes=wire).wire_cost(-1)
+
+
 def test_several_producers_make_one_matrix() -> None:
     """From zone, to zone: the picture of who writes where."""
     a = summarise(
@@ -77,7 +88,7 @@ def test_prometheus_shows_the_same_numbers() -> None:
             """Count the questions."""
             self.asked += 1
             flows = [Flow("t", "az-a", Reason.LOCAL, Count(1, 10)), Flow("t", "az-b", Reason.GLOBAL_KEY, Count(2, 30))]
-            return summarise(flows, "az-a", wire_bytes={"az-a": 99})
+            return summarise(flows, "az-a", wire_bytes={"az-a": 99, "az-b": 20})
 
     producer, registry = Producer(), CollectorRegistry()
     registry.register(TrafficCollector({"ingest": producer}, price_per_gb=0.01))
@@ -90,6 +101,7 @@ def test_prometheus_shows_the_same_numbers() -> None:
         'azimuth_producer_wire_bytes_total{producer="ingest",rack="az-a",zone="az-a"} 99.0',
         'azimuth_producer_cross_zone_share{producer="ingest",rack="az-a"} 0.75',
         'azimuth_producer_cost_total{producer="ingest",rack="az-a"} 3e-10',
+        'azimuth_producer_wire_cost_total{producer="ingest",rack="az-a"} 2e-10',
     ):
         assert line in text
     assert json.loads(json.dumps(producer.traffic().as_dict()))["cross"] == {"records": 2, "bytes": 30}

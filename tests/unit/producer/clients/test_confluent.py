@@ -125,6 +125,28 @@ def test_counts_never_fall_while_a_queue_is_full(mock: MockCluster) -> None:
     producer.close()
 
 
+def test_money_on_the_wire_is_after_compression(mock: MockCluster) -> None:
+    """3.0 MB were billed where 0.2 MB went over the wire."""
+    mock.create(TOPIC, [1, 2, 3])
+    producer = AZAwareProducer(config(mock, **{"statistics.interval.ms": 50, "compression.type": "gzip"}))
+    producer.produce(TOPIC, b"v")
+    for _ in range(300):
+        producer.produce(TOPIC, b"v" * 10_000, partition=1)
+    assert producer.flush(20) == 0
+    reported: list[float] = []
+
+    def settled() -> bool:
+        producer.poll(0.1)
+        reported.append(producer.traffic().wire_cost() or 0.0)
+        return reported[-1] > 0 and reported[-3:].count(reported[-1]) == len(reported[-3:]) > 1
+
+    wait_until(settled, 10)
+    assert reported == sorted(reported)
+    assert producer.traffic().cost() >= 300 * 10_000 / 1e9 * 0.01
+    assert reported[-1] < producer.traffic().cost() / 10
+    producer.close()
+
+
 def test_an_explicit_partition_is_kept_and_counted(mock: MockCluster) -> None:
     """The caller knows better; the bill still shows it."""
     mock.create(TOPIC, [1, 2, 3])
