@@ -73,7 +73,8 @@ def plan(  # noqa: PLR0913
     if rack_by not in RACK_BY:
         raise StrategyError(f"rack_by={rack_by!r}, need one of {', '.join(RACK_BY)}")
     check_epsilon(epsilon)
-    check_seed(seed)
+    if not isinstance(seed, int):
+        raise StrategyError(f"seed={seed!r}, need a whole number")
     epsilon = min(epsilon, _LARGEST_EPSILON)
     problem = read_problem(topics, members, seed, keep=keep)
     caps = worker_caps(workers, [t.name for t in problem.topics])
@@ -84,16 +85,6 @@ def plan(  # noqa: PLR0913
     if not problem.members or not problem.partitions:
         return Plan(request, np.full(problem.partitions, NO_OWNER, dtype=np.int32), 0)
     return _solve(request)
-
-
-def check_seed(seed: object) -> None:
-    """Check the seed of a ranking.
-
-    Raises:
-        StrategyError: no whole number.
-    """
-    if not isinstance(seed, int):
-        raise StrategyError(f"seed={seed!r}, need a whole number")
 
 
 def _solve(request: PlanRequest) -> Plan:

@@ -9,9 +9,8 @@ from typing import Any, Final
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
 from assignors.errors import WorkersError
-from assignors.planner.load_bounds import check_epsilon
 from assignors.planner.member_hosts import Node, node_numbers
-from assignors.planner.plan import check_seed, plan
+from assignors.planner.plan import plan
 from assignors.planner.plan_result import Plan
 from assignors.planner.rack_locality import RackBy
 from assignors.planner.topics_and_members import Member, Topic
@@ -78,7 +77,6 @@ class HRWAssignor(Assignor):
                 above 0.
         """
         super().__init__(rack=rack, agent=agent, weight=weight, cooperative=cooperative)
-        check_epsilon(epsilon)
         self._workers = WorkersSource(workers)
         self._fixed = (
             "" if workers is None else f"workers={'of a function or file' if self._workers.changes else workers!r}"
@@ -92,8 +90,7 @@ class HRWAssignor(Assignor):
         self._interval_s = watch_interval_s
         self._watch: WorkersWatch | None = None
         self._was_leader = False
-        check_seed(seed)
-        plan((), (), rack_by=rack_by)  # raises StrategyError
+        self._plan([], [])  # raises BoundError, StrategyError
         if not callable(node):
             node_numbers([Member(id="", topics=frozenset())], node)  # raises NodesError
 
@@ -176,9 +173,9 @@ class ShuffledRoundRobinAssignor(Assignor):
             keep: whether members keep owned partitions where they may.
         """
         super().__init__(rack=rack, agent=agent, weight=1.0, cooperative=cooperative)
-        check_seed(seed)
         self._seed = seed
         self._keep = keep
+        self._plan([], [])  # raises StrategyError
 
     def _plan(self, topics: list[Topic], members: list[Member]) -> Plan:
         return plan(topics, members, strategy="shuffled", epsilon=0, seed=self._seed, keep=self._keep)
