@@ -1,4 +1,4 @@
-"""Addresses of brokers, looked at before anybody waits for them."""
+"""Addresses of brokers, checked before a client waits for them."""
 
 import re
 
@@ -12,7 +12,7 @@ def check_servers(text: str) -> str:
         text: host:port by commas; the port may be left out, an IPv6 address stands in brackets.
 
     Raises:
-        ValueError: there is none, or one is no address; clients would only say that nobody answers.
+        ValueError: the text is empty or a part is no address; a client would only report that no broker answers.
     """
     for one in text.split(","):
         found = _ADDRESS.fullmatch(one.strip())

@@ -14,7 +14,7 @@ _RENAMED = {
     "request.timeout.ms": "socket.timeout.ms",
     "send.buffer.bytes": "socket.send.buffer.bytes",
 }
-# Properties of membership, which is the reader's matter and not the tasks'.
+# Properties of membership: the reader needs them, and tasks do not.
 _MEMBERSHIP = frozenset(
     {
         "group.instance.id",
@@ -39,7 +39,7 @@ def kafka_python_config(kafka: Mapping[str, str]) -> dict[str, Any]:
 
 
 def why_unreachable(kafka: Mapping[str, str]) -> str:
-    """What librdkafka says of brokers that kafka-python could not talk to: it tells a refused password from silence.
+    """Why librdkafka cannot reach the brokers: unlike kafka-python it distinguishes a refused password from silence.
 
     Returns:
         One clause, empty where the brokers answer.

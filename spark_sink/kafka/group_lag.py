@@ -37,7 +37,7 @@ class TopicLag:
 def by_topic(positions: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]) -> list[TopicLag]:
     """Sum up the lag of each topic, sorted by name; a partition whose end is not known is left out.
 
-    A position beyond the end (a topic that was made anew) counts as no lag.
+    A position beyond the end (a topic that was recreated) counts as no lag.
     """
     found: dict[str, dict[int, int]] = {}
     for key, position in positions.items():
@@ -55,7 +55,7 @@ def by_topic(positions: Mapping[TopicPartition, int], ends: Mapping[TopicPartiti
 
 
 def admin(kafka: Mapping[str, Any]) -> AdminClient:
-    """A client for the questions below; quiet where brokers are down, because the answers say so.
+    """A client for the requests below. It logs nothing about brokers that are down, because the answers say so.
 
     Raises:
         LagError: a property is unknown or has no meaning.
@@ -81,7 +81,7 @@ def behind(
         timeout_s: how long brokers may take for each of the two questions.
 
     Raises:
-        LagError: the brokers do not answer, or a partition that is there has no leader who does.
+        LagError: the brokers do not answer, or the leader of an existing partition does not.
     """
     there = sorted(_existing(client, timeout_s) & positions.keys())
     if not there:

@@ -1,4 +1,4 @@
-"""Questions about logs and the group's offsets: no membership needed, one request a broker and not one a partition."""
+"""Offsets of logs and of the group, without a membership, in one request for each broker and not for each partition."""
 
 import contextlib
 import re
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _log = structlog.get_logger("azimuth.source")
 _TIMEOUT_S = 10.0
-# Asked for at every trigger: one partition without a leader must not hold back all the others for long.
+# Every trigger asks for ends: one partition without a leader must not delay all the others for long.
 _ENDS_TIMEOUT_S = 2.0
 Offset = TypeVar("Offset", int, int | None)
 
@@ -29,7 +29,7 @@ class PartitionOffsets:
     """Ends, beginnings and times of logs, and what the group has committed.
 
     Contract:
-    * A partition that cannot be answered now (its leader is being elected, its topic was just deleted) is left out.
+    * Answers leave out a partition without a leader (one is being elected, or the topic was just deleted).
     * Ends are those of the isolation level: with read_committed (the default, as librdkafka has it) they lie before
       any open transaction.
     """
@@ -53,7 +53,7 @@ class PartitionOffsets:
         return self._answered(list(keys), lambda logs, asked: logs.beginnings(asked, _TIMEOUT_S))
 
     def at_times(self, times_ms: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
-        """The first offset at or after a time; None where no record is so late."""
+        """The first offset at or after a time; None where all records are earlier."""
         return self._answered(list(times_ms), lambda logs, _: logs.at_times(dict(times_ms.items()), _TIMEOUT_S))
 
     def committed(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
@@ -83,7 +83,7 @@ class PartitionOffsets:
         return {TopicPartition(name, n) for name, topic in topics.items() if wanted(name) for n in topic.partitions}
 
     def identities(self, topics: Iterable[str]) -> dict[str, str]:
-        """`<cluster id>/<topic id>` of topics (KIP-516); what is not told now is left out."""
+        """`<cluster id>/<topic id>` of topics (KIP-516); topics without an answer are left out."""
         try:
             return self._asked().topic_ids(sorted(set(topics)), _TIMEOUT_S)
         except MembershipError as error:
@@ -91,13 +91,13 @@ class PartitionOffsets:
             return {}
 
     def check_rights(self, topics: Iterable[str]) -> None:
-        """See that each topic may be described: one that may not looks like one that is not there yet.
+        """Check that this user may describe each topic: a topic without that right looks like one that does not exist.
 
         Raises:
             JoinError: the brokers refuse a topic to this user.
         """
         for topic in topics:
-            with contextlib.suppress(KafkaException):  # who does not answer refuses nothing
+            with contextlib.suppress(KafkaException):  # a broker that does not answer refuses nothing
                 error = self._admin.list_topics(topic, timeout=_TIMEOUT_S).topics[topic].error
                 if error is not None and error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
                     raise JoinError(f"topic {topic!r} is refused to this user: allow it DESCRIBE and READ there")

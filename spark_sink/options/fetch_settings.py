@@ -1,4 +1,4 @@
-"""How a task reads; apart from the reading, because who only plans a query needs no client of Kafka."""
+"""How a task reads. Apart from the reading itself, because a process that only plans a query needs no Kafka client."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ class FetchSettings:
         kafka: client properties, Kafka's names.
         headers: whether batches have the column `headers`.
         fail_on_data_loss: raise where records are gone, or go on after them.
-        poll_timeout_s: give up where nothing came for so long.
+        poll_timeout_s: fail after this time without a record.
         batch_bytes: close a record batch when its values pass this size.
     """
 

@@ -85,7 +85,7 @@ class SourceOptions:
         group: the consumer group.
         topics: names subscribed to; empty where a pattern is given.
         pattern: a regular expression that whole topic names must match.
-        starting: where a partition begins that nobody has a position of.
+        starting: where reading begins in partitions without a position.
         max_offsets: offsets a batch reads at most; None for all.
         positions: address of the Delta table whose offsets are the truth; None where the sink keeps none.
         storage: options of that table's object store.
@@ -99,11 +99,11 @@ class SourceOptions:
         min_partitions: tasks at least.
         fail_on_data_loss: stop where records are gone that were to be read.
         headers: add the column `headers`.
-        poll_timeout_s: give up where no record came for so long though some are due.
-        join_timeout_s: wait so long for the group at a trigger, then go on with what is held.
+        poll_timeout_s: fail after this time without a record that is due.
+        join_timeout_s: longest wait for a rebalance at a trigger; then the last assignment counts.
         value: what is in a value.
         telemetry: a file to which ownership and lag are appended as JSON lines; None for none.
-        holding: a file that always says what is held now, for metrics; None for none.
+        holding: a file with the current assignment in numbers, for metrics; None for none.
         landing: options of the sink, where the tasks are to write the data files themselves; None for rows.
     """
 
@@ -192,12 +192,12 @@ class SourceOptions:
 
     @property
     def session_timeout_s(self) -> float:
-        """After so long without a heartbeat the group gives the partitions to others."""
+        """The time without a heartbeat after which the group gives the partitions to others."""
         return self._seconds("session.timeout.ms", 45_000)
 
     @property
     def max_poll_interval_s(self) -> float:
-        """After so long without a trigger the reader leaves the group."""
+        """The time without a trigger after which the reader leaves the group."""
         return self._seconds("max.poll.interval.ms", 300_000)
 
     def _seconds(self, name: str, default_ms: int) -> float:
@@ -281,6 +281,6 @@ def _landing(text: str | None) -> Mapping[str, str] | None:
     except ValueError:
         value = None
     if not isinstance(value, dict) or not all(isinstance(one, str) for one in value.values()):
-        # The text is not told: the keys of the object store are in it.
+        # The text is not included in the message: it has the keys of the object store.
         raise OptionError("option 'landing': need a JSON object with the options of the sink, as texts")
     return value

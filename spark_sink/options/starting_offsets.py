@@ -1,4 +1,4 @@
-"""Where partitions begin that neither the table nor the group knows."""
+"""Where reading begins in partitions without a position in the table or the group."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ _MARKS = {"earliest": EARLIEST, "latest": LATEST}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Starting:
-    """Where a partition begins that neither the table nor the group knows.
+    """Where reading begins in a partition without a position in the table or the group.
 
     Attributes:
         mark: EARLIEST or LATEST, for every partition that is not listed.

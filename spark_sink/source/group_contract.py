@@ -1,4 +1,4 @@
-"""What the reader asks of the group. A Protocol, so that the reader's decisions can be tested without a broker."""
+"""What the reader needs of its group, as a Protocol: its decisions are tested without a broker."""
 
 from collections.abc import Iterable, Mapping
 from typing import Protocol
@@ -12,17 +12,17 @@ class Membership(Protocol):
 
     Contract:
     * Heartbeats go on between calls, in a thread of the implementation.
-    * Questions about offsets leave out partitions that cannot be answered at the moment (a leader is being elected)
-      and do not raise for them.
+    * Answers about offsets leave out partitions without a leader (one is being elected), and such a partition raises
+      no error.
     * After `leave` any other call joins again.
     """
 
     def assignment(self, timeout_s: float) -> Assignment:
-        """What this member holds now; waits so long while a join is under way, and then answers with what was held."""
+        """The current assignment; while a join is under way, waits up to the timeout and then returns the last one."""
         ...
 
     def commit(self, positions: Mapping[TopicPartition, int]) -> bool:
-        """Write offsets into the group; False when that is not possible now (a rebalance is under way)."""
+        """Commit offsets; False when that is not possible now (a rebalance is under way)."""
         ...
 
     def committed(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
@@ -38,15 +38,15 @@ class Membership(Protocol):
         ...
 
     def at_times(self, times_ms: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
-        """The first offset at or after a time; None where no record is so late."""
+        """The first offset at or after a time; None where all records are earlier."""
         ...
 
     def subscribed(self) -> set[TopicPartition]:
-        """Every partition of the topics subscribed to, whoever holds it."""
+        """Every partition of the subscribed topics, whichever member it is assigned to."""
         ...
 
     def identities(self, topics: Iterable[str]) -> dict[str, str]:
-        """`<cluster id>/<topic id>` of topics; those that the brokers do not tell are left out."""
+        """`<cluster id>/<topic id>` of topics; topics without an id or an answer are left out."""
         ...
 
     def leave(self) -> None:

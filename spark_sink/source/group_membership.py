@@ -1,4 +1,4 @@
-"""The reader's member of the consumer group: membership by kafka-python, questions about offsets by confluent-kafka."""
+"""The reader's member of the consumer group: membership by kafka-python, requests for offsets beside it."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ _LOOK_S = 2.0
 
 
 class KafkaMembership(PartitionOffsets):
-    """A member that joins at the first question about its holding and fetches nothing."""
+    """A member that joins when its assignment is asked for the first time, and fetches nothing."""
 
     def __init__(self, options: SourceOptions) -> None:
         super().__init__(options)
@@ -33,7 +33,7 @@ class KafkaMembership(PartitionOffsets):
         self._last = Assignment()
 
     def assignment(self, timeout_s: float) -> Assignment:
-        """What this member holds; waits for a join under way, then answers with what was held last.
+        """The current assignment; waits for a join under way, and then returns the last one.
 
         Raises:
             JoinError: no broker answered, or the group refuses this member for good.
@@ -45,7 +45,7 @@ class KafkaMembership(PartitionOffsets):
             if self._member is None or self._member.failed is not None:
                 reason = why_unreachable(self._options.kafka)
                 raise JoinError(f"{error}; {reason}" if reason else str(error)) from error
-            _log.warning("the group has been rebalancing for long", seconds=timeout_s)
+            _log.warning("the group is still rebalancing", seconds=timeout_s)
             return self._last
         held = frozenset(TopicPartition(*one) for one in now.partitions)
         self._last = Assignment(generation=now.generation, partitions=held)

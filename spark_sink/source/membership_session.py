@@ -1,4 +1,4 @@
-"""The membership of a query's reader while the query lives, and who watches whether it does."""
+"""The membership of a query's reader while the query is alive, and the watch that ends it with the query."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ _log = structlog.get_logger("azimuth.source")
 
 
 class MembershipSession:
-    """Membership of this process while its query lives."""
+    """Membership of this process while its query is alive."""
 
     def __init__(self, options: SourceOptions) -> None:
         self._lock = threading.RLock()
@@ -51,7 +51,7 @@ class MembershipSession:
             self._feed.leave()
 
     def _asleep(self, reason: str) -> None:
-        _log.warning("the query sleeps; its partitions go to others until it is back", reason=reason)
+        _log.warning("the query makes no progress; its partitions go to other members until it does", reason=reason)
         with self._lock:
             self._feed.leave()
 
@@ -63,7 +63,7 @@ class MembershipSession:
 
 
 def _end(_signal: int, _frame: FrameType | None) -> None:
-    # Spark sends it twice within a millisecond: the second one must not end the leaving that the first has begun.
+    # Spark sends it twice within a millisecond: the second must not interrupt the leave that the first has begun.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise SystemExit(0)
 

@@ -1,8 +1,8 @@
-"""The reader watches that its query still lives.
+"""The reader watches whether its query is still alive.
 
 The reader is a process of its own and a member of the group. When the driver's Python, its JVM or the whole process
-group is killed, the reader can be left over: it would go on heartbeating and keep partitions that nobody reads. A JVM
-that is stopped, or one that no longer asks for batches, has the same effect.
+group is killed, the reader can be left over: it would go on sending heartbeats and keep partitions that no process
+reads. A JVM that is stopped, or that no longer asks for batches, has the same effect.
 """
 
 import threading
@@ -18,7 +18,7 @@ _INTERVAL_S = 0.5
 
 
 class State(Enum):
-    """How the query fares."""
+    """The state of the query."""
 
     ALIVE = "alive"
     ASLEEP = "asleep"  # stopped, or silent for longer than allowed: it may come back
@@ -27,7 +27,7 @@ class State(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryProcess:
-    """A process the query cannot live without, and the moment it started: a number alone can be given out again."""
+    """A process that the query needs, and the moment it started: process ids are reused."""
 
     pid: int
     created: float
@@ -83,7 +83,7 @@ def _command(process: psutil.Process) -> list[str]:
 
 
 class OrphanWatch:
-    """A thread that looks after the query and says when it sleeps or has died.
+    """A thread that checks the query, and reports when it makes no progress or is dead.
 
     Contract:
     * `asleep` is called once each time the query has been stopped or silent for `patience_s`; it may block.
@@ -111,7 +111,7 @@ class OrphanWatch:
         self._ended = threading.Event()
 
     def start(self) -> None:
-        """Begin to watch."""
+        """Start watching."""
         threading.Thread(target=self._run, name="query-watch", daemon=True).start()
 
     def stop(self) -> None:
@@ -119,7 +119,7 @@ class OrphanWatch:
         self._ended.set()
 
     def __enter__(self) -> None:
-        """The query calls."""
+        """A call of the query begins."""
         self._calling = True
 
     def __exit__(self, *_: object) -> None:
@@ -128,7 +128,7 @@ class OrphanWatch:
         self._told = False
 
     def look(self) -> bool:
-        """Look once; True while there is something to watch."""
+        """Check once; True while the query is not dead."""
         states = {one: one.state() for one in self._kin}
         gone = [one for one, state in states.items() if state is State.DEAD]
         if gone:

@@ -1,4 +1,4 @@
-"""What a reader says to other processes: ownership and lag over time, for pictures; what is held now, for metrics."""
+"""What a reader writes for other processes: ownership and lag over time, and the current assignment for metrics."""
 
 import contextlib
 import json
@@ -14,29 +14,29 @@ _EVERY_S = 1.0
 
 
 class AssignmentListener(Protocol):
-    """Hears at each trigger what is held."""
+    """Gets the assignment at each trigger."""
 
     def note(self, holding: Assignment, backlog: Mapping[TopicPartition, int]) -> None:
-        """Hear what is held and how far behind it is, in records."""
+        """Take the assignment, and the records that are left to read by partition."""
         ...
 
     def left(self) -> None:
-        """Hear that the member has left."""
+        """Take up that the member has left."""
         ...
 
 
 class AssignmentCounts(NamedTuple):
-    """What a reader holds now, in numbers."""
+    """The current assignment of a reader, in numbers."""
 
     generation: int = -1
     partitions: int = 0
 
 
 class AssignmentFile:
-    """A file with what is held now, written anew when that changes.
+    """A file with the current assignment, rewritten when that changes.
 
-    The reader is a process of its own, and the offset of its last batch tells nothing of a rebalance while there is
-    nothing to read. The file is on the machine of the driver, which the reader runs on.
+    The reader is a process of its own, and the offset of its last batch does not show a rebalance while there is
+    nothing to read. The file is on the driver's machine, where the reader runs.
 
     Args:
         path: of the file; its folder is there.
@@ -47,16 +47,16 @@ class AssignmentFile:
         self._last: Assignment | None = None
 
     def note(self, holding: Assignment, backlog: Mapping[TopicPartition, int]) -> None:  # noqa: ARG002 -- the listener's call
-        """Say what is held."""
+        """Write the assignment."""
         if holding != self._last:
             self._write(holding)
 
     def left(self) -> None:
-        """Say that nothing is."""
+        """Write that nothing is assigned."""
         self._write(Assignment())
 
     def read(self) -> AssignmentCounts:
-        """What was said last; nothing is held while nothing was said."""
+        """The last assignment written; an empty one before the first."""
         try:
             return AssignmentCounts(*map(int, self._path.read_text(encoding="ascii").split()))
         except FileNotFoundError:
@@ -64,7 +64,7 @@ class AssignmentFile:
 
     def _write(self, holding: Assignment) -> None:
         whole = self._path.with_suffix(".new")
-        # A number for a picture must not end a query: it is tried again at the next trigger.
+        # A number for a dashboard must not end a query: the next trigger tries again.
         with contextlib.suppress(OSError):
             whole.write_text(f"{holding.generation} {len(holding.partitions)}", encoding="ascii")
             whole.replace(self._path)
@@ -86,7 +86,7 @@ class Telemetry:
         self._written = 0.0
 
     def note(self, holding: Assignment, backlog: Mapping[TopicPartition, int]) -> None:
-        """Say what is held and how far behind it is, in records."""
+        """Append the assignment and the lag in records."""
         lag = sum(backlog.values())
         now = self._clock()
         changed = self._last is None or self._last[0] != holding
@@ -96,7 +96,7 @@ class Telemetry:
         self._append(now, holding, lag_records=lag)
 
     def left(self) -> None:
-        """Say that the member has left."""
+        """Append that the member has left."""
         self._last = None
         self._append(self._clock(), Assignment(), lag_records=0, left=True)
 
