@@ -183,7 +183,7 @@ class LaneConsumer:
             log.debug("fleet: offsets not committed: %s", error)
 
     def leave_out(self, labels: Collection[str]) -> None:
-        """What was read of these is not written in, and nothing more is taken of them until they are given again."""
+        """What was read of these is not written, and nothing more is taken of them until they are given again."""
         self._positions_held.leave_out(labels)
 
     def forget(self) -> None:

@@ -133,7 +133,7 @@ class LanePositions:
         return _renamed(onward, names), _renamed(held, names)
 
     def leave_out(self, labels: Collection[str]) -> None:
-        """What was read of these is not written in, and nothing more is taken of them until they are begun again."""
+        """What was read of these is not written, and nothing more is taken of them until they are begun again."""
         self._read = {key: read for key, read in self._read.items() if key.topic not in labels}
         self._stands = {key: at for key, at in self._stands.items() if key.topic not in labels}
 
