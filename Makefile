@@ -18,7 +18,7 @@ AT_ONCE ?= 2
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-all test-slow unit integration test-spark43 test-wheel docker-test chaos proof lint type audit docs bench format lock build image clean
+.PHONY: help venv demo test test-all test-slow unit integration test-spark43 test-wheel docker-test chaos proof broker lint type audit docs bench format lock build image clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -80,6 +80,11 @@ chaos: $(READY) ## kill, stop and restart agents and brokers for 20 seeds of 60 
 
 proof: $(READY) ## check the model in docs/proof by TLC: all guards, then each guard missing
 	@$(BIN)/python -m pytest -q -rP -m integration tests/proof
+
+# Maven resolves what it needs on the first run; later runs need no network. JUnit runs before the jar is made.
+broker: ## build the broker's assignors into build/broker/azimuth-broker.jar and run their tests (needs Maven and a JDK)
+	@if command -v mvn >/dev/null && command -v javac >/dev/null; then mvn --batch-mode --quiet --file broker/pom.xml package && echo build/broker/azimuth-broker.jar; \
+	  else echo "the broker's assignors were left out: Maven and a JDK are needed (Debian: apt install maven openjdk-17-jdk-headless)" >&2; fi
 
 lint: $(READY) ## ruff (rules and format) and the import contracts
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/lint-imports

@@ -1,0 +1,43 @@
+"""The whole plans that other languages replay."""
+
+import gzip
+import json
+from typing import Any
+
+import pytest
+
+from tests.data import plan_vectors
+
+LARGEST_BYTES = 1_000_000
+
+
+@pytest.fixture(scope="module")
+def vectors() -> dict[str, Any]:
+    """The file, as its readers see it."""
+    found: dict[str, Any] = json.loads(gzip.decompress(plan_vectors.FILE.read_bytes()))
+    return found
+
+
+def test_every_plan_in_the_file_is_the_one_made_today(vectors: dict[str, Any]) -> None:
+    """The broker's assignors are checked against the file: where it drifts, two languages disagree unseen."""
+    drifted = [
+        number
+        for number, case in enumerate(vectors["cases"])
+        if plan_vectors.owners(case, vectors["ids"], plan_vectors.make_plan(case, vectors["ids"])) != case["owners"]
+    ]
+    assert not drifted, "the planner changed: run `python -m tests.data.plan_vectors`, and change broker/ likewise"
+
+
+def test_the_file_covers_what_a_broker_sees(vectors: dict[str, Any]) -> None:
+    """Fewer cases, or cases of one kind alone, would pass as well and say less."""
+    cases = vectors["cases"]
+    claims = [[(t, p) for _, t, p in case["claims"]] for case in cases]
+    assert len(cases) >= 2_000
+    assert plan_vectors.FILE.stat().st_size < LARGEST_BYTES
+    assert {case["strategy"] for case in cases} == {"hrw", "shuffled"}
+    assert any(len(mine) != len(set(mine)) for mine in claims), "no partition is claimed twice"
+    assert any(p >= case["topics"][t][1] for case in cases for _, t, p in case["claims"]), "no claim is out of range"
+    assert any(case["racks"] for case in cases)
+    assert any(m[3] is not None for case in cases for m in case["members"]), "no two subscriptions differ"
+    instances = [[m[1] for m in case["members"] if m[1]] for case in cases]
+    assert any(len(mine) != len(set(mine)) for mine in instances), "no two members share an identity"
