@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from spark_sink.cli import _output
-from spark_sink.demo.cluster import BrokerStatus, Cluster
+from spark_sink.demo.cluster import JAR_VARIABLE, BrokerStatus, Cluster, find_assignor_jar
 
 group = typer.Typer(help="A three-zone Kafka on this machine, as local processes.", no_args_is_help=True)
 
@@ -32,12 +32,21 @@ def up(
     port: Annotated[
         int | None, typer.Option(help="Of the first broker.", show_default="free ones", min=1, max=65000)
     ] = None,
+    broker_assignor: Annotated[
+        bool,
+        typer.Option(
+            "--broker-assignor",
+            help=f"Load azimuth-hrw and azimuth-shuffled into the brokers, from {JAR_VARIABLE} or the built jar.",
+        ),
+    ] = False,
 ) -> None:
     """Start it, and return when every broker serves."""
     console = Console(stderr=True)
+    jar = find_assignor_jar() if broker_assignor else None
+    racks = [z.strip() for z in zones.split(",") if z.strip()]
     began = time.monotonic()
     with console.status("starting the brokers (the first run downloads them)"):
-        cluster = Cluster.up(_directory(directory), racks=[z.strip() for z in zones.split(",") if z.strip()], port=port)
+        cluster = Cluster.up(_directory(directory), racks=racks, port=port, assignor_jar=jar)
     console.print(f"{len(cluster.brokers)} brokers up in {time.monotonic() - began:.1f} s")
     typer.echo(cluster.bootstrap_servers)
 

@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from spark_sink.demo.cluster.broker import Access, Broker
+from spark_sink.demo.cluster.broker_assignors import class_path
 from spark_sink.demo.cluster.broker_process import uninterrupted
 from spark_sink.demo.cluster.broker_settings import LOG4J, server_properties
 from spark_sink.errors import ClusterError
@@ -32,7 +33,7 @@ def format_storage(  # noqa: PLR0913 - each is named at the call
                 more=access.broker,
             )
         )
-    tool = [java, "-XX:TieredStopAtLevel=1", "-cp", f"{jars}/*", "kafka.tools.StorageTool", "format"]
+    tool = [java, "-XX:TieredStopAtLevel=1", "-cp", class_path(jars, directory), "kafka.tools.StorageTool", "format"]
     # Joined by "=": one id in 64 begins with a dash, and would be taken for a flag.
     more = [f"--cluster-id={cluster_id}"]
     for user, password in access.scram.items():

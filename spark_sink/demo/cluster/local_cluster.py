@@ -8,7 +8,7 @@ import time
 import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -16,6 +16,7 @@ from typing import Self
 from confluent_kafka.admin import AdminClient
 
 from spark_sink.demo.cluster.broker import Access, Broker, BrokerStatus
+from spark_sink.demo.cluster.broker_assignors import PROPERTIES, class_path, install_assignor_jar
 from spark_sink.demo.cluster.broker_process import ProcessIdentity, last_lines, launch, uninterrupted, wait_until_gone
 from spark_sink.demo.cluster.broker_storage import format_storage
 from spark_sink.demo.cluster.java import KAFKA_VERSION, cache_directory, find_java, resolve_jars
@@ -59,6 +60,7 @@ class Cluster:
         tied: bool = False,
         timeout_s: float = 60.0,
         access: Access | None = None,
+        assignor_jar: Path | None = None,
     ) -> Self:
         """Start one broker per rack and return when all of them serve.
 
@@ -69,6 +71,7 @@ class Cluster:
             tied: the brokers end with this process, even when it is killed.
             timeout_s: how long the brokers may take.
             access: certificates, users and rights; kept in memory and in the brokers' own files only.
+            assignor_jar: the brokers load `azimuth-hrw` and `azimuth-shuffled` from this jar.
 
         Raises:
             ClusterError: a live cluster is there, a comma in the folder's name, no Java, no jars, no space, a port
@@ -95,6 +98,9 @@ class Cluster:
         )
         cluster = cls(directory=directory, brokers=brokers, cluster_id=_new_cluster_id(), tied=tied)
         cluster.access = access or cluster.access
+        if assignor_jar is not None:
+            install_assignor_jar(assignor_jar, directory)
+            cluster.access = replace(cluster.access, broker={**PROPERTIES, **cluster.access.broker})
         try:
             format_storage(directory, brokers, cluster.cluster_id, cluster.access, java=java, jars=jars)
             for broker in brokers:
@@ -216,7 +222,12 @@ class Cluster:
 
     def _launch(self, broker: Broker, java: str, jars: Path) -> None:
         command = [java, *_HEAP.split(), f"-Dlog4j2.configurationFile={self.directory / 'log4j2.xml'}"]
-        command += ["-cp", f"{jars}/*", "kafka.Kafka", str(self.directory / f"broker-{broker.id}.properties")]
+        command += [
+            "-cp",
+            class_path(jars, self.directory),
+            "kafka.Kafka",
+            str(self.directory / f"broker-{broker.id}.properties"),
+        ]
         with uninterrupted():
             self.processes[broker.id] = launch(command, log=self.log(broker.id), tied=self.tied)
             self._save()

@@ -1,6 +1,7 @@
 package azimuth.broker;
 
 import java.util.Collection;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
@@ -20,6 +21,8 @@ final class GroupOf implements GroupSpec, SubscribedTopicDescriber {
     final Map<String, Member> members = new LinkedHashMap<>();
     final Map<Uuid, Integer> topics = new HashMap<>();
     final Map<Uuid, List<Set<String>>> racks = new HashMap<>();
+    private SubscriptionType type;
+    private Map<Uuid, Set<Integer>> assigned;
 
     record Member(Optional<String> rackId, Optional<String> instanceId, Set<Uuid> subscribedTopicIds,
             Map<Uuid, Set<Integer>> partitions) implements MemberSubscription, MemberAssignment {
@@ -32,6 +35,17 @@ final class GroupOf implements GroupSpec, SubscribedTopicDescriber {
         }
     }
 
+    /** Computes once what the broker has at hand; the group may not change afterwards. */
+    void fix() {
+        type = subscriptionType();
+        members.replaceAll((name, member) -> new Member(member.rackId, member.instanceId, member.subscribedTopicIds,
+                Collections.unmodifiableMap(member.partitions)));
+        Map<Uuid, Set<Integer>> all = new HashMap<>();
+        members.values().forEach(member -> member.partitions.forEach(
+                (topic, mine) -> all.computeIfAbsent(topic, id -> new HashSet<>()).addAll(mine)));
+        assigned = all;
+    }
+
     @Override
     public Collection<String> memberIds() {
         return members.keySet();
@@ -39,12 +53,18 @@ final class GroupOf implements GroupSpec, SubscribedTopicDescriber {
 
     @Override
     public SubscriptionType subscriptionType() {
+        if (type != null) {
+            return type;
+        }
         boolean alike = members.values().stream().map(Member::subscribedTopicIds).distinct().count() <= 1;
         return alike ? SubscriptionType.HOMOGENEOUS : SubscriptionType.HETEROGENEOUS;
     }
 
     @Override
     public boolean isPartitionAssigned(Uuid topicId, int partitionId) {
+        if (assigned != null) {
+            return assigned.getOrDefault(topicId, Set.of()).contains(partitionId);
+        }
         return members.values().stream()
                 .anyMatch(member -> member.partitions.getOrDefault(topicId, Set.of()).contains(partitionId));
     }
