@@ -53,17 +53,23 @@ def bind_checkpoint(settings: AgentSettings) -> None:
     """
     table = table_uri(settings.table)
     files = filesystem(settings.checkpoint, settings.storage, make=True)
-    text = read_text(files, _BINDING)
-    if text is None:
+    bound = _bound(read_text(files, _BINDING), f"{settings.checkpoint}/{_BINDING}")
+    if bound is None:
         with files.open_output_stream(_BINDING) as stream:
             stream.write(json.dumps({"table": table}).encode())
         return
-    try:
-        bound = json.loads(text)["table"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise OptionError(f"{settings.checkpoint}/{_BINDING}: it names no table; give another --checkpoint") from error
     if bound != table:
         raise OptionError(
             f"checkpoint {settings.checkpoint} is of the table {bound}, not of {table}: give each table a checkpoint "
             "of its own (--checkpoint)"
         )
+
+
+def _bound(text: str | None, place: str) -> str | None:
+    try:
+        value = json.loads(text or "")
+    except ValueError:  # none, or half of one: an agent died while it wrote it
+        return None
+    if not isinstance(value, dict) or not isinstance(value.get("table"), str):
+        raise OptionError(f"{place}: it names no table; give another --checkpoint")
+    return str(value["table"])

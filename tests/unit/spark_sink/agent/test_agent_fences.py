@@ -78,8 +78,18 @@ def test_a_checkpoint_belongs_to_one_table(tmp_path: Path) -> None:
         bind_checkpoint(settings(tmp_path, table=str(tmp_path / "other")))
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", "null", "{"])
-def test_a_checkpoint_with_a_broken_binding_is_refused(tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize("text", ["", '{"table": "/ta'])
+def test_a_binding_that_was_cut_off_is_written_again(tmp_path: Path, text: str) -> None:
+    """An agent that died while it wrote it must be able to start again."""
+    (tmp_path / "checkpoint").mkdir()
+    (tmp_path / "checkpoint" / "azimuth-table.json").write_text(text)
+    bind_checkpoint(settings(tmp_path))
+    with pytest.raises(OptionError, match="is of the table"):
+        bind_checkpoint(settings(tmp_path, table=str(tmp_path / "other")))
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", "null", '{"table": 1}'])
+def test_a_binding_without_a_table_is_refused(tmp_path: Path, text: str) -> None:
     """One sentence, and nothing is written."""
     (tmp_path / "checkpoint").mkdir()
     (tmp_path / "checkpoint" / "azimuth-table.json").write_text(text)
