@@ -76,7 +76,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 def may_see(port: int, topic: str) -> bool:
-    """Whether a broker has heard by now that the writer may see a topic."""
+    """Return whether a broker knows by now that the writer may see a topic."""
     writer = AdminClient({**client("writer", WRITER), "bootstrap.servers": f"127.0.0.1:{port}"})
     return writer.list_topics(topic, timeout=10).topics[topic].error is None
 

@@ -1,4 +1,4 @@
-"""A producer in az-a, and what is heard of its records."""
+"""A producer in az-a, and the delivery reports of its records."""
 
 from collections import Counter
 from typing import Any

@@ -77,7 +77,7 @@ def test_several_producers_make_one_matrix() -> None:
 
 
 def test_prometheus_shows_the_same_numbers() -> None:
-    """A scrape asks the producers then, and registering asks nobody."""
+    """A scrape asks the producers; registering the collector does not."""
 
     class Producer:
         """Has traffic, once asked."""

@@ -287,7 +287,7 @@ def test_a_topic_that_appears_later_is_found(mock: MockCluster) -> None:
 
 
 def test_a_cluster_that_does_not_answer_warns_once_and_blocks_nobody_twice() -> None:
-    """The first record waits as long as it was told; the rest are queued as a bare producer would."""
+    """The first record waits for `metadata_timeout_s`; the rest are queued as a bare producer would."""
     settings = {"bootstrap.servers": "127.0.0.1:1", "client.rack": "az-a", "log_level": 0}
     producer = AZAwareProducer(settings, metadata_timeout_s=0.2)
     with pytest.warns(RackWarning, match="leaders could not be read"):
@@ -370,15 +370,15 @@ def test_settings_that_cannot_work_are_named_before_anything_starts(
 def test_the_applications_own_callbacks_are_still_called(mock: MockCluster) -> None:
     """Statistics and errors pass through; ours come first."""
     mock.create(TOPIC, [1])
-    heard: list[object] = []
-    settings = config(mock, **{"statistics.interval.ms": 20, "stats_cb": heard.append, "error_cb": heard.append})
+    reports: list[object] = []
+    settings = config(mock, **{"statistics.interval.ms": 20, "stats_cb": reports.append, "error_cb": reports.append})
     producer = AZAwareProducer(settings, metadata_timeout_s=1.0)
     producer.produce(TOPIC, b"v")
-    wait_until(lambda: producer.poll(0.01) >= 0 and bool(heard))
+    wait_until(lambda: producer.poll(0.01) >= 0 and bool(reports))
     assert producer.flush(10) == 0
     for broker in mock.racks:
         mock.down(broker)
-    wait_until(lambda: producer.poll(0.01) >= 0 and any(isinstance(one, KafkaError) for one in heard))
+    wait_until(lambda: producer.poll(0.01) >= 0 and any(isinstance(one, KafkaError) for one in reports))
     producer.close()
 
 

@@ -62,7 +62,7 @@ def in_a_fork(task: Callable[[], str]) -> str:
 def test_a_forked_process_is_told_and_the_parent_goes_on(
     mock: MockCluster, use: Callable[[AZAwareProducer], object]
 ) -> None:
-    """One error that names both processes and the way out, where a bare producer would queue for nobody."""
+    """One error that names both processes and the way out, where a bare producer queues records and sends none."""
     mock.create(TOPIC, [1, 2, 3])
     producer = AZAwareProducer(config(mock))
     producer.produce(TOPIC, b"v")

@@ -220,13 +220,13 @@ def test_a_callback_is_called_also_where_it_is_false(mock: MockCluster, way: str
     mock.create(TOPIC, [1, 2, 3])
     producer = AZAwareProducer(config(mock))
     producer.produce(TOPIC, b"first")
-    heard = Collected()
+    reports = Collected()
     if way == "batch":
-        producer.produce_batch(TOPIC, [{"value": b"v"}], callback=heard)
+        producer.produce_batch(TOPIC, [{"value": b"v"}], callback=reports)
     else:
-        producer.produce(TOPIC, b"v", callback=heard, partition=1 if way == "aside" else -1)
+        producer.produce(TOPIC, b"v", callback=reports, partition=1 if way == "aside" else -1)
     assert producer.flush(10) == 0
-    assert heard == [b"v"]
+    assert reports == [b"v"]
     producer.close()
 
 
@@ -260,17 +260,17 @@ def test_a_delivery_is_reported_to_whichever_callback_was_given(
 ) -> None:
     """The base class does not see `on_delivery` behind a `callback` of None."""
     mock.create(TOPIC, [1, 2, 3])
-    heard: list[tuple[KafkaError | None, bytes | None]] = []
+    reports: list[tuple[KafkaError | None, bytes | None]] = []
 
     def delivered(error: KafkaError | None, message: Message) -> None:
-        heard.append((error, message.value()))
+        reports.append((error, message.value()))
 
     producer = AZAwareProducer(config(mock))
     to: dict[str, Any] = {name: delivered}
     for number in range(3):
         producer.produce(TOPIC, b"%d" % number, key, **to)
     assert producer.flush(10) == 0
-    assert heard == [(None, b"0"), (None, b"1"), (None, b"2")]
+    assert reports == [(None, b"0"), (None, b"1"), (None, b"2")]
     producer.close()
 
 
