@@ -44,11 +44,22 @@ final class Planner {
             return equalPlan(ranking);
         }
         Band band = Band.fair(group.partitions(), members, settings.epsilon());
-        BitSet[] readers = some
-                ? Readers.choose(group, settings, capped, band, ranking)
-                : Kinds.subscribers(group);
+        if (!some) {
+            return plannedFor(ranking, Kinds.subscribers(group), capped, band);
+        }
+        int[] stay = plannedFor(ranking, Readers.choose(group, settings, capped, band, ranking, false), capped, band);
+        // Owners that keep all they have may leave a newcomer with nothing: then those above their bound give way.
+        int[] giveWay = plannedFor(ranking, Readers.choose(group, settings, capped, band, ranking, true), capped, band);
+        return Arrays.compare(highestFirst(giveWay), highestFirst(stay)) < 0 ? giveWay : stay;
+    }
+
+    private int[] plannedFor(Fill.Ranking ranking, BitSet[] readers, boolean[] capped, Band band) {
         Kinds kinds = Kinds.read(group, readers, capped, CELLS);
         return kinds == null ? topicByTopic(ranking, readers, band) : plannedByCounts(ranking, kinds);
+    }
+
+    private int[] highestFirst(int[] owner) {
+        return Arrays.stream(loads(owner)).map(load -> -load).sorted().map(load -> -load).toArray();
     }
 
     // -- every member may read everything -----------------------------------------------------------------------------

@@ -42,8 +42,10 @@ final class Readers {
      * Members that may read each topic.
      *
      * @param capped topics to choose readers for; the largest pieces are seated first
+     * @param giveWay whether owners above their bound give up topics, so that newcomers find some
      */
-    static BitSet[] choose(Group group, Settings settings, boolean[] capped, Band band, Fill.Ranking ranking) {
+    static BitSet[] choose(
+            Group group, Settings settings, boolean[] capped, Band band, Fill.Ranking ranking, boolean giveWay) {
         BitSet[] readers = Kinds.subscribers(group);
         Readers seats = new Readers(group, ranking, band);
         int[] chunk = new int[capped.length];
@@ -55,7 +57,13 @@ final class Readers {
                 seats.count(t);
             }
         }
-        for (int t : Order.ascending(chunk)) {
+        int[] order = Order.ascending(chunk);
+        for (int t : order) {
+            if (capped[t] && giveWay) {
+                seats.giveWay(t);
+            }
+        }
+        for (int t : order) {
             if (capped[t]) {
                 seats.seatNewcomers(t, settings.workersOf(group.topics[t]), readers[t]);
                 readers[t].clear();
@@ -79,6 +87,16 @@ final class Readers {
             mine[order[i]] = 0;
         }
         count(topic);
+    }
+
+    /** Owners above their bound give the topic up. */
+    private void giveWay(int topic) {
+        for (int m = 0; m < load.length; m++) {
+            if (load[m] > band.high()[m]) {
+                load[m] -= pieces[topic][m];
+                pieces[topic][m] = 0;
+            }
+        }
     }
 
     private void count(int topic) {
