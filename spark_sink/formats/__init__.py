@@ -6,24 +6,25 @@ from assignors import lazy
 
 if typing.TYPE_CHECKING:
     from spark_sink.formats.decoder import Bad, Decoded, Decoder, decode_batch, decoded_schema
-    from spark_sink.formats.json_values import JsonDecoder, infer_columns
+    from spark_sink.formats.json_decoder import JsonDecoder
+    from spark_sink.formats.json_schema import infer_columns
+    from spark_sink.formats.registry_decoders import AvroDecoder, ProtobufDecoder
     from spark_sink.formats.schema_registry import Registry, read_header
-    from spark_sink.formats.variant_values import VariantDecoder
-    from spark_sink.formats.wire_format import AvroDecoder, ProtobufDecoder
+    from spark_sink.formats.variant_decoder import VariantDecoder
 
 # Loaded when asked for: the raw format needs none of the libraries behind them.
 _HOMES = {
-    "AvroDecoder": "wire_format",
+    "AvroDecoder": "registry_decoders",
     "Bad": "decoder",
     "Decoded": "decoder",
     "Decoder": "decoder",
-    "JsonDecoder": "json_values",
-    "ProtobufDecoder": "wire_format",
+    "JsonDecoder": "json_decoder",
+    "ProtobufDecoder": "registry_decoders",
     "Registry": "schema_registry",
-    "VariantDecoder": "variant_values",
+    "VariantDecoder": "variant_decoder",
     "decode_batch": "decoder",
     "decoded_schema": "decoder",
-    "infer_columns": "json_values",
+    "infer_columns": "json_schema",
     "read_header": "schema_registry",
 }
 

@@ -1,89 +1,62 @@
-"""Python values into Arrow columns of a given type; what does not fit is told by row."""
+"""Python values into Arrow columns of a given type. A value that does not fit makes its row bad, and no other row."""
 
 from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
 
-from spark_sink.formats.decoder import Bad
+from spark_sink.formats.decoder import Bad, without_rows
 
-_NULL = type(None)
-_ERRORS = (pa.ArrowException, TypeError, ValueError, OverflowError)
+Row = Mapping[str, Any]
+# Makes an array of values; raises one of UNFIT where one of them does not fit.
+MakeArray = Callable[[Sequence[Any], pa.DataType], pa.Array]
+
+UNFIT = (pa.ArrowException, TypeError, ValueError, ArithmeticError, LookupError, AttributeError, RecursionError)
+_EMPTY: Row = {}
 
 
-def columns_of(
-    rows: Sequence[Mapping[str, Any] | None], schema: pa.Schema, *, json: bool = False
-) -> tuple[list[pa.Array], dict[int, Bad]]:
+def columns_of(rows: Sequence[Row | None], schema: pa.Schema, make: MakeArray) -> tuple[list[pa.Array], dict[int, Bad]]:
     """Make columns of rows.
 
     Args:
-        rows: N mappings by column name; None makes a row of nulls; names that the schema lacks are passed over.
+        rows: N mappings by column name; None makes a row of nulls; names that the schema lacks are not looked at.
         schema: of the columns.
-        json: the values were JSON: numbers may not lose digits, and times and dates stand as text.
+        make: makes the array of one column.
 
     Returns:
-        The columns, and by row what did not fit; such a row is null in every column.
+        The columns, and by row the reason why it does not fit; such a row is null in every column.
     """
     bad: dict[int, Bad] = {}
-    columns = [_column(rows, field, bad, json=json) for field in schema]
-    if bad:
-        # A bad row is null as a whole: half a record is worth nothing.
-        kept = [None if number in bad else row for number, row in enumerate(rows)]
-        columns = [_column(kept, field, {}, json=json) for field in schema]
-    return columns, bad
+    cells = cells_of(rows, schema.names)
+    columns = [_column(values, field, bad, make) for values, field in zip(cells, schema, strict=True)]
+    return (without_rows(columns, bad) if bad else columns), bad
 
 
-def _column(rows: Sequence[Mapping[str, Any] | None], field: pa.Field, bad: dict[int, Bad], *, json: bool) -> pa.Array:
-    name = field.name
-    values = [None if row is None else row.get(name) for row in rows]
-    make = _json_array if json else pa.array
+def cells_of(rows: Sequence[Row | None], names: Sequence[str]) -> list[Sequence[Any]]:
+    """The values of each name, in the order of the rows; None where a row lacks it."""
+    if len(names) > 1:
+        # Where every row has every name, nothing is done in Python for a value.
+        try:
+            return list(zip(*map(itemgetter(*names), rows), strict=True)) or [()] * len(names)  # type: ignore[arg-type]  # a None raises TypeError, which is expected
+        except (KeyError, TypeError):
+            pass
+    rows = [row or _EMPTY for row in rows]
+    return [[row.get(name) for row in rows] for name in names]  # type: ignore[union-attr]  # no None is left
+
+
+def _column(values: Sequence[Any], field: pa.Field, bad: dict[int, Bad], make: MakeArray) -> pa.Array:
     try:
         return make(values, field.type)
-    except _ERRORS:
+    except UNFIT:
         pass
+    arrays = []
     for number, value in enumerate(values):
         try:
-            make([value], field.type)
-        except _ERRORS as error:
-            text = f"column {name!r}: {str(value)[:100]!r} is no {field.type} ({error})"
+            arrays.append(make([value], field.type))
+        except UNFIT as error:
+            text = f"column {field.name!r}: {str(value)[:100]!r} is no {field.type} ({error})"
             bad.setdefault(number, Bad("WrongType", text))
-            values[number] = None
-    return make(values, field.type)
-
-
-def _json_array(values: list[Any], kind: pa.DataType) -> pa.Array:
-    """Make an array as strictly as JSON's types allow: Arrow itself would make 1 of 1.5 and a day of 5."""
-    kinds = set(map(type, values)) - {_NULL}
-    if not kinds <= _allowed(kind):
-        raise TypeError(f"JSON has {sorted(one.__name__ for one in kinds)} here")
-    if pa.types.is_timestamp(kind) or pa.types.is_date(kind) or (pa.types.is_decimal(kind) and str in kinds):
-        return pa.array(values, pa.string()).cast(kind)
-    if pa.types.is_struct(kind):
-        # Field by field, so that each is checked as strictly.
-        mask = pa.array([value is None for value in values], pa.bool_())
-        fields = [_json_array([(value or {}).get(one.name) for value in values], one.type) for one in kind]
-        return pa.StructArray.from_arrays(fields, fields=list(kind), mask=mask)
-    if pa.types.is_list(kind):
-        flat = _json_array([one for value in values for one in value or ()], kind.value_type)
-        offsets, at = [0], 0
-        for value in values:
-            at += len(value or ())
-            offsets.append(at)
-        mask = pa.array([value is None for value in values], pa.bool_())
-        return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), flat, type=kind, mask=mask)
-    return pa.array(values, kind)
-
-
-_ALLOWED: tuple[tuple[Callable[[pa.DataType], bool], set[type]], ...] = (
-    (pa.types.is_boolean, {bool}),
-    (pa.types.is_integer, {int}),
-    (pa.types.is_floating, {int, float}),
-    (pa.types.is_decimal, {int, str}),
-    (pa.types.is_struct, {dict}),
-    (pa.types.is_list, {list}),
-)
-
-
-def _allowed(kind: pa.DataType) -> set[type]:
-    """The Python types that JSON values of a column may have."""
-    return next((kinds for check, kinds in _ALLOWED if check(kind)), {str})
+            arrays.append(pa.nulls(1, field.type))
+    # Values that fit one by one make a column, even where they do not fit in one call.
+    return pa.concat_arrays(arrays)

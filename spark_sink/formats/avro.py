@@ -1,12 +1,28 @@
-"""Avro: schemas into columns, bytes into rows, both by fastavro."""
+"""Avro: schemas into columns, bytes into rows, both by fastavro.
 
+A type that no column can hold (a union of several types, a record inside itself or without fields, a decimal of more
+than 38 digits) becomes JSON text. Logical types that a table lacks (times of day, local timestamps, nanoseconds,
+durations) stay the number or the bytes that are stored.
+
+fastavro's own logical types round decimals and refuse timestamps after the year 9999. So the schemas that it is given
+have logical types of this module's own names.
+"""
+
+import io
 import json
-from typing import IO, Any
+from collections.abc import Callable, Mapping
+from decimal import Context, Decimal
+from typing import Any
+from uuid import UUID
 
 import pyarrow as pa
 
 from spark_sink.errors import OptionError
+from spark_sink.formats.json_text import json_text
 from spark_sink.formats.schema_registry import Registered
+
+Schema = Any  # of Avro, as parsed from JSON
+Convert = Callable[[Any], Any]
 
 _PRIMITIVE = {
     "boolean": pa.bool_(),
@@ -16,73 +32,274 @@ _PRIMITIVE = {
     "double": pa.float64(),
     "string": pa.string(),
     "bytes": pa.binary(),
+    "null": pa.string(),
 }
+_MOST_DIGITS = 38
+_UUID_BYTES = 16
+_MARK = "azimuth-"
 _LOGICAL = {
-    "date": pa.date32(),
-    "timestamp-millis": pa.timestamp("us", tz="UTC"),
-    "timestamp-micros": pa.timestamp("us", tz="UTC"),
-    "uuid": pa.string(),
+    ("int", "date"): pa.date32(),
+    ("long", "timestamp-millis"): pa.timestamp("us", tz="UTC"),
+    ("long", "timestamp-micros"): pa.timestamp("us", tz="UTC"),
+    ("fixed", "uuid"): pa.string(),
 }
+_EXACT = Context(prec=10_000)
+
+
+class Micros(int):
+    """A timestamp in microseconds, where a column of milliseconds takes bare numbers too."""
+
+    __slots__ = ()
 
 
 def parsed(schema: Registered, named: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Parse a schema with what it refers to; puts the types that have a name into `named`."""
+    """Parse a schema with what it refers to; puts the types that have a name into `named`.
+
+    Raises:
+        OptionError: the schema is no record.
+    """
     from fastavro.schema import parse_schema  # noqa: PLC0415 -- an optional package
 
+    _register()
     named = {} if named is None else named
     for text in schema.references.values():
-        parse_schema(json.loads(text), named_schemas=named)
-    found = parse_schema(json.loads(schema.text), named_schemas=named)
+        parse_schema(_marked(json.loads(text)), named_schemas=named)
+    found: Any = parse_schema(_marked(json.loads(schema.text)), named_schemas=named)
     if not isinstance(found, dict) or found.get("type") != "record":
         raise OptionError(f"Avro schema {schema.text[:80]!r} is no record: only records have columns")
+    seen: set[str] = set()
+    for one in [found, *named.values()]:
+        _set_defaults(one, named, seen)
     return found
 
 
-def read(source: IO[bytes], writer: dict[str, Any], reader: dict[str, Any]) -> dict[str, Any]:
-    """Read one record."""
+def read(payload: bytes, writer: dict[str, Any], reader: dict[str, Any] | None) -> dict[str, Any]:
+    """Read one record.
+
+    Raises:
+        ValueError: bytes are left over; fastavro has more errors for broken bytes.
+    """
     from fastavro import schemaless_reader  # noqa: PLC0415 -- an optional package
 
+    source = io.BytesIO(payload)
     found: Any = schemaless_reader(source, writer, reader)
+    if source.tell() != len(payload):
+        raise ValueError(f"{len(payload) - source.tell()} bytes are left over")
     return dict(found)
 
 
-def columns(schema: Registered) -> pa.Schema:
-    """The columns of a record.
-
-    Raises:
-        OptionError: a field has a type that no column can hold.
-    """
+def columns(schema: Registered) -> tuple[pa.Schema, Convert]:
+    """The columns of a record, and a function that makes a row of what `read` returns."""
     named: dict[str, Any] = {}
     record = parsed(schema, named)
-    return pa.schema([pa.field(one["name"], _type(one["type"], named, one["name"])) for one in record["fields"]])
+    converts: dict[str, Convert] = {}
+    fields = []
+    for one in record["fields"]:
+        kind, convert = _type(one["type"], named, (record["name"],))
+        fields.append(pa.field(one["name"], kind))
+        if convert is not None:
+            converts[one["name"]] = convert
+    return pa.schema(fields), _of_record(converts)
 
 
-def _type(kind: Any, named: dict[str, Any], path: str) -> pa.DataType:  # noqa: ANN401, C901, PLR0911 -- a table of types
+def _type(  # noqa: PLR0911 -- a table of types
+    kind: Schema, named: Mapping[str, Any], above: tuple[str, ...]
+) -> tuple[pa.DataType, Convert | None]:
+    """The type of a column, and how its values are made where what is read is not yet the value."""
     if isinstance(kind, list):
         rest = [one for one in kind if one != "null"]
-        if len(rest) != 1:
-            raise OptionError(f"Avro field {path!r}: a union of {len(rest)} types has no column type")
-        return _type(rest[0], named, path)
+        return _type(rest[0], named, above) if len(rest) == 1 else _TEXT
     if isinstance(kind, str):
-        return _PRIMITIVE[kind] if kind in _PRIMITIVE else _type(named[kind], named, path)
-    logical = kind.get("logicalType")
-    if logical == "decimal":
-        return pa.decimal128(kind["precision"], kind.get("scale", 0))
-    if logical in _LOGICAL:
-        return _LOGICAL[logical]
+        return (_PRIMITIVE[kind], None) if kind in _PRIMITIVE else _type(named[kind], named, above)
+    if logical := _logical(kind):
+        return _logical_type(kind, logical)
     match kind["type"]:
-        case "record":
-            fields = [
-                pa.field(one["name"], _type(one["type"], named, f"{path}.{one['name']}")) for one in kind["fields"]
-            ]
-            return pa.struct(fields)
+        case "record" | "error":
+            return _record_type(kind, named, above)
         case "array":
-            return pa.list_(_type(kind["items"], named, path))
+            inner, convert = _type(kind["items"], named, above)
+            return pa.list_(inner), None if convert is None else _of_array(convert)
         case "map":
-            return pa.map_(pa.string(), _type(kind["values"], named, path))
+            inner, convert = _type(kind["values"], named, above)
+            return pa.map_(pa.string(), inner), None if convert is None else _of_map(convert)
         case "enum":
-            return pa.string()
+            return pa.string(), None
         case "fixed":
-            return pa.binary()
-        case inner:
-            return _type(inner, named, path)
+            return pa.binary(), None
+        case other:
+            return _type(other, named, above)
+
+
+_TEXT: tuple[pa.DataType, Convert] = (pa.string(), json_text)
+
+
+def _record_type(kind: Schema, named: Mapping[str, Any], above: tuple[str, ...]) -> tuple[pa.DataType, Convert | None]:
+    if kind["name"] in above or not kind["fields"]:
+        return _TEXT
+    converts: dict[str, Convert] = {}
+    fields = []
+    for one in kind["fields"]:
+        inner, convert = _type(one["type"], named, (*above, kind["name"]))
+        fields.append(pa.field(one["name"], inner))
+        if convert is not None:
+            converts[one["name"]] = convert
+    return pa.struct(fields), _of_record(converts) if converts else None
+
+
+def _of_record(converts: Mapping[str, Convert]) -> Convert:
+    def convert(row: dict[str, Any]) -> dict[str, Any]:
+        row = row.copy()  # a default is one object for all rows
+        for name, one in converts.items():
+            if (value := row[name]) is not None:
+                row[name] = one(value)
+        return row
+
+    return convert
+
+
+def _of_array(convert: Convert) -> Convert:
+    return lambda values: [_some(convert, one) for one in values]
+
+
+def _of_map(convert: Convert) -> Convert:
+    return lambda values: {key: _some(convert, one) for key, one in values.items()}
+
+
+def _some(convert: Convert, value: object) -> object:
+    return None if value is None else convert(value)
+
+
+def _logical_type(kind: Schema, logical: str) -> tuple[pa.DataType, Convert | None]:
+    if logical == "decimal":
+        scale = kind.get("scale", 0)
+        if kind["precision"] > _MOST_DIGITS:
+            return pa.string(), lambda value: str(_decimal(value, scale))
+        return pa.decimal128(kind["precision"], scale), lambda value: _decimal(value, scale)
+    convert = _micros if logical == "timestamp-millis" else _uuid if logical == "uuid" else None
+    return _LOGICAL[kind["type"], logical], convert
+
+
+def _decimal(value: bytes | Decimal, scale: int) -> Decimal:
+    # Bytes, where the writer's schema has no logical type, and in defaults.
+    if isinstance(value, Decimal):
+        return value
+    return Decimal(int.from_bytes(value, "big", signed=True)).scaleb(-scale, _EXACT)
+
+
+def _micros(value: int) -> int:
+    return value if type(value) is Micros else value * 1_000
+
+
+def _uuid(value: bytes) -> str:
+    return str(UUID(bytes=value))
+
+
+def _logical(kind: Schema) -> str:
+    found = str(kind.get("logicalType", ""))
+    return found.removeprefix(_MARK) if found.startswith(_MARK) else ""
+
+
+def _register() -> None:
+    """Give fastavro what it needs to read this module's logical types; it keeps readers in one dictionary."""
+    from fastavro.read import LOGICAL_READERS  # noqa: PLC0415 -- an optional package
+
+    LOGICAL_READERS[f"long-{_MARK}timestamp-millis"] = _read_millis
+    LOGICAL_READERS[f"long-{_MARK}timestamp-micros"] = _read_micros
+    for kind in ("bytes", "fixed"):
+        LOGICAL_READERS[f"{kind}-{_MARK}decimal"] = _read_decimal
+
+
+def _read_millis(data: int, _writer: Schema, reader: Schema) -> int | float:
+    if isinstance(reader, str):  # the reader's schema has the bare number
+        return float(data) if reader in {"float", "double"} else data
+    return Micros(data * 1_000)
+
+
+def _read_micros(data: int, _writer: Schema, reader: Schema) -> int | float:
+    if isinstance(reader, str):
+        return float(data) if reader in {"float", "double"} else data
+    return Micros(data) if reader is not None and _logical(reader) == "timestamp-millis" else data
+
+
+def _read_decimal(data: bytes, writer: Schema, reader: Schema) -> Decimal | bytes | str:
+    if reader is not None and not (isinstance(reader, dict) and _logical(reader) == "decimal"):
+        return data.decode() if reader == "string" else data
+    return _decimal(data, writer.get("scale", 0))
+
+
+def _marked(schema: Schema) -> Schema:
+    """The schema with the logical types that this module reads, by its own names, and without all others."""
+    if isinstance(schema, list):
+        return [_marked(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {name: value for name, value in schema.items() if name != "logicalType"}
+    if _is_read(schema):
+        found["logicalType"] = _MARK + schema["logicalType"]
+    for name in ("type", "items", "values"):
+        if name in found:
+            found[name] = _marked(found[name])
+    if isinstance(found.get("fields"), list):
+        found["fields"] = [_marked(one) for one in found["fields"]]
+    return found
+
+
+def _is_read(schema: Mapping[str, Any]) -> bool:
+    kind, logical = schema.get("type"), schema.get("logicalType")
+    if not isinstance(kind, str) or not isinstance(logical, str):
+        return False
+    if logical == "decimal":
+        return kind in {"bytes", "fixed"} and _is_decimal(schema)
+    if logical == "uuid":
+        return kind == "fixed" and schema.get("size") == _UUID_BYTES
+    return (kind, logical) in _LOGICAL
+
+
+def _is_decimal(schema: Mapping[str, Any]) -> bool:
+    """Whether precision and scale are valid; Avro ignores the logical type where they are not."""
+    precision, scale = schema.get("precision"), schema.get("scale", 0)
+    if type(precision) is not int or type(scale) is not int or not 0 <= scale <= precision or not precision:
+        return False
+    size = schema.get("size")
+    return size is None or (type(size) is int and 10**precision <= 2 ** (8 * size - 1))
+
+
+def _set_defaults(kind: Schema, named: Mapping[str, Any], seen: set[str]) -> None:
+    """Make values of defaults in place: fastavro hands them on as the schema's JSON has them, where bytes are text."""
+    if isinstance(kind, list):
+        for one in kind:
+            _set_defaults(one, named, seen)
+    if not isinstance(kind, dict):
+        return
+    if "name" in kind:
+        if kind["name"] in seen:
+            return
+        seen.add(kind["name"])
+    for name in ("type", "items", "values"):
+        if isinstance(kind.get(name), dict | list):
+            _set_defaults(kind[name], named, seen)
+    for one in kind.get("fields", ()):
+        _set_defaults(one["type"], named, seen)
+        if "default" in one:
+            one["default"] = _default(one["type"], one["default"], named)
+
+
+def _default(kind: Schema, value: Any, named: Mapping[str, Any]) -> Any:  # noqa: ANN401, PLR0911 -- a table of types
+    if isinstance(kind, list):
+        return _default(next((one for one in kind if (one == "null") == (value is None)), kind[0]), value, named)
+    if isinstance(kind, str):
+        if kind == "bytes":
+            return value.encode("latin-1") if isinstance(value, str) else value
+        return _default(named[kind], value, named) if kind in named else value
+    match kind["type"]:
+        case "record" | "error":
+            given = {one["name"]: value.get(one["name"], one.get("default")) for one in kind["fields"]}
+            return {one["name"]: _default(one["type"], given[one["name"]], named) for one in kind["fields"]}
+        case "array":
+            return [_default(kind["items"], one, named) for one in value]
+        case "map":
+            return {key: _default(kind["values"], one, named) for key, one in value.items()}
+        case "fixed" | "bytes":
+            return value.encode("latin-1") if isinstance(value, str) else value
+        case _:
+            return value

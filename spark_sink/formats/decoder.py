@@ -3,18 +3,27 @@
 The column `_quarantine` is null for a good row; the sink takes it away and keeps bad rows in the table's quarantine.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import pyarrow as pa
 
-from spark_sink.errors import OptionError
+from spark_sink.errors import FetchError, OptionError
+from spark_sink.formats import unknown_fields
 from spark_sink.formats.quarantine import COLUMN, REASON
+from spark_sink.formats.unknown_fields import Found
+from spark_sink.formats.unknown_policy import COLUMN as RESCUED
+from spark_sink.formats.unknown_policy import Policy
 
 COORDINATES = ("topic", "partition", "offset", "timestamp", "key")
 _KEPT = (*COORDINATES, "headers")
+RESERVED = frozenset({*_KEPT, COLUMN, RESCUED})
 _SLICE = 1_000
+_MOST_TEXT = 1_000  # characters of a reason: messages of libraries may repeat a value of any length
+
+# By topic: a task has a decoder of its own, and the process outlives both.
+_logged: dict[str, set[str]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +48,12 @@ class Decoded:
     Attributes:
         columns: one array of N values for each column of the decoder; null where the record is bad.
         bad: by row number.
+        unknown: numbers of the rows that have a field which the schema lacks, by the path of the field.
     """
 
     columns: Sequence[pa.Array]
     bad: Mapping[int, Bad] = field(default_factory=dict)
+    unknown: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
 
 class Decoder(Protocol):
@@ -51,8 +62,11 @@ class Decoder(Protocol):
     Contract:
     * The same value decodes the same way at any time: a batch may be replayed. What may pass (a registry that is
       down) is raised, and the batch is tried again; it never makes a bad record.
+    * A value never stops the batch: one that cannot be decoded is bad.
     * Instances are pickled to Spark's tasks; connections are made there.
     """
+
+    unknown: Policy
 
     @property
     def columns(self) -> pa.Schema:
@@ -73,8 +87,37 @@ def decoded_schema(raw: pa.Schema, columns: pa.Schema) -> pa.Schema:
     kept = [raw.field(name) for name in _KEPT if name in raw.names]
     taken = [name for name in columns.names if name in {*_KEPT, COLUMN}]
     if taken:
-        raise OptionError(f"decoded column {taken[0]!r} has the name of a column of its own: rename it in the schema")
+        raise OptionError(
+            f"decoded column {taken[0]!r} has the name of a column of the record itself: leave it out of the schema, "
+            "then unknownFields=rescue keeps its values in the column '_rescued'"
+        )
     return pa.schema([*kept, *columns, pa.field(COLUMN, REASON)])
+
+
+def with_unknown(found: Decoded, rest: Found | None, policy: Policy, rows: int) -> Decoded:
+    """Apply a policy, other than `ignore`, to the unknown fields of what was decoded.
+
+    Args:
+        found: without them; its bad rows have none.
+        rest: the unknown fields; None where there are none.
+        policy: what becomes of them.
+        rows: of the batch; a schema may have no columns.
+    """
+    texts, unknown = ({}, {}) if rest is None else (rest.texts, rest.rows)
+    if policy != "quarantine":
+        kept = pa.array([texts.get(n) for n in range(rows)], pa.string()) if texts else pa.nulls(rows, pa.string())
+        return Decoded([*found.columns, kept], found.bad, unknown)
+    if not texts:
+        return found
+    bad = {n: Bad("UnknownField", f"the schema does not know {text}") for n, text in texts.items()}
+    return Decoded(without_rows(found.columns, bad), {**found.bad, **bad}, unknown)
+
+
+def without_rows(columns: Sequence[pa.Array], bad: Container[int]) -> list[pa.Array]:
+    """The columns, null in every bad row: a part of a record must not pass for the record."""
+    rows = len(columns[0]) if columns else 0
+    kept = pa.array([None if number in bad else number for number in range(rows)], pa.int64())
+    return [column.take(kept) for column in columns]
 
 
 def decode_batch(raw: pa.RecordBatch, decoder: Decoder) -> pa.RecordBatch:
@@ -92,10 +135,34 @@ def decode_batch(raw: pa.RecordBatch, decoder: Decoder) -> pa.RecordBatch:
 
 def _decode(raw: pa.RecordBatch, decoder: Decoder) -> pa.RecordBatch:
     values = raw.column("value").to_pylist()
-    found = decoder.decode(values)
+    found = _decoded(values, decoder)
+    if found.unknown:
+        unknown_fields.log_once(raw.column("topic"), found.unknown, decoder.unknown, _logged)
     schema = decoded_schema(raw.schema, decoder.columns)
     kept = [raw.column(name) for name in schema.names if name in raw.schema.names and name not in decoder.columns.names]
     return pa.RecordBatch.from_arrays([*kept, *found.columns, _reasons(raw, values, found.bad)], schema=schema)
+
+
+def _decoded(values: Sequence[bytes | None], decoder: Decoder) -> Decoded:
+    try:
+        return decoder.decode(values)
+    except (FetchError, MemoryError, OSError):  # may pass, so the batch is tried again
+        raise
+    except Exception as error:  # noqa: BLE001 -- the last resort: a value that a decoder did not expect stops no batch
+        if len(values) == 1:
+            return Decoded([pa.nulls(1, one.type) for one in decoder.columns], {0: Bad("NotDecodable", _text(error))})
+    # One at a time finds the value.
+    parts = [_decoded([value], decoder) for value in values]
+    columns = [pa.concat_arrays(one) for one in zip(*(part.columns for part in parts), strict=True)]
+    unknown: dict[str, list[int]] = {}
+    for number, part in enumerate(parts):
+        for path in part.unknown:
+            unknown.setdefault(path, []).append(number)
+    return Decoded(columns, {number: part.bad[0] for number, part in enumerate(parts) if part.bad}, unknown)
+
+
+def _text(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
 
 
 def _reasons(raw: pa.RecordBatch, values: Sequence[bytes | None], bad: Mapping[int, Bad]) -> pa.Array:
@@ -105,7 +172,8 @@ def _reasons(raw: pa.RecordBatch, values: Sequence[bytes | None], bad: Mapping[i
     for number, one in bad.items():
         rows[number] = {
             "error_class": one.error,
-            "error_text": one.text,
+            # Halves of surrogate pairs, which Python's texts may hold, have no UTF-8.
+            "error_text": one.text[:_MOST_TEXT].encode(errors="replace").decode(),
             "schema_id": one.schema_id,
             "key": raw.column("key")[number].as_py(),
             "value": values[number],

@@ -1,18 +1,54 @@
-"""Protobuf: descriptors into columns, messages into rows. No generated code: types come from the registry."""
+"""Protobuf: descriptors into columns, messages into rows. No generated code: types come from the registry.
+
+A type that no column can hold (a message inside itself or without fields, and Struct, Value and ListValue, which take
+any JSON) becomes JSON text. Fields of the writer's schema are those of the columns by number, as Protobuf has it.
+"""
 
 import base64
+import importlib
 from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
 
 from spark_sink.errors import OptionError
+from spark_sink.formats.json_text import json_text
 from spark_sink.formats.schema_registry import Registered
 
+# google.protobuf's classes have no types.
+Descriptor = Any
+FieldDescriptor = Any
+FileDescriptor = Any
+Message = Any
+Convert = Callable[[Any], Any]
+
 _TIMESTAMP = "google.protobuf.Timestamp"
+_ANY_JSON = {"google.protobuf.Struct", "google.protobuf.Value", "google.protobuf.ListValue"}
+# Files that schemas import without a reference, and where their descriptors are.
+_BUILT_IN = {
+    "google/protobuf/": "google.protobuf.",
+    "google/type/": "google.type.",
+    "confluent/": "confluent_kafka.schema_registry.confluent.",
+}
+_MOST_VARINT_BYTES = 10
+_GROUP = 3  # wire type
+_YEARS_1_TO_9999 = range(-62_135_596_800, 253_402_300_800)  # in seconds since 1970
 
 
-def _scalar(field: Any) -> pa.DataType:  # noqa: ANN401 -- a FieldDescriptor, whose module has no types
+def columns(descriptor: Descriptor) -> pa.Schema:
+    """The columns of a message."""
+    return pa.schema([pa.field(one.name, _type(one, (descriptor.full_name,))) for one in descriptor.fields])
+
+
+def _type(field: FieldDescriptor, above: tuple[str, ...]) -> pa.DataType:
+    if is_map(field):
+        key, value = field.message_type.fields_by_name["key"], field.message_type.fields_by_name["value"]
+        return pa.map_(_type(key, above), _type(value, above))
+    kind = _message_type(field.message_type, above) if field.message_type else _scalar(field)
+    return pa.list_(kind) if field.is_repeated else kind
+
+
+def _scalar(field: FieldDescriptor) -> pa.DataType:
     kinds = {
         field.CPPTYPE_INT32: pa.int32(),
         field.CPPTYPE_INT64: pa.int64(),
@@ -28,98 +64,94 @@ def _scalar(field: Any) -> pa.DataType:  # noqa: ANN401 -- a FieldDescriptor, wh
     return kinds[field.cpp_type]
 
 
-def columns(descriptor: Any) -> pa.Schema:  # noqa: ANN401 -- a Descriptor
-    """The columns of a message."""
-    return pa.schema([pa.field(one.name, _type(one, (descriptor.full_name,))) for one in descriptor.fields])
-
-
-def _type(field: Any, above: tuple[str, ...]) -> pa.DataType:  # noqa: ANN401 -- a FieldDescriptor
-    if _is_map(field):
-        key, value = field.message_type.fields_by_name["key"], field.message_type.fields_by_name["value"]
-        return pa.map_(_type(key, above), _type(value, above))
-    kind = _message_type(field.message_type, above) if field.message_type else _scalar(field)
-    return pa.list_(kind) if field.is_repeated else kind
-
-
-def _message_type(descriptor: Any, above: tuple[str, ...]) -> pa.DataType:  # noqa: ANN401 -- a Descriptor
-    if descriptor.full_name == _TIMESTAMP:
+def _message_type(descriptor: Descriptor, above: tuple[str, ...]) -> pa.DataType:
+    name = descriptor.full_name
+    if name == _TIMESTAMP:
         return pa.timestamp("us", tz="UTC")
-    if descriptor.full_name in above:
-        raise OptionError(f"Protobuf message {descriptor.full_name!r} holds itself: no column type has an end")
-    inner = (*above, descriptor.full_name)
-    return pa.struct([pa.field(one.name, _type(one, inner)) for one in descriptor.fields])
+    if name in _ANY_JSON or name in above or not descriptor.fields:
+        return pa.string()
+    return pa.struct([pa.field(one.name, _type(one, (*above, name))) for one in descriptor.fields])
 
 
-def _is_map(field: Any) -> bool:  # noqa: ANN401 -- a FieldDescriptor
+def is_map(field: FieldDescriptor) -> bool:
+    """Whether a field is a map, which on the wire is a repeated message."""
     return bool(field.message_type and field.message_type.GetOptions().map_entry)
 
 
-def _file_of(schema: Registered) -> Any:  # noqa: ANN401 -- a FileDescriptor
-    # Timestamps and wrappers are what schemas import without a reference.
-    from google.protobuf import descriptor_pb2, descriptor_pool, timestamp_pb2, wrappers_pb2  # noqa: PLC0415 -- optional
+def file_of(schema: Registered) -> FileDescriptor:
+    """The descriptor of a schema's file."""
+    from google.protobuf import descriptor_pb2, descriptor_pool  # noqa: PLC0415 -- an optional package
 
-    pool = descriptor_pool.DescriptorPool()
-    for known in (timestamp_pb2, wrappers_pb2):
-        pool.AddSerializedFile(known.DESCRIPTOR.serialized_pb)
+    pool, added = descriptor_pool.DescriptorPool(), set(schema.references)
     for name, text in (*schema.references.items(), ("", schema.text)):
         file = descriptor_pb2.FileDescriptorProto.FromString(base64.b64decode(text))
         if name:
             file.name = name
+        for imported in file.dependency:
+            _add_built_in(pool, imported, added)
         pool.Add(file)
     return pool.FindFileByName(file.name)
 
 
-def message_of(schema: Registered, name: str | None) -> Any:  # noqa: ANN401 -- a Descriptor
-    """The type of a message.
+def _add_built_in(pool: Any, name: str, added: set[str]) -> None:  # noqa: ANN401 -- a DescriptorPool
+    home = next((path for prefix, path in _BUILT_IN.items() if name.startswith(prefix)), None)
+    if name in added or home is None:
+        return
+    added.add(name)
+    prefix = next(one for one in _BUILT_IN if name.startswith(one))
+    module = home + name.removeprefix(prefix).removesuffix(".proto").replace("/", ".") + "_pb2"
+    file: Any = importlib.import_module(module).DESCRIPTOR
+    for one in file.dependencies:
+        _add_built_in(pool, one.name, added)
+    pool.AddSerializedFile(file.serialized_pb)
+
+
+def message_of(schema: Registered, name: str | None) -> Descriptor:
+    """The type of a message, of the file itself or inside another message.
 
     Raises:
         OptionError: the schema has no such message.
     """
-    file = _file_of(schema)
-    messages = list(file.message_types_by_name.values())
+    file = file_of(schema)
+    messages = [one for top in file.message_types_by_name.values() for one in _with_nested(top)]
     for one in messages:
-        if name in {None, one.full_name, one.name}:
+        if name in {None, one.full_name, one.full_name.removeprefix(f"{file.package}."), one.name}:
             return one
     raise OptionError(f"option 'valueMessage': the schema has {[one.full_name for one in messages]}, not {name!r}")
 
 
-def reader(schema: Registered, name: str) -> Callable[[bytes], Any]:
-    """Make a function that reads the bytes behind the schema id.
+def _with_nested(descriptor: Descriptor) -> list[Descriptor]:
+    inner = [one for one in descriptor.nested_types if not one.GetOptions().map_entry]
+    return [descriptor, *(each for one in inner for each in _with_nested(one))]
 
-    Args:
-        schema: of the writer.
-        name: full name of the message that is wanted; another one is an error.
+
+def message_at(file: FileDescriptor, path: tuple[int, ...]) -> Descriptor:
+    """The message of these indexes.
+
+    Raises:
+        ValueError: there is none.
     """
-    from google.protobuf.message_factory import GetMessageClass  # noqa: PLC0415 -- an optional package
-
-    file = _file_of(schema)
-    known: dict[tuple[int, ...], Any] = {}
-
-    def read(payload: bytes) -> Any:  # noqa: ANN401 -- a row
-        path, begin = _indexes(payload)
-        if path not in known:
-            known[path] = GetMessageClass(_at(file, path))
-        message = known[path]()
-        if message.DESCRIPTOR.full_name != name:
-            raise ValueError(f"the message is a {message.DESCRIPTOR.full_name}, need {name}")
-        message.ParseFromString(payload[begin:])
-        return _row(message)
-
-    return read
-
-
-def _at(file: Any, path: tuple[int, ...]) -> Any:  # noqa: ANN401 -- a FileDescriptor and a Descriptor
-    found = list(file.message_types_by_name.values())[path[0]]
-    for index in path[1:]:
-        found = found.nested_types[index]
+    messages = list(file.message_types_by_name.values())
+    for depth, index in enumerate(path):
+        if not 0 <= index < len(messages):
+            raise ValueError(f"the schema has no message {list(path)}")
+        found = messages[index]
+        if depth < len(path) - 1:
+            messages = list(found.nested_types)
     return found
 
 
-def _indexes(payload: bytes) -> tuple[tuple[int, ...], int]:
-    """Read which message of the file follows: a count and indexes, zigzag varints; a zero alone is the first."""
+def read_indexes(payload: bytes) -> tuple[tuple[int, ...], int]:
+    """Read which message of the file follows: a count and indexes, zigzag varints; a zero alone is the first.
+
+    Raises:
+        ValueError: there are no such numbers.
+    """
     count, at = _varint(payload, 0)
     if count == 0:
         return (0,), at
+    if not 0 < count <= len(payload):
+        raise ValueError(f"{count} message indexes are announced")
     path: list[int] = []
     for _ in range(count):
         index, at = _varint(payload, at)
@@ -128,37 +160,125 @@ def _indexes(payload: bytes) -> tuple[tuple[int, ...], int]:
 
 
 def _varint(payload: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = payload[at]
-        value |= (byte & 0x7F) << shift
-        at, shift = at + 1, shift + 7
+    value = 0
+    for place in range(_MOST_VARINT_BYTES):
+        if at + place >= len(payload):
+            raise ValueError("the bytes end inside the message indexes")
+        byte = payload[at + place]
+        value |= (byte & 0x7F) << (7 * place)
         if not byte & 0x80:
-            return (value >> 1) ^ -(value & 1), at
+            return (value >> 1) ^ -(value & 1), at + place + 1
+    raise ValueError("a message index has too many bytes")
 
 
-def _row(message: Any) -> Any:  # noqa: ANN401 -- a Message, and what a column holds
-    if message.DESCRIPTOR.full_name == _TIMESTAMP:
-        return message.seconds * 1_000_000 + message.nanos // 1_000
-    return {field.name: _value(message, field) for field in message.DESCRIPTOR.fields}
+def row_maker(writer: Descriptor, reader: Descriptor, fields: list[pa.Field]) -> Convert:
+    """Make a function that makes a row of a message.
+
+    Args:
+        writer: the type of the messages.
+        reader: the type that the columns are of.
+        fields: the columns.
+    """
+    numbers = {one.name: reader.fields_by_name[one.name].number for one in fields}
+    plans = []
+    for column in fields:
+        field = writer.fields_by_number.get(numbers[column.name])
+        if field is not None:
+            plans.append((column.name, field, _value_maker(field, reader.fields_by_name[column.name], column.type)))
+
+    def make(message: Message) -> dict[str, Any]:
+        return {
+            name: value(getattr(message, field.name))
+            for name, field, value in plans
+            if not field.has_presence or message.HasField(field.name)
+        }
+
+    return make
 
 
-def _value(message: Any, field: Any) -> Any:  # noqa: ANN401 -- a Message, a FieldDescriptor, what a column holds
-    if field.has_presence and not message.HasField(field.name):
-        return None
-    found = getattr(message, field.name)
-    if _is_map(field):
+def _value_maker(field: FieldDescriptor, reader: FieldDescriptor, kind: pa.DataType) -> Convert:
+    if is_map(field):
         inner = field.message_type.fields_by_name["value"]
-        return [(key, _one(found[key], inner)) for key in found]
+        if not (is_map(reader) and pa.types.is_map(kind)):
+            return _same  # which fits no column
+        one = _one_maker(inner, reader.message_type.fields_by_name["value"], kind.item_type)
+        # Protobuf has no order of keys; a value that is decoded again has to look the same.
+        return lambda found: [(key, one(found[key])) for key in sorted(found)]
     if field.is_repeated:
-        return [_one(one, field) for one in found]
-    return _one(found, field)
+        one = _one_maker(field, reader, kind.value_type if pa.types.is_list(kind) else kind)
+        return lambda found: [one(each) for each in found]
+    return _one_maker(field, reader, kind)
 
 
-def _one(value: Any, field: Any) -> Any:  # noqa: ANN401 -- as above
+def _one_maker(field: FieldDescriptor, reader: FieldDescriptor, kind: pa.DataType) -> Convert:
+    if field.enum_type:
+        names = {number: value.name for number, value in field.enum_type.values_by_number.items()}
+        return lambda number: names.get(number) or str(number)
+    if not field.message_type:
+        return _same
+    if field.message_type.full_name == _TIMESTAMP and not pa.types.is_string(kind):
+        return lambda found: found.seconds * 1_000_000 + found.nanos // 1_000
+    if pa.types.is_struct(kind) and reader.message_type:
+        return row_maker(field.message_type, reader.message_type, list(kind))
+    return lambda found: json_text(plain(found))
+
+
+def _same(value: object) -> object:
+    return value
+
+
+def plain(message: Message) -> object:
+    """A message as JSON has it: the fields that are set, by name, or by number where the type lacks them."""
+    name = message.DESCRIPTOR.full_name
+    if name in _ANY_JSON:
+        return _plain_json(message, name)
+    if name == _TIMESTAMP:
+        return message.ToJsonString() if _in_years(message) else f"{message.seconds}.{message.nanos:09}"
+    return {field.name: _plain_field(field, value) for field, value in message.ListFields()} | _strangers(message)
+
+
+def _strangers(message: Message) -> dict[str, object]:
+    from google.protobuf.unknown_fields import UnknownFieldSet  # noqa: PLC0415 -- an optional package
+
+    found: dict[str, list[object]] = {}
+    for one in UnknownFieldSet(message):
+        found.setdefault(str(one.field_number), []).append(_plain_stranger(one))
+    return {number: values[0] if len(values) == 1 else values for number, values in found.items()}
+
+
+def _plain_stranger(field: Any) -> object:  # noqa: ANN401 -- an UnknownField, whose data is a set of fields in a group
+    if field.wire_type == _GROUP:
+        return [[one.field_number, _plain_stranger(one)] for one in field.data]
+    return field.data
+
+
+def _in_years(message: Message) -> bool:
+    return bool(message.seconds in _YEARS_1_TO_9999 and 0 <= message.nanos < 10**9)
+
+
+def _plain_json(message: Message, name: str) -> object:
+    if name == "google.protobuf.Struct":
+        return {key: plain(message.fields[key]) for key in sorted(message.fields)}
+    if name == "google.protobuf.ListValue":
+        return [plain(one) for one in message.values]
+    kind = message.WhichOneof("kind")
+    if kind in {None, "null_value"}:
+        return None
+    found = getattr(message, kind)
+    return plain(found) if kind in {"struct_value", "list_value"} else found
+
+
+def _plain_field(field: FieldDescriptor, value: Any) -> object:  # noqa: ANN401 -- of any field
+    if is_map(field):
+        inner = field.message_type.fields_by_name["value"]
+        return {key: _plain_one(inner, value[key]) for key in sorted(value)}
+    return [_plain_one(field, one) for one in value] if field.is_repeated else _plain_one(field, value)
+
+
+def _plain_one(field: FieldDescriptor, value: Any) -> object:  # noqa: ANN401 -- of any field
     if field.message_type:
-        return _row(value)
+        return plain(value)
     if field.enum_type:
         known = field.enum_type.values_by_number.get(value)
-        return known.name if known else str(value)
+        return known.name if known else value
     return value

@@ -9,7 +9,7 @@ from typing import Any
 from spark_sink.errors import FetchError
 
 _MAGIC = 0
-_HEADER = struct.Struct(">BI")
+_HEADER = struct.Struct(">Bi")
 _RETRIES, _PAUSE_S = 3, 0.5
 
 
@@ -37,6 +37,8 @@ def read_header(value: bytes) -> int:
     magic, number = _HEADER.unpack_from(value)
     if magic != _MAGIC:
         raise ValueError(f"the first byte is {magic}, need {_MAGIC}: was it written without a registry?")
+    if number < 0:
+        raise ValueError(f"the schema id is {number}, need 0 or more")
     return int(number)
 
 

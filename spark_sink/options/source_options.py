@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from spark_sink.errors import OptionError
+from spark_sink.formats.unknown_policy import POLICIES, Policy
 from spark_sink.options.fetch_settings import FetchSettings
 from spark_sink.options.starting_offsets import Starting, starting
 from spark_sink.options.texts import choice, flag, fraction, json_value, number
@@ -43,6 +44,7 @@ _KNOWN = frozenset(
         "subscribe",
         "subscribepattern",
         "telemetry",
+        "unknownfields",
         "valueformat",
         "valuemessage",
         "valueschema",
@@ -66,6 +68,7 @@ class ValueFormat:
         message: full name of a Protobuf message; None for the first of the schema.
         registry: properties of the registry's client.
         sample: records that a JSON schema is inferred from.
+        unknown: what becomes of fields that the schema does not know: "rescue", "evolve", "quarantine" or "ignore".
     """
 
     name: str = "raw"
@@ -74,6 +77,7 @@ class ValueFormat:
     message: str | None = None
     registry: Mapping[str, str] = field(default_factory=dict)
     sample: int = 1_000
+    unknown: Policy = "rescue"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,7 +243,13 @@ def _value(given: Mapping[str, str], topics: tuple[str, ...]) -> ValueFormat:
         message=given.get("valuemessage") or None,
         registry=registry,
         sample=number(given, "inferrecords", 1_000) or 1_000,
+        unknown=_unknown(given),
     )
+
+
+def _unknown(given: Mapping[str, str]) -> Policy:
+    name = choice(given, "unknownfields", POLICIES)
+    return next(one for one in POLICIES if one == name)
 
 
 def _workers(text: str | None) -> int | Mapping[str, int] | None:

@@ -21,8 +21,8 @@ class KafkaGroupSource(DataSource):
     `positions`, `assignor`, `workers`, `workersTopic`, `epsilon`, `rack`, `agent`, `parallelism`,
     `telemetry`, `holding`, `landing`.
     For what is in a value: `valueFormat` (raw, json, avro, protobuf), `valueSchema`, `valueSubject`, `valueMessage`,
-    `inferRecords`, `schema.registry.*`; decoded values come as columns, with the column `_quarantine` that the sink
-    takes away. docs/reference/options.md says the default of each.
+    `inferRecords`, `unknownFields`, `schema.registry.*`; decoded values come as columns, with the column `_quarantine`
+    that the sink takes away. docs/reference/options.md says the default of each.
 
     Raises:
         OptionError: an option is unknown, missing, contradictory or has no meaning.

@@ -43,13 +43,14 @@ def _decoder(options: SourceOptions, known: pa.Schema | None) -> Decoder:
     if value.name == "json":
         return _json_decoder(options, known)
     from spark_sink.formats import AvroDecoder, ProtobufDecoder, Registry  # noqa: PLC0415 -- as said above
-    from spark_sink.formats.wire_format import given_avro, latest_of  # noqa: PLC0415 -- as said above
+    from spark_sink.formats.registry_decoders import given_avro, latest_of  # noqa: PLC0415 -- as said above
 
     registry = Registry(value.registry, serialized=value.name == "protobuf")
     assert value.subject is not None  # noqa: S101 -- the options have been checked
     if value.name == "avro":
-        return AvroDecoder(registry, given_avro(value.schema) if value.schema else latest_of(registry, value.subject))
-    return ProtobufDecoder(registry, latest_of(registry, value.subject), value.message)
+        latest = given_avro(value.schema) if value.schema else latest_of(registry, value.subject)
+        return AvroDecoder(registry, latest, value.unknown)
+    return ProtobufDecoder(registry, latest_of(registry, value.subject), value.message, value.unknown)
 
 
 def _json_decoder(options: SourceOptions, known: pa.Schema | None) -> Decoder:
@@ -57,22 +58,20 @@ def _json_decoder(options: SourceOptions, known: pa.Schema | None) -> Decoder:
 
     if (options.value.schema or "").strip().lower() == VARIANT_SCHEMA:
         return VariantDecoder()
-    return JsonDecoder(_json_columns(options, known))
+    return JsonDecoder(_json_columns(options, known), options.value.unknown, texts=not options.value.schema)
 
 
 def _json_columns(options: SourceOptions, known: pa.Schema | None) -> pa.Schema:
     from spark_sink.formats import infer_columns  # noqa: PLC0415 -- as said above
-    from spark_sink.formats.json_values import given_columns  # noqa: PLC0415 -- as said above
+    from spark_sink.formats.decoder import RESERVED  # noqa: PLC0415 -- as said above
+    from spark_sink.formats.json_schema import given_columns  # noqa: PLC0415 -- as said above
 
     if options.value.schema:
         return given_columns(options.value.schema)
     if known is not None:
-        from spark_sink.fetch.raw_columns import arrow_schema  # noqa: PLC0415 -- as above
-        from spark_sink.formats.quarantine import COLUMN  # noqa: PLC0415 -- only for this branch
-
-        taken = {*arrow_schema(headers=True).names, COLUMN}
-        return pa.schema([field for field in known if field.name not in taken])
-    return infer_columns(_sample(options))
+        return pa.schema([field for field in known if field.name not in RESERVED])
+    # Members with the name of a column of the record itself are unknown fields: the policy says what becomes of them.
+    return infer_columns(_sample(options), RESERVED if options.value.unknown in {"rescue", "evolve"} else ())
 
 
 def _sample(options: SourceOptions) -> Iterator[bytes | None]:

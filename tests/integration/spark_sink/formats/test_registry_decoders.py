@@ -18,7 +18,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from spark_sink.errors import FetchError, OptionError
 from spark_sink.formats import AvroDecoder, ProtobufDecoder, Registry
-from spark_sink.formats.wire_format import latest_of
+from spark_sink.formats.registry_decoders import latest_of
 
 pytestmark = pytest.mark.integration
 

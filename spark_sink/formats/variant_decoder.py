@@ -7,6 +7,7 @@ import pyarrow as pa
 from pyspark.sql.types import VariantVal
 
 from spark_sink.formats.decoder import Bad, Decoded
+from spark_sink.formats.unknown_policy import Policy
 from spark_sink.formats.variant_type import VARIANT
 
 COLUMN = "value"
@@ -17,6 +18,8 @@ class VariantDecoder:
 
     The encoder is pyspark's own, a step of Python for each member: several times slower than known columns.
     """
+
+    unknown: Policy = "ignore"  # a variant has a place for any field
 
     @property
     def columns(self) -> pa.Schema:

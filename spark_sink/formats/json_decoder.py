@@ -1,0 +1,88 @@
+"""JSON values. One object a record; its members become columns.
+
+Parsed by orjson a record at a time, then converted a column at a time. Arrow's own JSON reader is faster, and ends the
+process with a segmentation fault at a value as simple as `null`: not for records that anybody may write.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+import pyarrow as pa
+
+from spark_sink.formats.arrow_columns import Row, columns_of
+from spark_sink.formats.decoder import Bad, Decoded, with_unknown
+from spark_sink.formats.json_arrays import InexactError, JsonArrays
+from spark_sink.formats.json_text import parse_exactly
+from spark_sink.formats.unknown_fields import find, known_fields, with_column
+from spark_sink.formats.unknown_policy import Policy
+
+
+class JsonDecoder:
+    """Decodes JSON objects into columns that are known beforehand.
+
+    Args:
+        columns: names and types.
+        unknown: what becomes of members that are not among the columns.
+        texts: columns of text take any value, as JSON text where it is no string. So do columns that were inferred,
+            since a sample cannot show that a member is always a string.
+    """
+
+    def __init__(self, columns: pa.Schema, unknown: Policy = "ignore", *, texts: bool = False) -> None:
+        self._fields = columns
+        self._known = known_fields(columns)
+        self._columns = with_column(columns, unknown)
+        self._texts = texts
+        self.unknown = unknown
+
+    @property
+    def columns(self) -> pa.Schema:
+        """Names and types of what is decoded."""
+        return self._columns
+
+    def decode(self, values: Sequence[bytes | None]) -> Decoded:
+        """Decode the values of one batch."""
+        bad: dict[int, Bad] = {}
+        rows = [parse(value, number, bad) for number, value in enumerate(values)]
+        try:
+            return self._decoded(values, rows, bad)
+        except InexactError:
+            rows = [None if row is None else _exactly(values, number, bad) for number, row in enumerate(rows)]
+            return self._decoded(values, rows, bad)
+
+    def _decoded(self, values: Sequence[bytes | None], rows: Sequence[Row | None], bad: dict[int, Bad]) -> Decoded:
+        arrays = JsonArrays(texts=self._texts)
+        columns, wrong = columns_of(rows, self._fields, arrays.make)
+        found = Decoded(columns, bad | wrong)
+        if self.unknown == "ignore":
+            return found
+        rest = None
+        if arrays.unknown or not set().union(*filter(None, rows)) <= self._known.keys():
+            good = {n: row for n, row in enumerate(rows) if row is not None and n not in found.bad}
+            rest = find(good, self._known, lambda number: _exactly(values, number, {}) or {})
+        return with_unknown(found, rest, self.unknown, len(rows))
+
+
+def _exactly(values: Sequence[bytes | None], number: int, bad: dict[int, Bad]) -> dict[str, Any] | None:
+    try:
+        found: dict[str, Any] = parse_exactly(values[number] or b"")
+    except RecursionError:
+        bad[number] = Bad("NotJson", "the value has too many levels")
+        return None
+    return found
+
+
+def parse(value: bytes | None, number: int, bad: dict[int, Bad]) -> dict[str, Any] | None:
+    """Parse one object; where the value is none, None, and the reason goes into `bad`."""
+    if value is None:
+        bad[number] = Bad("NullValue", "the record has no value")
+        return None
+    try:
+        found = orjson.loads(value)
+    except orjson.JSONDecodeError as error:
+        bad[number] = Bad("NotJson", str(error))
+        return None
+    if not isinstance(found, dict):
+        bad[number] = Bad("NotAnObject", f"the value is a JSON {type(found).__name__}, need an object")
+        return None
+    return found

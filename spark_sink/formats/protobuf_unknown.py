@@ -1,0 +1,67 @@
+"""Protobuf: fields of a message that the latest schema lacks, and those that the writer's own schema lacks."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from spark_sink.formats.protobuf import Descriptor, FieldDescriptor, Message, is_map, plain
+from spark_sink.formats.unknown_fields import Each, Known
+
+Row = Mapping[str, Any]
+
+
+def unknown_finder(writer: Descriptor, reader: Descriptor) -> Callable[[Message], tuple[Row, Known] | None]:
+    """Make a function that finds, of a message, the fields that are set, with what is known of them.
+
+    It returns None where nothing can be unknown. Fields that not even the writer's schema has go by their numbers.
+    """
+    comparison = _Comparison()
+    known = comparison.known(writer, reader)
+
+    def find(message: Message) -> tuple[Row, Known] | None:
+        if comparison.complete and not _has_strangers(message):
+            return None
+        row: Any = plain(message)
+        return row, known
+
+    return find
+
+
+def _has_strangers(message: Message) -> bool:
+    """Whether a message, or one inside it, has fields that its type lacks."""
+    copy = type(message)()
+    copy.CopyFrom(message)
+    copy.DiscardUnknownFields()
+    return bool(copy.ByteSize() != message.ByteSize())
+
+
+class _Comparison:
+    """Compares the fields of two types of messages, by number."""
+
+    def __init__(self) -> None:
+        self._messages: dict[tuple[str, str], dict[str, Known]] = {}
+        self.complete = True
+
+    def known(self, writer: Descriptor, reader: Descriptor) -> dict[str, Known]:
+        """The known fields, by the names that the writer gives them."""
+        pair = (writer.full_name, reader.full_name)
+        if pair in self._messages:
+            return self._messages[pair]
+        found = self._messages[pair] = {}
+        for field in writer.fields:
+            if (match := reader.fields_by_number.get(field.number)) is not None:
+                found[field.name] = self._inside(field, match)
+            else:
+                self.complete = False
+        return found
+
+    def _inside(self, writer: FieldDescriptor, reader: FieldDescriptor) -> Known:
+        if is_map(writer) and is_map(reader):
+            values = [one.message_type.fields_by_name["value"] for one in (writer, reader)]
+            inner = self._inside(*values)
+            return None if inner is None else Each(inner)
+        if not (writer.message_type and reader.message_type) or writer.message_type.full_name.startswith(
+            "google.protobuf."
+        ):
+            return None
+        inner = self.known(writer.message_type, reader.message_type)
+        return Each(inner) if writer.is_repeated else inner

@@ -1,0 +1,176 @@
+"""Fields of a value that the schema does not know: found, written as JSON text, and logged."""
+
+import logging
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from spark_sink.errors import OptionError
+from spark_sink.formats.unknown_policy import COLUMN, Policy
+
+log = logging.getLogger(__name__)
+
+_MOST_LOGGED = 100  # fields of a topic: objects used as maps have any number
+
+Row = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Each:
+    """What is known of each element of a list, or of each value of a map."""
+
+    inner: "Known"
+
+
+# Known fields by name, with what is known inside them; None where nothing inside can be unknown.
+Known = Mapping[str, "Known"] | Each | None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Unknown fields of one batch.
+
+    Attributes:
+        texts: of the column `_rescued`, by row number.
+        rows: numbers of the rows that have a field, by its path, as `place.y` or `items[].z`.
+    """
+
+    texts: dict[int, str] = field(default_factory=dict)
+    rows: dict[str, list[int]] = field(default_factory=dict)
+
+    def add(self, other: "Found") -> None:
+        """Take in the fields of other rows."""
+        self.texts.update(other.texts)
+        for path, numbers in other.rows.items():
+            self.rows.setdefault(path, []).extend(numbers)
+
+    def without(self, bad: Container[int]) -> "Found":
+        """The same without bad rows, which are kept whole elsewhere."""
+        texts = {number: text for number, text in self.texts.items() if number not in bad}
+        rows = {path: [one for one in numbers if one not in bad] for path, numbers in self.rows.items()}
+        return Found(texts, {path: numbers for path, numbers in rows.items() if numbers})
+
+
+def known_fields(columns: pa.Schema) -> dict[str, Known]:
+    """The fields that columns have a place for."""
+    return {one.name: _inside(one.type) for one in columns}
+
+
+def _inside(kind: pa.DataType) -> Known:
+    if pa.types.is_struct(kind):
+        return {one.name: _inside(one.type) for one in kind}
+    if pa.types.is_list(kind) or pa.types.is_map(kind):
+        inner = _inside(kind.value_type if pa.types.is_list(kind) else kind.item_type)
+        return None if inner is None else Each(inner)
+    return None
+
+
+def with_column(columns: pa.Schema, policy: Policy) -> pa.Schema:
+    """The columns, with `_rescued` where the policy needs it.
+
+    Raises:
+        OptionError: a column has that name.
+    """
+    if policy not in {"rescue", "evolve"}:
+        return columns
+    if COLUMN in columns.names:
+        raise OptionError(
+            f"column {COLUMN!r} holds unknown fields: rename it in the schema, or take unknownFields=ignore"
+        )
+    return columns.append(pa.field(COLUMN, pa.string()))
+
+
+def find(rows: Mapping[int, Row], known: Known, exact: Callable[[int], Row] | None = None) -> Found:
+    """Find unknown fields.
+
+    Args:
+        rows: by number.
+        known: what is not looked for.
+        exact: gives a row again with every digit, where doubles of the row may have lost some.
+    """
+    from spark_sink.formats.json_text import json_text  # noqa: PLC0415 -- orjson, which the raw format does not need
+
+    found = Found()
+    for number, row in rows.items():
+        paths: set[str] = set()
+        if (rest := _rest(row, known, "", paths)) is not None:
+            if exact is not None and _has_double(rest):
+                rest = _rest(exact(number), known, "", set())
+            found.texts[number] = json_text(rest)
+            for path in paths:
+                found.rows.setdefault(path, []).append(number)
+    return found
+
+
+def _rest(value: object, known: Known, path: str, paths: set[str]) -> object:
+    """What is unknown in a value; None where nothing is."""
+    if known is None:
+        return None
+    if isinstance(known, Each):
+        return _rest_of_each(value, known.inner, f"{path}[]", paths)
+    if not isinstance(value, Mapping):
+        return None
+    rest: dict[str, object] = {}
+    for name, one in value.items():
+        below = f"{path}.{name}" if path else name
+        if name not in known:
+            paths.add(below)
+            rest[name] = one
+        elif known[name] is not None and (inner := _rest(one, known[name], below, paths)) is not None:
+            rest[name] = inner
+    return rest or None
+
+
+def _rest_of_each(value: object, known: Known, path: str, paths: set[str]) -> object:
+    if isinstance(value, Mapping):
+        rests = {key: _rest(one, known, path, paths) for key, one in value.items()}
+        return {key: one for key, one in rests.items() if one is not None} or None
+    if not isinstance(value, Sequence):
+        return None
+    # Elements keep their places: those without unknown fields are null.
+    parts = [_rest(one, known, path, paths) for one in value]
+    return parts if any(one is not None for one in parts) else None
+
+
+def _has_double(value: object) -> bool:
+    if isinstance(value, Mapping):
+        return any(map(_has_double, value.values()))
+    if isinstance(value, list):
+        return any(map(_has_double, value))
+    return type(value) is float
+
+
+def log_once(
+    topics: pa.Array, unknown: Mapping[str, Sequence[int]], policy: Policy, logged: dict[str, set[str]]
+) -> None:
+    """Log each field of each topic once in a process, with how many records of this batch have it.
+
+    Args:
+        topics: of the batch's rows.
+        unknown: numbers of the rows by field.
+        policy: says what became of the fields.
+        logged: fields by topic that were logged before; new ones are added.
+    """
+    for path, numbers in unknown.items():
+        counts = topics.take(pa.array(numbers, pa.int64())).value_counts().to_pylist()
+        for topic, count in ((one["values"], one["counts"]) for one in counts):
+            before = logged.setdefault(topic, set())
+            if path in before or len(before) > _MOST_LOGGED:
+                continue
+            before.add(path)
+            if len(before) > _MOST_LOGGED:
+                log.warning(
+                    "topic %r has more than %d fields that the schema lacks: no more are logged", topic, _MOST_LOGGED
+                )
+            else:
+                log.warning(_SENTENCES[policy], topic, path, count)
+
+
+_KEPT = "topic %r: field %r is not in the schema (%d records of this batch have it); the column " + COLUMN + " keeps it"
+_SENTENCES = {
+    "rescue": _KEPT,
+    "evolve": _KEPT + ", and a query that starts from now on makes a column of it where columns are inferred",
+    "quarantine": "topic %r: field %r is not in the schema (%d records of this batch have it); they are quarantined",
+    "ignore": "topic %r: field %r is not in the schema (%d records of this batch have it); it is dropped",
+}
