@@ -13,13 +13,15 @@ import typing
 from assignors import lazy
 
 if typing.TYPE_CHECKING:
-    from assignors.clients.log_offsets import LogOffsets
+    from assignors.clients.log_offsets import LogOffsets, Offset, OffsetWithMetadata
     from assignors.clients.property_names import kafka_python_settings
     from assignors.clients.topic_names import topic_name
     from assignors.clients.unreachable import why_unreachable
 
 __all__ = [
     "LogOffsets",
+    "Offset",
+    "OffsetWithMetadata",
     "kafka_python_settings",
     "topic_name",
     "why_unreachable",
@@ -27,6 +29,8 @@ __all__ = [
 
 _MODULES = {
     "LogOffsets": "log_offsets",
+    "Offset": "log_offsets",
+    "OffsetWithMetadata": "log_offsets",
     "kafka_python_settings": "property_names",
     "topic_name": "topic_names",
     "why_unreachable": "unreachable",

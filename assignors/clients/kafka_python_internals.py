@@ -55,3 +55,8 @@ def is_closed(coordinator: Any) -> bool:  # noqa: ANN401 -- as above
 def sticky_subscription(topics: list[str], owned: Iterable[TopicPartition], generation: int) -> Any:  # noqa: ANN401 -- as above
     """Make the subscription of a member of the stock sticky assignor that owns these partitions."""
     return StickyPartitionAssignor._metadata(topics, owned, generation)
+
+
+def last_metadata_ms(cluster: Any) -> float:  # noqa: ANN401 -- as above
+    """Return when the last metadata came, in milliseconds of the monotonic clock; 0 before the first."""
+    return float(getattr(cluster, "_last_successful_refresh_ms", 0))

@@ -8,7 +8,7 @@ Not through librdkafka's admin client: when a broker dies while it is asked for 
 import time
 from base64 import b64encode
 from collections.abc import Iterable, Mapping
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from kafka import KafkaConsumer
 from kafka import TopicPartition as KafkaPartition
@@ -22,8 +22,18 @@ _LATEST, _EARLIEST = -1, -2
 _BACKOFF_S = 0.05
 
 
+class OffsetWithMetadata(NamedTuple):
+    """An offset that a group commits, and the text beside it."""
+
+    offset: int
+    metadata: str
+
+
+Offset = int | OffsetWithMetadata
+
+
 class LogOffsets:
-    """Questions over a consumer's connections; the consumer need not be a member of its group.
+    """Requests over a consumer's connections; the consumer need not be a member of its group.
 
     Contract:
     * Any thread may call; a call waits for brokers, `timeout_s` at most.
@@ -58,17 +68,27 @@ class LogOffsets:
         self._consumer.close(autocommit=False)
 
     def committed(self, partitions: Iterable[TopicPartition], timeout_s: float) -> dict[TopicPartition, int]:
-        """Offsets that the group has committed; partitions without one are left out.
+        """Return the offsets that the group has committed; partitions without one are left out.
 
         Raises:
             MembershipError: the coordinator did not answer in time, or refused.
         """
+        return {key: at.offset for key, at in self.committed_with_metadata(partitions, timeout_s).items()}
+
+    def committed_with_metadata(
+        self, partitions: Iterable[TopicPartition], timeout_s: float
+    ) -> dict[TopicPartition, OffsetWithMetadata]:
+        """As `committed`, with the text beside each offset."""
         asked = [KafkaPartition(*key) for key in partitions]
         try:
             found = self._coordinator.fetch_committed_offsets(asked, timeout_ms=timeout_s * 1000)
         except KafkaError as error:
             raise MembershipError(f"the offsets of {len(asked)} partitions could not be read: {error!r}") from error
-        return {(one.topic, one.partition): at.offset for one, at in found.items() if at.offset >= 0}
+        return {
+            (one.topic, one.partition): OffsetWithMetadata(at.offset, at.metadata or "")
+            for one, at in found.items()
+            if at.offset >= 0
+        }
 
     def ends(self, partitions: Iterable[TopicPartition], timeout_s: float) -> dict[TopicPartition, int]:
         """The exclusive end of each log, as the isolation level sees it."""

@@ -1,11 +1,13 @@
 """`GroupConsumer`: a `GroupMember` for membership, librdkafka for fetching.
 
-* `group_consumer`: `GroupConsumer`.
-* `configuration`: one configuration split for both clients.
-* `rebalance_handling`: what a rebalance does to member and fetching.
+* `group_consumer`: `GroupConsumer`; `partition_calls` and `broker_queries` are its other methods.
+* `configuration`: one configuration split for both clients; `member_security`: certificates and tokens of the member.
+* `subscription`: names and patterns; `topic_errors`: their errors as messages.
+* `rebalance_handling`: the effects of a rebalance on member and fetching.
 * `rebalance_events`: rebalances on their way to the thread that polls.
-* `fetching`: records of owned partitions only.
+* `fetching`: records of owned partitions only; `read_ahead`: records that `poll` returns next.
 * `consumed_offsets`: how far the program has come.
-* `ordered_commits`: Kafka commits in the order they were asked for.
-* `broker_queries`: positions, watermarks, metadata.
+* `merged_commits`: Kafka commits in the order of their calls.
+* `call_gate`: one call at a time, in one process; `lifetime`: consumers that are dropped, or copied by a fork.
+* `consumer_errors`: errors that are `MembershipError` and `KafkaException`.
 """

@@ -1,76 +1,93 @@
 """Offsets, as confluent-kafka's objects say them, and how far the program has come."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
-from confluent_kafka import Message
+from confluent_kafka import KafkaError, Message
 from confluent_kafka import TopicPartition as KafkaPartition
 
+from assignors.clients.log_offsets import Offset, OffsetWithMetadata
+from assignors.consumer.consumer_errors import ArgumentError, ConsumerError, NotOwnedConsumerError
 from assignors.consumer.fetching import Fetching
-from assignors.consumer.ordered_commits import Offsets
-from assignors.errors import MembershipError, NotOwnedError
 from assignors.planner.topics_and_members import TopicPartition
 
 
 class Progress:
-    """What is done of the partitions that are read: what a commit that names nothing commits.
+    """The offsets that a commit without arguments commits: how far the program has come.
 
     Args:
-        fetching: knows what was delivered.
-        auto_store: whether what was delivered is done; else what `store` was told.
+        fetching: knows the last record delivered of each partition.
+        auto_store: whether a record counts as processed once it is delivered; else `store` says so.
     """
 
     def __init__(self, fetching: Fetching, *, auto_store: bool) -> None:
         self._fetching = fetching
         self._auto_store = auto_store
-        self._stored: dict[TopicPartition, int] = {}
+        self._stored: dict[TopicPartition, Offset] = {}
 
-    def done(self) -> dict[TopicPartition, int]:
-        """The next offset of each partition; one of which nothing is done is left out."""
-        return self._fetching.positions() if self._auto_store else dict(self._stored)
+    def done(self) -> dict[TopicPartition, Offset]:
+        """Return the next offset of each partition; one without any progress is left out."""
+        return {**self._fetching.positions()} if self._auto_store else dict(self._stored)
 
-    def named(self, message: Message | None, offsets: Iterable[KafkaPartition] | None) -> dict[TopicPartition, int]:
-        """The offset after a record, these offsets, or what is done where neither is given.
+    def to_commit(
+        self, message: Message | None, offsets: Iterable[KafkaPartition] | None
+    ) -> dict[TopicPartition, Offset]:
+        """Return the offset after a record, these offsets, or the progress where neither is given.
 
         Raises:
-            MembershipError: both are given, or the message is an error.
+            ArgumentError: both are given, or the message is an error.
         """
         if message is not None and offsets is not None:
-            raise MembershipError("commit(message=..., offsets=...): give the one or the other")
+            raise ArgumentError("commit(message=..., offsets=...): give the one or the other")
         if message is not None and message.error() is not None:
-            raise MembershipError(f"a message that is an error has no offset to commit: {message.error()}")
+            raise ArgumentError(f"a message that is an error has no offset to commit: {message.error()}")
         if message is not None:
             return {(str(message.topic()), int(message.partition() or 0)): int(message.offset() or 0) + 1}
         if offsets is not None:
-            return {key_of(one): one.offset for one in offsets if one.offset >= 0}
+            return {key_of(one): offset_of(one) for one in offsets if one.offset >= 0}
         return self.done()
 
     def store(self, message: Message | None, offsets: Iterable[KafkaPartition] | None) -> None:
-        """Say what is done.
+        """Note how far the program has come.
 
         Raises:
-            NotOwnedError: a partition is not read; nothing was stored.
-            MembershipError: what is delivered is stored by itself, or neither or both arguments are given.
+            NotOwnedConsumerError: a partition is not read; nothing was stored.
+            ConsumerError: delivered records are stored automatically.
+            ArgumentError: neither or both arguments are given.
         """
-        if self._auto_store:
-            raise MembershipError("store_offsets() needs enable.auto.offset.store=False: what is delivered is stored")
         if message is None and offsets is None:
-            raise MembershipError("store_offsets(): give a message or offsets")
-        wanted = self.named(message, offsets)
+            raise ArgumentError("store_offsets(): give a message or offsets")
+        if self._auto_store:
+            raise ConsumerError(
+                "store_offsets() needs enable.auto.offset.store=False: each record is stored when it is delivered",
+                KafkaError._INVALID_ARG,  # noqa: SLF001 -- librdkafka's own code
+            )
+        wanted = self.to_commit(message, offsets)
         for topic, partition in wanted.keys() - self._fetching.partitions:
-            raise NotOwnedError(f"{topic!r} partition {partition} is not assigned: nothing was stored")
+            raise NotOwnedConsumerError(f"{topic!r} partition {partition} is not assigned: nothing was stored")
         self._stored |= wanted
 
     def forget(self, partitions: Collection[TopicPartition]) -> None:
-        """These are another member's now, and what was stored of them is its to say."""
+        """Forget partitions of another member, which says from now on how far they are."""
         for key in partitions:
             self._stored.pop(key, None)
 
 
 def key_of(partition: KafkaPartition) -> TopicPartition:
-    """Topic and number."""
+    """Return topic and number."""
     return partition.topic, partition.partition
 
 
-def kafka_partitions(offsets: Offsets) -> list[KafkaPartition]:
-    """Offsets as confluent-kafka has them."""
-    return [KafkaPartition(*key, at) for key, at in offsets.items()]
+def offset_of(partition: KafkaPartition) -> Offset:
+    """Return the offset, with its metadata where there is any."""
+    metadata = getattr(partition, "metadata", None)
+    return OffsetWithMetadata(partition.offset, str(metadata)) if metadata else partition.offset
+
+
+def kafka_partitions(offsets: Mapping[TopicPartition, Offset]) -> list[KafkaPartition]:
+    """Return offsets as confluent-kafka's objects."""
+    return [
+        KafkaPartition(*key, at.offset, metadata=at.metadata)
+        if isinstance(at, OffsetWithMetadata)
+        else KafkaPartition(*key, at)
+        for key, at in offsets.items()
+    ]

@@ -9,7 +9,8 @@ from typing import Any, Final
 from confluent_kafka import OFFSET_STORED, Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as KafkaPartition
 
-from assignors.errors import MembershipError
+from assignors.consumer.consumer_errors import ConsumerError
+from assignors.consumer.read_ahead import ReadAhead, key_of_message
 from assignors.member.ownership import Ownership
 from assignors.planner.topics_and_members import TopicPartition
 
@@ -20,26 +21,28 @@ _ONE_BY_ONE: Final = 8  # more topics are asked for at once, with all others tha
 
 
 class Fetching:
-    """librdkafka's consumer, told what to read.
+    """librdkafka's consumer, and the records that were taken from it ahead of `poll`.
 
     Contract:
     * Not safe for threads.
-    * After `remove` no record of these is delivered that was fetched before. librdkafka itself drops what it had
-      queued: each partition has a version there, which grows with each removal, and older records are thrown away.
+    * After `remove` no record of these partitions is delivered that was fetched before. librdkafka itself drops what it
+      had queued: each partition has a version there, which grows with each removal, and older records are thrown away.
     * `take` delivers records of owned partitions only. The ownership may shrink without `remove`, where a program was
-      too slow for its group; then each record is looked at, else none.
-    * A consumer that has ended for good is made anew, and goes on where the last delivery ended.
+      too slow for its group; only then is each record checked.
+    * A client that has failed for good is replaced by a new one, which goes on after the last record delivered.
 
     Args:
         config: librdkafka's properties.
+        logger: where librdkafka logs; standard error where None.
     """
 
-    GROUPS: Final = OFFSET_STORED
+    COMMITTED: Final = OFFSET_STORED
     """Begin where the group has committed, else where auto.offset.reset says."""
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
-        self._config = dict(config)
+    def __init__(self, config: Mapping[str, Any], logger: logging.Logger | None = None) -> None:
+        self._config = dict(config) | ({} if logger is None else {"logger": logger})
         self._consumer = Consumer(self._config)
+        self.ahead = ReadAhead()
         self._checked = Ownership()
         self._sought: dict[TopicPartition, int] = {}
         self._begun: dict[TopicPartition, int] = {}
@@ -47,13 +50,18 @@ class Fetching:
 
     @property
     def client(self) -> Consumer:
-        """Librdkafka's consumer, to ask what has nothing to do with fetching."""
+        """Librdkafka's consumer, for requests that have nothing to do with fetching."""
         return self._consumer
 
     @property
     def partitions(self) -> frozenset[TopicPartition]:
-        """What is read."""
+        """The partitions that are read."""
         return frozenset(self._begun)
+
+    def set_sasl_credentials(self, username: str, password: str) -> None:
+        """Log in with these from the next connection on, also with a client that replaces this one."""
+        self._consumer.set_sasl_credentials(username, password)
+        self._config |= {"sasl.username": username, "sasl.password": password}
 
     def add(self, begins: Mapping[TopicPartition, int]) -> None:
         """Read these too, from these offsets on."""
@@ -71,20 +79,38 @@ class Fetching:
             self._sought.pop(key, None)
             self._paused.discard(key)
         if gone:
+            self.ahead.drop(gone)
             self._consumer.incremental_unassign([KafkaPartition(*key) for key in gone])
 
     def take(self, most: int, wait_s: float, ownership: Callable[[], Ownership]) -> list[Message]:
-        """Up to so many records; returns when it has them, or after the wait."""
+        """Return up to `most` records, those read ahead first; waits for the first ones only if none are there."""
         found: list[Message] = []
         try:
-            # A signal that comes during the call raises after it, before its value could be assigned: Ctrl-C would
-            # lose the records. All in one call of C, they are in the list by then.
-            found.extend(itertools.chain.from_iterable(map(self._consumer.consume, (most,), (wait_s,))))
+            # A signal that comes during a call raises after it, before its value could be assigned: Ctrl-C would lose
+            # the records. All in one call of C, they are in the list by then.
+            found.extend(itertools.islice(self.ahead.records, most))
+            if len(found) < most:
+                wait_s = 0.0 if found else wait_s
+                asked = most - len(found)
+                found.extend(itertools.chain.from_iterable(map(self._consumer.consume, (asked,), (wait_s,))))
             return self._deliverable(found, ownership) if found else found
         except KafkaException as error:
-            self._begin_anew(error.args[0])
-            return []
+            self._replace_client(error.args[0])
+            return found
         except BaseException:
+            self.put_back(found)
+            raise
+
+    def read_ahead(self, most: int, wait_s: float, ownership: Callable[[], Ownership]) -> None:
+        """Have up to `most` records ready in `ahead`; waits for one only if none are there."""
+        found: list[Message] = []
+        try:
+            found += self.take(most, 0.0, ownership)
+            if not found and wait_s > 0:
+                found += self.take(1, wait_s, ownership)
+            self.ahead.hold(found)
+        except BaseException:
+            self.ahead.clear()
             self.put_back(found)
             raise
 
@@ -93,41 +119,49 @@ class Fetching:
         first: dict[TopicPartition, int] = {}
         for one in messages:
             if one.error() is None:
-                first.setdefault(_key(one), int(one.offset() or 0))
+                first.setdefault(key_of_message(one), int(one.offset() or 0))
         for key, at in first.items():
             if key in self._begun:
                 self.seek(key, at)
 
+    def check_ahead(self, owned: Ownership) -> None:
+        """Forget the records read ahead of partitions that are no longer owned."""
+        if owned is not self._checked:
+            self.ahead.keep_only(owned.partitions)
+
     def _deliverable(self, found: list[Message], ownership: Callable[[], Ownership]) -> list[Message]:
-        # Looked at after the wait: what was given up meanwhile is not delivered.
+        # Checked after the wait: a partition given up meanwhile is not delivered.
         owned = ownership()
         if owned is not self._checked:
             if not self._begun.keys() <= owned.partitions:
-                found = [one for one in found if _key(one) in owned.partitions or one.error() is not None]
+                found = [one for one in found if one.error() is not None or key_of_message(one) in owned.partitions]
             else:
                 self._checked = owned
         if self._sought:
             for one in found:
-                self._sought.pop(_key(one), None)
+                self._sought.pop(key_of_message(one), None)
         last = found[-1].error() if found else None
         if last is not None and last.fatal():
-            self._begin_anew(last)
+            self._replace_client(last)
         return found
 
     def positions(self) -> dict[TopicPartition, int]:
         """The offset after the last record delivered, or sought since; what has neither is left out."""
         asked = [KafkaPartition(*key) for key in self._begun]
         found = {(one.topic, one.partition): one.offset for one in self._consumer.position(asked)} if asked else {}
-        return {key: at for key, at in (found | self._sought).items() if at >= 0}
+        found |= self._sought
+        found |= {key: at for key, at in self.ahead.next_offsets().items() if key in self._begun}
+        return {key: at for key, at in found.items() if at >= 0}
 
     def seek(self, key: TopicPartition, offset: int) -> None:
-        """Go on there.
+        """Go on with a partition at this offset.
 
         Raises:
-            MembershipError: it is not read.
+            ConsumerError: the partition is not read.
         """
         if key not in self._begun:
-            raise MembershipError(f"{key[0]!r} partition {key[1]} is not assigned: seek() when it is")
+            raise ConsumerError(f"{key[0]!r} partition {key[1]} is not assigned: seek() when it is")
+        self.ahead.drop([key])
         # A seek fails while the first fetch is being prepared; removing and adding does not.
         self._consumer.incremental_unassign([KafkaPartition(*key)])
         self._consumer.incremental_assign([KafkaPartition(*key, offset)])
@@ -138,6 +172,10 @@ class Fetching:
     def pause(self, partitions: Collection[TopicPartition]) -> None:
         """Deliver nothing of these until `resume`."""
         these = [key for key in partitions if key in self._begun]
+        ahead = self.ahead.next_offsets()
+        for key in these:
+            if key in ahead:
+                self.seek(key, ahead[key])
         self._paused.update(these)
         self._consumer.pause([KafkaPartition(*key) for key in these])
 
@@ -148,11 +186,13 @@ class Fetching:
         self._consumer.resume([KafkaPartition(*key) for key in these])
 
     def close(self) -> None:
-        """End it."""
+        """End the client."""
+        self._begun.clear()
+        self.ahead.clear()
         self._consumer.close()
 
     def _assign(self, begins: Mapping[TopicPartition, int], topics: Collection[str]) -> None:
-        """Have these read, when the leaders of these topics were asked for."""
+        """Begin to read, after asking for the leaders of these topics."""
         try:
             self._ask_for_leaders(topics)
         finally:  # also after Ctrl-C: they count as read
@@ -160,19 +200,16 @@ class Fetching:
             self._consumer.pause([KafkaPartition(*key) for key in begins.keys() & self._paused])
 
     def _ask_for_leaders(self, topics: Collection[str]) -> None:
-        """Where librdkafka does not know a leader it waits for half a second, or a whole one, until it asks it."""
+        """Ask for the leaders now: on its own, librdkafka waits half a second or more before it asks for a leader."""
         asked: Iterable[dict[str, str]] = ({"topic": topic} for topic in topics) if len(topics) <= _ONE_BY_ONE else [{}]
         with contextlib.suppress(KafkaException):  # asked again by librdkafka
             for which in asked:
                 self._consumer.list_topics(**which, timeout=_LEADERS_S)
 
-    def _begin_anew(self, error: KafkaError) -> None:
-        log.warning("fetching ended (%s): beginning anew with %d partitions", error, len(self._begun))
+    def _replace_client(self, error: KafkaError) -> None:
+        log.warning("fetching ended (%s): beginning again with %d partitions", error, len(self._begun))
         begins = self._begun | self.positions()
+        self.ahead.clear()
         self._consumer.close()
         self._consumer = Consumer(self._config)
         self._assign(begins, {topic for topic, _ in begins})
-
-
-def _key(message: Message) -> TopicPartition:
-    return str(message.topic()), int(message.partition() or 0)

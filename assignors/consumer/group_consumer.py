@@ -1,9 +1,10 @@
 """A consumer whose group is kept by kafka-python, with any assignor, and whose records come through librdkafka."""
 
 import contextlib
+import copy
 import logging
-import threading
 import time
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from types import TracebackType
@@ -14,25 +15,34 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 
 from assignors.consumer import configuration
-from assignors.consumer.broker_queries import Questions
-from assignors.consumer.consumed_offsets import Progress, kafka_partitions, key_of
+from assignors.consumer.broker_queries import BrokerQueries
+from assignors.consumer.call_gate import CallGate
+from assignors.consumer.consumed_offsets import Progress, kafka_partitions
+from assignors.consumer.consumer_errors import ArgumentError, ConsumerError
 from assignors.consumer.fetching import Fetching
-from assignors.consumer.ordered_commits import Commits, Offsets
+from assignors.consumer.lifetime import leave_when_dropped, refuse_after_fork
+from assignors.consumer.merged_commits import CommitQueue, CommitTimeout, Offsets
+from assignors.consumer.partition_calls import PartitionCalls
 from assignors.consumer.rebalance_events import Kind
-from assignors.consumer.rebalance_handling import COMMIT_S, Membership
-from assignors.errors import MembershipError
+from assignors.consumer.rebalance_handling import Membership
+from assignors.consumer.subscription import Subscription
+from assignors.consumer.topic_errors import TopicErrors
 from assignors.planner.topics_and_members import TopicPartition
-from assignors.protocol.kafka_python_assignors import HRWAssignor
+from assignors.protocol.kafka_python_assignors import HRWAssignor, ShuffledRoundRobinAssignor
 
 log = logging.getLogger(__name__)
 
 OnChange = Callable[["GroupConsumer", list[KafkaPartition]], object]
-# So long at most a rebalance waits for a program that polls.
+# Longest wait for records in one step. A rebalance waits for the end of the step, so an idle program takes longer ones.
 _STEP_S = 0.05
+_IDLE_STEP_S = 0.2
+_IDLE_AFTER_S = 2.0
 _FOREVER_S = 1e9
+_READ_AHEAD = 500
+_MOST_MESSAGES = 1_000_000
 
 
-class GroupConsumer(Questions):
+class GroupConsumer(BrokerQueries, PartitionCalls):
     """A consumer with confluent-kafka's interface and speed, and with assignors of one's own.
 
         with GroupConsumer({"bootstrap.servers": ..., "group.id": "ingest"}, assignors=[HRWAssignor()]) as consumer:
@@ -40,31 +50,37 @@ class GroupConsumer(Questions):
             messages = consumer.consume(10_000, timeout=1.0)
 
     Contract:
-    * As in confluent_kafka.Consumer: one thread uses it; `on_assign`, `on_revoke` and `on_lost` are called in `poll`
-      and `consume`, with this consumer and a list of partitions; a program that asks for nothing for
-      max.poll.interval.ms loses its partitions; on_revoke stands in for a missing on_lost. A second thread is refused.
+    * As in confluent_kafka.Consumer: `on_assign`, `on_revoke` and `on_lost` are called in `poll` and `consume`, with
+      this consumer and a list of partitions; a program that does not poll for max.poll.interval.ms loses its
+      partitions; on_revoke stands in for a missing on_lost. Other threads may call: they wait for the step of `poll`
+      that is under way, 0.2 s at most, and for a callback that runs.
     * What a callback raises comes out of `poll` or `consume`, and of `close` when that is done; the callback counts as
       returned: partitions gained are read, partitions given up are not.
-    * A partition is given up in the group only when `on_revoke` has returned. What it commits is accepted, and what
-      was fetched and not delivered by then never is: the next owner reads it.
-    * Fetching of a partition begins when its `on_assign` has returned: at the offset it was given there (`assign`,
+    * A partition is given up in the group only when `on_revoke` has returned. Its commits are accepted, and records
+      that were fetched and not delivered by then never are: the next owner reads them.
+    * Fetching of a partition begins when its `on_assign` has returned: at the offset given there (`assign`,
       `incremental_assign` or `seek`), else at the group's, else where auto.offset.reset says.
-    * Commits carry the group's generation: a member that the group went on without commits nothing.
-    * enable.auto.commit commits what earlier calls of `poll` and `consume` delivered, never what this one does. With
-      enable.auto.offset.store=False it, and a plain `commit()`, commit what `store_offsets` was given.
+    * Commits carry the group's generation: a member that the group went on without commits nothing. Asynchronous
+      commits are merged while a request is under way; `on_commit` is called for each of them.
+    * enable.auto.commit commits the records that earlier calls of `poll` and `consume` delivered, never those of the
+      call that commits. With enable.auto.offset.store=False it, and a plain `commit()`, commit what `store_offsets`
+      was given.
     * Ctrl-C in `poll` or `consume` loses nothing: records in hand are delivered by the next call, and not committed.
     * A failure of one client leaves the other at work: while no coordinator answers records are delivered, and when
-      librdkafka ends, it is started again where it was. Errors of partitions come as messages with an `error()`.
-    * Not offered: `consumer_group_metadata` (librdkafka is in no group, and only it can make one, so offsets cannot be
-      committed in a producer's transaction) and reading without a group by `assign`.
+      librdkafka ends, it is started again where it was. Errors of topics and partitions come as messages with an
+      `error()`; all errors of the group are `KafkaException` and `MembershipError`.
+    * After a fork the child's calls are refused. A consumer that is dropped without `close` leaves its group.
+    * Not offered: reading without a group by `assign`. Unlike confluent_kafka.Consumer, a commit of nothing is no
+      error, and a commit for another member's partition is one.
 
     Args:
         config: librdkafka's properties, as for confluent_kafka.Consumer.
         assignors: what this member offers, the preferred one first; `hrw-cooperative` by default.
         member: settings of kafka-python's consumer for what cannot be said in librdkafka's properties.
+        logger: where librdkafka logs, as for confluent_kafka.Consumer.
 
     Raises:
-        MembershipError: no servers, no group, or a property that is said differently here.
+        ConsumerError: no servers, no group, or a property that is said differently here.
     """
 
     def __init__(
@@ -73,24 +89,34 @@ class GroupConsumer(Questions):
         *,
         assignors: Sequence[AbstractPartitionAssignor] | None = None,
         member: Mapping[str, Any] | None = None,
+        logger: logging.Logger | None = None,
     ) -> None:
         self._config = configuration.read(config, member or {})
-        rack = self._config.member.get("client_rack")
         self._callbacks: dict[Kind, OnChange | None] = {}
-        self._fetching = Fetching(self._config.fetching)
+        self._gate = CallGate()
+        self._fetching = Fetching(self._config.fetching, logger)
+        self._ahead = self._fetching.ahead
         self._progress = Progress(self._fetching, auto_store=self._config.auto_store)
-        self._commits = Commits(None if self._config.on_commit is None else self._tell)
+        self._topic_errors = TopicErrors(self._ahead.interrupt)
+        self._commit_timeout = CommitTimeout()
+        self._commits = CommitQueue(
+            None if self._config.on_commit is None else partial(_call_on_commit, self._config.on_commit),
+            self._commit_timeout,
+            self._ahead.interrupt,
+        )
         self._membership = Membership(
             self._config,
-            assignors=list(assignors or [HRWAssignor(rack=rack, cooperative=True)]),
+            assignors=_with_rack(assignors, self._config.member.get("client_rack")),
             fetching=self._fetching,
             progress=self._progress,
             commits=self._commits,
-            tell=self._call,
+            topic_errors=self._topic_errors,
+            call_program=partial(_call_program, weakref.ref(self)),
         )
-        self._committed_at = time.monotonic()
-        self._using = threading.RLock()
+        self._committed_at = self._delivered_at = time.monotonic()
         self._calling = False
+        self._dropped = leave_when_dropped(self, self._membership, self._commits, self._fetching)
+        refuse_after_fork(self._fetching)
 
     def subscribe(
         self,
@@ -102,117 +128,60 @@ class GroupConsumer(Questions):
         """Join the group for these topics; a name that begins with ^ is a pattern. Replaces an earlier subscription.
 
         Raises:
-            MembershipError: no broker answered, the consumer is closed, or these are no names and patterns.
+            ConsumerError: no broker answered, the consumer is closed, or these are no names and patterns.
         """
-        self._membership.check_open()
-        pattern = configuration.pattern_of(topics)
-        with self._alone("subscribe()"):
+        self._check_usable()
+        subscription = Subscription.of(topics)
+        for name, callback in (("on_assign", on_assign), ("on_revoke", on_revoke), ("on_lost", on_lost)):
+            if callback is not None and not callable(callback):
+                raise ArgumentError(f"subscribe({name}={callback!r}): need a function of a consumer and partitions")
+        with self._outside_callbacks("subscribe()"):
             self._membership.leave()
             self._callbacks = {Kind.ASSIGNED: on_assign, Kind.REVOKED: on_revoke, Kind.LOST: on_lost or on_revoke}
-            self._membership.join(pattern)
+            self._membership.join(subscription)
 
     def unsubscribe(self) -> None:
         """Give everything up (`on_revoke` is called) and leave the group."""
-        with self._alone("unsubscribe()"):
+        self._check_usable()
+        with self._outside_callbacks("unsubscribe()"):
             self._membership.leave()
 
     def poll(self, timeout: float = -1) -> Message | None:
-        """One record, or an error of a partition as a message; None when there is none in time (-1: no limit)."""
-        found = self._take(1, timeout)
-        return found[0] if found else None
+        """Return one record, or an error as a message; None when there is none in time (-1: no limit)."""
+        ahead = self._ahead
+        if not ahead.interrupted:
+            for message in ahead.records:
+                return message
+        return self._poll(timeout)
 
     def consume(self, num_messages: int = 1, timeout: float = -1) -> list[Message]:
-        """So many records at most; fewer when the time is up, or when partitions come or go."""
-        return self._take(num_messages, timeout)
-
-    def commit(
-        self,
-        message: Message | None = None,
-        offsets: Iterable[KafkaPartition] | None = None,
-        asynchronous: bool = True,  # noqa: FBT001, FBT002 - as confluent-kafka has it
-    ) -> list[KafkaPartition] | None:
-        """Commit the offset after a record, these offsets, or what was delivered of all partitions.
-
-        Returns:
-            What was committed; None where asynchronous, `on_commit` of the configuration is then told.
-
-        Raises:
-            NotOwnedError: a partition is not this member's; nothing was committed (synchronous only).
-            FencedError: the group went on without this member (synchronous only).
-            MembershipError: the coordinator did not answer in time, there is no subscription, or the message is an
-                error.
-        """
-        how = partial(self._membership.joined().commit, timeout_s=COMMIT_S)
-        wanted = self._progress.named(message, offsets)
-        if not asynchronous:
-            if wanted:
-                self._commits.commit(how, wanted)
-            return kafka_partitions(wanted)
-        if wanted:
-            self._commits.start(how, wanted)
-        return None
-
-    def store_offsets(self, message: Message | None = None, offsets: Iterable[KafkaPartition] | None = None) -> None:
-        """Say what is done: the next automatic commit, or `commit()` without arguments, commits it.
-
-        Raises:
-            NotOwnedError: a partition is not assigned; nothing was stored.
-            MembershipError: enable.auto.offset.store is not False, or neither or both arguments are given.
-        """
-        self._progress.store(message, offsets)
-
-    def assign(self, partitions: Iterable[KafkaPartition]) -> None:
-        """In `on_assign`: begin there. Elsewhere the group decides who reads what, and this is an error.
-
-        Raises:
-            MembershipError: called outside of on_assign.
-        """
-        for one in partitions:
-            if not self._membership.begin_at(key_of(one), one.offset):
-                raise MembershipError(
-                    f"{one.topic!r} partition {one.partition}: the group assigns; in on_assign give the offsets to "
-                    "begin at, and elsewhere use seek()"
-                )
-
-    incremental_assign = assign
-
-    def unassign(self) -> None:
-        """In `on_revoke` (and `on_lost`): nothing is left to do, what is given up is read no more when it returns.
-
-        Raises:
-            MembershipError: called elsewhere, where the group decides.
-        """
-        if not self._membership.giving_up:
-            raise MembershipError("the group assigns: unassign() belongs in on_revoke, and elsewhere use pause()")
-
-    def incremental_unassign(self, partitions: Iterable[KafkaPartition]) -> None:  # noqa: ARG002 - as confluent-kafka
-        """As `unassign`."""
-        self.unassign()
-
-    def seek(self, partition: KafkaPartition) -> None:
-        """Go on with this partition at its offset; in `on_assign`: begin there.
-
-        Raises:
-            MembershipError: the partition is not assigned.
-        """
-        if not self._membership.begin_at(key_of(partition), partition.offset):
-            self._fetching.seek(key_of(partition), partition.offset)
-
-    def pause(self, partitions: Iterable[KafkaPartition]) -> None:
-        """Deliver nothing of these until `resume`, or until they are given up; in `on_assign` too."""
-        self._membership.pause([key_of(one) for one in partitions])
-
-    def resume(self, partitions: Iterable[KafkaPartition]) -> None:
-        """Deliver them again."""
-        self._membership.resume([key_of(one) for one in partitions])
+        """Return so many records at most; fewer when the time is up, or when partitions come or go."""
+        if not 0 <= num_messages <= _MOST_MESSAGES:
+            raise ArgumentError(f"consume({num_messages!r}): need 0 to 1000000 messages")
+        found: list[Message] = []
+        try:
+            until = self._until("consume()", timeout)
+            while not self._consume_step(found, num_messages, until):
+                pass
+        except BaseException:
+            # Ctrl-C with records in hand, which the program never gets: close() would commit them as delivered.
+            self._fetching.put_back(found)
+            raise
+        return found
 
     def close(self) -> None:
-        """Give everything up (`on_revoke` is called), leave the group, end. A second call does nothing."""
-        if self._membership.closed:
+        """Give everything up (`on_revoke` is called), leave the group, end. A second call does nothing.
+
+        Without brokers it takes some ten seconds at most: commits that were not answered by then are given up.
+        """
+        if self._membership.closed or self._gate.forked:
             return
-        with self._alone("close()"), contextlib.ExitStack() as rest:
+        self._commit_timeout.begin_closing()
+        with self._outside_callbacks("close()"), contextlib.ExitStack() as rest:
+            self._ahead.interrupt()
+            rest.callback(self._dropped.detach)
             rest.callback(self._fetching.close)
-            rest.callback(self._report)
+            rest.callback(self._report_commits)
             rest.callback(self._commits.close)
             self._membership.close()
 
@@ -224,39 +193,63 @@ class GroupConsumer(Questions):
     ) -> None:
         self.close()
 
-    def _take(self, most: int, timeout_s: float) -> list[Message]:
-        found: list[Message] = []
-        with self._alone("poll() and consume()"):
-            try:
-                self._fill(found, most, time.monotonic() + (_FOREVER_S if timeout_s < 0 else timeout_s))
-            except BaseException:
-                # Ctrl-C with records in hand, which nobody gets now: close() would commit them as delivered.
-                self._fetching.put_back(found)
-                raise
-        return found
+    def _poll(self, timeout: float) -> Message | None:
+        until = self._until("poll()", timeout)
+        while not self._poll_step(until):
+            pass
+        # No step of the interpreter that a signal could interrupt comes between taking a record and its return.
+        for message in self._ahead.records:
+            return message
+        return None
 
-    def _fill(self, found: list[Message], most: int, until: float) -> None:
-        while True:
-            member = self._membership.joined()
-            self._membership.polled()
+    def _poll_step(self, until: float) -> bool:
+        with self._outside_callbacks("poll()"):
             now = time.monotonic()
+            self._serve(now)
+            errors = self._topic_errors.take()
+            if errors:
+                self._ahead.hold([*errors, *copy.copy(self._ahead.records)])
+            elif not self._ahead.left():
+                self._fetching.read_ahead(_READ_AHEAD, self._step_s(now, until), self._membership.owned)
+            if self._ahead.left():
+                self._delivered_at = now
+                return True
+            return time.monotonic() >= until
+
+    def _consume_step(self, found: list[Message], most: int, until: float) -> bool:
+        """Add records to those found; return whether the call is over."""
+        with self._outside_callbacks("consume()"):
+            now = time.monotonic()
+            # Changes are handled only with empty hands: a record taken here is delivered before its revocation.
             if not found:
                 self._serve(now)
-            step_s = 0.0 if self._membership.changes else max(0.0, min(_STEP_S, until - now))
-            found += self._fetching.take(most - len(found), step_s, member.ownership)
-            # Changes are looked at only with empty hands: a record taken here is delivered before its revocation.
-            if len(found) >= most or (found and self._membership.changes) or time.monotonic() >= until:
-                return
+                found += self._topic_errors.take()[:most]
+            found += self._fetching.take(most - len(found), self._step_s(now, until), self._membership.owned)
+            if found:
+                self._delivered_at = now
+            return len(found) >= most or bool(found and self._membership.changes) or time.monotonic() >= until
+
+    def _step_s(self, now: float, until: float) -> float:
+        if self._membership.changes:
+            return 0.0
+        idle = now - self._delivered_at > _IDLE_AFTER_S
+        return max(0.0, min(_IDLE_STEP_S if idle else _STEP_S, until - now))
 
     def _serve(self, now: float) -> None:
+        self._membership.check_open()
+        if self._membership.member is None:
+            return
+        self._ahead.polled()
+        self._ahead.interrupted = False  # before all reasons are looked at: one that comes later sets it again
         if self._config.auto_commit_s is not None and now - self._committed_at >= self._config.auto_commit_s:
             self._committed_at = now
             self.commit()
         self._membership.rebalance()
-        self._report()
-        self._membership.mend()
+        self._report_commits()
+        self._membership.rejoin_if_ended()
+        self._fetching.check_ahead(self._membership.owned())
 
-    def _call(self, kind: Kind, partitions: frozenset[TopicPartition]) -> None:
+    def _call_program(self, kind: Kind, partitions: frozenset[TopicPartition]) -> None:
         callback = self._callbacks.get(kind)
         if callback is None:
             return
@@ -267,20 +260,46 @@ class GroupConsumer(Questions):
             self._calling = False
 
     @contextlib.contextmanager
-    def _alone(self, call: str) -> Iterator[None]:
-        if not self._using.acquire(blocking=False):
-            raise MembershipError(f"{call} while another thread uses this consumer: let one thread do both")
-        try:
+    def _outside_callbacks(self, call: str) -> Iterator[None]:
+        with self._gate.enter():
             if self._calling:
-                raise MembershipError(f"{call} in a callback: its return is waited for, call it after that")
+                raise ConsumerError(f"{call} in a callback, whose return it would wait for: call it after that")
             yield
-        finally:
-            self._using.release()
 
-    def _tell(self, error: Exception | None, offsets: Offsets) -> None:
-        assert self._config.on_commit is not None  # noqa: S101 - else nobody is told
-        self._config.on_commit(error, kafka_partitions(offsets))
-
-    def _report(self) -> None:
-        for error, offsets in self._commits.tell():
+    def _report_commits(self) -> None:
+        for error, offsets in self._commits.report():
             log.warning("%d offsets were not committed: %s", len(offsets), error)
+
+    def _until(self, call: str, timeout: float) -> float:
+        if timeout >= 0:
+            return time.monotonic() + timeout
+        self._check_usable()
+        if self._membership.member is None:
+            raise ConsumerError(f"{call} without a timeout would wait forever: call subscribe() first")
+        return time.monotonic() + _FOREVER_S
+
+    def _check_usable(self) -> None:
+        self._gate.check_process()
+        self._membership.check_open()
+
+
+def _call_program(of: "weakref.ref[GroupConsumer]", kind: Kind, partitions: frozenset[TopicPartition]) -> None:
+    if (consumer := of()) is not None:
+        consumer._call_program(kind, partitions)  # noqa: SLF001 -- this module's own
+
+
+def _call_on_commit(
+    on_commit: Callable[[ConsumerError | None, list[KafkaPartition]], object],
+    error: ConsumerError | None,
+    offsets: Offsets,
+) -> None:
+    on_commit(error, kafka_partitions(offsets))
+
+
+def _with_rack(assignors: Sequence[AbstractPartitionAssignor] | None, rack: Any) -> list[AbstractPartitionAssignor]:  # noqa: ANN401 -- a setting
+    found = list(assignors or [HRWAssignor(cooperative=True)])
+    if rack:
+        for one in found:
+            if isinstance(one, HRWAssignor | ShuffledRoundRobinAssignor):
+                one.use_rack(str(rack))
+    return found

@@ -2,6 +2,7 @@
 
 import threading
 from collections import deque
+from collections.abc import Callable
 from enum import Enum
 
 from assignors.planner.topics_and_members import TopicPartition
@@ -16,11 +17,11 @@ class Kind(Enum):
 
 
 class Rebalance:
-    """One change, handled once: in time by the program, or not in time.
+    """One change, handled once: in time by the program, or too late.
 
     Attributes:
-        kind: what happens.
-        partitions: to which partitions.
+        kind: what happens to the partitions.
+        partitions: the partitions of this change.
     """
 
     def __init__(self, kind: Kind, partitions: frozenset[TopicPartition]) -> None:
@@ -38,7 +39,7 @@ class Rebalance:
         self._done.set()
 
     def wait(self, timeout_s: float) -> None:
-        """Wait until it was handled. Who has not begun by then comes too late; who has begun is waited for no more."""
+        """Wait until the change was handled; after the timeout it is too late to begin."""
         if not self._done.wait(timeout_s):
             self._begun.acquire(blocking=False)
 
@@ -46,13 +47,19 @@ class Rebalance:
 class Rebalances:
     """The changes that the program has not seen yet, in their order.
 
-    Contract: the member's callbacks put, one after another; only the program takes. A revocation waits until it was
-    handled, and so does a loss: who joins anew before the program knows may get the partitions back, and what the
-    program then commits, of before, would be accepted as the new owner's word. Gains wait for nobody.
+    Contract: the member's callbacks add, one after another; only the program takes. A revocation waits until the
+    program has handled it, and so does a loss: a member that joins again before its program knows of the loss may get
+    the partitions back, and the broker would accept the program's old offsets as those of the new owner. A gain does
+    not wait.
+
+    Args:
+        timeout_s: how long a revocation or a loss waits.
+        notify: called when a change is added.
     """
 
-    def __init__(self, timeout_s: float) -> None:
+    def __init__(self, timeout_s: float, notify: Callable[[], object] = lambda: None) -> None:
         self._timeout_s = timeout_s
+        self._notify = notify
         self._waiting: deque[Rebalance] = deque()
         self._abandoned = False
 
@@ -62,25 +69,27 @@ class Rebalances:
     def assigned(self, partitions: frozenset[TopicPartition]) -> None:
         """They are ours now."""
         self._waiting.append(Rebalance(Kind.ASSIGNED, partitions))
+        self._notify()
 
     def revoked(self, partitions: frozenset[TopicPartition]) -> None:
-        """They are to be given up; returns when they are, or when the group waits no longer."""
+        """They are to be given up; return when they are, or when the group waits no longer."""
         self._handled(Rebalance(Kind.REVOKED, partitions))
 
     def lost(self, partitions: frozenset[TopicPartition]) -> None:
-        """They are another member's; returns when the program was told, or when the group waits no longer."""
+        """They are another member's; return when the program knows, or when the group waits no longer."""
         self._handled(Rebalance(Kind.LOST, partitions))
 
     def take(self) -> Rebalance | None:
-        """The oldest one."""
+        """Return the oldest change; None where there is none."""
         return self._waiting.popleft() if self._waiting else None
 
     def abandon(self) -> None:
-        """The program takes nothing more: whoever waits goes on."""
+        """End all waiting: the program takes no more changes."""
         self._abandoned = True
         while (change := self.take()) is not None:
             change.end()
 
     def _handled(self, change: Rebalance) -> None:
         self._waiting.append(change)
+        self._notify()
         change.wait(0 if self._abandoned else self._timeout_s)

@@ -4,95 +4,109 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
 from typing import Final
 
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 
 from assignors.consumer.configuration import Configuration
 from assignors.consumer.consumed_offsets import Progress
+from assignors.consumer.consumer_errors import ClosedConsumerError, ConsumerError, consumer_error
 from assignors.consumer.fetching import Fetching
-from assignors.consumer.ordered_commits import Commits
+from assignors.consumer.merged_commits import CommitQueue
 from assignors.consumer.rebalance_events import Kind, Rebalance, Rebalances
+from assignors.consumer.subscription import Subscription
+from assignors.consumer.topic_errors import TopicErrors
 from assignors.errors import MembershipError
 from assignors.member.group_member import GroupMember
+from assignors.member.ownership import Ownership
 from assignors.planner.topics_and_members import TopicPartition
 
 log = logging.getLogger(__name__)
 
-COMMIT_S: Final = 20.0
-"""So long at most the coordinator is waited for."""
 _COMMITTED_S: Final = 5.0
-_CLOSING_S: Final = 0.005
+_CLOSING_STEP_S: Final = 0.005
 _AWAKE_PART: Final = 10
+_NOTHING: Final = Ownership()
 
-Tell = Callable[[Kind, frozenset[TopicPartition]], object]
+CallProgram = Callable[[Kind, frozenset[TopicPartition]], object]
 
 
 class Membership:
     """One member at a time, and what each of its rebalances does to fetching and commits.
 
     Contract:
-    * Used by one thread, the program's. The member's own threads only note changes; `rebalance` and `leave` make them.
-    * Gained partitions are fetched when the program was told. Those given up are fetched, owned and may be committed
-      until the program was told and all commits are answered. Both also where the program raises, which comes out.
-    * While the program does not poll (`polled`), the member joins no rebalance, and leaves after a time.
+    * Used by one thread at a time. The member's own threads only note changes; `rebalance` and `leave` handle them, and
+      `records.interrupted` says that there is something to handle.
+    * Fetching of gained partitions begins when the program's callback has returned. Partitions to give up are fetched,
+      owned and may be committed until the callback has returned and all commits are answered. Both hold also where the
+      callback raises; its error is raised here.
+    * While the program does not poll, the member joins no rebalance, and leaves after a time.
 
     Args:
         config: of the consumer.
-        assignors: what each member offers.
-        fetching: what gained partitions are added to, and others removed from.
-        progress: what is committed of partitions given up, where the program commits automatically.
-        commits: settled before a partition is given up.
-        tell: calls the program.
+        assignors: the assignors that each member offers.
+        fetching: gained partitions are added to it, and others removed.
+        progress: the offsets that are committed of partitions to give up, where the program commits automatically.
+        commits: all are answered before a partition is given up.
+        topic_errors: learns which topics there are.
+        call_program: calls the program's callback.
     """
 
-    def __init__(  # noqa: PLR0913 - the parts of a consumer, each named at the call
+    def __init__(  # noqa: PLR0913 -- the parts of a consumer, each named at the call
         self,
         config: Configuration,
         *,
         assignors: Sequence[AbstractPartitionAssignor],
         fetching: Fetching,
         progress: Progress,
-        commits: Commits,
-        tell: Tell,
+        commits: CommitQueue,
+        topic_errors: TopicErrors,
+        call_program: CallProgram,
     ) -> None:
         self._config = config
         self._assignors = assignors
         self._fetching = fetching
         self._progress = progress
         self._commits = commits
-        self._tell = tell
-        self._pattern = ""
-        self._rebalances = Rebalances(config.max_poll_s)
+        self._topic_errors = topic_errors
+        self._call_program = call_program
+        self._subscription = Subscription((), ())
+        self._rebalances = Rebalances(config.max_poll_s, fetching.ahead.interrupt)
         self._begins: dict[TopicPartition, int] | None = None
         self._paused: set[TopicPartition] = set()  # of those that begin
-        self._polled_at = time.monotonic()
+        self._credentials: dict[str, str] = {}
         self.member: GroupMember | None = None
         self.giving_up = False
         self.closed = False
 
-    def join(self, pattern: str) -> None:
-        """Join for the topics that fit.
+    def join(self, subscription: Subscription) -> None:
+        """Join for these topics.
 
         Raises:
-            MembershipError: no broker answered.
+            ConsumerError: no broker answered.
         """
-        self._pattern = pattern
-        self.polled()
-        self.member = GroupMember(
-            self._config.member,
-            pattern=pattern,
-            assignors=self._assignors,
-            on_assigned=self._rebalances.assigned,
-            on_revoked=self._rebalances.revoked,
-            on_lost=self._rebalances.lost,
-            callback_timeout_s=self._config.max_poll_s,
-            awake=self._awake,
-        ).start()
+        self._subscription = subscription
+        self._topic_errors.subscribe(subscription)
+        records = self._fetching.ahead
+        records.polled()
+        try:
+            self.member = GroupMember(
+                {**self._config.member, **self._credentials},
+                **subscription.for_member(),
+                assignors=self._assignors,
+                on_assigned=self._rebalances.assigned,
+                on_revoked=self._rebalances.revoked,
+                on_lost=self._rebalances.lost,
+                callback_timeout_s=self._config.max_poll_s,
+                awake=_Awake(self._fetching, self._config),
+                on_change=records.interrupt,
+                on_topics=self._topic_errors.update,
+            ).start()
+        except MembershipError as error:
+            raise consumer_error(error) from error
 
     def leave(self) -> None:
-        """Give everything up and leave the group; raises at the end what the program raised first."""
+        """Give everything up and leave the group; raises at the end the first error of a callback."""
         member, self.member = self.member, None
         if member is None:
             return
@@ -106,22 +120,26 @@ class Membership:
             alive = closing.is_alive()
             try:
                 self._rebalance(member)
-                closing.join(_CLOSING_S)
-            except BaseException as error:  # noqa: BLE001 - Ctrl-C too: raised below, when all is given up
+                closing.join(_CLOSING_STEP_S)
+            except BaseException as error:  # noqa: BLE001 -- Ctrl-C too: raised below, when all is given up
                 raised.append(error)
         if raised:
             raise raised[0]
 
     def joined(self) -> GroupMember:
-        """The member.
+        """Return the member.
 
         Raises:
-            MembershipError: there is none.
+            ConsumerError: there is none.
         """
         self.check_open()
         if self.member is None:
-            raise MembershipError("there is no subscription: call subscribe() first")
+            raise ConsumerError("there is no subscription: call subscribe() first")
         return self.member
+
+    def owned(self) -> Ownership:
+        """Return what the member holds; nothing without one."""
+        return _NOTHING if self.member is None else self.member.ownership()
 
     def close(self) -> None:
         """Leave for good."""
@@ -130,52 +148,64 @@ class Membership:
         finally:
             self.closed = True
 
+    def abandon(self) -> None:
+        """Leave without the program: its consumer was dropped without close()."""
+        self._rebalances.abandon()
+        member, self.member, self.closed = self.member, None, True
+        if member is not None:
+            member.close()
+
+    def set_sasl_credentials(self, username: str, password: str) -> None:
+        """Have this member and later ones log in with these."""
+        self._credentials = {"sasl_plain_username": username, "sasl_plain_password": password}
+        if self.member is not None:
+            self.member.set_sasl_credentials(username, password)
+
     def check_open(self) -> None:
-        """Raise MembershipError where it is closed."""
+        """Raise ClosedConsumerError where it is closed."""
         if self.closed:
-            raise MembershipError("this consumer is closed")
+            raise ClosedConsumerError("this consumer is closed")
 
     @property
     def changes(self) -> bool:
         """Whether a change waits for `rebalance`."""
         return bool(self._rebalances)
 
-    def polled(self) -> None:
-        """The program polls now."""
-        self._polled_at = time.monotonic()
-
     def rebalance(self) -> None:
         """Handle all changes that wait."""
         self._rebalance(self.joined())
 
-    def mend(self) -> None:
-        """Where the membership has ended: join anew.
+    def rejoin_if_ended(self) -> None:
+        """Where the membership has ended, join again.
 
         Raises:
-            MembershipError: that cannot help.
+            ConsumerError: a new member would end for the same reason.
         """
         member = self.member
         if member is None or member.failed is None:
             return
         self._rebalances.abandon()
-        self._rebalances = Rebalances(self._config.max_poll_s)
+        self._rebalances = Rebalances(self._config.max_poll_s, self._fetching.ahead.interrupt)
         if self._fetching.partitions:
             self._give_up(member, Rebalance(Kind.LOST, self._fetching.partitions), Kind.LOST)
         member.close()
         if member.fatal:
-            member.wait_joined(0)  # raises
-        log.warning("the membership ended with %r: joining anew", member.failed)
-        self.join(self._pattern)
+            try:
+                member.wait_joined(0)
+            except MembershipError as error:
+                raise consumer_error(error) from error
+        log.warning("the membership ended with %r: joining again", member.failed)
+        self.join(self._subscription)
 
     def begin_at(self, key: TopicPartition, offset: int) -> bool:
-        """Begin there, where the program is being told that it gains this partition; else False."""
+        """Begin there, within the on_assign callback of this partition; else return False."""
         if self._begins is None or key not in self._begins:
             return False
         self._begins[key] = offset
         return True
 
     def pause(self, partitions: Collection[TopicPartition]) -> None:
-        """Deliver nothing of these, which are read, or which the program is being told that it gains."""
+        """Deliver nothing of these, which are read, or gained in the callback that is running."""
         self._paused.update(partitions)
         self._fetching.pause(partitions)
 
@@ -194,22 +224,22 @@ class Membership:
                     self._give_up(member, change, Kind.LOST if not in_time else change.kind)
             finally:
                 change.end()
-            self.polled()
+            self._fetching.ahead.polled()
 
     def _gain(self, member: GroupMember, change: Rebalance) -> None:
-        self._begins = begins = dict.fromkeys(change.partitions, Fetching.GROUPS)
+        self._begins = begins = dict.fromkeys(change.partitions, Fetching.COMMITTED)
         self._paused.clear()
         try:
-            self._tell(Kind.ASSIGNED, change.partitions)
-            begins |= self._committed(member, [key for key, at in begins.items() if at == Fetching.GROUPS])
+            self._call_program(Kind.ASSIGNED, change.partitions)
+            begins |= self._committed(member, [key for key, at in begins.items() if at == Fetching.COMMITTED])
         finally:
-            # Also when it raised: the group counts them as read by this member, and nobody else would.
+            # Also when it raised: the group counts them as read by this member, and no other member reads them.
             self._begins = None
             self._fetching.add(begins)
             self._fetching.pause(begins.keys() & self._paused)
 
     def _committed(self, member: GroupMember, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """Where to begin, asked by the member, whose coordinator is known.
+        """Return where to begin; the member asks, because its coordinator is known.
 
         librdkafka is in no group here: it would look for the coordinator first, once a second.
         """
@@ -229,10 +259,10 @@ class Membership:
             self.member, kept = member, self.member
             self.giving_up = True
             try:
-                self._tell(kind, change.partitions)
+                self._call_program(kind, change.partitions)
             finally:
                 self.member, self.giving_up = kept, False
-                self._commits.settle()
+                self._commits.wait_until_answered()
         finally:
             self._progress.forget(change.partitions)
             self._fetching.remove(change.partitions)
@@ -241,9 +271,26 @@ class Membership:
         last = {key: at for key, at in self._progress.done().items() if key in partitions}
         try:
             if last:
-                self._commits.commit(partial(member.commit, timeout_s=COMMIT_S), last)
+                self._commits.commit(member, last)
         except MembershipError as error:
             log.warning("the last offsets of %d partitions were not committed: %s", len(last), error)
 
-    def _awake(self) -> bool:
-        return time.monotonic() - self._polled_at < self._config.max_poll_s / _AWAKE_PART
+
+class _Awake:
+    """Whether the program polls, asked by the member's thread; and the clock of automatic commits.
+
+    It holds no reference to the consumer: the member's thread must not keep one alive that its program has dropped.
+    """
+
+    def __init__(self, fetching: Fetching, config: Configuration) -> None:
+        self._records = fetching.ahead
+        self._limit_s = config.max_poll_s / _AWAKE_PART
+        self._commit_s = config.auto_commit_s
+        self._committed_at = time.monotonic()
+
+    def __call__(self) -> bool:
+        now = time.monotonic()
+        if self._commit_s is not None and now - self._committed_at >= self._commit_s:
+            self._committed_at = now
+            self._records.interrupt()
+        return self._records.idle_s() < self._limit_s

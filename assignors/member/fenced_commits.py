@@ -1,5 +1,5 @@
 # ruff: noqa: SLF001 - kafka-python commits with the generation of its own choice in public
-"""Commits of a member, fenced by its generation, beside the questions that any consumer may ask."""
+"""Commits of a member, fenced by its generation, beside the requests that any consumer may send."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -17,7 +17,7 @@ from kafka.errors import (
 )
 from kafka.structs import OffsetAndMetadata
 
-from assignors.clients.log_offsets import LogOffsets
+from assignors.clients.log_offsets import LogOffsets, Offset, OffsetWithMetadata
 from assignors.errors import FencedError, MembershipError, NotOwnedError
 from assignors.member.ownership import OwnershipCell
 from assignors.planner.topics_and_members import TopicPartition
@@ -25,8 +25,8 @@ from assignors.planner.topics_and_members import TopicPartition
 _BACKOFF_S = 0.05
 
 
-class Offsets(LogOffsets):
-    """Questions and commits over a member's connections.
+class FencedCommits(LogOffsets):
+    """Commits and requests for offsets over a member's connections.
 
     Contract: a commit is checked against the ownership and sent with the generation in one step of the event loop:
     between the two no rebalance can come.
@@ -42,7 +42,7 @@ class Offsets(LogOffsets):
         self._cell = cell
         self._fail = fail
 
-    def commit(self, offsets: Mapping[TopicPartition, int], timeout_s: float) -> None:
+    def commit(self, offsets: Mapping[TopicPartition, Offset], timeout_s: float) -> None:
         """Commit, fenced by generation and member id.
 
         Raises:
@@ -68,8 +68,8 @@ class Offsets(LogOffsets):
         except KafkaError as error:
             raise MembershipError(f"{len(offsets)} offsets were not committed: {error!r}") from error
 
-    async def _commit_async(self, offsets: dict[TopicPartition, int], until: float) -> None:
-        wanted = {KafkaPartition(*key): OffsetAndMetadata(at, "", -1) for key, at in offsets.items()}
+    async def _commit_async(self, offsets: dict[TopicPartition, Offset], until: float) -> None:
+        wanted = {KafkaPartition(*key): _with_metadata(at) for key, at in offsets.items()}
         while True:
             left_ms = max(1.0, (until - time.monotonic()) * 1000)
             try:
@@ -86,7 +86,7 @@ class Offsets(LogOffsets):
             else:
                 return
 
-    async def _check_and_send(self, offsets: dict[TopicPartition, int], wanted: dict[Any, Any]) -> None:
+    async def _check_and_send(self, offsets: dict[TopicPartition, Offset], wanted: dict[Any, Any]) -> None:
         foreign = offsets.keys() - self._cell.value.partitions
         if foreign:
             topic, partition = min(foreign)
@@ -95,6 +95,11 @@ class Offsets(LogOffsets):
                 "nothing was committed; commit in on_revoked, before it returns"
             )
         await self._coordinator._send_offset_commit_request(wanted)
+
+
+def _with_metadata(at: Offset) -> Any:  # noqa: ANN401 -- kafka-python is untyped
+    offset, metadata = at if isinstance(at, OffsetWithMetadata) else (at, "")
+    return OffsetAndMetadata(offset, metadata, -1)
 
 
 def _passes(error: KafkaError) -> bool:

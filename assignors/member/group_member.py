@@ -1,5 +1,5 @@
-# ruff: noqa: SLF001 - kafka-python's coordinator is inside its consumer
-"""Membership of a consumer group alone: an own thread keeps it, and no byte is fetched."""
+# ruff: noqa: SLF001 -- kafka-python's coordinator is inside its consumer
+"""Membership of a consumer group alone: a thread of its own keeps it, and no record is fetched."""
 
 import re
 import threading
@@ -12,10 +12,11 @@ from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 from kafka.errors import FencedInstanceIdError, KafkaError
 from kafka.net.compat import KafkaNetClient
 
+from assignors.clients.log_offsets import Offset, OffsetWithMetadata
 from assignors.errors import FencedError, MembershipError
-from assignors.member.fenced_commits import Offsets
+from assignors.member.fenced_commits import FencedCommits
 from assignors.member.joining import lead_any_member, see_joins_through
-from assignors.member.membership_thread import FATAL, MemberThread
+from assignors.member.membership_thread import FATAL, MemberThread, OnTopics
 from assignors.member.ownership import Ownership, OwnershipCell
 from assignors.member.rebalance_callbacks import Callback, RebalanceListener
 from assignors.planner.topics_and_members import TopicPartition
@@ -30,13 +31,14 @@ class GroupMember:
     """A member of a consumer group that fetches nothing.
 
     Contract:
-    * Between `start` and `close` a thread of its own joins, keeps and joins again: brokers may die, the coordinator may
-      move, the session may expire, topics may come and go. Only an error that waiting cannot mend ends it; `failed`
-      then has it, and every later call raises it.
+    * Between `start` and `close` a thread of its own joins, keeps the membership and joins again: brokers may die, the
+      coordinator may move, the session may expire, topics may come and go. Only an error that a retry cannot fix ends
+      it; `failed` then has it, and every later call raises it.
     * Callbacks run one after another in another thread, and heartbeats go on meanwhile. They get the partitions that
-      change and may commit and ask for offsets, but not close. One that raises is logged, and counts as returned.
+      change and may commit and ask for offsets, but not close. One that raises, or calls sys.exit(), is logged and
+      counts as returned.
     * `on_revoked` is called before the partitions can go to another member, which waits for its return, for
-      `callback_timeout_s` at most. `on_lost` is called when they are another's already: commits would be refused.
+      `callback_timeout_s` at most. `on_lost` is called when another member has them already: commits would be refused.
       Without `on_lost`, `on_revoked` is called for both (KIP-429).
     * All other methods may be called from any thread.
 
@@ -50,8 +52,11 @@ class GroupMember:
         on_revoked: called with partitions to give up.
         on_lost: called with partitions that were lost.
         callback_timeout_s: how long the group waits for a callback, below max_poll_interval_ms.
-        awake: asked before each step; while it says no, the member joins no rebalance, and after max_poll_interval_ms
-            it leaves the group until it is awake again.
+        awake: called before each step; while it returns False, the member joins no rebalance, and after
+            max_poll_interval_ms it leaves the group until it is awake again.
+        on_change: called after each change of what is held or of `failed`, in any thread; it must not wait.
+        on_topics: called when the brokers have listed topics, in the member's thread, with the topics that exist (of
+            those subscribed to, or of all under a pattern) and those that this client may not read.
 
     Raises:
         MembershipError: no group id, no assignor, neither or both of topics and pattern, a pattern that is no regular
@@ -70,6 +75,8 @@ class GroupMember:
         on_lost: Callback | None = None,
         callback_timeout_s: float = 60.0,
         awake: Callable[[], bool] = lambda: True,
+        on_change: Callable[[], object] = lambda: None,
+        on_topics: OnTopics = lambda _known, _unauthorized: None,
     ) -> None:
         self._config = {**_DEFAULTS, **config}
         self._config |= {"enable_auto_commit": False, "partition_assignment_strategy": list(assignors)}
@@ -77,15 +84,16 @@ class GroupMember:
         self._topics = sorted(topics)
         # kafka-python searches from the beginning of a name: the end has to be asked for.
         self._pattern = None if pattern is None else f"^(?:{pattern})$"
-        self._cell = OwnershipCell()
+        self._cell = OwnershipCell(on_change)
         self._callbacks = (on_assigned, on_revoked, on_lost)
         self._callback_timeout_s = callback_timeout_s
         self._awake = awake
+        self._on_topics = on_topics
         self._closed = False
-        self._turn = threading.Lock()  # held while it starts: a member that is told to close meanwhile ends after it
+        self._starting = threading.Lock()  # a close() during start() waits for it, and ends the member then
         self._consumer: Any = None
         self._listener: RebalanceListener | None = None
-        self._offsets: Offsets | None = None
+        self._offsets: FencedCommits | None = None
         self._thread: MemberThread | None = None
 
     def start(self) -> Self:
@@ -94,7 +102,7 @@ class GroupMember:
         Raises:
             MembershipError: no broker answered (within bootstrap_timeout_ms), a setting is wrong, or it is closed.
         """
-        with self._turn:
+        with self._starting:
             if self._closed:
                 raise MembershipError("this member is closed: make a new one")
             if self._thread is None:
@@ -104,8 +112,7 @@ class GroupMember:
     def _begin(self) -> None:
         consumer = self._connect()
         on_assigned, on_revoked, on_lost = self._callbacks
-        self._consumer = consumer
-        self._listener = listener = RebalanceListener(
+        listener = RebalanceListener(
             self._cell,
             on_assigned=on_assigned,
             on_revoked=on_revoked,
@@ -113,12 +120,20 @@ class GroupMember:
             timeout_s=self._callback_timeout_s,
             name=f"group-callbacks-{self._config['group_id']}",
         )
-        listener.attach(consumer._manager, consumer._coordinator)
-        see_joins_through(consumer._coordinator)
-        lead_any_member(consumer._coordinator)
-        self._offsets = Offsets(consumer, self._cell, listener.fail)
-        consumer.subscribe(topics=self._topics, pattern=self._pattern, listener=listener)
-        self._thread = MemberThread(consumer, listener, self._cell, self._awake)
+        try:
+            listener.attach(consumer._manager, consumer._coordinator)
+            see_joins_through(consumer._coordinator)
+            lead_any_member(consumer._coordinator)
+            consumer.subscribe(topics=self._topics, pattern=self._pattern, listener=listener)
+        except BaseException as error:
+            listener.thread.end()
+            consumer.close(autocommit=False)
+            if isinstance(error, (KafkaError, ValueError, TypeError)):
+                raise MembershipError(f"no member of group {self._config['group_id']!r}: {error}") from error
+            raise
+        self._consumer, self._listener = consumer, listener
+        self._offsets = FencedCommits(consumer, self._cell, listener.fail)
+        self._thread = MemberThread(consumer, listener, self._cell, self._awake, self._on_topics)
         self._thread.start()
 
     def close(self, leave: bool = True) -> None:  # noqa: FBT001, FBT002 - the only setting
@@ -133,7 +148,7 @@ class GroupMember:
         """
         if self._listener is not None and self._listener.thread.here():
             raise MembershipError("close() was called in a callback, whose return it waits for: call it elsewhere")
-        with self._turn:
+        with self._starting:
             first, self._closed = not self._closed, True
         if first and self._thread is not None:
             self._thread.end(leave=leave)
@@ -180,15 +195,17 @@ class GroupMember:
             raise MembershipError(f"group {self._config['group_id']!r}: not as awaited after {timeout_s:g} s")
         return found
 
-    def commit(self, offsets: Mapping[TopicPartition, int], timeout_s: float = 10.0) -> None:
+    def commit(self, offsets: Mapping[TopicPartition, Offset], timeout_s: float = 10.0) -> None:
         """Commit the next offset of each partition, with generation and member id; waits for the answer.
+
+        An offset is a number, or `OffsetWithMetadata`: the number and a text that is kept beside it.
 
         Raises:
             NotOwnedError: a partition is not owned; nothing was committed.
             FencedError: the group went on without this member.
             MembershipError: the coordinator did not answer in time, or refused.
         """
-        self._asked().commit(offsets, timeout_s)
+        self._started().commit(offsets, timeout_s)
 
     def committed(self, partitions: Iterable[TopicPartition], timeout_s: float = 10.0) -> dict[TopicPartition, int]:
         """Offsets that the group has committed; partitions without one are left out. One request.
@@ -196,29 +213,42 @@ class GroupMember:
         Raises:
             MembershipError: the coordinator did not answer in time, or refused.
         """
-        return self._asked().committed(partitions, timeout_s)
+        return self._started().committed(partitions, timeout_s)
+
+    def committed_with_metadata(
+        self, partitions: Iterable[TopicPartition], timeout_s: float = 10.0
+    ) -> dict[TopicPartition, OffsetWithMetadata]:
+        """As `committed`, with the text beside each offset."""
+        return self._started().committed_with_metadata(partitions, timeout_s)
+
+    def set_sasl_credentials(self, username: str, password: str) -> None:
+        """Log in with these from the next connection on."""
+        credentials = {"sasl_plain_username": username, "sasl_plain_password": password}
+        self._config |= credentials
+        if self._consumer is not None:
+            self._consumer._manager.config.update(credentials)
 
     def beginning_offsets(
         self, partitions: Iterable[TopicPartition], timeout_s: float = 10.0
     ) -> dict[TopicPartition, int]:
         """First offset of each log; what has no leader in that time is left out. One request a broker."""
-        return self._asked().beginnings(partitions, timeout_s)
+        return self._started().beginnings(partitions, timeout_s)
 
     def end_offsets(self, partitions: Iterable[TopicPartition], timeout_s: float = 10.0) -> dict[TopicPartition, int]:
         """Exclusive end of each log (with isolation_level read_committed, before any open transaction); as above."""
-        return self._asked().ends(partitions, timeout_s)
+        return self._started().ends(partitions, timeout_s)
 
     def offsets_for_times(
         self, times_ms: Mapping[TopicPartition, int], timeout_s: float = 10.0
     ) -> dict[TopicPartition, int]:
         """First offset at or after a time; left out where no record is so late. One request a broker."""
-        found = self._asked().at_times(times_ms, timeout_s)
+        found = self._started().at_times(times_ms, timeout_s)
         return {key: at for key, at in found.items() if at is not None}
 
     def rejoin(self) -> None:
         """Ask for a rebalance; within one, for another after it."""
-        self._asked()
-        assert self._thread is not None  # noqa: S101 - as asked
+        self._started()
+        assert self._thread is not None  # noqa: S101 -- as checked
         self._thread.rejoin()
 
     def _connect(self) -> Any:  # noqa: ANN401 - kafka-python is untyped
@@ -235,7 +265,7 @@ class GroupMember:
                 one.close()
             raise MembershipError(f"no member of group {self._config['group_id']!r}: {error!r}") from error
 
-    def _asked(self) -> Offsets:
+    def _started(self) -> FencedCommits:
         self._raise_failed()
         if self._offsets is None or self._consumer._closed:
             raise MembershipError("this member is not started, or closed: ask between start() and close()")

@@ -1,4 +1,4 @@
-# ruff: noqa: SLF001 - kafka-python's coordinator is inside its consumer
+# ruff: noqa: SLF001 -- kafka-python's coordinator is inside its consumer
 """The thread that keeps a membership: joins, stays, joins again, and ends."""
 
 import contextlib
@@ -12,6 +12,7 @@ from kafka import errors as kafka_errors
 from kafka.errors import FencedInstanceIdError, KafkaError
 from kafka.future import Future
 
+from assignors.clients.kafka_python_internals import last_metadata_ms
 from assignors.member.ownership import Ownership, OwnershipCell
 from assignors.member.rebalance_callbacks import RebalanceListener
 from assignors.protocol.base_assignor import assignment_of
@@ -25,7 +26,7 @@ _PAUSE_S: Final = 0.05
 _SETTLE_S: Final = 5.0
 _BACKOFF_S: Final = 0.5
 _CLOSE_MS: Final = 3_000
-# What no waiting mends. All other errors of the protocol are tried again: brokers die and come back.
+# Errors that a retry cannot fix. All other errors of the protocol are tried again: brokers die and come back.
 FATAL: Final = (
     kafka_errors.SaslAuthenticationFailedError,
     kafka_errors.FencedInstanceIdError,
@@ -39,11 +40,14 @@ FATAL: Final = (
 )
 
 
-class _JoinAnswer(Future):
-    """The answer to a join, not there until somebody waits for it.
+OnTopics = Callable[[frozenset[str], frozenset[str]], object]
 
-    kafka-python looks between two polls whether a join is answered, and if so forgets the answer and joins anew: where
-    the answer came while nobody polled, the whole group would rebalance a second time.
+
+class _JoinAnswer(Future):
+    """The answer to a join, which looks unanswered until a poll waits for it.
+
+    Before each poll kafka-python checks whether a join is answered, and if so it drops the answer and joins again:
+    an answer that comes between two polls would cost the whole group a second rebalance.
     """
 
     def __init__(self, answer: Future) -> None:
@@ -51,7 +55,7 @@ class _JoinAnswer(Future):
         self.answer = answer
 
     def add_callback(self, f: Callable[..., Any], *args: Any, **kwargs: Any) -> Self:  # noqa: ANN401 - kafka-python's
-        """Somebody waits."""
+        """Pass the answer on: a poll waits for it."""
         super().add_callback(f, *args, **kwargs)  # type: ignore[no-untyped-call]  # as above
         self.answer.add_callback(self.success)
         self.answer.add_errback(self.failure)
@@ -62,17 +66,18 @@ class MemberThread:
     """Drives kafka-python's coordinator, and notes in the cell where the member stands.
 
     Contract:
-    * Errors that waiting can mend end nothing; with another one the listener is told, and the thread ends.
-    * While `awake` says no, the member joins no rebalance; one that it has joined is finished.
-    * Told to end within a rebalance, it first finishes that one, for 5 s at most, awake or not. One that a slow member
-      holds open for longer costs the last commit: records since the one before are delivered again.
-    * An answer to a join is taken even where it comes between two polls; the topics are known before the first join.
+    * Errors that a retry can fix end nothing; another one is passed to the listener, and the thread ends.
+    * While `awake` returns False, the member joins no rebalance; one that it has joined is finished.
+    * When it is to end within a rebalance, it first finishes that one, for 5 s at most, awake or not. A slow member
+      that holds the rebalance open for longer costs the last commit: records since the one before are delivered again.
+    * An answer to a join is used even where it comes between two polls; the topics are known before the first join.
 
     Args:
         consumer: kafka-python's, subscribed with the listener.
-        listener: told of a failure, and ended with the thread.
+        listener: learns of a failure, and ends with the thread.
         cell: written to after each step.
-        awake: asked before each step.
+        awake: called before each step.
+        on_topics: called with the topics that exist, and those that this client may not read, when they are listed.
     """
 
     def __init__(
@@ -81,15 +86,18 @@ class MemberThread:
         listener: RebalanceListener,
         cell: OwnershipCell,
         awake: Callable[[], bool],
+        on_topics: OnTopics = lambda _known, _unauthorized: None,
     ) -> None:
         self._consumer = consumer
         self._coordinator = consumer._coordinator
         self._listener = listener
         self._cell = cell
         self._awake = awake
+        self._on_topics = on_topics
+        self._topics_at = 0.0
         self._ended = threading.Event()
         self._rejoin = threading.Event()
-        self._told_generation = -1
+        self._shared_generation = -1
         self._polled_at = time.monotonic()
         self._thread = threading.Thread(
             target=self._run, name=f"group-member-{self._coordinator.group_id}", daemon=True
@@ -114,7 +122,7 @@ class MemberThread:
         with contextlib.suppress(KafkaError, RuntimeError):  # RuntimeError: the event loop has ended
             self._consumer._net.run(self._coordinator._on_close_prepare_async)
             if not leave:
-                self._coordinator.reset_generation()  # who has no member id leaves no group
+                self._coordinator.reset_generation()  # without a member id kafka-python sends no LeaveGroup
         with contextlib.suppress(KafkaError, RuntimeError):
             self._consumer.close(autocommit=False, timeout_ms=_CLOSE_MS)
         self._cell.change(lambda now: now.outside())
@@ -123,19 +131,22 @@ class MemberThread:
     def _run(self) -> None:
         self._ask_for_topics()
         while self._cell.failed is None and not self._ended.is_set():
-            # A join that was sent is seen through: no heartbeat is sent before its answer is taken, and a program that
-            # asks for nothing for longer than a session would cost its member the group, and the group one more round.
+            # A join that was sent is finished: no heartbeat is sent before its answer is used, and a program that does
+            # not poll for longer than a session would cost its member the group, and the group one more rebalance.
             self._ended.wait(self._step(take_part=self._coordinator.rejoining or self._awake()))
         self._settle()
 
     def _ask_for_topics(self) -> None:
         """Know the topics before the first join: a leader that knows none gives nothing, and all have to join again.
 
-        Asked twice, because the first answer may be that to a question of before the subscription.
+        Asked twice, because the first answer may be that to a request of before the subscription; only topics that
+        are listed after both are passed to `on_topics`.
         """
         coordinator = self._coordinator
-        with contextlib.suppress(KafkaError, RuntimeError):  # RuntimeError: the event loop has ended
-            for _ in range(2):
+        for _ in range(2):
+            self._topics_at = last_metadata_ms(coordinator._cluster)
+            # KafkaError: also of a topic that does not exist. RuntimeError: the event loop has ended.
+            with contextlib.suppress(KafkaError, RuntimeError):
                 coordinator._net.run(coordinator._manager.wait_for, coordinator._cluster.request_update(), _TOPICS_MS)
 
     def _settle(self) -> None:
@@ -146,7 +157,7 @@ class MemberThread:
         """
         until = time.monotonic() + _SETTLE_S
         if self._under_way():
-            log.info("group %r: told to end within a rebalance, which is finished first", self._coordinator.group_id)
+            log.info("group %r: the member ends when the rebalance under way is over", self._coordinator.group_id)
         while self._under_way() and time.monotonic() < until:
             time.sleep(self._step(take_part=True))
 
@@ -156,6 +167,7 @@ class MemberThread:
     def _step(self, *, take_part: bool) -> float:
         """Let kafka-python do what is due; returns the seconds to pause after it."""
         try:
+            self._list_topics()
             if take_part:
                 self._poll()
             self._look()
@@ -172,7 +184,7 @@ class MemberThread:
     def _poll(self) -> None:
         coordinator, join = self._coordinator, self._coordinator._join_task
         if isinstance(join, _JoinAnswer) and time.monotonic() - self._polled_at > _FRESH_S:
-            # Nobody polled for long, and no heartbeat is sent before an answer is taken: the group may have gone on.
+            # No poll for long, and no heartbeat is sent before an answer is used: the group may have gone on.
             coordinator._join_task = join.answer
         if self._rejoin.is_set() and not coordinator.rejoining:
             self._rejoin.clear()
@@ -185,8 +197,17 @@ class MemberThread:
             if join is not None:
                 coordinator._join_task = _JoinAnswer(join.answer if isinstance(join, _JoinAnswer) else join)
 
+    def _list_topics(self) -> None:
+        """Pass on which topics there are, when the brokers have listed them again."""
+        cluster = self._coordinator._cluster
+        listed_at = last_metadata_ms(cluster)
+        if listed_at != self._topics_at:
+            self._topics_at = listed_at
+            known = frozenset(cluster.topics(exclude_internal_topics=False))
+            self._on_topics(known, frozenset(cluster.unauthorized_topics))
+
     def _look(self) -> None:
-        """Note the standing in the group, which changes without a listener's call where no partition moves."""
+        """Note generation and member id, which change without a call of the listener where no partition moves."""
         coordinator = self._coordinator
         generation = coordinator.generation_if_stable()
         if coordinator._generation.is_lost():
@@ -196,23 +217,23 @@ class MemberThread:
             self._cell.change(lambda now: now.standing(generation=-1, member_id=now.member_id, joined=False))
             return
         if not coordinator._heartbeat_enabled and not coordinator.rejoining and coordinator.stable():
-            # A fenced instance's heartbeats stop, and nothing else tells of it.
+            # The heartbeats of a fenced instance stop, which is the only sign of it.
             raise FencedInstanceIdError(coordinator.group_instance_id)
-        self._tell_assignors(coordinator, generation)
+        self._inform_assignors(coordinator, generation)
         joined = not coordinator.need_rejoin()
         self._cell.change(
             lambda now: now.standing(generation=generation.generation_id, member_id=generation.member_id, joined=joined)
         )
 
-    def _tell_assignors(self, coordinator: Any, generation: Any) -> None:  # noqa: ANN401 - untyped
-        """Let the assignors that were not chosen know too what is owned.
+    def _inform_assignors(self, coordinator: Any, generation: Any) -> None:  # noqa: ANN401 - untyped
+        """Pass the assignment to the assignors that the group did not choose, too.
 
-        kafka-python tells only the chosen one. When the group changes to another one, its claims would be empty, and a
-        cooperative leader would give partitions away that their owners still read.
+        kafka-python passes it to the chosen one alone. When the group changes to another assignor, that one's claims
+        would be empty, and a cooperative leader would give partitions away that their owners still read.
         """
-        if generation.generation_id == self._told_generation:
+        if generation.generation_id == self._shared_generation:
             return
-        self._told_generation = generation.generation_id
+        self._shared_generation = generation.generation_id
         owned = [(one.topic, one.partition) for one in coordinator._subscription.assigned_partitions()]
         for name, assignor in coordinator._assignors.items():
             if name != generation.protocol:

@@ -1,4 +1,4 @@
-"""What a member of a group holds: a value, and the cell through which threads share it."""
+"""The partitions that a member holds: a value, and the cell through which threads share it."""
 
 import threading
 from collections.abc import Callable, Iterable
@@ -9,7 +9,7 @@ from assignors.planner.topics_and_members import TopicPartition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ownership:
-    """What this member holds.
+    """The partitions that this member holds, and its place in the group.
 
     Attributes:
         version: grows with each change of any other attribute.
@@ -53,9 +53,13 @@ class OwnershipCell:
     Contract:
     * Reading never waits for the network.
     * Changes are made one after another; `wait` sees each state that lasts.
+
+    Args:
+        on_change: called after each change, in the thread that makes it; it must not wait.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, on_change: Callable[[], object] = lambda: None) -> None:
+        self._on_change = on_change
         self._changed = threading.Condition()
         self._value = Ownership()
         self._failed: BaseException | None = None
@@ -71,10 +75,12 @@ class OwnershipCell:
         return self._failed
 
     def change(self, how: Callable[[Ownership], Ownership]) -> None:
-        """Replace the value by what `how` makes of it."""
+        """Replace the value by the result of `how`."""
         with self._changed:
-            self._value = how(self._value)
+            before, self._value = self._value, how(self._value)
             self._changed.notify_all()
+        if self._value is not before:
+            self._on_change()
 
     def fail(self, error: BaseException) -> None:
         """The membership has ended: nothing is held any more. The first reason stays."""
@@ -82,6 +88,7 @@ class OwnershipCell:
             self._failed = self._failed or error
             self._value = self._value.outside()
             self._changed.notify_all()
+        self._on_change()
 
     def wait(self, fits: Callable[[Ownership], bool], timeout_s: float) -> Ownership | None:
         """The first value that fits; None when there is none in time, or the membership ended."""

@@ -1,4 +1,4 @@
-# ruff: noqa: SLF001 - kafka-python tells a listener no generation
+# ruff: noqa: SLF001 -- kafka-python passes a listener no generation
 """The caller's callbacks, run beside kafka-python's event loop so that heartbeats go on while they take their time."""
 
 import contextlib
@@ -39,7 +39,7 @@ class CallbackThread:
         def call() -> None:
             try:
                 callback(partitions)
-            except Exception:
+            except BaseException:  # sys.exit() too: it would end this thread, and later callbacks would never run
                 log.exception("the callback %r failed for %d partitions", callback, len(partitions))
             finally:
                 then()
@@ -81,8 +81,8 @@ class RebalanceListener(AsyncConsumerRebalanceListener):
         self._timeout_ms = timeout_s * 1000
         self._manager: Any = None
         self._coordinator: Any = None
-        # What the caller knows of. A lost membership empties the ownership at once, and on_lost comes after it.
-        self._told: frozenset[TopicPartition] = frozenset()
+        # Partitions that the caller knows of. A lost membership empties the ownership at once, and on_lost comes later.
+        self._announced: frozenset[TopicPartition] = frozenset()
         self.thread = CallbackThread(name)
 
     def attach(self, manager: Any, coordinator: Any) -> None:  # noqa: ANN401 - untyped in kafka-python
@@ -90,35 +90,35 @@ class RebalanceListener(AsyncConsumerRebalanceListener):
         self._manager, self._coordinator = manager, coordinator
 
     async def on_partitions_assigned(self, assigned: Iterable[KafkaPartition]) -> None:
-        """Own them, then tell the caller."""
+        """Own them, then call on_assigned."""
         keys = _keys(assigned)
         generation = self._coordinator._generation.generation_id
-        self._told |= keys
+        self._announced |= keys
         self._cell.change(lambda now: now.plus(keys, generation))
         await self._call(self._on_assigned, keys, "on_assigned")
 
     async def on_partitions_revoked(self, revoked: Iterable[KafkaPartition]) -> None:
-        """Tell the caller, then own them no more."""
+        """Call on_revoked, then own them no more."""
         keys = self._take(_keys(revoked))
         await self._call(self._on_revoked, keys, "on_revoked")
         self._cell.change(lambda now: now.minus(keys))
 
     async def on_partitions_lost(self, lost: Iterable[KafkaPartition]) -> None:
-        """Own them no more, then tell the caller: others may own them already."""
+        """Own them no more, then call on_lost: others may own them already."""
         keys = self._take(_keys(lost))
         self._cell.change(lambda now: now.outside())
         await self._call(self._on_lost, keys, "on_lost")
 
     def fail(self, error: BaseException) -> None:
-        """The membership has ended: tell the caller that everything is lost, from any thread and without waiting."""
-        keys = self._take(self._told)
+        """The membership has ended: have on_lost called for everything, from any thread and without waiting."""
+        keys = self._take(self._announced)
         if self._on_lost is not None and keys:
             self.thread.put(self._on_lost, keys, lambda: None)
         self._cell.fail(error)
 
     def _take(self, partitions: frozenset[TopicPartition]) -> frozenset[TopicPartition]:
-        known = partitions & self._told
-        self._told -= known
+        known = partitions & self._announced
+        self._announced -= known
         return known
 
     async def _call(self, callback: Callback | None, keys: frozenset[TopicPartition], name: str) -> None:
@@ -129,11 +129,11 @@ class RebalanceListener(AsyncConsumerRebalanceListener):
         async def finish() -> None:
             done.success(None)
 
-        def tell() -> None:
+        def finish_in_loop() -> None:
             with contextlib.suppress(RuntimeError):  # the event loop was closed meanwhile
                 self._manager.call_soon(finish)
 
-        self.thread.put(callback, keys, tell)
+        self.thread.put(callback, keys, finish_in_loop)
         try:
             await self._manager.wait_for(done, self._timeout_ms)
         except KafkaTimeoutError:

@@ -60,6 +60,12 @@ class Assignor(AbstractPartitionAssignor):
         """The name the group agrees on: all members must offer it."""
         return self._name
 
+    def use_rack(self, rack: str) -> None:
+        """Take the rack of the client that this assignor serves, where it was made without one."""
+        if self._rack is None:
+            _check_name("client.rack", rack)
+            self._rack = rack
+
     def supported_protocols(self) -> list[RebalanceProtocol]:
         """Return one protocol: kafka-python does not mix eager and cooperative ones (KIP-429)."""
         return [RebalanceProtocol.COOPERATIVE if self._cooperative else RebalanceProtocol.EAGER]

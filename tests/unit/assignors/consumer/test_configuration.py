@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END
 
 from assignors import MembershipError
-from assignors.consumer.configuration import pattern_of, read
+from assignors.consumer.configuration import read
 
 LEAST = {"bootstrap.servers": "a:1,b:2", "group.id": "g"}
 
@@ -79,6 +79,8 @@ def test_automatic_commits_are_on_unless_switched_off(given: dict[str, Any], sec
         pytest.param({**LEAST, "partition.assignment.strategy": "range"}, "assignors=[...]", id="strategy"),
         pytest.param({**LEAST, "group.protocol": "consumer"}, "assignors=[...]", id="protocol"),
         pytest.param({**LEAST, "max.poll.interval.ms": "5m"}, "max.poll.interval.ms='5m'", id="no number"),
+        pytest.param({**LEAST, "enable.auto.commit": "yes"}, "enable.auto.commit='yes'", id="no boolean"),
+        pytest.param({**LEAST, "on_commit": 5}, "on_commit=5", id="no callback"),
         pytest.param({**LEAST, "session.timeout.ms": "6s"}, "session.timeout.ms='6s'", id="no number for the member"),
     ],
 )
@@ -88,11 +90,23 @@ def test_what_has_another_place_is_refused(config: dict[str, Any], said: str) ->
         read(config, {})
 
 
-def test_names_and_patterns_join_to_one_pattern() -> None:
-    """A name means itself with its dots; a pattern means the beginning of names, as librdkafka has it."""
-    fits = re.compile(f"^(?:{pattern_of(['a.b', '^flights', '^x$'])})$").match
-    assert [name for name in ("a.b", "axb", "a.bc", "flights.JFK", "my.flights", "x", "xy") if fits(name)] == [
-        "a.b",
-        "flights.JFK",
-        "x",
-    ]
+@pytest.mark.parametrize(
+    ("given", "setting"),
+    [
+        pytest.param({"group.protocol": "classic"}, ("group_id", "g"), id="the protocol that this is"),
+        pytest.param(
+            {"metadata.broker.list": "a:1"}, ("bootstrap_servers", ["a:1"]), id="an older name of the servers"
+        ),
+        pytest.param(
+            {"bootstrap.servers": "a:1, b:2"}, ("bootstrap_servers", ["a:1", "b:2"]), id="servers with blanks"
+        ),
+        pytest.param({"client.rack": "az-a"}, ("client_rack", "az-a"), id="the rack"),
+        pytest.param({"allow.auto.create.topics": "true"}, ("allow_auto_create_topics", True), id="topics are created"),
+    ],
+)
+def test_librdkafkas_words_are_understood(given: dict[str, Any], setting: tuple[str, Any]) -> None:
+    """A configuration of confluent_kafka.Consumer is taken as it is."""
+    least = {"group.id": "g"} if "metadata.broker.list" in given else LEAST
+    made = read({**least, **given}, {})
+    assert made.member[setting[0]] == setting[1]
+    assert "group.protocol" not in made.fetching

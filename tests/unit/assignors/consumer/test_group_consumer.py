@@ -1,5 +1,6 @@
 """The consumer against a cluster inside this process: its interface, and what it never delivers."""
 
+import gc
 import os
 import signal
 import threading
@@ -10,10 +11,11 @@ from typing import Any
 import pytest
 from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException, Message, TopicPartition
 
-from assignors import GroupConsumer, MembershipError, NotOwnedError, Ownership
+from assignors import GroupConsumer, HRWAssignor, MembershipError, NotOwnedError, Ownership
 from producer.testing import MockCluster
 from tests.records import offsets, read
 from tests.unit.assignors.conftest import RECORDS, consumer
+from tests.waiting import wait_until
 
 
 def test_the_whole_interface_on_one_way(mock: MockCluster) -> None:
@@ -50,7 +52,7 @@ def test_the_whole_interface_on_one_way(mock: MockCluster) -> None:
             OFFSET_INVALID,
         ]
         one.poll(0)
-        assert [type(error) for error, _ in commits] == [type(None), NotOwnedError]
+        assert [isinstance(error, NotOwnedError) for error, _ in commits] == [False, True]
     assert told == [("assign", [0, 1, 2]), ("revoke", [0, 1, 2])]
     with pytest.raises(MembershipError, match="closed"):
         one.poll(0)
@@ -135,10 +137,12 @@ def end(one: GroupConsumer) -> None:
     one._fetching._consumer = Ended()  # type: ignore[assignment]  # stands in for the client
 
 
-def test_without_a_subscription_there_is_nothing_to_poll(mock: MockCluster) -> None:
-    """An error instead of an endless wait."""
-    with consumer(mock) as one, pytest.raises(MembershipError, match="subscribe"):
-        one.poll(0)
+def test_without_a_subscription_no_poll_waits_forever(mock: MockCluster) -> None:
+    """An error instead of an endless wait; with a timeout there is no record, as in confluent-kafka."""
+    with consumer(mock) as one:
+        assert one.poll(0) is None
+        with pytest.raises(KafkaException, match="subscribe"):
+            one.poll()
 
 
 @pytest.mark.parametrize("topics", ["^flights", "t", [], [""], [5], ["^("]], ids=repr)
@@ -209,29 +213,93 @@ def test_questions_are_answered_as_by_confluents_consumer(mock: MockCluster) -> 
         assert [p.partition for p in one.offsets_for_times([TopicPartition("t", 2, 0)], timeout=20)] == [2]
 
 
-def test_a_second_thread_is_refused_and_an_error_is_not_committed(mock: MockCluster) -> None:
-    """Closing under a poll would take the client from under it; an error's offset is no record's."""
-
-    class Failed:
-        """A message that is an error."""
-
-        def error(self) -> KafkaError:
-            return KafkaError(KafkaError._PARTITION_EOF)
-
+def test_an_error_is_not_committed(mock: MockCluster) -> None:
+    """The offset of an error is no record's."""
     with consumer(mock) as one:
         one.subscribe(["t"])
-        refused: list[str] = []
-
-        def close() -> None:
-            try:
-                one.close()
-            except MembershipError as error:
-                refused.append(str(error))
-
-        with one._alone("poll()"):
-            other = threading.Thread(target=close)
-            other.start()
-            other.join()
-        assert refused == ["close() while another thread uses this consumer: let one thread do both"]
         with pytest.raises(MembershipError, match="is an error"):
-            one.commit(Failed())  # type: ignore[arg-type]  # its kind cannot be made in Python
+            one.commit(Message(topic="t", partition=0, error=KafkaError(KafkaError._PARTITION_EOF)))
+
+
+def test_a_dropped_consumer_ends_its_threads_and_leaves_its_group(mock: MockCluster) -> None:
+    """Its partitions would wait for a program that can no longer poll."""
+    before = set(threading.enumerate())
+    one = consumer(mock)
+    one.subscribe(["t"], on_assign=lambda *_: None)
+    read(one, 30)
+    poll_one_by_one(one, 30)
+    del one
+    gc.collect()
+    wait_until(lambda: not set(threading.enumerate()) - before)
+    with consumer(mock) as two:
+        two.subscribe(["t"])
+        assert len(read(two, 3 * RECORDS)) == 3 * RECORDS
+
+
+def test_many_asynchronous_commits_end_soon(mock: MockCluster) -> None:
+    """450 commits at 50 ms a round trip made close() take 27 s; each still reaches on_commit."""
+    answers: list[Exception | None] = []
+    one = consumer(mock, on_commit=lambda error, _: answers.append(error))
+    one.subscribe(["t"])
+    found = read(one, 3 * RECORDS)
+    for broker in mock.racks:
+        mock.delay(broker, 50)
+    for message in found * 3:
+        one.commit(message)
+    begun = time.monotonic()
+    one.close()
+    assert time.monotonic() - begun < 10
+    assert answers == [None] * 9 * RECORDS
+
+
+def test_closing_without_brokers_takes_seconds(mock: MockCluster) -> None:
+    """Its commits cannot be answered: automatic ones, and those of on_revoke, share one time limit."""
+    refused: list[Exception] = []
+
+    def revoked(one: GroupConsumer, _: object) -> None:
+        try:
+            one.commit(asynchronous=False)
+        except KafkaException as error:
+            refused.append(error)
+
+    one = consumer(mock, **{"enable.auto.commit": True})
+    one.subscribe(["t"], on_revoke=revoked)
+    read(one, 3 * RECORDS)
+    for broker in mock.racks:
+        mock.down(broker)
+    begun = time.monotonic()
+    one.close()
+    assert time.monotonic() - begun < 15
+    assert refused
+
+
+def test_the_clients_rack_reaches_an_assignor_that_was_made_without_one(mock: MockCluster) -> None:
+    """assignors=[HRWAssignor()] beside client.rack lost the locality."""
+    with consumer(mock, **{"client.rack": "az-b"}) as one:
+        (assignor,) = one._membership._assignors
+        assert isinstance(assignor, HRWAssignor)
+        assert assignor.metadata({"t"}).rack_id == "az-b"
+
+
+def test_a_rebalance_takes_back_what_was_read_ahead(mock: MockCluster) -> None:
+    """Records that poll has not returned are neither delivered nor committed by the member that gives them up."""
+    with consumer(mock, **{"enable.auto.commit": True}) as one:
+        one.subscribe(["t"])
+        poll_one_by_one(one, 40)
+        assert one._ahead.left() > 0
+        counted = {p.partition: p.offset for p in one.position(one.assignment()) if p.offset > 0}
+        assert sum(counted.values()) == 40
+    with consumer(mock) as two:
+        assert (
+            sum(p.offset for p in two.committed([TopicPartition("t", n) for n in range(3)], 10) if p.offset > 0) == 40
+        )
+
+
+def poll_one_by_one(one: GroupConsumer, count: int) -> list[Message]:
+    """So many records, by poll."""
+    found: list[Message] = []
+    until = time.monotonic() + 30
+    while len(found) < count:
+        assert time.monotonic() < until, f"{len(found)} of {count} records"
+        found += [message for message in [one.poll(0.2)] if message is not None]
+    return found

@@ -43,15 +43,16 @@ def test_a_member_that_is_not_started_says_so() -> None:
     member.close()
 
 
-def test_callbacks_run_in_order_and_an_error_stops_none() -> None:
-    """The group waits for the return of a callback: one that raises has returned."""
+@pytest.mark.parametrize("error", [ValueError(), SystemExit(1), KeyboardInterrupt()], ids=repr)
+def test_callbacks_run_in_order_and_an_error_stops_none(error: BaseException) -> None:
+    """The group waits for the return of a callback: one that raises, or calls sys.exit(), has returned."""
     seen: list[int] = []
     done = threading.Event()
     thread = CallbackThread("callbacks")
 
     def broken(_: object) -> None:
         seen.append(1)
-        raise ValueError
+        raise error
 
     thread.put(broken, frozenset(), lambda: seen.append(2))
     thread.put(lambda _: seen.append(3), frozenset(), done.set)

@@ -8,7 +8,9 @@ import pytest
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 
 from assignors import GroupMember, HRWAssignor, MembershipError, NotOwnedError
+from assignors.clients import OffsetWithMetadata
 from producer.testing import MockCluster
+from tests.waiting import wait_until
 
 T0, T1 = ("t", 0), ("t", 1)
 
@@ -142,3 +144,22 @@ def test_a_member_that_is_closed_while_it_starts_does_not_live_on(
             assert not one.is_alive(), one.name
     with pytest.raises(MembershipError, match="closed"):
         member.start()
+
+
+def test_a_start_that_fails_leaves_no_thread_behind(mock: MockCluster) -> None:
+    """A name that no topic can have: a program that tries again would collect threads and connections."""
+    before = set(threading.enumerate())
+    member = GroupMember(config(mock), topics=["bad topic!"], assignors=[HRWAssignor(agent="a")])
+    for _ in range(3):
+        with pytest.raises(MembershipError, match="bad topic!"):
+            member.start()
+    member.close()
+    wait_until(lambda: not set(threading.enumerate()) - before)
+
+
+def test_a_commit_keeps_its_metadata(mock: MockCluster) -> None:
+    """Some programs keep a state beside the offset."""
+    with GroupMember(config(mock), topics=["t"], assignors=[HRWAssignor(agent="a")]) as member:
+        member.wait_for(lambda now: now.joined and len(now.partitions) == 2, 20)
+        member.commit({T0: OffsetWithMetadata(7, "hello"), T1: 3})
+        assert member.committed_with_metadata([T0, T1]) == {T0: (7, "hello"), T1: (3, "")}

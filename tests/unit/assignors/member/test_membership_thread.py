@@ -23,7 +23,12 @@ class Coordinator:
     rejoining = False
     _net = SimpleNamespace(run=lambda *_: None)
     _manager = SimpleNamespace(wait_for=None)
-    _cluster = SimpleNamespace(request_update=lambda: None)
+    _cluster = SimpleNamespace(
+        request_update=lambda: None,
+        topics=lambda **_: set(),
+        unauthorized_topics=set[str](),
+        _last_successful_refresh_ms=0,
+    )
 
     def __init__(self, polls: int | None) -> None:
         self._left = polls

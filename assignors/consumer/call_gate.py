@@ -1,0 +1,71 @@
+"""One call at a time: calls of other threads wait for the step of `poll` that is under way."""
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from confluent_kafka import cimpl
+
+from assignors.consumer.consumer_errors import ClosedConsumerError
+
+_YIELD_S = 0.0005
+
+
+class CallGate:
+    """Lets one caller in at a time.
+
+    Contract:
+    * A call inside a callback belongs to the call that runs the callback, and passes. With asyncio the two run in
+      different threads, and confluent-kafka's context variable says that they belong together.
+    * A caller that leaves and comes back at once, as a loop of `poll` does, lets waiting callers in before it.
+    * A consumer belongs to the process that made it: after a fork the child's calls are refused, since no thread of
+      either client runs there.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._owner: object = None
+        self._depth = 0
+        self._waiting = 0
+        self._process = os.getpid()
+
+    @property
+    def forked(self) -> bool:
+        """Whether this process is a child of the consumer's process."""
+        return self._process != os.getpid()
+
+    def check_process(self) -> None:
+        """Raise ClosedConsumerError after a fork."""
+        if self.forked:
+            raise ClosedConsumerError(
+                f"this consumer belongs to process {self._process}, this process is its child {os.getpid()}: make a "
+                "consumer after the fork"
+            )
+
+    @contextmanager
+    def enter(self) -> Iterator[None]:
+        """Wait for the caller that is inside, and keep others out."""
+        self.check_process()
+        caller = cimpl._reentry_identity_var.get() or f"thread {threading.get_ident()}"  # noqa: SLF001 -- see the class
+        if self._owner != caller:
+            self._acquire()
+            self._owner = caller
+        self._depth += 1
+        try:
+            yield
+        finally:
+            self._depth -= 1
+            if not self._depth:
+                self._owner = None
+                self._lock.release()
+
+    def _acquire(self) -> None:
+        if self._waiting:
+            time.sleep(_YIELD_S)
+        self._waiting += 1
+        try:
+            self._lock.acquire()
+        finally:
+            self._waiting -= 1

@@ -1,0 +1,90 @@
+"""Errors of `GroupConsumer`: each is a `MembershipError` and a `KafkaException`, so both `except` clauses catch it.
+
+MembershipError and KafkaException
+└── ConsumerError                 the group, the brokers or the configuration do not allow the call
+    ├── ArgumentError             the arguments make no sense; also a ValueError and a TypeError
+    ├── ClosedConsumerError       the consumer is closed, or belongs to another process; also a RuntimeError
+    ├── FencedConsumerError       the group went on without this member; also a FencedError
+    └── NotOwnedConsumerError     a commit for a partition of another member; also a NotOwnedError
+"""
+
+import kafka.errors
+from confluent_kafka import KafkaError, KafkaException
+
+from assignors.errors import FencedError, MembershipError, NotOwnedError
+
+
+class ConsumerError(MembershipError, KafkaException):
+    """The consumer could not do what was asked.
+
+    Contract: `args[0]` is a `KafkaError`, as in any `KafkaException`. The methods `code`, `name`, `str`, `fatal` and
+    `retriable` are those of that error, so an `on_commit` callback reads both alike.
+    """
+
+    def __init__(self, message: str, code: int = KafkaError._STATE) -> None:  # noqa: SLF001 -- librdkafka's own code
+        super().__init__(message)
+        self._message = message
+        self.error = KafkaError(code, message)
+        self.args = (self.error,)
+
+    def __str__(self) -> str:
+        return self._message
+
+    def code(self) -> int:
+        """Return the error's code, one of `KafkaError`'s constants."""
+        return self.error.code()
+
+    def name(self) -> str:
+        """Return the name of the code."""
+        return self.error.name()
+
+    def str(self) -> str:
+        """Return the message."""
+        return self._message
+
+    def fatal(self) -> bool:
+        """Say that the consumer goes on after this error."""
+        return False
+
+    def retriable(self) -> bool:
+        """Say whether the same call may succeed later."""
+        return self.error.retriable()
+
+
+class ArgumentError(ConsumerError, ValueError, TypeError):
+    """The arguments make no sense."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, KafkaError._INVALID_ARG)  # noqa: SLF001 -- librdkafka's own code
+
+
+class ClosedConsumerError(ConsumerError, RuntimeError):
+    """The consumer is closed, or belongs to the process that this one was forked from."""
+
+
+class FencedConsumerError(ConsumerError, FencedError):
+    """The group went on without this member."""
+
+
+class NotOwnedConsumerError(ConsumerError, NotOwnedError):
+    """A commit for a partition that this member does not own."""
+
+
+def consumer_error(error: MembershipError) -> ConsumerError:
+    """Return a member's error as one of the consumer's, with the broker's code where a broker caused it."""
+    if isinstance(error, ConsumerError):
+        return error
+    kind = ConsumerError
+    code = KafkaError._FAIL  # noqa: SLF001 -- librdkafka's own code
+    if isinstance(error, FencedError):
+        kind, code = FencedConsumerError, KafkaError.ILLEGAL_GENERATION
+    elif isinstance(error, NotOwnedError):
+        kind, code = NotOwnedConsumerError, KafkaError._STATE  # noqa: SLF001 -- as above
+    cause = error.__cause__
+    if isinstance(cause, kafka.errors.KafkaTimeoutError):
+        code = KafkaError._TIMED_OUT  # noqa: SLF001 -- as above
+    elif isinstance(cause, kafka.errors.KafkaError) and (errno := getattr(cause, "errno", -1)) > 0:
+        code = int(errno)
+    made = kind(str(error), code)
+    made.__cause__ = cause
+    return made

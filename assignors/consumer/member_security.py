@@ -1,0 +1,145 @@
+"""TLS and OAuth of the member: what librdkafka takes as texts and callbacks, as kafka-python's settings."""
+
+import ssl
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+from kafka.net.sasl.oauth import AbstractTokenProvider
+
+from assignors.consumer.consumer_errors import ArgumentError
+
+_CONTEXT: Final = (
+    "enable.ssl.certificate.verification",
+    "ssl.ca.pem",
+    "ssl.certificate.pem",
+    "ssl.key.pem",
+    "ssl.keystore.location",
+)
+_RENEW: Final = 0.8  # of a token's life, as in librdkafka
+
+
+def member_security(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of kafka-python's consumer for certificates as text, keystores and tokens.
+
+    Raises:
+        ArgumentError: a certificate, a key or a keystore cannot be read.
+    """
+    found: dict[str, Any] = {}
+    if str(config.get("ssl.endpoint.identification.algorithm", "https")).lower() == "none":
+        found["ssl_check_hostname"] = False
+    if any(name in config for name in _CONTEXT):
+        found["ssl_context"] = _context(config)
+    if (callback := config.get("oauth_cb")) is not None:
+        found["sasl_oauth_token_provider"] = TokenProvider(callback, str(config.get("sasl.oauthbearer.config", "")))
+    return found
+
+
+class TokenProvider(AbstractTokenProvider):
+    """Tokens of an `oauth_cb`, kept for most of their life.
+
+    Args:
+        callback: as for confluent_kafka: takes `sasl.oauthbearer.config`, returns a token, the time of its end in
+            seconds since 1970, and optionally a principal and extensions.
+        config: the callback's argument.
+    """
+
+    def __init__(self, callback: Callable[[str], tuple[Any, ...]], config: str) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]  # kafka-python
+        self._callback = callback
+        self._config = config
+        self._lock = threading.Lock()
+        self._renew_at = 0.0
+        self._given: tuple[Any, ...] = ()
+
+    def token(self) -> str:
+        """Return a token that has not expired."""
+        with self._lock:
+            now = time.time()
+            if now >= self._renew_at:
+                self._given = self._callback(self._config)
+                self._renew_at = now + _RENEW * (float(self._given[1]) - now)
+            return str(self._given[0])
+
+    def extensions(self) -> dict[str, str]:
+        """Return the SASL extensions that came with the token."""
+        has_extensions = 3
+        return dict(self._given[has_extensions]) if len(self._given) > has_extensions else {}
+
+
+def _context(config: Mapping[str, Any]) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    if str(config.get("ssl.endpoint.identification.algorithm", "https")).lower() == "none":
+        context.check_hostname = False
+    if str(config.get("enable.ssl.certificate.verification", True)).lower() in {"false", "f", "0"}:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    try:
+        _trust(context, config)
+        _identify(context, config)
+    except (OSError, ValueError) as error:  # ssl.SSLError is an OSError; the text of a key is not part of either
+        named = ", ".join(sorted(name for name in config if name.startswith("ssl.")))
+        raise ArgumentError(f"certificates or keys cannot be read ({named}): {error}") from error
+    return context
+
+
+def _trust(context: ssl.SSLContext, config: Mapping[str, Any]) -> None:
+    location, text = config.get("ssl.ca.location"), config.get("ssl.ca.pem")
+    if location:
+        path = Path(str(location))
+        context.load_verify_locations(**{"capath" if path.is_dir() else "cafile": str(path)})
+    if text:
+        context.load_verify_locations(cadata=str(text))
+    if not location and not text:
+        context.load_default_certs()
+    if crl := config.get("ssl.crl.location"):
+        context.load_verify_locations(str(crl))
+        context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
+
+
+def _identify(context: ssl.SSLContext, config: Mapping[str, Any]) -> None:
+    password = config.get("ssl.key.password")
+    certificate, key = _certificate_and_key(config)
+    if certificate is None:
+        return
+    # OpenSSL reads a chain from files alone.
+    with TemporaryDirectory() as folder:  # readable by this user only
+        chain, private = Path(folder, "chain.pem"), Path(folder, "key.pem")
+        chain.write_bytes(certificate)
+        if key is not None:
+            private.write_bytes(key)
+        context.load_cert_chain(chain, private if key is not None else None, password and str(password))
+
+
+def _certificate_and_key(config: Mapping[str, Any]) -> tuple[bytes | None, bytes | None]:
+    if "ssl.keystore.location" in config:
+        return _from_keystore(Path(str(config["ssl.keystore.location"])), config.get("ssl.keystore.password"))
+    found: list[bytes | None] = []
+    for name in ("ssl.certificate", "ssl.key"):
+        text, location = config.get(f"{name}.pem"), config.get(f"{name}.location")
+        read = Path(str(location)).read_bytes() if location else None
+        found.append(str(text).encode() if text else read)
+    return found[0], found[1]
+
+
+def _from_keystore(path: Path, password: object) -> tuple[bytes, bytes]:
+    try:
+        from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 -- only keystores need it
+        from cryptography.hazmat.primitives.serialization import pkcs12  # noqa: PLC0415 -- as above
+    except ImportError as error:
+        raise ArgumentError(
+            f"ssl.keystore.location={str(path)!r}: a keystore needs `pip install cryptography`, or give "
+            "ssl.certificate.location and ssl.key.location"
+        ) from error
+    secret = None if password is None else str(password).encode()
+    key, certificate, others = pkcs12.load_key_and_certificates(path.read_bytes(), secret)
+    if key is None or certificate is None:
+        raise ValueError(f"{path} holds no key with its certificate")
+    pem = serialization.Encoding.PEM
+    chain = b"".join(one.public_bytes(pem) for one in (certificate, *others))
+    plain = serialization.NoEncryption()
+    return chain, key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain)

@@ -1,0 +1,167 @@
+"""Commits in the order of their calls; those that wait for a slow coordinator are merged into one request."""
+
+import itertools
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from assignors.clients.log_offsets import Offset
+from assignors.consumer.consumer_errors import ConsumerError, consumer_error
+from assignors.errors import MembershipError, NotOwnedError
+from assignors.member.ownership import Ownership
+from assignors.planner.topics_and_members import TopicPartition
+
+Offsets = Mapping[TopicPartition, Offset]
+OnCommit = Callable[[ConsumerError | None, Offsets], object]
+
+
+_COMMIT_S: Final = 20.0
+_CLOSING_S: Final = 5.0
+
+
+class CommitTimeout:
+    """Seconds that a commit may take: fewer while the consumer closes, so that close() ends without brokers."""
+
+    def __init__(self) -> None:
+        self._until: float | None = None
+
+    def __call__(self) -> float:
+        """Return the seconds for a request that is sent now."""
+        return _COMMIT_S if self._until is None else max(0.0, self._until - time.monotonic())
+
+    def begin_closing(self) -> None:
+        """Give all commits from now on the same few seconds."""
+        self._until = time.monotonic() + _CLOSING_S
+
+
+class Committer(Protocol):
+    """The part of `GroupMember` that commits."""
+
+    def commit(self, offsets: Offsets, timeout_s: float) -> None:
+        """Commit, fenced by the generation; raise MembershipError where that fails."""
+
+    def ownership(self) -> Ownership:
+        """Return what the member owns now."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Request:
+    member: Committer
+    offsets: Offsets
+    answer: Future[None] = field(default_factory=Future)
+
+
+class CommitQueue:
+    """One thread that commits.
+
+    Contract:
+    * An older call never overwrites the offsets of a newer one.
+    * One request is under way. Calls that come meanwhile are merged into the next one, and of each partition the
+      newest call's offset is sent: however many commits are asked for, all are answered after two round trips.
+    * A call that names a partition of another member fails alone; the calls merged with it are sent without it.
+    * `wait_until_answered` is called before a revocation is acknowledged, so no commit comes after it.
+    * `report` calls `on_commit` for each asynchronous call, in the thread of its caller.
+
+    Args:
+        on_commit: called with the error or None, and the offsets of the call.
+        timeout_s: how long a request may take now.
+        notify: called from the thread after each answer.
+    """
+
+    def __init__(
+        self, on_commit: OnCommit | None, timeout_s: Callable[[], float], notify: Callable[[], object] = lambda: None
+    ) -> None:
+        self._on_commit = on_commit
+        self._timeout_s = timeout_s
+        self._notify = notify
+        self._thread: Final = ThreadPoolExecutor(1, "group-commits")
+        self._lock = threading.Lock()
+        self._unsent: list[_Request] = []
+        self._unreported: deque[_Request] = deque()
+
+    def commit(self, member: Committer, offsets: Offsets) -> None:
+        """Commit, and wait for the answer.
+
+        Raises:
+            ConsumerError: the offsets were not committed.
+        """
+        request = _Request(member, offsets)
+        self._enqueue(request)
+        request.answer.result()
+
+    def commit_later(self, member: Committer, offsets: Offsets) -> None:
+        """Commit, and do not wait."""
+        request = _Request(member, offsets)
+        self._unreported.append(request)
+        self._enqueue(request)
+
+    def wait_until_answered(self) -> None:
+        """Wait for the answers to all calls so far."""
+        self._thread.submit(int).result()
+
+    def report(self) -> list[tuple[ConsumerError, Offsets]]:
+        """Call `on_commit` for each answered call; without it, return the calls that failed."""
+        failed: list[tuple[ConsumerError, Offsets]] = []
+        while self._unreported and self._unreported[0].answer.done():
+            request = self._unreported.popleft()
+            error = request.answer.exception()
+            if error is not None and not isinstance(error, ConsumerError):
+                raise error
+            if self._on_commit is not None:
+                self._on_commit(error, request.offsets)
+            elif error is not None:
+                failed.append((error, request.offsets))
+        return failed
+
+    def close(self) -> None:
+        """Wait for all answers, and end the thread."""
+        self._thread.shutdown()
+
+    def _enqueue(self, request: _Request) -> None:
+        with self._lock:
+            self._unsent.append(request)
+        self._thread.submit(self._send_unsent)
+
+    def _send_unsent(self) -> None:
+        with self._lock:
+            requests, self._unsent = self._unsent, []
+        for _, of_member in itertools.groupby(requests, key=lambda one: id(one.member)):
+            self._send(list(of_member))
+        if requests:
+            self._notify()
+
+    def _send(self, requests: Sequence[_Request]) -> None:
+        merged: dict[TopicPartition, Offset] = {}
+        for one in requests:
+            merged.update(one.offsets)
+        error: BaseException | None = None
+        try:
+            requests[0].member.commit(merged, self._timeout_s())
+        except NotOwnedError as refused:
+            if len(requests) > 1:
+                self._send_apart(requests)
+                return
+            error = consumer_error(refused)
+        except MembershipError as refused:
+            error = consumer_error(refused)
+        except BaseException as unexpected:  # noqa: BLE001 -- raised where the answer is read
+            error = unexpected
+        for one in requests:
+            if error is None:
+                one.answer.set_result(None)
+            else:
+                one.answer.set_exception(error)
+
+    def _send_apart(self, requests: Sequence[_Request]) -> None:
+        """Merge the calls whose partitions are all owned; each other call is refused without a request."""
+        owned = requests[0].member.ownership().partitions
+        accepted = [one for one in requests if one.offsets.keys() <= owned]
+        for one in requests:
+            if len(accepted) in {0, len(requests)} or not one.offsets.keys() <= owned:
+                self._send([one])
+        if 0 < len(accepted) < len(requests):
+            self._send(accepted)

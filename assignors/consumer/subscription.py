@@ -1,0 +1,59 @@
+"""What a program subscribes to: names and patterns, for the member and for errors of topics."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from assignors.clients.topic_names import is_topic_name
+from assignors.consumer.consumer_errors import ArgumentError
+
+_NOTHING: Final = "(?!)"
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """Names and patterns as the program gave them.
+
+    Attributes:
+        names: plain names, also those that no topic can have.
+        patterns: regular expressions; each begins with ^ and matches the beginning of names, as in librdkafka.
+    """
+
+    names: tuple[str, ...]
+    patterns: tuple[str, ...]
+
+    @classmethod
+    def of(cls, topics: Iterable[str]) -> "Subscription":
+        """Read the argument of `subscribe`.
+
+        Raises:
+            ArgumentError: no list of names, an empty one, or a pattern that is no regular expression.
+        """
+        # A text is a list of letters too, and "^flights" would be a pattern for every topic there is.
+        wanted = topics if isinstance(topics, str) else list(topics)
+        if not wanted or isinstance(wanted, str) or not all(isinstance(one, str) and one for one in wanted):
+            raise ArgumentError(f"subscribe({wanted!r}): need a list of topic names, or of patterns that begin with ^")
+        for one in wanted:
+            try:
+                re.compile(one if one.startswith("^") else "")
+            except re.error as error:
+                raise ArgumentError(f"subscribe(): {one!r} is no regular expression ({error})") from error
+        ordered = sorted(set(wanted))
+        return cls(
+            tuple(one for one in ordered if not one.startswith("^")), tuple(one for one in ordered if one[0] == "^")
+        )
+
+    def for_member(self) -> Mapping[str, Any]:
+        """Return `topics` or `pattern` of a `GroupMember`: names stay names, with a pattern beside them all are one."""
+        legal = [name for name in self.names if is_topic_name(name)]
+        if legal and not self.patterns:
+            return {"topics": legal}
+        parts = [*(f"(?:{one}).*" for one in self.patterns), *(re.escape(name) for name in legal)]
+        return {"pattern": "|".join(parts) or _NOTHING}
+
+    def unmatched(self, known: Iterable[str]) -> list[str]:
+        """Return the names and patterns that match none of these topics."""
+        topics = frozenset(known)
+        missing = [name for name in self.names if name not in topics]
+        return missing + [one for one in self.patterns if not any(map(re.compile(one).match, topics))]

@@ -1,0 +1,59 @@
+"""Errors of subscribed topics, which reach the program as messages."""
+
+from collections import deque
+from collections.abc import Callable, Collection
+from typing import Final
+
+from confluent_kafka import KafkaError, Message
+
+from assignors.clients.topic_names import is_topic_name
+from assignors.consumer.subscription import Subscription
+
+_NONE: Final = Subscription((), ())
+
+
+class TopicErrors:
+    """Compares a subscription with the topics that the brokers list.
+
+    Contract: as in librdkafka, an error is delivered once, and again only after the topic was there or its error was
+    another one. `update` is called by the member's thread, all else by the program's.
+
+    Args:
+        notify: called when an error is to be delivered.
+    """
+
+    def __init__(self, notify: Callable[[], object]) -> None:
+        self._notify = notify
+        self._subscription = _NONE
+        self._reported: dict[str, int] = {}
+        self._waiting: deque[Message] = deque()
+
+    def subscribe(self, subscription: Subscription) -> None:
+        """Begin with another subscription."""
+        self._subscription = subscription
+        self._reported = {}
+        self._waiting.clear()
+
+    def update(self, known: Collection[str], unauthorized: Collection[str]) -> None:
+        """Compare with the brokers' list of topics, and the topics that this client may not read."""
+        found: dict[str, int] = {}
+        for name in self._subscription.unmatched(known):
+            found[name] = KafkaError.UNKNOWN_TOPIC_OR_PART
+            if name in unauthorized:
+                found[name] = KafkaError.TOPIC_AUTHORIZATION_FAILED
+            elif name[0] != "^" and not is_topic_name(name):
+                found[name] = KafkaError.TOPIC_EXCEPTION
+        new = [(name, code) for name, code in found.items() if self._reported.get(name) != code]
+        self._reported = found
+        if new:
+            self._waiting.extend(_message(name, code) for name, code in new)
+            self._notify()
+
+    def take(self) -> list[Message]:
+        """Return the errors that the program has not seen."""
+        return [self._waiting.popleft() for _ in range(len(self._waiting))]
+
+
+def _message(topic: str, code: int) -> Message:
+    text = f"Subscribed topic not available: {topic}: {KafkaError(code).str()}"
+    return Message(topic=topic, partition=0, value=text.encode(), error=KafkaError(code, text))

@@ -1,0 +1,115 @@
+"""Commits in the order of their calls, merged while a request is under way."""
+
+import threading
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assignors import FencedError, NotOwnedError, Ownership
+from assignors.clients import Offset
+from assignors.consumer.merged_commits import CommitQueue, CommitTimeout, Offsets
+from assignors.planner.topics_and_members import TopicPartition
+
+OFFSETS = {("t", 0): 1}
+
+
+class Coordinator:
+    """A member whose commits are answered when the test says so."""
+
+    def __init__(self, refuse: Callable[[Offsets], Exception | None] = lambda _: None) -> None:
+        self.requests: list[dict[TopicPartition, Offset]] = []
+        self.go = threading.Event()
+        self.reached = threading.Event()
+        self._refuse = refuse
+
+    def commit(self, offsets: Offsets, timeout_s: float) -> None:
+        """As a member: one request."""
+        assert timeout_s > 0
+        self.reached.set()
+        assert self.go.wait(10)
+        if error := self._refuse(offsets):
+            raise error
+        self.requests.append(dict(offsets))
+
+    def ownership(self) -> Ownership:
+        """Partitions of topic t alone."""
+        return Ownership().plus([("t", n) for n in range(3)], 1)
+
+
+def queue(reports: list[tuple[object, Offsets]] | None = None) -> CommitQueue:
+    """A queue that notes its reports."""
+
+    def note(error: object, offsets: Offsets) -> None:
+        assert reports is not None
+        reports.append((error, offsets))
+
+    return CommitQueue(None if reports is None else note, CommitTimeout())
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9)), max_size=30))
+def test_many_commits_take_two_requests_and_the_newest_call_counts(calls: list[tuple[int, int]]) -> None:
+    """450 commits at 50 ms a round trip held close() and each revocation up for 27 s."""
+    reports: list[tuple[object, Offsets]] = []
+    member, commits = Coordinator(), queue(reports)
+    commits.commit_later(member, OFFSETS)
+    assert member.reached.wait(10)
+    for partition, offset in calls:
+        commits.commit_later(member, {("t", partition): offset})
+    member.go.set()
+    commits.wait_until_answered()
+    commits.close()
+    newest = {("t", partition): offset for partition, offset in calls}
+    assert member.requests == [OFFSETS, *([newest] if calls else [])]
+    assert commits.report() == []
+    assert reports == [(None, OFFSETS), *((None, {("t", partition): offset}) for partition, offset in calls)]
+
+
+def test_a_commit_that_waits_comes_after_those_before_it() -> None:
+    """Its offset is the newest: an older one never replaces it."""
+    member, commits = Coordinator(), queue()
+    commits.commit_later(member, {("t", 0): 5})
+    commits.commit_later(member, {("t", 0): 6})
+    member.go.set()
+    commits.commit(member, {("t", 0): 3})
+    assert member.requests[-1] == {("t", 0): 3}
+    commits.close()
+
+
+def test_a_refused_call_does_not_spoil_those_merged_with_it() -> None:
+    """One names another member's partition: it alone fails, and its error reaches on_commit."""
+    member = Coordinator(lambda offsets: NotOwnedError() if ("u", 0) in offsets else None)
+    reports: list[tuple[object, Offsets]] = []
+    commits = queue(reports)
+    commits.commit_later(member, OFFSETS)
+    assert member.reached.wait(10)
+    for key in (("t", 1), ("u", 0), ("t", 2)):
+        commits.commit_later(member, {key: 7})
+    member.go.set()
+    commits.close()
+    commits.report()
+    assert member.requests == [OFFSETS, {("t", 1): 7, ("t", 2): 7}]
+    assert [error is not None for error, _ in reports] == [False, False, True, False]
+
+
+def test_failures_without_on_commit_are_handed_back() -> None:
+    """They are not swallowed; a synchronous one raises, also as confluent-kafka's exception."""
+    commits, member = queue(), Coordinator(lambda _: FencedError("gone"))
+    member.go.set()
+    commits.commit_later(member, OFFSETS)
+    commits.wait_until_answered()
+    ((error, offsets),) = commits.report()
+    assert isinstance(error, FencedError)
+    assert offsets == OFFSETS
+    with pytest.raises(FencedError, match="gone"):
+        commits.commit(member, OFFSETS)
+    commits.close()
+
+
+def test_all_commits_of_a_close_share_a_few_seconds() -> None:
+    """Without brokers each would wait for 20 s, and close() for all of them."""
+    timeout = CommitTimeout()
+    assert timeout() == 20
+    timeout.begin_closing()
+    assert timeout() <= 5

@@ -1,0 +1,33 @@
+"""Names and patterns, for the member and for errors of topics."""
+
+import re
+
+from assignors.consumer.subscription import Subscription
+
+
+def test_plain_names_stay_names() -> None:
+    """A pattern asks the brokers for every topic of the cluster; names are asked for alone."""
+    assert Subscription.of(["b", "a", "b"]).for_member() == {"topics": ["a", "b"]}
+
+
+def test_names_beside_a_pattern_join_to_one_pattern() -> None:
+    """A name means itself with its dots; a pattern means the beginning of names, as librdkafka has it."""
+    made = Subscription.of(["a.b", "^flights", "^x$"]).for_member()["pattern"]
+    fits = re.compile(f"^(?:{made})$").match
+    assert [name for name in ("a.b", "axb", "a.bc", "flights.JFK", "my.flights", "x", "xy") if fits(name)] == [
+        "a.b",
+        "flights.JFK",
+        "x",
+    ]
+
+
+def test_names_that_no_topic_can_have_are_not_asked_for() -> None:
+    """kafka-python refuses them all together; the program gets a message for each instead."""
+    assert Subscription.of(["a", "bad topic"]).for_member() == {"topics": ["a"]}
+    assert not re.search(Subscription.of([".."]).for_member()["pattern"], "anything")
+
+
+def test_what_matches_no_topic_is_found() -> None:
+    """Names and patterns alike."""
+    one = Subscription.of(["a", "nosuch", "^b", "^zz"])
+    assert one.unmatched(["a", "bb"]) == ["nosuch", "^zz"]
