@@ -6,7 +6,7 @@ function on kafka-python's own objects.
 """
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
@@ -60,3 +60,14 @@ def sticky_subscription(topics: list[str], owned: Iterable[TopicPartition], gene
 def last_metadata_ms(cluster: Any) -> float:  # noqa: ANN401 -- as above
     """Return when the last metadata came, in milliseconds of the monotonic clock; 0 before the first."""
     return float(getattr(cluster, "_last_successful_refresh_ms", 0))
+
+
+def wake_on_rejoin(coordinator: Any, wake: Callable[[], object]) -> None:  # noqa: ANN401 -- as above
+    """Have `wake` called whenever the coordinator finds that the group must be joined again."""
+    request = coordinator.request_rejoin
+
+    def request_rejoin(*arguments: Any, **named: Any) -> None:  # noqa: ANN401 -- passed on
+        request(*arguments, **named)
+        wake()
+
+    coordinator.request_rejoin = request_rejoin

@@ -105,8 +105,9 @@ class Fetching:
         """Have up to `most` records ready in `ahead`; waits for one only if none are there."""
         found: list[Message] = []
         try:
-            found += self.take(most, 0.0, ownership)
-            if not found and wait_s > 0:
+            if most > 1:
+                found += self.take(most, 0.0, ownership)
+            if not found:
                 found += self.take(1, wait_s, ownership)
             self.ahead.hold(found)
         except BaseException:

@@ -210,7 +210,8 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
             if errors:
                 self._ahead.hold([*errors, *copy.copy(self._ahead.records)])
             elif not self._ahead.left():
-                self._fetching.read_ahead(_READ_AHEAD, self._step_s(now, until), self._membership.owned)
+                most = 1 if self._idle(now) else _READ_AHEAD
+                self._fetching.read_ahead(most, self._step_s(now, until), self._membership.owned)
             if self._ahead.left():
                 self._delivered_at = now
                 return True
@@ -232,8 +233,10 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
     def _step_s(self, now: float, until: float) -> float:
         if self._membership.changes:
             return 0.0
-        idle = now - self._delivered_at > _IDLE_AFTER_S
-        return max(0.0, min(_IDLE_STEP_S if idle else _STEP_S, until - now))
+        return max(0.0, min(_IDLE_STEP_S if self._idle(now) else _STEP_S, until - now))
+
+    def _idle(self, now: float) -> bool:
+        return now - self._delivered_at > _IDLE_AFTER_S
 
     def _serve(self, now: float) -> None:
         self._membership.check_open()

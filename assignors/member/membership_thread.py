@@ -12,7 +12,7 @@ from kafka import errors as kafka_errors
 from kafka.errors import FencedInstanceIdError, KafkaError
 from kafka.future import Future
 
-from assignors.clients.kafka_python_internals import last_metadata_ms
+from assignors.clients.kafka_python_internals import last_metadata_ms, wake_on_rejoin
 from assignors.member.ownership import Ownership, OwnershipCell
 from assignors.member.rebalance_callbacks import RebalanceListener
 from assignors.protocol.base_assignor import assignment_of
@@ -23,6 +23,8 @@ _POLL_MS: Final = 200
 _TOPICS_MS: Final = 2_000
 _FRESH_S: Final = 3.0  # half of the shortest session that brokers allow by default
 _PAUSE_S: Final = 0.05
+_QUIET_PAUSE_S: Final = 0.2
+_QUIET_POLL_S: Final = 1.0
 _SETTLE_S: Final = 5.0
 _BACKOFF_S: Final = 0.5
 _CLOSE_MS: Final = 3_000
@@ -96,6 +98,8 @@ class MemberThread:
         self._on_topics = on_topics
         self._topics_at = 0.0
         self._ended = threading.Event()
+        self._wake = threading.Event()
+        wake_on_rejoin(self._coordinator, self._wake.set)
         self._rejoin = threading.Event()
         self._shared_generation = -1
         self._polled_at = time.monotonic()
@@ -110,6 +114,7 @@ class MemberThread:
     def rejoin(self) -> None:
         """Ask for a rebalance; where one is under way, for another after it, whose end would forget what was asked."""
         self._rejoin.set()
+        self._wake.set()
 
     def end(self, *, leave: bool) -> None:
         """Stop, give everything up, close the consumer; waits for all of it.
@@ -118,6 +123,7 @@ class MemberThread:
             leave: tell the group.
         """
         self._ended.set()
+        self._wake.set()
         self._thread.join()
         with contextlib.suppress(KafkaError, RuntimeError):  # RuntimeError: the event loop has ended
             self._consumer._net.run(self._coordinator._on_close_prepare_async)
@@ -133,7 +139,10 @@ class MemberThread:
         while self._cell.failed is None and not self._ended.is_set():
             # A join that was sent is finished: no heartbeat is sent before its answer is used, and a program that does
             # not poll for longer than a session would cost its member the group, and the group one more rebalance.
-            self._ended.wait(self._step(take_part=self._coordinator.rejoining or self._awake()))
+            awake = self._awake()
+            pause_s = self._step(take_part=self._coordinator.rejoining or awake)
+            self._wake.wait(pause_s)
+            self._wake.clear()
         self._settle()
 
     def _ask_for_topics(self) -> None:
@@ -168,18 +177,33 @@ class MemberThread:
         """Let kafka-python do what is due; returns the seconds to pause after it."""
         try:
             self._list_topics()
-            if take_part:
+            quiet = self._quiet()
+            if take_part and not quiet:
                 self._poll()
-            self._look()
+            if not quiet:
+                self._look()
         except FATAL as error:
             self._listener.fail(error)
+            quiet = False
         except KafkaError as error:
             log.warning("group %r: %r, trying again", self._coordinator.group_id, error)
             return _BACKOFF_S
         except Exception as error:
             log.exception("group %r: the membership ended", self._coordinator.group_id)
             self._listener.fail(error)
-        return _PAUSE_S
+            quiet = False
+        return _QUIET_PAUSE_S if quiet else _PAUSE_S
+
+    def _quiet(self) -> bool:
+        """Whether a poll has nothing to do: it costs several switches of threads, 1 % of a core at 20 a second."""
+        coordinator = self._coordinator
+        return (
+            self._cell.value.joined
+            and coordinator._join_task is None
+            and not self._rejoin.is_set()
+            and not coordinator.need_rejoin()
+            and time.monotonic() - self._polled_at < _QUIET_POLL_S
+        )
 
     def _poll(self) -> None:
         coordinator, join = self._coordinator, self._coordinator._join_task

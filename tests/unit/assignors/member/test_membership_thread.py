@@ -52,6 +52,10 @@ class Coordinator:
         """Whether the answer is still to come."""
         return self._left is None or self._left > 0
 
+    def need_rejoin(self) -> bool:
+        """As kafka-python."""
+        return True
+
     def generation_if_stable(self) -> None:
         """In none: nothing to note."""
 
