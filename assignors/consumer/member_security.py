@@ -132,7 +132,7 @@ def _from_keystore(path: Path, password: object) -> tuple[bytes, bytes]:
         from cryptography.hazmat.primitives.serialization import pkcs12  # noqa: PLC0415 -- as above
     except ImportError as error:
         raise ArgumentError(
-            f"ssl.keystore.location={str(path)!r}: a keystore needs `pip install cryptography`, or give "
+            f"ssl.keystore.location={str(path)!r}: a keystore needs `pip install 'kafka-azimuth[keystore]'`, or give "
             "ssl.certificate.location and ssl.key.location"
         ) from error
     secret = None if password is None else str(password).encode()

@@ -160,8 +160,8 @@ class CommitQueue:
         """Merge the calls whose partitions are all owned; each other call is refused without a request."""
         owned = requests[0].member.ownership().partitions
         accepted = [one for one in requests if one.offsets.keys() <= owned]
+        if 0 < len(accepted) < len(requests):
+            self._send(accepted)
         for one in requests:
             if len(accepted) in {0, len(requests)} or not one.offsets.keys() <= owned:
                 self._send([one])
-        if 0 < len(accepted) < len(requests):
-            self._send(accepted)

@@ -1,8 +1,5 @@
-# ruff: noqa: SLF001 - kafka-python's coordinator tells nobody that it joins
-"""What a member's joins need that kafka-python's do not do.
-
-Say what is lost before, be seen through, and take any member's words.
-"""
+# ruff: noqa: SLF001 -- kafka-python has no public hooks in a join
+"""Two corrections of kafka-python's joins: each one is finished, and one member's bad subscription stops no leader."""
 
 import logging
 from typing import Any
@@ -16,23 +13,24 @@ log = logging.getLogger(__name__)
 
 
 def see_joins_through(coordinator: Any) -> None:  # noqa: ANN401 - untyped
-    """Need each join until it is over, and tell that partitions are lost before the join of who was put out.
+    """Have each join finished, and `on_lost` called before a member that was removed joins again.
 
-    kafka-python takes part in a join only while it finds it needed. A member that joins because its topics have changed
-    has told them with the join and finds it needed no more, and a leader whose topics have changed and changed back
-    neither: where the next poll came before the answer, nobody would take that, or send heartbeats, and the member
-    would be out of its group without ever learning it.
+    kafka-python goes on with a join only while `need_rejoin` is true. Once JoinGroup is sent, that may turn false: for
+    a member that joins because its topics have changed (JoinGroup carries them), and for a leader whose topics have
+    changed and changed back. An answer that comes between two polls would then never be used, no heartbeat would be
+    sent, and the member would leave its group without noticing. So the rejoin is requested until the join is over.
 
-    That partitions are lost kafka-python tells where the member learns it from a heartbeat. Where it learns it within a
-    rebalance, from the answer to JoinGroup or SyncGroup (it stood still for longer than its session, and the answer had
-    come before), it joins at once as a new member and takes its old partitions along (cooperative): those that it gets
-    back would be read on from where it stood, behind what their owner in between has committed, and those that it does
-    not get back would be called revoked, and their commits accepted, because they carry the new generation.
+    kafka-python reports lost partitions where a heartbeat finds that the member was removed. Where the answer to
+    JoinGroup or SyncGroup says so (the process was suspended for longer than its session), it joins at once as a new
+    member and, under a cooperative assignor, keeps its old partitions. Those it gets back would be read on from its
+    old positions, behind the offsets that their owner in between has committed. Those it does not get back would be
+    reported as revoked, and their commits accepted, because they carry the new generation. So the loss is reported
+    before each attempt.
     """
     attempt = coordinator._do_join_and_sync_async
 
     async def join() -> bytes:
-        coordinator.request_rejoin()  # needed until its end, which takes this back
+        coordinator.request_rejoin()  # the end of the join takes this back
         generation = coordinator._generation
         if generation.is_lost() and coordinator._subscription.assigned_partitions():
             await coordinator._on_join_prepare_async(generation.generation_id, generation.member_id)
@@ -43,10 +41,10 @@ def see_joins_through(coordinator: Any) -> None:  # noqa: ANN401 - untyped
 
 
 def lead_any_member(coordinator: Any) -> None:  # noqa: ANN401 - untyped
-    """Plan also for a group in which somebody's subscription, or a topic's name in it, makes no sense: without it.
+    """Plan for the other members where one has sent a subscription that cannot be read.
 
-    The broker passes on what a member sends. kafka-python raises on the leader, whose membership would end, and then
-    the next leader's, one after another.
+    The broker passes on whatever a member sends. kafka-python raises on the leader, which ends its membership, then
+    that of the next leader, and so on.
     """
     perform = coordinator._perform_assignment
 
@@ -55,17 +53,17 @@ def lead_any_member(coordinator: Any) -> None:  # noqa: ANN401 - untyped
         try:
             return perform(leader, protocol, members)
         except Exception:
-            sense = [_sense_of(one) for one in sent]
-            senseless = [one.member_id for one, a, b in zip(members, sent, sense, strict=True) if a != b]
-            if not senseless:
+            readable = [_readable(one) for one in sent]
+            unreadable = [one.member_id for one, a, b in zip(members, sent, readable, strict=True) if a != b]
+            if not unreadable:
                 raise
         log.warning(
-            "the subscription of member %r (and %d more) makes no sense: planning without it, or without its topics "
-            "whose names are none",
-            senseless[0],
-            len(senseless) - 1,
+            "the subscription of member %r (and %d more) cannot be read: planning without it, or without its topics "
+            "whose names are illegal",
+            unreadable[0],
+            len(unreadable) - 1,
         )
-        for one, metadata in zip(members, sense, strict=True):
+        for one, metadata in zip(members, readable, strict=True):
             one.metadata = metadata
         coordinator._subscription.reset_group_subscription()  # the first try has left its topics there
         return perform(leader, protocol, members)
@@ -73,8 +71,8 @@ def lead_any_member(coordinator: Any) -> None:  # noqa: ANN401 - untyped
     coordinator._perform_assignment = assign
 
 
-def _sense_of(metadata: bytes) -> bytes:
-    """The same where kafka-python can read it and ask for its topics, else what is left of it."""
+def _readable(metadata: bytes) -> bytes:
+    """Return the subscription as sent if kafka-python can read it and ask for its topics, else the rest of it."""
     try:
         read = ConsumerProtocolSubscription.decode(metadata)
         topics = [one for one in read.topics if _is_name(one)]
@@ -82,7 +80,7 @@ def _sense_of(metadata: bytes) -> bytes:
             return metadata
         read.topics = topics
         left: bytes = read.encode()
-    except Exception:  # noqa: BLE001 - whatever foreign bytes break
+    except Exception:  # noqa: BLE001 -- foreign bytes may break anything
         left = encode_subscription((), (), -1, None, b"").encode()
     return left
 

@@ -32,6 +32,11 @@ def test_the_names_are_those_of_the_installed_version() -> None:
     assert internals.partition_metadata(cluster, "other") == {}
     assert internals.listening_coordinators(cluster) == [coordinator]
     assert internals.assignors_of(coordinator) == {"hrw": ours}
+    assert internals.last_metadata_ms(cluster) == cluster._last_successful_refresh_ms == 0
+    woken: list[bool] = []
+    internals.wake_on_rejoin(coordinator, lambda: woken.append(coordinator.rejoin_needed))
+    coordinator.request_rejoin()
+    assert woken == [True]
     said = internals.sticky_subscription(["t"], [TopicPartition("t", 0)], 1)
     assert list(said.topics) == ["t"]
 

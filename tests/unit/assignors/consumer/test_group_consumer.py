@@ -3,13 +3,14 @@
 import gc
 import os
 import signal
+import struct
 import threading
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from assignors import GroupConsumer, HRWAssignor, MembershipError, NotOwnedError, Ownership
 from producer.testing import MockCluster
@@ -293,6 +294,26 @@ def test_a_rebalance_takes_back_what_was_read_ahead(mock: MockCluster) -> None:
         assert (
             sum(p.offset for p in two.committed([TopicPartition("t", n) for n in range(3)], 10) if p.offset > 0) == 40
         )
+
+
+def test_offsets_are_committed_in_a_producers_transaction(mock: MockCluster) -> None:
+    """The metadata carries generation and member id; the producer takes it. The mock keeps no such offsets."""
+    with consumer(mock, **{"group.instance.id": "one"}) as named:
+        assert named.consumer_group_metadata().endswith(b"g\0\0\0one\0")
+    config = {"bootstrap.servers": mock.bootstrap_servers, "transactional.id": "x", "log_level": 0}
+    with consumer(mock) as one:
+        one.subscribe(["t"])
+        read(one, 3)
+        producer = Producer(config)
+        producer.init_transactions(20)
+        producer.begin_transaction()
+        now = one.ownership()
+        metadata = one.consumer_group_metadata()
+        assert metadata == b"CGMDv2:" + struct.pack("<i", now.generation) + f"g\0{now.member_id}\0\1".encode()
+        producer.send_offsets_to_transaction([TopicPartition("t", 0, 33)], metadata, 20)
+        producer.commit_transaction(20)
+        with pytest.raises(KafkaException):
+            producer.send_offsets_to_transaction([TopicPartition("t", 0, 33)], metadata[:9], 20)
 
 
 def poll_one_by_one(one: GroupConsumer, count: int) -> list[Message]:
