@@ -4,7 +4,7 @@
 * `agents_view`: which agents are in the fleet.
 * `agents_per_topic`: how many agents read a topic, and which setting wins.
 * `bounded_seats`: topics on agents by rank, no agent above its bound.
-* `placement`: which agents read which topics, a pure function.
+* `topics_to_agents`: which agents read which topics, a pure function.
 * `explanation`: why an agent reads a topic, and which agent is next.
 * `lanes`: topics of a cluster on few consumers.
 * `membership_contract`: what static, Redis and Kafka membership keep.
@@ -30,10 +30,10 @@ if typing.TYPE_CHECKING:
     from assignors.fleet.kafka_membership import KafkaMembers
     from assignors.fleet.lanes import Lane, LaneChange, Lanes, lane_change
     from assignors.fleet.membership_contract import Members, Membership, Session, Standing, StaticMembers, Witness
-    from assignors.fleet.placement import Balance, Decision, decide
     from assignors.fleet.redis_membership import RedisMembers
     from assignors.fleet.source import Source
     from assignors.fleet.topic_descriptions import Sighting, ask_ids, sight
+    from assignors.fleet.topics_to_agents import Balance, Decision, decide
 
 __all__ = [
     "Agent",

@@ -4,7 +4,7 @@
 * `lag`: lag in records and in seconds.
 * `lag_gate`: partitions whose lag no number of workers changes.
 * `policy_contract`: what goes into a policy and comes out.
-* `capacity_policy`: the default policy.
+* `default_policy`: the default policy.
 * `baseline_policies`: published rules of other systems.
 * `retention`: workers against deletion of unread records.
 * `limits`: bounds, steps and windows after a policy.
@@ -29,9 +29,9 @@ from assignors import lazy
 if typing.TYPE_CHECKING:
     from assignors.scaling.alerts import alert_hooks
     from assignors.scaling.baseline_policies import DS2, Keda, Numaflow, Static, Thresholds
-    from assignors.scaling.capacity_policy import Capacity
     from assignors.scaling.decision import Decision, Scaler, decide
     from assignors.scaling.decision_journal import explain_entry, journal_entries
+    from assignors.scaling.default_policy import Capacity
     from assignors.scaling.evaluator import Evaluator
     from assignors.scaling.evaluator_election import EvaluatorElection
     from assignors.scaling.evaluator_settings import ScalingSettings

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from assignors.scaling.capacity_policy import REBALANCE_S
 from assignors.scaling.decision import Decision, Scaler, decide
+from assignors.scaling.default_policy import REBALANCE_S
 from assignors.scaling.observation import F64, I64, Window
 from assignors.scaling.policy_contract import State
 from assignors.simulation.simulated_group import SimulatedGroup

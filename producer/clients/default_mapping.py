@@ -4,7 +4,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any, Final
 
-from producer.decisions.client_partitioner import ClientPartitioner
+from producer.decisions.librdkafka_partitioners import ClientPartitioner
 
 DEFAULT: Final = ClientPartitioner.MURMUR2_RANDOM
 _NAMES: Final = frozenset({"partitioner", "topic.partitioner"})

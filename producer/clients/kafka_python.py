@@ -18,8 +18,8 @@ from producer.clients.wire_bytes import WireTotals
 from producer.decisions.producer_settings import ZonePolicy, key_mode, zone_order
 from producer.decisions.skew_guard import SkewGuard
 from producer.errors import UnknownTopicError
+from producer.partitioning.partition_choice import TopicPartitioner
 from producer.partitioning.produce_interpreted import BYTES, RECORD, Destinations
-from producer.partitioning.topic_partitioner import TopicPartitioner
 from producer.partitioning.topics_in_use import TopicsInUse
 from producer.traffic_counts import UNKNOWN, Traffic
 

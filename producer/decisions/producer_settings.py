@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from math import isfinite
 
-from producer.decisions.client_partitioner import ClientPartitioner
+from producer.decisions.librdkafka_partitioners import ClientPartitioner
 from producer.decisions.skew_guard import SkewGuard
 from producer.errors import PolicyError
 

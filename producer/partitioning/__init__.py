@@ -1,6 +1,6 @@
 """Where a record gets its partition: the core that both clients share. No client, no clock, no thread.
 
-* `topic_partitioner`: the partitioner of one topic, and its counts.
+* `partition_choice`: the partitioner of one topic, and its counts.
 * `topics_in_use`: the partitioners of all topics of one producer, and their traffic.
 * `produce_interpreted`: `produce` in Python.
 * `produce_compiled`: the same surface in C, where there is a compiler.

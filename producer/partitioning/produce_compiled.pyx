@@ -13,7 +13,7 @@ from os import urandom
 
 from confluent_kafka import KafkaException, Producer
 
-from producer.decisions.client_partitioner import ClientPartitioner
+from producer.decisions.librdkafka_partitioners import ClientPartitioner
 from producer.decisions.key_mapping import headers_length, key_bytes, sent_bytes
 from producer.traffic_counts import Count
 

@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from producer.decisions.client_partitioner import ClientPartitioner
 from producer.decisions.key_mapping import Table, headers_length, key_bytes, key_hash, sent_bytes
+from producer.decisions.librdkafka_partitioners import ClientPartitioner
 from producer.traffic_counts import Count
 
 Delivered = Callable[[KafkaError | None, Message], None]

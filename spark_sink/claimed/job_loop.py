@@ -22,7 +22,7 @@ from spark_sink.claimed.job_settings import ClaimedSettings
 from spark_sink.claimed.labelled_batches import Batches
 from spark_sink.errors import SparkSinkError
 from spark_sink.fleet.write_queue import BatchWriter, ReadBatch, WriteOutcome
-from spark_sink.ranges.batch_limits import admit
+from spark_sink.ranges.batch_admission import admit
 from spark_sink.ranges.batch_offset import Range, TopicPartition
 
 log = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ from spark_sink.lake.parquet_landing import Landing, storage_errors
 from spark_sink.lake.table_contract import Change, DataFile, Snapshot
 from spark_sink.lake.table_storage import PLACEHOLDER, Storage, filesystem, table_uri
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
-from spark_sink.sink.commit_verdict import Verdict
+from spark_sink.sink.batch_against_table import Verdict
 from spark_sink.sink.compare_and_swap import Batch, commit
 
 log = logging.getLogger(__name__)

@@ -2,7 +2,7 @@
 
 * `batch_offset`: the offset of a batch, one JSON value.
 * `assigned_positions`: the next offset of each assigned partition.
-* `batch_limits`: how far into each partition the next batch reads.
+* `batch_admission`: how far into each partition the next batch reads.
 * `task_packing`: which ranges one Spark task reads.
 * `task_progress`: whether a task has read everything there is.
 """

@@ -8,7 +8,7 @@ nothing lies between two consecutive generations; a larger step means that this 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from spark_sink.ranges.batch_limits import admit
+from spark_sink.ranges.batch_admission import admit
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 
 

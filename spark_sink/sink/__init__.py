@@ -7,7 +7,7 @@
 * `direct_landing`: files written by the reading tasks themselves.
 * `query_tables`: the tables of one query, each with its quarantine.
 * `spark_checkpoint`: the ranges of a batch, from Spark's offset log.
-* `commit_verdict`: what of a batch is still to be committed (pure).
+* `batch_against_table`: what of a batch is still to be committed (pure).
 * `compare_and_swap`: look at the table, decide, commit, repeat on a conflict.
 * `quarantine_commit`: bad rows that a commit of the table names, added to its quarantine.
 * `quarantine_replay`: quarantined records back into their table.

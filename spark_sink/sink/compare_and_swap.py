@@ -15,7 +15,7 @@ import pyarrow as pa
 from spark_sink.errors import ConflictError, SchemaError, TableError
 from spark_sink.lake.table_contract import Change, DataFile, Quarantined, Snapshot, Table
 from spark_sink.ranges.batch_offset import Offset, TopicPartition
-from spark_sink.sink.commit_verdict import Decision, Trim, Verdict, decide
+from spark_sink.sink.batch_against_table import Decision, Trim, Verdict, decide
 
 ATTEMPTS = 100
 FAILURES = 3

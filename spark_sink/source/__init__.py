@@ -2,7 +2,7 @@
 
 * `kafka_source`: Spark's entry point.
 * `stream_reader`: Spark's calls on the reader.
-* `batch_planner`: what happens at each trigger: the next batch is planned.
+* `trigger_steps`: what happens at each trigger: the next batch is planned.
 * `starting_positions`: where reading begins in partitions without a position.
 * `log_continuity`: whether a log is still the one that was read before.
 * `available_now`: when a run with Trigger.AvailableNow may end.

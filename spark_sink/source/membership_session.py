@@ -9,10 +9,10 @@ from types import FrameType
 import structlog
 
 from spark_sink.options.source_options import SourceOptions
-from spark_sink.source.batch_planner import BatchPlanner, Positions
 from spark_sink.source.group_membership import KafkaMembership
 from spark_sink.source.orphan_watch import OrphanWatch
 from spark_sink.source.ownership_telemetry import AssignmentFile, AssignmentListener, Telemetry
+from spark_sink.source.trigger_steps import BatchPlanner, Positions
 
 _log = structlog.get_logger("azimuth.source")
 

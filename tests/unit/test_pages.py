@@ -17,8 +17,8 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 # Where a language is tested: Python, commands and the site in tests/acceptance, files here.
 TESTED = {"python", "bash", "console", "toml"}
-# A query for another program, and the lines of a file that test_trace_file.py has the like of.
-SHOWN = {("deploy.md", "sql"), ("scaling.md", "text")}
+# A query for another program, settings of a broker, and a file like those that test_trace_file.py reads.
+SHOWN = {("broker.md", "properties"), ("deploy.md", "sql"), ("scaling.md", "text")}
 
 
 def blocks(page: Path) -> list[tuple[str, str]]:

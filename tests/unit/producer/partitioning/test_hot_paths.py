@@ -17,8 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from producer import AZAwareProducer, Count, Reason
-from producer.decisions.client_partitioner import ClientPartitioner
 from producer.decisions.key_mapping import hrw_table
+from producer.decisions.librdkafka_partitioners import ClientPartitioner
 from producer.partitioning import produce_interpreted
 from producer.testing import MockCluster, librdkafka
 from tests.unit.producer.deliveries import TOPIC, config

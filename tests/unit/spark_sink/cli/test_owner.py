@@ -40,7 +40,7 @@ def test_it_answers_as_rendezvous_does(capsys: pytest.CaptureFixture[str], tmp_p
         (["--nodes", "a,a"], "more than once"),
         (["--nodes", "@/no/such/file"], "cannot be read"),
         (["--nodes", "a", "--weight", "a=heavy"], "need a number"),
-        (["--nodes", "a", "--weight", "b=1"], "no nodes"),
+        (["--nodes", "a", "--weight", "b=1"], "unknown nodes"),
         (["--nodes", ","], "at least one"),
     ],
 )

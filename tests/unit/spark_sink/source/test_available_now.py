@@ -12,7 +12,7 @@ from spark_sink.errors import DataLossError, FetchError
 from spark_sink.options.source_options import SourceOptions
 from spark_sink.ranges.assigned_positions import Assignment
 from spark_sink.ranges.batch_offset import Offset, TopicPartition
-from spark_sink.source.batch_planner import BatchPlanner
+from spark_sink.source.trigger_steps import BatchPlanner
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 OPTIONS = {

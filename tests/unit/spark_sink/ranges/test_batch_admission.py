@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_sink.ranges.batch_limits import admit
+from spark_sink.ranges.batch_admission import admit
 from spark_sink.ranges.batch_offset import TopicPartition
 
 BACKLOGS = st.dictionaries(
