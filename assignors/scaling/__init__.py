@@ -94,7 +94,7 @@ __all__ = [
 
 _MODULES = {
     "Bounds": "limits",
-    "Capacity": "capacity_policy",
+    "Capacity": "default_policy",
     "Confirmed": "limits",
     "CoolDown": "limits",
     "DS2": "baseline_policies",

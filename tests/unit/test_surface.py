@@ -1,6 +1,8 @@
 """The public surface of the three packages."""
 
+import importlib
 import inspect
+import pkgutil
 from types import ModuleType
 
 import pytest
@@ -17,3 +19,11 @@ def test_surface_is_listed_sorted_and_documented(package: ModuleType) -> None:
     assert package.__all__ == sorted(package.__all__, key=str)
     assert public <= set(package.__all__)
     assert not [n for n in package.__all__ if not inspect.getdoc(getattr(package, n))]
+
+
+@pytest.mark.parametrize("package", [assignors, producer, spark_sink], ids=lambda p: p.__name__)
+def test_every_name_that_a_folder_lists_is_there(package: ModuleType) -> None:
+    """Names load at first use, from a module named by a text: a renamed module would fail only at the user's."""
+    found = (one.name for one in pkgutil.walk_packages(package.__path__, f"{package.__name__}.") if one.ispkg)
+    folders = [importlib.import_module(name) for name in found]
+    assert not [(one.__name__, n) for one in folders for n in getattr(one, "__all__", ()) if not hasattr(one, n)]
