@@ -135,7 +135,7 @@ class TwoSteps:
 
 
 class Optimistic:
-    """Look, then write where nobody wrote since.
+    """Read rows, then write those that no other owner has changed since.
 
     Everyone sees the same oldest partitions, so each draws from several times as many as it wants: with none to
     spare, all but one would lose.

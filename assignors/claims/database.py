@@ -54,8 +54,8 @@ class Database:
 
     Args:
         address: SQLAlchemy's, such as `sqlite:///claims.db`, `postgresql://user@host/database`, `mariadb://...`.
-        lease_s: a transaction that is idle for so long is ended by the server, but for SQLite's, which has none.
-        reads: nothing is written, so the file stays as it is, whoever's it may be.
+        lease_s: the server ends a transaction that is idle for this long; SQLite has no server and ends none.
+        reads: nothing is written, so a file of any owner stays as it is.
 
     Attributes:
         name: the address without what may be secret.
@@ -210,7 +210,7 @@ def _set_up_sqlite(connection: Any, _record: object) -> None:  # noqa: ANN401 --
     cursor = connection.cursor()
     cursor.execute("PRAGMA journal_mode = WAL")  # who looks does not wait for who writes
     # A write is not waited for on the disk while the lock is held. After a power cut the last ones may be missing, but
-    # whoever held a claim then is gone as well: a file has no clients on other machines.
+    # every holder of a claim is gone as well: a file has no clients on other machines.
     cursor.execute("PRAGMA synchronous = NORMAL")
     cursor.close()
 
@@ -226,7 +226,7 @@ def _passing(error: DBAPIError) -> bool:
 
 
 def _away(error: SQLAlchemyError) -> bool:
-    """Nobody answered, or only to say that there is no place or no time; another answer would be a refusal."""
+    """Whether the server gave no answer, or only that it is full or too slow; any other answer is a refusal."""
     if not isinstance(error, DBAPIError):
         return isinstance(error, PoolTimeoutError)
     if error.connection_invalidated or _passing(error):

@@ -41,7 +41,7 @@ class PartitionClaims:
       lost stays lost. All times are the database's: what this process takes for the time changes nothing.
     * Nothing is written while one of these calls is not running: who is stopped or killed between two holds no lock.
       Who is stopped within one may hold one; what that means for others depends on the database (`database`).
-    * A database that goes away is a `ClaimsAwayError`; the next call connects anew. A claim whose answer was lost
+    * A database that goes away is a `ClaimsAwayError`; the next call connects again. A claim whose answer was lost
       ends with its lease.
     * Calls block on the database. Threads may share an instance; processes may not (make it after a fork).
 
@@ -115,7 +115,7 @@ class PartitionClaims:
         return len(new)
 
     def forget(self, partitions: Iterable[tuple[str, int]]) -> None:
-        """Remove partitions that are gone, whoever holds them.
+        """Remove partitions that are gone, with any holder.
 
         Raises:
             ClaimsAwayError: the database does not answer.

@@ -1,4 +1,4 @@
-"""The end of a consumer that nobody closes: dropped by its program, or copied by a fork."""
+"""The end of a consumer that its program does not close: dropped, or copied by a fork."""
 
 import contextlib
 import ctypes

@@ -30,7 +30,7 @@ class Ingestion(Protocol):
     * `assign` says what to read from now on, all of it, and returns at once: consumers start, change and stop in the
       background, and lanes that stay the same are not disturbed. The group protocol of the lane still decides which of
       its agents reads a partition.
-    * A topic or cluster that fails is told by `problems` and disturbs no other.
+    * `problems` reports a topic or cluster that fails; it disturbs no other.
     * `close` finishes what was read, then ends; it may block for some seconds.
     """
 
@@ -105,7 +105,7 @@ class FleetAgent:
         self._look.set()
 
     def run(self, stop: threading.Event) -> None:
-        """Work until told to stop, then leave: first the reading ends, then the membership."""
+        """Work until `stop` is called, then leave: first the reading ends, then the membership."""
         parts = self._parts
         for watch in parts.watches:
             watch.start()

@@ -221,7 +221,7 @@ class Seating:
         return None
 
     def _least(self, level: Level, topic: int) -> int | None:
-        """Where nobody has room: who is least above its share, the better ranked first."""
+        """Where no agent has room: the agent least above its share, the better ranked first."""
         taken = self._taken(level, topic)
         free = [a for a in self.ranking[topic] if self.alive[a] and a not in taken]
         return min(free, key=lambda a: (level.loads[a] + 1) / self.weights[a], default=None)

@@ -56,7 +56,7 @@ class ClusterWatch:
         return self._seen
 
     def look_now(self) -> None:
-        """Look again soon: a topic may have been made anew."""
+        """Look again soon: a topic may have been recreated."""
         self._look_now.set()
 
     def answers(self) -> bool:

@@ -35,7 +35,7 @@ class Line:
     Attributes:
         topic: which.
         places: all living agents by rank.
-        next: by agent that reads now, who takes over when it dies; None where nobody is left.
+        next: for each agent that reads now, the agent that takes over when it dies; None where no agent is left.
         added: who comes when one more worker is asked for; None where all read already.
     """
 

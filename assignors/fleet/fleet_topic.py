@@ -1,4 +1,4 @@
-"""What a topic of a fleet is: a name on two clusters is two topics, and one that is made anew is a new one."""
+"""What a topic of a fleet is: a name on two clusters is two topics, and a recreated topic is a new one."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

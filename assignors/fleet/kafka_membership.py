@@ -250,7 +250,7 @@ class KafkaMembers:
             self._note(Standing.JOINING, f"the home cluster does not answer: {error}")
 
     def _look(self, member: GroupMember) -> None:
-        """See how long the group has been silent; a membership that ended for good is made anew."""
+        """See how long the group has been silent; a membership that ended for good is replaced."""
         state = self._cell.state
         if member.failed is not None:
             if state.view is None:

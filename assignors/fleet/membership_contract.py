@@ -59,8 +59,8 @@ class Members(Protocol):
     * `start` returns at once; joining, keeping and joining again go on in threads of the implementation until `close`.
       No failure of the server ends them.
     * `state` never blocks. Views are values; versions of one fleet only grow, and equal versions are equal views.
-    * A join is in the next view. Whoever gives no sign of life is removed after the session, which ends with a grace of
-      two beats in which it is still counted: one lost beat moves nothing.
+    * A join is in the next view. An agent without a sign of life is removed after the session. The session ends with
+      a grace of two beats in which the agent is still counted: one lost beat moves nothing.
     * An agent that reaches neither the server nor, as the witness says, anything else is ISOLATED before that: it stops
       itself before the others count it out. With the server alone gone the last view stays.
     * Of two living processes with one id one is REFUSED, until the other is gone.
@@ -76,7 +76,7 @@ class Members(Protocol):
         ...
 
     def wait(self, seen: Membership, timeout_s: float) -> Membership:
-        """Wait so long for another view, standing or reason than those seen; what is known then."""
+        """Wait up to this long for another view, standing or reason than those seen, and return what is known then."""
         ...
 
     def observe(self) -> Membership:
@@ -97,7 +97,7 @@ class Session:
     """The times of a membership.
 
     Attributes:
-        session_s: after so long without a sign of life an agent is counted out.
+        session_s: after this long without a sign of life an agent is removed.
 
     Raises:
         FleetError: not above 0, or more than half an hour.
@@ -121,11 +121,11 @@ class Session:
 
     @property
     def lease_s(self) -> float:
-        """After so long without an answer an agent asks the witness; the rest of the session is the grace."""
+        """After this long without an answer an agent asks the witness; the rest of the session is the grace."""
         return self.session_s - self.grace_s
 
     def standing(self, silent_s: float, witness: Witness | None) -> Standing:
-        """How an agent stands that had its last answer so long ago.
+        """The standing of an agent whose last answer is this old.
 
         Args:
             silent_s: since the last sign of life that was answered was *sent*, by this process's steady clock.
@@ -201,7 +201,7 @@ class StaticMembers:
         return Membership(view=self._view, standing=Standing.MEMBER)
 
     def close(self) -> None:
-        """Leave; the others do not notice, as nobody tells them."""
+        """Leave; the others do not notice, because nothing informs them."""
         self._cell.change(standing=Standing.LEFT, reason="closed")
 
 

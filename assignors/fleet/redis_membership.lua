@@ -36,7 +36,7 @@ for at = 1, #all, 2 do
   end
 end
 if operation == 'beat' and now - newest > lease then
-  -- Nobody was heard for so long: the server was away and is back with its data. All have a session's time again.
+  -- No agent spoke for this long: the server was away and is back with its data. All get a session's time again.
   for name, one in pairs(agents) do
     one.beat = now
     redis.call('HSET', index, 'agent:' .. name, cjson.encode(one))

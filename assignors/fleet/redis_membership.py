@@ -24,9 +24,9 @@ log = logging.getLogger(__name__)
 class RedisMembers:
     """Membership of one agent by Redis; the contract is that of `Members`.
 
-    A server that forgot everything (flushed, restarted without its data) is told the newest view by the first agent
+    A server that lost its data (flushed, restarted without it) gets the newest view from the first agent
     that speaks; all others have a session's time to be counted again, so nothing moves. So have they where it comes
-    back with its data after a time in which nobody could be heard.
+    back with its data after a time in which no agent could be heard.
 
     Args:
         agent: this one.
@@ -48,7 +48,7 @@ class RedisMembers:
         witness: Witness | None = None,
     ) -> None:
         self._agent = agent
-        self._address = shown(url)  # what is told of it, on the page and in the log
+        self._address = shown(url)  # as the page and the log show it
         self._session = session or Session()
         self._witness = witness
         self._cell = StateCell()

@@ -43,7 +43,7 @@ class Decision:
 
     Attributes:
         view: what it was decided from.
-        workers: the agents of each topic by its identity, the first in line first; empty where nobody lives.
+        workers: the agents of each topic by its identity, the first in line first; empty where no agent lives.
         topics: by identity.
     """
 

@@ -1,4 +1,4 @@
-"""Who is told: the log, a webhook, a Redis channel. A hook that fails is logged, and no decision waits for one."""
+"""Where alerts go: the log, a webhook, a Redis channel. A hook that fails is logged, and no decision waits for one."""
 
 import json
 import re
@@ -39,7 +39,7 @@ class Outbox:
 
     def __init__(self, alerts: Sequence[Alert] = ()) -> None:
         """Prepare; a thread starts with the first message."""
-        # The log is written at once: it waits for nobody, and lines of two threads would run into each other.
+        # The log is written at once: it never waits, and lines of two threads would run into each other.
         self._logs = any(alert is _say for alert in alerts)
         self._queues = [_Queue(alert) for alert in alerts if alert is not _say]
 

@@ -18,7 +18,7 @@ from assignors.scaling.retention import rescue
 REBALANCE_S: Final = 8.0
 """Without a record from some partition at a change, on real brokers: 2 to 8 s where all members give up everything, and
 3 to 4 s for those partitions that move where they do not (14 changes, 32 partitions, 6 members, the clients' times)."""
-# A worker's rate shows after so long without a change; until then another one would only blur it.
+# A worker's rate shows after this long without a change; an earlier change would only blur it.
 _MEASURE_S = 420.0
 # Parts of the time that the trend looks back: five minutes each, so that no one part's noise bends the line.
 _PARTS = 24
@@ -42,7 +42,7 @@ class Capacity:
     A change is made when it is needed, and not at each boundary that noise crosses: more workers when the oldest
     unread record, at the pace at which it ages, would use up a part of T within `ahead_s`; fewer when the equation,
     over a longer time, says that they would do, and go on to do until the change has paid: a small one needs longer
-    than a large one, so a dip in a load that rises takes nobody away, and the end of a burst soon does.
+    than a large one, so a dip in a rising load removes no worker, and the end of a burst soon does.
 
     Attributes:
         slo_s: age that an unread record may reach.
@@ -59,7 +59,7 @@ class Capacity:
             as long as pays twice, for the change and for the one that takes it back.
         up_rate_s: over how long the rate is measured for going up.
         down_rate_s: over how long the rate is measured for going down.
-        trend_s: twice so long is looked back for the trend, and as long ahead at most.
+        trend_s: the trend looks back twice this long, and ahead at most this long.
     """
 
     slo_s: float = 300.0
@@ -137,7 +137,7 @@ class Capacity:
     def projected_age_s(self, view: View, arriving: F64, rate: float) -> float:
         """How old the oldest unread record will be in `ahead_s` if nothing is changed, in seconds.
 
-        The age grows by a second a second where nobody reads, and by 1 - u / load at a worker with too much load. It
+        The age grows by a second a second where no worker reads, and by 1 - u / load at a worker with too much load. It
         is what the loads say or what was seen, whichever is more: who holds what is not known here.
         """
         use = view.flowing

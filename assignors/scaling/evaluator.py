@@ -107,7 +107,7 @@ class Evaluator:
         return made
 
     def run(self, stopped: threading.Event, after_round: Callable[[list[Decision]], None] | None = None) -> None:
-        """Go on until told to stop, then close."""
+        """Repeat rounds until `stop` is called, then close."""
         try:
             while not stopped.is_set():
                 made = self.round()
@@ -118,7 +118,7 @@ class Evaluator:
             self.close()
 
     def close(self) -> None:
-        """Deliver what hooks have not been told yet, as far as they take it in time."""
+        """Deliver the alerts that wait, as far as the hooks take them in time."""
         self._outbox.close()
 
     def _refresh(self) -> bool:
@@ -205,7 +205,7 @@ class Evaluator:
         )
 
     def _report(self, name: ScaledTopic, findings: Mapping[str, str]) -> None:
-        """Tell what is new; what is gone may be told again."""
+        """Raise new findings; a finding that went away may be raised again."""
         key = _key(name)
         for kind, text in findings.items():
             if (key, kind) not in self._said:

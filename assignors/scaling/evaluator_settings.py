@@ -1,4 +1,4 @@
-"""What the evaluator is told: one TOML file for all pipelines; environment variables win over it."""
+"""The settings of the evaluator: one TOML file for all pipelines; environment variables win over it."""
 
 import re
 import tomllib

@@ -9,7 +9,7 @@ def lag_records(start: I64, end: I64, committed: I64) -> I64:
     """Count the records that are still to be read.
 
     A partition without a committed offset is behind by all that is kept. Records that retention has deleted are
-    behind nobody. A committed offset beyond the end (a topic that was made anew) is no lag.
+    behind no group. A committed offset beyond the end (a recreated topic) is no lag.
 
     Args:
         start: first offsets that are kept, `UNKNOWN` as in `Observation`.

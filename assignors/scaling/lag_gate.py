@@ -1,6 +1,6 @@
 """What stands between an observation and a decision: partitions whose lag no number of workers would change.
 
-They are told apart, reported, and left out. What remains is what a policy sees.
+They are distinguished, reported, and left out. What remains is what a policy sees.
 """
 
 import math
@@ -21,12 +21,12 @@ class PartitionState(IntEnum):
 
     * FLOWING: read, or nothing to read. Its lag counts.
     * UNKNOWN: its end or its committed offset could not be asked for.
-    * UNCOMMITTED: it has records, and the group has never committed: nobody says that somebody reads.
-    * REWOUND: the committed offset went back, or lies beyond the end: somebody reset it, or the topic was made anew.
+    * UNCOMMITTED: it has records, and the group has never committed: nothing shows that any consumer reads.
+    * REWOUND: the committed offset went back, or lies beyond the end: it was reset, or the topic was recreated.
       It counts again an hour after the jump (`rewound_s`), or when the window no longer knows of it.
     * STALLED: its committed offset stands still over records while others of the topic move: a record that cannot be
       read, or a lost owner.
-    * STOPPED: as stalled, and no partition of the topic moves: nobody reads at all.
+    * STOPPED: as stalled, and no partition of the topic moves: no consumer reads at all.
     * HOT: one partition brings, or has alone piled up, more than one worker can read, and a partition has one reader.
     """
 
@@ -44,14 +44,14 @@ class GateSettings:
     """When a partition counts as standing still, and when as hot.
 
     Attributes:
-        stalled_s: a committed offset that stands over records for so long has stopped; longer than the group's
-            interval of commits and than a rebalance.
+        stalled_s: a committed offset that does not move for this long over unread records has stopped; longer than the
+            group's interval of commits and than a rebalance.
         hot_share: part of a worker's rate from which one partition's arrivals are too much for it.
-        hot_s: a partition with more than half of all lag is hot too if one worker cannot read it in so long; well
+        hot_s: a partition with more than half of all lag is hot too if one worker cannot read it in this time; well
             above the objective, else it is one that a worker with too much to read holds up, and more workers help.
         hot_rate_s: how far back a hot partition's rate is measured.
         rate_s: how far back rates are measured.
-        rewound_s: a jump of the committed offset counts for so long, if the window knows of it.
+        rewound_s: a jump of the committed offset counts for this long, if the window knows of it.
     """
 
     stalled_s: float = 180.0
@@ -78,7 +78,7 @@ class View:
             nothing is deleted by time.
         retention_s: how long a record is kept; inf where nothing is deleted by time.
         workers: how many the topic has now.
-        worker_rate: records per second that one worker reads; None while nobody knows.
+        worker_rate: records per second that one worker reads; None while unknown.
     """
 
     window: Window

@@ -41,7 +41,9 @@ class Pipeline(BaseModel):
     rebalance_s: Real = Field(default=REBALANCE_S, ge=0, description="Seconds without reading that a change costs.")
     window_s: Real = Field(default=7200.0, gt=0, description="How far back a decision sees, seconds.")
     stalled_s: Real = Field(
-        default=180.0, gt=0, description="A committed offset that stands so long over records has stopped."
+        default=180.0,
+        gt=0,
+        description="A committed offset that stays for this long below unread records has stopped.",
     )
     min_workers: Whole = Field(default=1, le=MOST, description="At least so many.")
     max_workers: Whole | None = Field(default=None, le=MOST, description="At most so many.")

@@ -15,7 +15,7 @@ class Store(Protocol):
     """Keeps the window and the state of each topic.
 
     Contract: `recent` gives what `add` took, the oldest first, no older than asked; `state` gives the last `keep`, or
-    None. Expired or lost content is no error: the window begins anew.
+    None. Expired or lost content is no error: the window begins again.
     """
 
     def add(self, key: str, observation: Observation, keep_s: float) -> None:
@@ -61,7 +61,7 @@ class MemoryStore:
 
 
 class RedisStore:
-    """`Store` in Redis: a list and a value a topic, both of which expire when nobody evaluates any more."""
+    """`Store` in Redis: a list and a value a topic, both of which expire when no evaluator runs any more."""
 
     def __init__(self, url: str, *, prefix: str = "azimuth:scaling", expire_s: float = 86_400.0) -> None:
         """Connect.
@@ -69,7 +69,7 @@ class RedisStore:
         Args:
             url: as redis-py takes it, `redis://host:port/db`.
             prefix: of all keys.
-            expire_s: after which a topic that nobody looks at is forgotten.
+            expire_s: after this long without a look a topic is forgotten.
 
         Raises:
             StoreError: redis-py is not installed, the address has no meaning, or the server does not answer.

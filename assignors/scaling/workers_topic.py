@@ -1,7 +1,7 @@
 """The workers topic: how many workers each topic has now, as compacted records that agents follow.
 
 One record a scaled topic. Its key says whose number it is, so compaction keeps the last one; a record without a value
-takes the number back, and whoever follows uses what it was configured with.
+takes the number back, and a follower uses its own configuration.
 
     key    <cluster id>/<consumer group>/<topic>            UTF-8; cluster ids and topic names have no slash
     value  {"v": 1, "workers": 3, "at_ms": 1767225600000, "reason": "...", "policy": "capacity",

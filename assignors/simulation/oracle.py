@@ -1,4 +1,4 @@
-"""The oracle: knows what will come and tries every number out. Nobody can follow it; it says what the least was."""
+"""The oracle knows the future load and tries every number of workers. No policy can match it; it shows the minimum."""
 
 from dataclasses import dataclass
 
@@ -39,9 +39,9 @@ class Oracle:
             trace: what will come.
             slo_s: the objective.
             start_s: from a decision to the rebalance it causes.
-            rebalance_s: time in which nobody reads, at each change.
+            rebalance_s: time without a reader, at each change.
         """
-        # A partition that was hot is nobody's duty from then on.
+        # No policy is responsible for a partition from the time it was hot.
         due = np.where(np.logical_or.accumulate(hot(trace, slo_s), axis=0), 0, readable(trace))
         block = max(round(_BLOCK_S / trace.step_s), 1)
         group = SimulatedGroup(trace, rebalance_s=rebalance_s, workers=1)

@@ -38,7 +38,7 @@ class Outcome:
 
 
 def scaler_for(policy: str, trace: Trace, pipeline: Pipeline) -> Scaler:
-    """The scaler of a policy for a trace; every policy is told the true rate of a worker unless it is to be measured.
+    """The scaler of a policy for a trace; every policy gets the true rate of a worker unless it measures the rate.
 
     Raises:
         LimitsError: no such policy.

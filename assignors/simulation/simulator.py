@@ -20,7 +20,7 @@ class World:
         decide_s: time between two decisions.
         window_s: how far back a decision sees.
         start_s: from a decision to the rebalance it causes.
-        rebalance_s: time in which nobody reads, at each change.
+        rebalance_s: time without a reader, at each change.
         workers: at the beginning.
     """
 

@@ -1,4 +1,4 @@
-"""What an agent is told: a TOML file, environment variables, flags; the later ones win."""
+"""The settings of an agent: a TOML file, environment variables, flags; the later ones win."""
 
 import json
 import os
@@ -65,7 +65,7 @@ class AgentSettings(BaseSettings):
     workers_topic: str | None = Field(
         None, description="Topic on which 'azimuth autoscale' publishes agents per topic."
     )
-    starting_offsets: str = Field("earliest", description="Where a partition begins that nobody has a position of.")
+    starting_offsets: str = Field("earliest", description="Where a partition without a known position begins.")
     max_offsets_per_trigger: Whole | None = Field(None, ge=1, description="Offsets a batch reads at most.")
     trigger: Annotated[str, AfterValidator(_interval)] = Field(
         "1 second", description="Time between batches, or 'available-now' to end when caught up."
@@ -184,7 +184,7 @@ def _from_environment(settings: type[AgentSettings], name: str) -> Any:  # noqa:
         return text
     try:
         return json.loads(text)
-    except ValueError as error:  # the text itself is not told: passwords come in it
+    except ValueError as error:  # the message leaves out the text, which may hold a password
         raise OptionError(f"AZIMUTH_{name.upper()} is not a JSON object of texts: {error}") from error
 
 

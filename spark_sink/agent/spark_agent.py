@@ -1,4 +1,4 @@
-"""One ingestion agent: a Spark driver with one query, from a consumer group into a table, until it is told to stop."""
+"""One ingestion agent: a Spark driver with one query, from a consumer group into a table, until a signal stops it."""
 
 import contextlib
 import os
@@ -141,7 +141,7 @@ def _thrown(text: str) -> str:
 def _served(settings: AgentSettings) -> "Iterator[Path | None]":
     """Serve the metrics, if they are asked for; the file in which the reader is to say what it holds.
 
-    Before Spark starts, so that a port that cannot be had is told at once.
+    Before Spark starts, so that a taken port is reported at once.
     """
     if settings.metrics_port is None:
         yield None

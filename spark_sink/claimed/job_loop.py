@@ -1,6 +1,6 @@
 """The job loop: claim, read, bring into the table, commit, disown.
 
-The table decides. Its compare and swap takes each record once, whoever sends it; claims only keep two jobs from doing
+The table decides. Its compare and swap takes each record once, from any sender; claims only keep two jobs from doing
 the same work. So a job that was stopped for an hour and comes back with records in its hands does no harm: its lease is
 over, its claims are refused, and what it still brings to the table is there already.
 """
@@ -70,7 +70,7 @@ class ClaimedIngest:
         self._reported: dict[str, str] = {}
 
     def run(self, stop: threading.Event) -> None:
-        """Ingest until told to stop; what goes wrong is logged once and tried again."""
+        """Ingest until `stop` is called; an error is logged once and the work tried again."""
         try:
             while not stop.is_set():
                 done = self._try()

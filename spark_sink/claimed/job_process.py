@@ -1,4 +1,4 @@
-"""A job as a process: built from its settings, run until it is told to stop."""
+"""A job as a process: built from its settings, run until a signal stops it."""
 
 import logging
 import signal

@@ -1,4 +1,4 @@
-"""What a job of claimed ingestion is told."""
+"""The settings of a job of claimed ingestion."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -32,7 +32,7 @@ class ClaimedSettings:
         discover_s: topics are asked for so often.
         idle_s: pause where nothing is to be claimed, or something went wrong.
         fail_on_data_loss: read no partition on whose records retention took; else it is an error in the log.
-        poll_timeout_s: give up a round where no record came for so long though some are due.
+        poll_timeout_s: end a round when no record came for this long although some are due.
         storage: options of the object store.
         include_headers: land the records' headers, too, in the column `headers`; the same for all jobs of one set.
     """

@@ -20,7 +20,7 @@ def agent(
         str | None, typer.Option(metavar="[HOST]:PORT", help="Serve the live page, metrics and probes; :8080 is local.")
     ] = None,
 ) -> None:
-    """Ingest the topics that are this agent's, until it is told to stop.
+    """Ingest the topics of this agent until a signal stops it.
 
     One file serves all agents: AZIMUTH_FLEET_AGENT, AZIMUTH_FLEET_CAPACITY and AZIMUTH_FLEET_ZONE tell them apart.
     """

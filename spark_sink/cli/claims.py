@@ -43,7 +43,7 @@ def run(  # noqa: PLR0913, PLR0917 -- each is a flag
     claims_table: Annotated[str, typer.Option(help="Table of the claims.")] = "partition_claims",
     partitions: Annotated[int, typer.Option(help="Claimed at a time.")] = 16,
     records: Annotated[int, typer.Option(help="Read between two commits, at most.")] = 200_000,
-    lease_s: Annotated[float, typer.Option(help="A job that is silent for so long loses its partitions.")] = 30.0,
+    lease_s: Annotated[float, typer.Option(help="A job that is silent for this long loses its partitions.")] = 30.0,
     worth_records: Annotated[float, typer.Option(help="Visit a partition when so many are expected.")] = 1_000.0,
     longest_s: Annotated[float, typer.Option(help="Visit a quiet partition at least so often.")] = 5.0,
     include_headers: Annotated[
@@ -53,7 +53,7 @@ def run(  # noqa: PLR0913, PLR0917 -- each is a flag
     kafka: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Kafka client property.")] = None,
     storage: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Option of the object store.")] = None,
 ) -> None:
-    """Ingest until told to stop (SIGTERM): start as many as there is work for, on any machines."""
+    """Ingest until SIGTERM: start as many jobs as there is work for, on any machines."""
     from assignors.claims import Form, Lease, Picking  # noqa: PLC0415 -- an extra
     from spark_sink.claimed import ClaimedSettings  # noqa: PLC0415 -- clients load slowly
     from spark_sink.claimed import run as run_job  # noqa: PLC0415 -- as above

@@ -1,4 +1,4 @@
-"""`azimuth fleet status`: who lives, who reads what, and who is next in line."""
+"""`azimuth fleet status`: living agents, the readers of each topic, and the next in line."""
 
 import json
 from pathlib import Path
@@ -30,11 +30,11 @@ def fleet() -> None:
 def status(
     config: Annotated[Path, typer.Option(help="TOML file of the fleet.")],
     explain: Annotated[
-        list[str] | None, typer.Option(metavar="TOPIC", help="Say who reads this topic and who is next.")
+        list[str] | None, typer.Option(metavar="TOPIC", help="Show the readers of this topic and the next in line.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say who lives, who reads how much, and why; exit code 1 where something does not go well."""
+    """Show the living agents, how much each reads, and why; exit code 1 where there is a problem."""
     import logging  # noqa: PLC0415 -- with the rest
 
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
@@ -75,7 +75,7 @@ def _print(found: "FleetStatus") -> None:
             sign = "*" if place["reads"] else " "
             console.print(f" {sign} {place['rank']:>3} {place['agent']}: {place['reason']}", soft_wrap=True)
         for agent, successor in line["next"].items():
-            console.print(f"   when {agent} dies, {successor or 'nobody'} takes over", soft_wrap=True)
-        console.print(f"   one more worker would be {line['added'] or 'nobody: all read it'}", soft_wrap=True)
+            console.print(f"   when {agent} dies, {successor or 'no agent'} takes over", soft_wrap=True)
+        console.print(f"   one more worker would be {line['added'] or 'none: all agents read it'}", soft_wrap=True)
     for problem in value["problems"]:
         console.print(f"! {problem}", soft_wrap=True)

@@ -1,4 +1,4 @@
-"""An agent as a process: built from its settings, run until it is told to stop."""
+"""An agent as a process: built from its settings, run until a signal stops it."""
 
 import contextlib
 import json
@@ -78,7 +78,7 @@ def _ingest(agent: FleetAgent, settings: FleetSettings, stop: threading.Event) -
     for thread in beside:
         thread.join()
     if settings.status_file is not None:
-        with contextlib.suppress(OSError):  # told already
+        with contextlib.suppress(OSError):  # already reported
             write_status(settings.status_file, agent.status())
 
 

@@ -1,4 +1,4 @@
-"""What a fleet is told: one TOML file for all its agents, and environment variables that differ from agent to agent."""
+"""The settings of a fleet: one TOML file for all its agents, and environment variables for each agent."""
 
 import tomllib
 from itertools import combinations
@@ -127,7 +127,7 @@ class FleetSettings(BaseSettings):
     membership: AnyMembership = KafkaMembership(home=None)
     workers: WorkersSettings = WorkersSettings(default=1, file=None, topic=None)
     storage: dict[str, str] = Field(default_factory=dict, description="Options of the object store.")
-    session_s: Real = Field(10.0, description="After so long without a sign of life an agent is counted out.")
+    session_s: Real = Field(10.0, description="After this long without a sign of life an agent is removed.")
     lanes: Whole = Field(4, description="Consumers of an agent for each cluster, at most; the same in the whole fleet.")
     epsilon: Real = Field(0.05, description="Allowed excess over the fair share of topics.")
     seed: Whole = Field(0, description="Another seed, another ranking; the same in the whole fleet.")

@@ -53,7 +53,7 @@ class LaneParts:
     Attributes:
         positions: asked when partitions are given.
         before_revoked: called before partitions go to another agent: what was read is written.
-        look_again: called when a topic seems to have been made anew.
+        look_again: called when a topic seems to have been recreated.
     """
 
     positions: Positions
@@ -226,7 +226,7 @@ class LaneConsumer:
             # librdkafka holds all partitions until this returns: nothing is asked for in vain.
             known = self._parts.positions(gained) if gained else {}
         except (SparkSinkError, OSError) as error:
-            # An error must not leave the callback, or the partitions would be nobody's: `read` raises it.
+            # An error must not leave the callback, or the partitions would have no reader: `read` raises it.
             self._failure, self._positions_held.stale = error, True
         self._begin(consumer, partitions, known)
 

@@ -1,4 +1,4 @@
-"""What the client of a lane is told, beside what its source says."""
+"""The properties of a lane's client beyond those of its source."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -12,7 +12,7 @@ _DEFAULTS: Final[Mapping[str, Any]] = {
     "fetch.wait.max.ms": 200,
     # Bytes by broker, for the cost of those that cross zones.
     "statistics.interval.ms": 10_000,
-    # A topic that was deleted and made anew is found by this alone; the default is five minutes.
+    # Only this finds a topic that was deleted and recreated; the default is five minutes.
     "topic.metadata.refresh.interval.ms": 3000,
 }
 _FIXED: Final[Mapping[str, Any]] = {

@@ -18,7 +18,7 @@ _EVERY_S = 60.0
 
 
 class Quarantined:
-    """Counts them beside whoever asks, at most once a minute.
+    """Counts them in the background, at most once a minute.
 
     Args:
         tables: tells the addresses of the tables as they are now.

@@ -61,7 +61,7 @@ class ReaderParts:
     Attributes:
         writer: of the source's tables.
         ids: asked for each batch of records.
-        look_again: called when a topic seems to have been made anew.
+        look_again: called when a topic seems to have been recreated.
     """
 
     writer: TableWriter
@@ -305,7 +305,7 @@ class SourceReader:
         self._settle(wait=True)
 
     def _flush_quietly(self) -> None:
-        """Before partitions go: where the table refuses, all that was read is read again, by whoever has it then."""
+        """Before partitions go: where the table refuses, the next owner reads again what was read."""
         try:
             self._flush()
         except _EXPECTED as error:
@@ -327,7 +327,7 @@ class SourceReader:
         """Say so, forget what is not in the table, and read it again after a pause."""
         with contextlib.suppress(*_EXPECTED):
             self._settle(wait=True)  # whatever became of it: the tables' positions tell
-        # Each attempt writes a file of another name: the same refusal is told once.
+        # Each attempt writes a file of another name: the same refusal is reported once.
         problem = _PART.sub("part-*", f"{self._source}: {error}")
         if problem != self._problem:
             log.error("fleet: %s", problem)
