@@ -13,7 +13,7 @@ WHEEL_NEEDS := tests docker docs requirements pyproject.toml mkdocs.yml Makefile
 SEEDS ?= 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20
 SECONDS_EACH ?= 60
 DOCKER_TESTS ?= tests/docker
-# Processes that share the tests, each with its own cluster: most tests wait more than they compute.
+# Processes that share the quick tests, each with its own cluster: most of these wait more than they compute.
 AT_ONCE ?= 2
 export PYTHONDONTWRITEBYTECODE :=
 
@@ -55,7 +55,7 @@ integration: $(READY) ## run the integration and acceptance tests on real broker
 	@$(BIN)/python -m pytest -q -n $(AT_ONCE) --dist loadfile -m "(integration or acceptance or docker) and not slow"
 
 test-slow: $(READY) ## run the slow tests: many rounds, several databases, separate clusters
-	@$(BIN)/python -m pytest -q -n $(AT_ONCE) --dist loadfile -m slow
+	@$(BIN)/python -m pytest -q -m slow
 
 SPARK_TESTS = $(addprefix tests/integration/spark_sink/test_,agent.py landing.py sink.py source.py source_orphan.py spark_cluster.py)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from confluent_kafka import KafkaException
 
 
-def wait_until(true: Callable[[], object], timeout_s: float = 40.0, what: str = "the condition") -> None:
+def wait_until(true: Callable[[], object], timeout_s: float = 120.0, what: str = "the condition") -> None:
     """Ask until it is true; a broker that is away, or just begins, is asked again."""
     end = time.monotonic() + timeout_s
     while True:

@@ -20,7 +20,9 @@ OnCommit = Callable[[ConsumerError | None, Offsets], object]
 
 
 _COMMIT_S: Final = 20.0
-_CLOSING_S: Final = 5.0
+# Brokers need their session, 9 s by default, to replace a dead coordinator. A shorter limit would leave the last
+# offsets uncommitted, and their records would come twice.
+_CLOSING_S: Final = 20.0
 
 
 class CommitTimeout:
@@ -34,7 +36,7 @@ class CommitTimeout:
         return _COMMIT_S if self._until is None else max(0.0, self._until - time.monotonic())
 
     def begin_closing(self) -> None:
-        """Give all commits from now on the same few seconds."""
+        """Give all commits from now on one common time limit."""
         self._until = time.monotonic() + _CLOSING_S
 
 

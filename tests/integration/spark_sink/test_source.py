@@ -79,7 +79,7 @@ class Pipeline:
         query = writer.trigger(**trigger).start()
         self.queries.append(query)
         if now:
-            assert query.awaitTermination(60), "AvailableNow did not end"
+            assert query.awaitTermination(180), "AvailableNow did not end"
         return query
 
     def telemetry(self, name: str) -> Path:

@@ -253,6 +253,7 @@ def test_many_asynchronous_commits_end_soon(mock: MockCluster) -> None:
     assert answers == [None] * 9 * RECORDS
 
 
+@pytest.mark.slow
 def test_closing_without_brokers_takes_seconds(mock: MockCluster) -> None:
     """Its commits cannot be answered: automatic ones, and those of on_revoke, share one time limit."""
     refused: list[Exception] = []
@@ -270,7 +271,7 @@ def test_closing_without_brokers_takes_seconds(mock: MockCluster) -> None:
         mock.down(broker)
     begun = time.monotonic()
     one.close()
-    assert time.monotonic() - begun < 15
+    assert time.monotonic() - begun < 35  # 40 s where each commit had its own limit
     assert refused
 
 
