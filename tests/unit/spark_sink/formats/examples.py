@@ -10,7 +10,7 @@ from spark_sink.formats import Decoder, decode_batch
 from spark_sink.formats.bad_rows import COLUMN
 
 # A run of seconds, and a deeper one.
-EXAMPLES = pytest.mark.parametrize("examples", [60, pytest.param(1_000, marks=pytest.mark.slow)])
+EXAMPLES = pytest.mark.parametrize("examples", [60, pytest.param(300, marks=pytest.mark.slow)])
 
 
 def raw(values: Sequence[bytes | None]) -> pa.RecordBatch:
