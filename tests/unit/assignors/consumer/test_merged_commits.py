@@ -107,9 +107,13 @@ def test_failures_without_on_commit_are_handed_back() -> None:
     commits.close()
 
 
-def test_all_commits_of_a_close_share_a_few_seconds() -> None:
+def test_all_commits_of_a_close_share_one_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without brokers each would wait for 20 s, and close() for all of them."""
+    now = 100.0
+    monkeypatch.setattr("assignors.consumer.merged_commits.time.monotonic", lambda: now)
     timeout = CommitTimeout()
     assert timeout() == 20
     timeout.begin_closing()
-    assert timeout() <= 5
+    assert timeout() == 20
+    now += 15
+    assert timeout() == 5
