@@ -6,7 +6,7 @@ ends. SQLAlchemy and a driver come with `pip install 'kafka-azimuth[sql]'`.
 * `partition_claims`: `PartitionClaims`.
 * `claim_values`: the values of claims.
 * `due_partitions`: when a partition is due (pure).
-* `claiming_sql`: how each database claims rows.
+* `claim_rows`: how each database claims rows.
 * `claims_table`: the table and the database's clock.
 * `column_limits`: what a row can hold.
 * `database`: connections and named errors.

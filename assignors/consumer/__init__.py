@@ -7,7 +7,7 @@
 * `rebalance_events`: rebalances on their way to the thread that polls.
 * `fetching`: records of owned partitions only; `read_ahead`: records that `poll` returns next.
 * `consumed_offsets`: how far the program has come.
-* `merged_commits`: Kafka commits in the order of their calls.
+* `offset_commits`: Kafka commits in the order of their calls.
 * `call_gate`: one call at a time, in one process; `lifetime`: consumers that are dropped, or copied by a fork.
 * `consumer_errors`: errors that are `MembershipError` and `KafkaException`.
 """

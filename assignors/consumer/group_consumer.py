@@ -21,7 +21,7 @@ from assignors.consumer.consumed_offsets import Progress, kafka_partitions
 from assignors.consumer.consumer_errors import ArgumentError, ConsumerError
 from assignors.consumer.fetching import Fetching
 from assignors.consumer.lifetime import leave_when_dropped, refuse_after_fork
-from assignors.consumer.merged_commits import CommitQueue, CommitTimeout, Offsets
+from assignors.consumer.offset_commits import CommitQueue, CommitTimeout, Offsets
 from assignors.consumer.partition_calls import PartitionCalls
 from assignors.consumer.rebalance_events import Kind
 from assignors.consumer.rebalance_handling import Membership

@@ -8,7 +8,7 @@ import weakref
 from typing import Any
 
 from assignors.consumer.fetching import Fetching
-from assignors.consumer.merged_commits import CommitQueue
+from assignors.consumer.offset_commits import CommitQueue
 from assignors.consumer.rebalance_handling import Membership
 
 _IN_USE: "weakref.WeakSet[Fetching]" = weakref.WeakSet()

@@ -11,7 +11,7 @@ from assignors.consumer.call_gate import CallGate
 from assignors.consumer.consumed_offsets import Progress, kafka_partitions, key_of
 from assignors.consumer.consumer_errors import ConsumerError
 from assignors.consumer.fetching import Fetching
-from assignors.consumer.merged_commits import CommitQueue
+from assignors.consumer.offset_commits import CommitQueue
 from assignors.consumer.rebalance_handling import Membership
 from assignors.planner.topics_and_members import TopicPartition
 

@@ -12,7 +12,7 @@ from assignors.consumer.configuration import Configuration
 from assignors.consumer.consumed_offsets import Progress
 from assignors.consumer.consumer_errors import ClosedConsumerError, ConsumerError, consumer_error
 from assignors.consumer.fetching import Fetching
-from assignors.consumer.merged_commits import CommitQueue
+from assignors.consumer.offset_commits import CommitQueue
 from assignors.consumer.rebalance_events import Kind, Rebalance, Rebalances
 from assignors.consumer.subscription import Subscription
 from assignors.consumer.topic_errors import TopicErrors

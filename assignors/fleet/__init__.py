@@ -4,7 +4,7 @@
 * `agents_view`: which agents are in the fleet.
 * `agents_per_topic`: how many agents read a topic, and which setting wins.
 * `bounded_seats`: topics on agents by rank, no agent above its bound.
-* `topics_to_agents`: which agents read which topics, a pure function.
+* `topic_placement`: which agents read which topics, a pure function.
 * `explanation`: why an agent reads a topic, and which agent is next.
 * `lanes`: topics of a cluster on few consumers.
 * `membership_contract`: what static, Redis and Kafka membership keep.
@@ -33,7 +33,7 @@ if typing.TYPE_CHECKING:
     from assignors.fleet.redis_membership import RedisMembers
     from assignors.fleet.source import Source
     from assignors.fleet.topic_descriptions import Sighting, ask_ids, sight
-    from assignors.fleet.topics_to_agents import Balance, Decision, decide
+    from assignors.fleet.topic_placement import Balance, Decision, decide
 
 __all__ = [
     "Agent",
@@ -74,9 +74,9 @@ __all__ = [
 _MODULES = {
     "Agent": "agents_view",
     "AgentParts": "agent_loop",
-    "Balance": "topics_to_agents",
+    "Balance": "topic_placement",
     "ClusterWatch": "cluster_topics",
-    "Decision": "topics_to_agents",
+    "Decision": "topic_placement",
     "FleetAgent": "agent_loop",
     "FleetTopic": "fleet_topic",
     "FleetWorkers": "agents_per_topic",
@@ -100,7 +100,7 @@ _MODULES = {
     "Witness": "membership_contract",
     "any_answers": "cluster_topics",
     "ask_ids": "topic_descriptions",
-    "decide": "topics_to_agents",
+    "decide": "topic_placement",
     "explain": "explanation",
     "lane_change": "lanes",
     "once_each": "fleet_topic",

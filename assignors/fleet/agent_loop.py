@@ -14,7 +14,7 @@ from assignors.fleet.cluster_topics import ClusterWatch
 from assignors.fleet.fleet_topic import FleetTopic, once_each
 from assignors.fleet.lanes import Lane, Lanes
 from assignors.fleet.membership_contract import Members, Membership, Standing
-from assignors.fleet.topics_to_agents import Balance, Decision, decide
+from assignors.fleet.topic_placement import Balance, Decision, decide
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ import numpy as np
 from assignors.fleet.agents_per_topic import FleetWorkers
 from assignors.fleet.bounded_seats import rank_agents
 from assignors.fleet.fleet_topic import FleetTopic
-from assignors.fleet.topics_to_agents import Balance, Decision, decide
+from assignors.fleet.topic_placement import Balance, Decision, decide
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@
 * `baseline_policies`: published rules of other systems.
 * `retention`: workers against deletion of unread records.
 * `limits`: bounds, steps and windows after a policy.
-* `decision`: gate, policy and limits as one pure decision.
+* `workers_needed`: gate, policy and limits as one pure decision.
 * `pipelines`: policies and limits by name.
 * `evaluator_settings`: the TOML file of the evaluator.
 * `evaluator`: observe, decide, record, publish.
@@ -29,7 +29,6 @@ from assignors import lazy
 if typing.TYPE_CHECKING:
     from assignors.scaling.alerts import alert_hooks
     from assignors.scaling.baseline_policies import DS2, Keda, Numaflow, Static, Thresholds
-    from assignors.scaling.decision import Decision, Scaler, decide
     from assignors.scaling.decision_journal import explain_entry, journal_entries
     from assignors.scaling.default_policy import Capacity
     from assignors.scaling.evaluator import Evaluator
@@ -42,6 +41,7 @@ if typing.TYPE_CHECKING:
     from assignors.scaling.pipelines import POLICIES, Pipeline
     from assignors.scaling.policy_contract import Policy, Proposal, State
     from assignors.scaling.state_store import MemoryStore, RedisStore, Store
+    from assignors.scaling.workers_needed import Decision, Scaler, decide
     from assignors.scaling.workers_topic import ScaledTopic, WorkersRecord
     from assignors.scaling.workers_topic_client import WorkersFeed, WorkersPublisher
 
@@ -98,7 +98,7 @@ _MODULES = {
     "Confirmed": "limits",
     "CoolDown": "limits",
     "DS2": "baseline_policies",
-    "Decision": "decision",
+    "Decision": "workers_needed",
     "DownWindow": "limits",
     "Evaluator": "evaluator",
     "EvaluatorElection": "evaluator_election",
@@ -117,7 +117,7 @@ _MODULES = {
     "Proposal": "policy_contract",
     "RedisStore": "state_store",
     "ScaledTopic": "workers_topic",
-    "Scaler": "decision",
+    "Scaler": "workers_needed",
     "ScalingSettings": "evaluator_settings",
     "State": "policy_contract",
     "Static": "baseline_policies",
@@ -133,7 +133,7 @@ _MODULES = {
     "WorkersRecord": "workers_topic",
     "abbreviated": "lag_gate",
     "alert_hooks": "alerts",
-    "decide": "decision",
+    "decide": "workers_needed",
     "explain_entry": "decision_journal",
     "journal_entries": "decision_journal",
     "window": "observation",

@@ -10,8 +10,8 @@ from typing import Any
 import structlog
 
 from assignors.errors import ScalingFileError
-from assignors.scaling.decision import Decision
 from assignors.scaling.lag_gate import PartitionState
+from assignors.scaling.workers_needed import Decision
 from assignors.scaling.workers_topic import ScaledTopic
 
 _log = structlog.get_logger("azimuth.scaling")

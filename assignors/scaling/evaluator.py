@@ -9,7 +9,6 @@ import structlog
 
 from assignors.errors import ScalingError
 from assignors.scaling.alerts import Alert, Outbox
-from assignors.scaling.decision import Decision, decide
 from assignors.scaling.decision_journal import DecisionJournal, entry
 from assignors.scaling.evaluator_settings import ScalingSettings
 from assignors.scaling.kafka_lag import LagSource, TopicFacts
@@ -18,6 +17,7 @@ from assignors.scaling.observation import Observation, window
 from assignors.scaling.pipelines import Pipeline
 from assignors.scaling.policy_contract import State
 from assignors.scaling.state_store import Store
+from assignors.scaling.workers_needed import Decision, decide
 from assignors.scaling.workers_topic import ScaledTopic, WorkersRecord
 
 _log = structlog.get_logger("azimuth.scaling")

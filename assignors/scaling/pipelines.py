@@ -9,11 +9,11 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from assignors.clients.topic_names import topic_name
 from assignors.errors import LimitsError
 from assignors.scaling.baseline_policies import DS2, Keda, Numaflow, Static, Thresholds
-from assignors.scaling.decision import Scaler
 from assignors.scaling.default_policy import REBALANCE_S, Capacity
 from assignors.scaling.lag_gate import GateSettings
 from assignors.scaling.limits import Bounds, Confirmed, CoolDown, DownWindow, Limit, Step, UsablePartitions
 from assignors.scaling.policy_contract import Policy
+from assignors.scaling.workers_needed import Scaler
 from assignors.scaling.workers_topic import MOST
 from assignors.settings.strict_numbers import Real, Whole
 from assignors.settings.validation_errors import message, place, plain

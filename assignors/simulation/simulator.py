@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from assignors.scaling.decision import Decision, Scaler, decide
 from assignors.scaling.default_policy import REBALANCE_S
 from assignors.scaling.observation import F64, I64, Window
 from assignors.scaling.policy_contract import State
+from assignors.scaling.workers_needed import Decision, Scaler, decide
 from assignors.simulation.simulated_group import SimulatedGroup
 from assignors.simulation.traces import Trace
 

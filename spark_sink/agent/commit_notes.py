@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow.fs as pa_fs
 
 from spark_sink.agent.agent_settings import AgentSettings
-from spark_sink.formats.bad_rows import quarantine_of
+from spark_sink.formats.quarantined_rows import quarantine_of
 from spark_sink.lake.positions import existing
 from spark_sink.lake.table_storage import Storage, filesystem, read_text
 

@@ -9,7 +9,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from spark_sink.fleet.background_values import BackgroundValue
-from spark_sink.formats.bad_rows import quarantine_of
+from spark_sink.formats.quarantined_rows import quarantine_of
 from spark_sink.lake.table_storage import Storage
 
 log = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ Needed only where a writer died between the commit of a table and that of its qu
 from collections.abc import Iterable, Mapping
 
 from spark_sink.errors import TableError
-from spark_sink.formats.bad_rows import quarantine_of
+from spark_sink.formats.quarantined_rows import quarantine_of
 from spark_sink.lake.delta_transactions import TransactionLog, our_note
 from spark_sink.lake.file_descriptions import parse_quarantined
 from spark_sink.lake.positions import parse_quarantined as parse_ends

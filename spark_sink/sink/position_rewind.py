@@ -11,7 +11,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import DeltaError
 
 from spark_sink.errors import TableError, plain
-from spark_sink.formats.bad_rows import quarantine_of
+from spark_sink.formats.quarantined_rows import quarantine_of
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.delta_transactions import OURS, TransactionLog
 from spark_sink.lake.positions import (

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from spark_sink.errors import ConflictError, SchemaError, TableError
-from spark_sink.formats.bad_rows import SCHEMA
+from spark_sink.formats.quarantined_rows import SCHEMA
 from spark_sink.lake.table_contract import Change, Quarantined, Snapshot, Table
 from spark_sink.ranges.batch_offset import TopicPartition
 from spark_sink.sink.compare_and_swap import ATTEMPTS, FAILURES, Batch, Outcome, commit, pause_s

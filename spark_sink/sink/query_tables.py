@@ -9,7 +9,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from spark_sink.errors import OffsetError, TableError
-from spark_sink.formats.bad_rows import good_schema, quarantine_of
+from spark_sink.formats.quarantined_rows import good_schema, quarantine_of
 from spark_sink.lake.delta_table import DeltaLakeTable, TableSettings
 from spark_sink.lake.positions import positions
 from spark_sink.lake.table_contract import DataFile

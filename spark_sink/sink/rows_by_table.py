@@ -4,8 +4,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_sink.errors import TableError
-from spark_sink.formats.bad_rows import SCHEMA as QUARANTINE_SCHEMA
-from spark_sink.formats.bad_rows import good_schema, quarantine_of, split
+from spark_sink.formats.quarantined_rows import SCHEMA as QUARANTINE_SCHEMA
+from spark_sink.formats.quarantined_rows import good_schema, quarantine_of, split
 from spark_sink.formats.variant_type import with_variants
 from spark_sink.lake.parquet_landing import Landing, Layout, storage_errors
 from spark_sink.lake.table_contract import DataFile

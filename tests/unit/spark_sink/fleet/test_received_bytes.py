@@ -13,7 +13,7 @@ from spark_sink.fleet.background_values import BackgroundValue
 from spark_sink.fleet.lane import received
 from spark_sink.fleet.quarantine_counts import Quarantined, quarantined_rows
 from spark_sink.fleet.received_bytes import BrokerZones, Racks, crossing
-from spark_sink.formats.bad_rows import quarantine_of
+from spark_sink.formats.quarantined_rows import quarantine_of
 from tests.waiting import wait_until
 
 

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from spark_sink.cli._app import app
 from spark_sink.cli.quarantine import register
 from spark_sink.errors import ConflictError, OptionError, SchemaError, TableError
-from spark_sink.formats.bad_rows import COLUMN, REASON
+from spark_sink.formats.quarantined_rows import COLUMN, REASON
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.parquet_landing import normal_schema
 from spark_sink.lake.table_contract import Change, Snapshot
