@@ -7,6 +7,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, ClassVar
@@ -24,6 +25,7 @@ from spark_sink.kafka.group_lag import by_topic
 from spark_sink.lake.positions import positions
 from spark_sink.live.http_server import HttpServer, ReadOnly
 from spark_sink.ranges.batch_offset import TopicPartition
+from spark_sink.ranges.unread_age import UnreadAges
 from spark_sink.source.ownership_telemetry import AssignmentCounts, AssignmentFile
 
 _INTERVAL_S = 5.0
@@ -65,9 +67,8 @@ class Metrics:
         self.partitions.set_function(lambda: held().partitions)
         self.lag = Gauge("azimuth_lag_records", "Records behind, by topic.", ["topic"], registry=registry)
         self.lag_seconds = Gauge(
-            "azimuth_lag_seconds", "Seconds since the topic was last seen without lag.", ["topic"], registry=registry
+            "azimuth_lag_seconds", "Age of the oldest unread record, by topic.", ["topic"], registry=registry
         )
-        self._level: dict[str, float] = {}
         self._told: dict[str, float] = {}
 
     def committed(self, note: Mapping[str, Any]) -> None:
@@ -83,20 +84,18 @@ class Metrics:
         if note.get("age_s") is not None:
             self.freshness.set(note["age_s"])
 
-    def lagging(self, lags: Mapping[str, int]) -> None:
-        """Take up the lag in records, by topic; one that nothing is known of for a minute is shown no more.
+    def lagging(self, lags: Mapping[str, tuple[int, float]]) -> None:
+        """Take up the lag in records and in seconds, by topic; one that nothing is known of for a minute is dropped.
 
         It was deleted, or no broker answers: an old number would look like one of now, and names would only pile up.
         """
         now = self._clock()
-        for topic, records in lags.items():
-            if not records or topic not in self._level:
-                self._level[topic] = now
+        for topic, (records, seconds) in lags.items():
             self.lag.labels(topic).set(records)
-            self.lag_seconds.labels(topic).set(now - self._level[topic])
+            self.lag_seconds.labels(topic).set(seconds)
             self._told[topic] = now
         for topic in [topic for topic, at in self._told.items() if now - at >= _FORGET_S]:
-            del self._told[topic], self._level[topic]
+            del self._told[topic]
             self.lag.remove(topic)
             self.lag_seconds.remove(topic)
 
@@ -124,6 +123,7 @@ def serve(settings: AgentSettings, holding: Path) -> threading.Event:
     def run() -> None:
         notes = Notes(settings)
         logs: LogOffsets | None = None
+        ages: UnreadAges | None = None
         with contextlib.suppress(SparkSinkError, OSError, ValueError):  # the next look says it, if it is not over
             for note in notes.read():
                 metrics.committed(note)
@@ -133,8 +133,9 @@ def serve(settings: AgentSettings, holding: Path) -> threading.Event:
                     metrics.committed(note)
                 known = positions(settings.table, settings.group, settings.storage)
                 logs = logs or LogOffsets.connect(kafka_python_settings(settings.admin_options()))
+                ages = ages or UnreadAges(partial(_at_times, logs))
                 ends = {TopicPartition(*key): at for key, at in logs.ends(known, _INTERVAL_S).items()}
-                metrics.lagging({one.topic: one.lag_records for one in by_topic(known, ends)})
+                metrics.lagging(lags(known, ends, ages))
             except (AssignorError, SparkSinkError, OSError, ValueError) as error:
                 _log.warning("metrics are not up to date", error=str(error))
         server.shutdown()
@@ -142,6 +143,28 @@ def serve(settings: AgentSettings, holding: Path) -> threading.Event:
 
     threading.Thread(target=run, name="metrics", daemon=True).start()
     return ended
+
+
+def lags(
+    positions: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int], ages: UnreadAges
+) -> dict[str, tuple[int, float]]:
+    """Sum up how far each topic is behind.
+
+    Args:
+        positions: the next offset to read, by partition.
+        ends: of the logs.
+        ages: what was observed before.
+
+    Returns:
+        Records behind and the age of the oldest of them in seconds, by topic.
+    """
+    ages.keep(positions)
+    seconds = ages.look(positions, ends)
+    return {one.topic: (one.lag_records, seconds[one.topic]) for one in by_topic(positions, ends)}
+
+
+def _at_times(logs: LogOffsets, times_ms: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
+    return {TopicPartition(*key): at for key, at in logs.at_times(dict(times_ms.items()), _INTERVAL_S).items()}
 
 
 class _Scraped(ReadOnly):

@@ -18,12 +18,14 @@ from assignors.claims import Claim, ClaimLostError, ClaimsAwayError, Visit
 from assignors.errors import AssignorError
 from assignors.fleet import FleetTopic
 from spark_sink.claimed.job_parts import Parts
+from spark_sink.claimed.job_progress import JobProgress
 from spark_sink.claimed.job_settings import ClaimedSettings
 from spark_sink.claimed.labelled_batches import Batches
 from spark_sink.errors import SparkSinkError
 from spark_sink.fleet.write_queue import BatchWriter, ReadBatch, WriteOutcome
 from spark_sink.ranges.batch_admission import admit
 from spark_sink.ranges.batch_offset import Range, TopicPartition
+from spark_sink.ranges.unread_age import UnreadAges
 
 log = logging.getLogger(__name__)
 
@@ -41,12 +43,14 @@ class Round:
         claimed: partitions.
         rows: records written to the table.
         lost: claims that were not held any more.
+        late_s: age of the oldest unread record when its topic was claimed, by topic.
         refused: why nothing came of a topic, by its name; the other topics of the round are not affected.
     """
 
     claimed: int = 0
     rows: int = 0
     lost: int = 0
+    late_s: Mapping[str, float] = field(default_factory=dict)
     refused: Mapping[str, Exception] = field(default_factory=dict)
 
 
@@ -63,8 +67,11 @@ class ClaimedIngest:
         self._parts = parts
         self._batch_writer = BatchWriter(parts.writer, parts.ids)
         self._topics: dict[str, FleetTopic] = {}
+        self._ages = UnreadAges(parts.logs.at_times)
+        self._late_s: Mapping[str, float] = {}
         self._looked: float | None = None
         self._gone: set[tuple[str, int]] = set()
+        self._progress = JobProgress(log.info)
         self._problem = ""
         self._refused: dict[str, Exception] = {}
         self._reported: dict[str, str] = {}
@@ -74,6 +81,7 @@ class ClaimedIngest:
         try:
             while not stop.is_set():
                 done = self._try()
+                self._progress.note(done.rows, done.late_s)
                 if not done.claimed or (done.refused and not done.rows):
                     stop.wait(self._settings.idle_s)
         finally:
@@ -129,6 +137,7 @@ class ClaimedIngest:
         self._topics = {topic.name: topic for topic in seen.topics}
         wanted = {(topic.name, n) for topic in self._topics.values() for n in range(topic.partitions)}
         self._parts.claims.register(wanted)
+        self._ages.keep(TopicPartition(*key) for key in wanted)
         self._looked = now
         if not seen.whole:
             return  # a topic that could not be described is not deleted
@@ -163,7 +172,10 @@ class ClaimedIngest:
         # Or they would be due together again, and at once, before those that can be read.
         visits |= {one: Visit(failed=True) for one in held if one.topic in self._refused}
         lost += len(claims) - len(held)
-        return Round(claimed=len(claims), rows=written.rows, lost=lost, refused=dict(self._refused)), visits
+        done = Round(
+            claimed=len(claims), rows=written.rows, lost=lost, late_s=self._late_s, refused=dict(self._refused)
+        )
+        return done, visits
 
     @contextmanager
     def _isolated(self, topics: Collection[str]) -> Iterator[None]:
@@ -238,6 +250,7 @@ class ClaimedIngest:
             if at is not None and at < beginnings[key]:
                 log.error("claims: %s/%d: offsets %d to %d are gone by retention", *key, at, beginnings[key] - 1)
             begins[key] = beginnings[key] if at is None else at
+        self._late_s = self._ages.look(begins, ends)
         backlog = {key: max(0, ends[key] - begin) for key, begin in begins.items()}
         granted = admit(backlog, self._settings.records)
         return {key: Range(*key, begin, begin + granted[key]) for key, begin in begins.items()}, backlog

@@ -61,6 +61,9 @@ class Ends(Protocol):
     def beginnings(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The first offset of each log."""
 
+    def at_times(self, times_ms: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
+        """The first offset at or after a time."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:

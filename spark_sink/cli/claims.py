@@ -54,10 +54,14 @@ def run(  # noqa: PLR0913, PLR0917 -- each is a flag
     storage: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Option of the object store.")] = None,
 ) -> None:
     """Ingest until SIGTERM: start as many jobs as there is work for, on any machines."""
+    import logging  # noqa: PLC0415 -- with the rest
+
     from assignors.claims import Form, Lease, Picking  # noqa: PLC0415 -- an extra
     from spark_sink.claimed import ClaimedSettings  # noqa: PLC0415 -- clients load slowly
     from spark_sink.claimed import run as run_job  # noqa: PLC0415 -- as above
 
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)  # what matters of it the job says itself
     run_job(
         ClaimedSettings(
             name=name,

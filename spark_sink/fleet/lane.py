@@ -17,6 +17,7 @@ from spark_sink.errors import SparkSinkError
 from spark_sink.fleet.lane_configuration import lane_config
 from spark_sink.fleet.lane_positions import LanePositions
 from spark_sink.ranges.batch_offset import Range, TopicPartition
+from spark_sink.ranges.unread_age import UnreadAges
 
 log = logging.getLogger(__name__)
 
@@ -79,7 +80,9 @@ class LaneConsumer:
         self._stopped: set[tuple[str, int]] = set()
         self._restart_at = 0.0
         self._failure: Exception | None = None
+        self._ages = UnreadAges()
         self._lag: Mapping[str, int] = {}
+        self._lag_s: Mapping[str, float] = {}
         self._lag_at = -_LAG_S
         self.problems: dict[str, str] = {}
         self.rebalances = 0
@@ -92,19 +95,28 @@ class LaneConsumer:
         """
         return self._lag
 
+    def lag_s(self) -> Mapping[str, float]:
+        """The age of the oldest unread record in seconds, by topic's name; as `lag`."""
+        return self._lag_s
+
     def _hear_statistics(self, text: str) -> None:
         self.received = received(json.loads(text))
 
     def _look_at_lag(self) -> None:
         if time.monotonic() - self._lag_at < _LAG_S:
             return
-        found: dict[str, int] = {}
-        for name, partition, at in self._positions_held.positions():
+        positions = {TopicPartition(name, n): at for name, n, at in self._positions_held.positions()}
+        ends: dict[TopicPartition, int] = {}
+        for key in positions:
             with contextlib.suppress(KafkaException):  # not held any more
-                _, high = self._consumer.get_watermark_offsets(KafkaPartition(name, partition), cached=True)
+                _, high = self._consumer.get_watermark_offsets(KafkaPartition(*key), cached=True)
                 if high >= 0:
-                    found[name] = found.get(name, 0) + max(0, high - at)
-        self._lag, self._lag_at = found, time.monotonic()
+                    ends[key] = high
+        found: Counter[str] = Counter()
+        for key, end in ends.items():
+            found[key.topic] += max(0, end - positions[key])
+        self._ages.keep(positions)
+        self._lag, self._lag_s, self._lag_at = found, self._ages.look(positions, ends), time.monotonic()
 
     def subscribe(self, labels: Mapping[FleetTopic, str]) -> None:
         """Read these topics from now on; the others of the group keep what they have while it is sorted out."""
@@ -144,7 +156,8 @@ class LaneConsumer:
                 continue
             count += 1
             add(key.topic, message)
-            self._positions_held.take(key, offset)
+            if self._positions_held.take(key, offset):
+                self._date(message)
         if count:
             self.problems.pop(_NO_TOPIC, None)
         self._restart()
@@ -268,6 +281,12 @@ class LaneConsumer:
             self._note(_NO_TOPIC, f"{self.lane.source}: no broker answers")
         else:
             self._note(topic, f"{self.lane.source}/{topic}: {error.str()}")
+
+    def _date(self, message: Any) -> None:  # noqa: ANN401 - a confluent_kafka.Message
+        kind, stamp_ms = message.timestamp()
+        if kind:
+            key = TopicPartition(message.topic(), message.partition())
+            self._ages.written(key, message.offset(), stamp_ms / 1000)
 
     def _restart(self) -> None:
         """See what became of partitions whose position lay outside of their log: librdkafka has stopped them."""

@@ -55,6 +55,10 @@ class Consumers:
         """Records behind, by topic."""
         return {label: behind for one in self for label, behind in one.lag().items()}
 
+    def lag_s(self) -> dict[str, float]:
+        """The age of the oldest unread record in seconds, by topic."""
+        return {label: seconds for one in self for label, seconds in one.lag_s().items()}
+
     @property
     def rebalances(self) -> int:
         """How often partitions came or went."""

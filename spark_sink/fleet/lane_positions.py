@@ -81,11 +81,16 @@ class LanePositions:
         # Behind: it came before its partition was told to go on further ahead.
         return None if at is not None and offset < at and key not in self._read else key
 
-    def take(self, key: TopicPartition, offset: int) -> None:
-        """Count a wanted record as read."""
+    def take(self, key: TopicPartition, offset: int) -> bool:
+        """Count a wanted record as read.
+
+        Returns:
+            Whether it is the oldest of its partition that is not handed over.
+        """
         at = self._stands[key]
         begin, _, records = self._read.get(key, (offset if at is None else at, 0, 0))
         self._read[key] = begin, offset + 1, records + 1
+        return not records
 
     def reached(self, key: TopicPartition) -> int | None:
         """The offset after the last record taken of a partition that is held; None where nothing is known."""

@@ -4,12 +4,14 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from spark_sink.fleet.received_bytes import BrokerZones, crossing
 from spark_sink.fleet.source_reader import Assigned, SourceReader
 
 _END_S = 30.0
+
+V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +67,7 @@ class LightIngestion:
         return [problem for reader in self.readers.values() for problem in reader.problems()]
 
     def figures(self) -> Mapping[str, Any]:
-        """Consumers, rows, commits, rebalances and lag."""
+        """Consumers, rows, commits, rebalances, and lag in records and in seconds."""
         return {
             "consumers": sum(reader.consumers for reader in self.readers.values()),
             "rows": sum(reader.rows_written for reader in self.readers.values()),
@@ -73,12 +75,14 @@ class LightIngestion:
             "alive": all(reader.alive for reader in self.readers.values()),
             "works": any(reader.works for reader in self.readers.values()),
             "rebalances": sum(reader.rebalances for reader in self.readers.values()),
-            "lag": {
-                f"{source}/{topic}": behind
-                for source, reader in self.readers.items()
-                for topic, behind in reader.lag().items()
-            },
+            "lag": self._by_label(SourceReader.lag),
+            "lag_s": self._by_label(SourceReader.lag_s),
             **(self.beside.figures(self.readers) if self.beside else {}),
+        }
+
+    def _by_label(self, ask: Callable[[SourceReader], Mapping[str, V]]) -> dict[str, V]:
+        return {
+            f"{source}/{topic}": one for source, reader in self.readers.items() for topic, one in ask(reader).items()
         }
 
     def close(self) -> None:

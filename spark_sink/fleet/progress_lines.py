@@ -26,6 +26,7 @@ def progress(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
     slowest = sorted((behind, topic) for topic, behind in now["lag"].items() if behind)[: -_NAMED - 1 : -1]
     if slowest:
         line += f" ({', '.join(f'{topic} {behind}' for behind, topic in slowest)})"
+        line += f", the oldest unread record is {max(now.get('lag_s', {}).values(), default=0.0):.0f} s old"
     if now["standing"] != "member":
         line += f", {now['standing']}"
     if now["problems"]:

@@ -116,6 +116,10 @@ class SourceReader:
         """Records behind, by topic."""
         return self._consumers.lag()
 
+    def lag_s(self) -> dict[str, float]:
+        """The age of the oldest unread record in seconds, by topic."""
+        return self._consumers.lag_s()
+
     @property
     def alive(self) -> bool:
         """Whether it reads, or was told to end; it does not go on by itself where it was not."""

@@ -91,7 +91,8 @@ function show(s) {
   byId("problems").replaceChildren(problems);
   const lags = Object.values(s.lag || {});
   const tiles = [["topics here", s.topics.length], ["lanes", s.lanes], ["consumers", s.consumers], ["rows", s.rows],
-    ["commits", s.commits], ["records behind", lags.reduce((a, b) => a + b, 0)], ["rebalances", s.rebalances],
+    ["commits", s.commits], ["records behind", lags.reduce((a, b) => a + b, 0)],
+    ["oldest unread, s", s.lag_s && Math.round(Math.max(0, ...Object.values(s.lag_s)))], ["rebalances", s.rebalances],
     ["in quarantine", s.quarantined], ...crossed(s.crossing || {})];
   byId("tiles").replaceChildren(...tiles.filter((t) => t[1] !== undefined).map(([name, value]) => {
     const tile = cell("div", undefined, "tile");

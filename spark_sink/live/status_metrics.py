@@ -43,6 +43,12 @@ class StatusCollector(Collector):
         for topic, records in found.get("lag", {}).items():
             lag.add_metric([topic], records)
         yield lag
+        lag_s = GaugeMetricFamily(
+            "azimuth_fleet_lag_seconds", "Age of the oldest unread record, by topic.", labels=["topic"]
+        )
+        for topic, seconds in found.get("lag_s", {}).items():
+            lag_s.add_metric([topic], seconds)
+        yield lag_s
         received = CounterMetricFamily(
             "azimuth_fleet_received_bytes", "Bytes that came from brokers, by their zone.", labels=["zone"]
         )

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from prometheus_client import CollectorRegistry
 
-from spark_sink.agent.agent_metrics import Metrics, serve
+from spark_sink.agent.agent_metrics import Metrics, lags, serve
 from spark_sink.agent.agent_settings import AgentSettings
 from spark_sink.agent.commit_notes import History, Notes
 from spark_sink.errors import OptionError
@@ -19,6 +19,7 @@ from spark_sink.lake.parquet_landing import Landing
 from spark_sink.lake.table_storage import filesystem
 from spark_sink.ranges.assigned_positions import Assignment
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
+from spark_sink.ranges.unread_age import UnreadAges
 from spark_sink.sink.compare_and_swap import Batch, commit
 from spark_sink.source.ownership_telemetry import AssignmentFile
 
@@ -83,17 +84,18 @@ def test_quarantine_is_counted_apart() -> None:
     assert _value(registry, "azimuth_commit_conflicts_total") == 1
 
 
-def test_seconds_of_lag_run_from_the_last_time_without() -> None:
-    """A topic that has caught up starts anew."""
+def test_seconds_of_lag_are_the_age_of_the_oldest_unread_record() -> None:
+    """A busy topic that is always seven records behind is fractions of a second late, and not since the agent began."""
     now = [100.0]
-    registry = CollectorRegistry()
+    ages, registry = UnreadAges(clock=lambda: now[0]), CollectorRegistry()
     metrics = Metrics(registry, clock=lambda: now[0])
     seen = []
-    for moment, records in [(100.0, 5), (104.0, 2), (106.0, 0), (109.0, 1)]:
-        now[0] = moment
-        metrics.lagging({"t": records})
-        seen.append(_value(registry, "azimuth_lag_seconds", topic="t"))
-    assert seen == [0.0, 4.0, 0.0, 3.0]
+    for end in range(500, 360_500, 500):
+        now[0] += 5
+        metrics.lagging(lags({ONE: end - 7, OTHER: 5}, {ONE: end}, ages))
+        seen.append(_value(registry, "azimuth_lag_seconds", topic=ONE.topic))
+    assert seen[1:] == [pytest.approx(0.07)] * 719
+    assert _value(registry, "azimuth_lag_records", topic=ONE.topic) == 7
 
 
 def test_what_the_reader_holds_shows_at_the_next_look(tmp_path: Path) -> None:
@@ -121,12 +123,11 @@ def test_a_topic_that_is_gone_is_shown_no_more() -> None:
     registry = CollectorRegistry()
     metrics = Metrics(registry, clock=lambda: now[0])
     seen = []
-    for moment, lags in [(100.0, {"t": 5, "u": 1}), (150.0, {"u": 1}), (161.0, {"u": 1}), (170.0, {"t": 2, "u": 1})]:
+    for moment, topics in [(100.0, {"t": 5, "u": 1}), (150.0, {"u": 1}), (161.0, {"u": 1}), (170.0, {"t": 2, "u": 1})]:
         now[0] = moment
-        metrics.lagging(lags)
+        metrics.lagging({topic: (records, records / 2) for topic, records in topics.items()})
         seen.append([_value(registry, f"azimuth_lag_{name}", topic="t") for name in ("records", "seconds")])
-    assert seen == [[5, 0], [5, 0], [None, None], [2, 0]]
-    assert _value(registry, "azimuth_lag_seconds", topic="u") == 70
+    assert seen == [[5, 2.5], [5, 2.5], [None, None], [2, 1]]
 
 
 def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:

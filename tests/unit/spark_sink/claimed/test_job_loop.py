@@ -1,6 +1,6 @@
 """The job loop on a claims database in a file, a table in memory and logs that are lists."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -110,6 +110,10 @@ class World:
     def beginnings(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """As `PartitionOffsets`."""
         return {key: self.begins_at.get(key, 0) for key in keys}
+
+    def at_times(self, times_ms: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
+        """As `PartitionOffsets`: no record has a timestamp."""
+        return dict.fromkeys(times_ms)
 
     def fetch(self, ranges: Sequence[Range]) -> Iterator[pa.RecordBatch]:
         """As `spark_sink.fetch.range_reader.fetch`."""

@@ -13,8 +13,8 @@ def status(at: float, rows: int = 0, lag: dict[str, int] | None = None, **more: 
 
 def test_a_line_says_topics_rows_by_the_second_and_who_is_behind() -> None:
     """The rate is that of the time since the line before."""
-    line = progress(status(100, 50), status(110, 250, {"s/x": 7, "s/y": 0}))
-    assert line == "2 topics, 200 rows written (20/s), 7 behind (s/x 7)"
+    line = progress(status(100, 50), status(110, 250, {"s/x": 7, "s/y": 0}, lag_s={"s/x": 2.7, "s/y": 0.0}))
+    assert line == "2 topics, 200 rows written (20/s), 7 behind (s/x 7), the oldest unread record is 3 s old"
 
 
 def test_an_idle_agent_says_nothing() -> None:

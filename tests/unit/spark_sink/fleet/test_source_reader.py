@@ -47,6 +47,38 @@ def test_records_that_come_with_a_revocation_are_not_lost(monkeypatch: pytest.Mo
     assert positions(str(tmp_path / "t"), "g") == {("x", 0): 10, ("y", 0): 7}
 
 
+def test_a_topic_that_is_always_behind_is_as_late_as_its_oldest_unread_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seconds behind come from ends that were seen, so a topic with a few new records at each look is not late."""
+    monkeypatch.setattr(lane_module, "_LAG_S", 0.0)
+    monkeypatch.setattr(lane_module, "Consumer", Client)
+    ends = [0]
+    monkeypatch.setattr(Client, "get_watermark_offsets", lambda *_, **__: (0, ends[-1]))
+
+    def join(client: Client) -> list[Record]:
+        client.gain("x")
+        return []
+
+    def more(_client: Client) -> list[Record]:
+        time.sleep(0.01)
+        ends.append(ends[-1] + 5)
+        return some("x", ends[-3], ends[-2]) if len(ends) > 2 else []
+
+    Client.script = iter([join, *[more] * 50])
+    parts = LaneParts(
+        positions=lambda _: {TopicPartition("x", 0): 0}, before_revoked=lambda: None, look_again=lambda: None
+    )
+    lane = LaneConsumer(LANE, {}, parts)
+    lane.subscribe({FleetTopic("c", "1", "x", "s"): "x"})
+    began, late = time.monotonic(), []
+    for _ in range(51):
+        lane.read(lambda *_: None, 100, 0.0)
+        lane.hand_over()
+        late.append(lane.lag_s()["x"])
+    assert lane.lag()["x"] == 10, "as of the look before the last batch was handed over"
+    assert late[0] == 0
+    assert max(late) < (time.monotonic() - began) / 2
+
+
 def test_reading_and_rebalances_go_on_while_records_are_brought_in(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -29,7 +29,7 @@ def _targets() -> list[dict[str, str]]:
 def _labels() -> dict[str, set[str]]:
     """The labels of each metric, but for those that Prometheus adds itself."""
     registry = CollectorRegistry()
-    Metrics(registry).lagging({"t": 1})
+    Metrics(registry).lagging({"t": (1, 0.5)})
     found: dict[str, set[str]] = {}
     families = [*registry.collect(), *StatusCollector(lambda: STATUS).collect()]
     for family in [*families, *TrafficCollector({"one": _Quiet()}).collect()]:

@@ -26,6 +26,7 @@ STATUS: dict[str, Any] = {
     "commits": 3,
     "rebalances": 2,
     "lag": {"home/orders": 7},
+    "lag_s": {"home/orders": 1.5},
     "received": {"az-a": 100, "az-b": 300},
     "crossing": {"bytes": 300, "share": 0.75, "cost": 0.5, "cost_per_hour": 2.0},
     "quarantined": 9,
@@ -74,6 +75,7 @@ def test_page_status_metrics_and_probes_answer(live: LiveServer) -> None:
     metrics = get(live, "metrics")[1]
     assert "azimuth_fleet_rows_total 12.0" in metrics
     assert 'azimuth_fleet_lag_records{topic="home/orders"} 7.0' in metrics
+    assert 'azimuth_fleet_lag_seconds{topic="home/orders"} 1.5' in metrics
     assert 'azimuth_fleet_received_bytes_total{zone="az-b"} 300.0' in metrics
     assert "azimuth_fleet_cost_total 0.5" in metrics
     assert "azimuth_fleet_quarantined 9.0" in metrics

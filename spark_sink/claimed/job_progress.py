@@ -1,0 +1,40 @@
+"""What a job says while it works: a line every ten seconds in which rows were written."""
+
+import time
+from collections.abc import Callable, Mapping
+
+_EVERY_S = 10.0
+
+
+class JobProgress:
+    """Sums up rounds into lines.
+
+    Args:
+        say: takes a line.
+        clock: seconds of a monotonic clock.
+    """
+
+    def __init__(self, say: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
+        self._say = say
+        self._clock = clock
+        self._since = clock()
+        self._rows = 0
+        self._late: tuple[float, str] = (0.0, "")
+
+    def note(self, rows: int, late_s: Mapping[str, float]) -> None:
+        """Take up one round.
+
+        Args:
+            rows: written.
+            late_s: age of the oldest unread record when its topic was claimed, by topic.
+        """
+        self._rows += rows
+        self._late = max(self._late, *((seconds, topic) for topic, seconds in late_s.items()), (0.0, ""))
+        passed = self._clock() - self._since
+        if passed < _EVERY_S:
+            return
+        seconds, topic = self._late
+        if self._rows or seconds:
+            late = f", the oldest unread record was {seconds:.0f} s old ({topic})" if seconds else ""
+            self._say(f"claims: {self._rows} rows written ({self._rows / passed:.0f}/s){late}")
+        self._since, self._rows, self._late = self._clock(), 0, (0.0, "")

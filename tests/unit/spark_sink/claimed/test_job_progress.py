@@ -1,0 +1,17 @@
+"""What a job says while it works."""
+
+from spark_sink.claimed.job_progress import JobProgress
+
+
+def test_a_line_sums_up_the_rounds_of_ten_seconds() -> None:
+    """Rows, their rate, and the worst lag in seconds; a job with nothing to do says nothing."""
+    said: list[str] = []
+    now = [0.0]
+    progress = JobProgress(said.append, lambda: now[0])
+    for moment, rows, late in [(4, 100, {"x": 2.0, "y": 70.4}), (8, 50, {}), (10, 50, {"x": 1.0}), (25, 0, {"x": 0.0})]:
+        now[0] = moment
+        progress.note(rows, late)
+    assert said == ["claims: 200 rows written (20/s), the oldest unread record was 70 s old (y)"]
+    now[0] = 35
+    progress.note(10, {"x": 0.0})
+    assert said[1:] == ["claims: 10 rows written (1/s)"]
