@@ -3,15 +3,15 @@
 Each folder imports only from those above it in this list:
 
 * `errors`, `settings`, `lazy`: errors, checks of settings, names imported at first use.
-* `hashing`: one hash; rendezvous ranks and owners.
-* `planner`: topics, members and claims in, a plan out.
-* `clients`: what all Kafka clients of these packages share.
+* `hashing`: the hash function; rendezvous ranks and owners.
+* `planner`: computes a plan from topics, members and claims.
+* `clients`: code that all Kafka clients of these packages share.
 * `protocol`: the assignors inside kafka-python's group protocol.
 * `comparison`: the plans of several assignors for a live group.
 * `member`, `consumer`: `GroupMember`, and `GroupConsumer` with librdkafka's fetching.
-* `fleet`, `claims`: topics on agents over clusters; partitions by rows of a database.
-* `scaling`, `simulation`: workers from lag; policies over traces.
-* `testing`: the goals of a plan in order, and the optimum by trying every assignment.
+* `fleet`, `claims`: topics placed on agents across clusters; partitions claimed in a database.
+* `scaling`, `simulation`: workers chosen from lag; policies run on traces.
+* `testing`: the goals of a plan in order, and the optimum found by trying every assignment.
 """
 
 import typing

@@ -7,7 +7,7 @@ AssignorError
 ├── MembershipError  the group could not be joined or kept
 │   ├── FencedError      the group no longer has this member: its partitions have other owners
 │   └── NotOwnedError    a commit for a partition that this member does not own
-├── NodesError       a rendezvous needs one node at least, and each node once
+├── NodesError       rendezvous hashing needs at least one node, and each node once
 ├── ScalingError     workers could not be chosen from lag
 │   ├── ClaimsError      the table of claims cannot be used: settings, driver, columns
 │   │   ├── ClaimLostError   the lease ran out or another owner has the partition: nothing was written for it
@@ -49,7 +49,7 @@ class GroupError(AssignorError):
 
 
 class NodesError(AssignorError):
-    """A rendezvous needs at least one node, and each node once."""
+    """Rendezvous hashing needs at least one node, and each node once."""
 
 
 class ScalingError(AssignorError):

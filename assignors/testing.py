@@ -1,4 +1,4 @@
-"""For tests of plans: the goals of a plan in their order, and the optimum by trying every assignment.
+"""For tests of plans: the goals of a plan in order, and the optimum found by trying every assignment.
 
 The oracle shares no code with the planner: it reads claims, bounds and loads from their definitions.
 """
@@ -18,12 +18,12 @@ Loads = tuple[int, ...]
 
 
 class Goals(NamedTuple):
-    """What a plan achieves, compared in the order of the goals; less is better.
+    """The values of a plan's goals, compared in the order of the goals; smaller is better.
 
     Attributes:
         outside: whether a load is outside its bounds.
-        heights: loads / weights, the highest first, where a load is outside or no bounds apply.
-        off_rack: partitions off their reader's rack.
+        heights: loads / weights, the highest first, if a load is outside or no bounds apply.
+        off_rack: partitions without a replica in their reader's rack.
         moved: valid claims that went to another member.
     """
 
@@ -91,7 +91,7 @@ class Scenario:
         return tuple(sorted(heights, reverse=True))
 
     def _bounds(self, partitions: int) -> list[tuple[int, int]] | None:
-        """Return the bounds of the loads where all subscriptions are equal, from their definition; None elsewhere."""
+        """Return the bounds of the loads by their definition if all subscriptions are equal, else None."""
         read = [t for t in self.topics if t.partitions and self._readers(t)]
         if any(len(self._readers(t)) < len(self.members) for t in read):
             return None

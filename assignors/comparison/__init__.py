@@ -1,8 +1,8 @@
-"""The plans of several strategies for a live group. Needs kafka-python; changes nothing.
+"""Plans of several strategies for a live group. Needs kafka-python; changes nothing.
 
 * `live_group`: members, claims and topics of a group on a cluster.
 * `stock_assignors`: kafka-python's own assignors, without a broker.
-* `outcomes`: what each strategy would give, side by side.
+* `outcomes`: the plan of each strategy, side by side.
 """
 
 import typing

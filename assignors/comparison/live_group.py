@@ -30,7 +30,7 @@ class LiveGroup:
         strategy: name of the assignor the members agreed on.
         members: with their subscriptions, racks, weights and partitions.
         hosts: address of each member's client.
-        topics: those that members subscribe to, with the racks of their replicas and leaders.
+        topics: the topics that members subscribe to, with the racks of their replicas and leaders.
         sizes: bytes stored of each partition; None where the client is not authorized to read it.
     """
 
@@ -52,8 +52,8 @@ def read_group(bootstrap_servers: str, group: str, config: Mapping[str, Any] | N
         config: further settings of kafka-python's admin client (security).
 
     Raises:
-        GroupError: no broker answers, there is no such group, it has no members, they subscribe to
-            nothing, or it is of another protocol.
+        GroupError: no broker answers, there is no such group, it has no members, its members subscribe to
+            nothing, or it uses another protocol.
     """
     servers = [one.strip() for one in bootstrap_servers.split(",")]
     try:
@@ -68,7 +68,7 @@ def read_group(bootstrap_servers: str, group: str, config: Mapping[str, Any] | N
             try:
                 return _read(admin, group)
             except KafkaError as error:
-                # Coordinators move; their answers are retriable errors meanwhile.
+                # While a coordinator moves, brokers answer with retriable errors.
                 if not getattr(error, "retriable", False) or time.monotonic() > deadline:
                     raise GroupError(f"group {group!r} cannot be described: {error}") from error
                 time.sleep(_PAUSE_S)
@@ -110,7 +110,7 @@ def _read(admin: Any, group: str) -> LiveGroup:  # noqa: ANN401 - kafka-python i
 
 
 def _raise_if_retriable(error: str | None) -> None:
-    """Raise a retriable error: a coordinator that moves or loads answers so, and kafka-python does not raise it."""
+    """Raise a retriable error: a coordinator that moves or loads returns one, and kafka-python does not raise it."""
     code = _CODE.match(error or "")
     kind = for_code(int(code[1])) if code else None
     if kind is not None and kind.retriable:
@@ -135,7 +135,7 @@ def _member(described: Mapping[str, Any]) -> Member:
 
 
 def _fields(described: object) -> dict[str, Any]:
-    """Fields of a decoded subscription or assignment; empty where another kind of client wrote it (Kafka Connect)."""
+    """Fields of a decoded subscription or assignment; empty if another kind of client wrote it (Kafka Connect)."""
     if isinstance(described, Mapping):
         return dict(described)
     return {} if isinstance(described, bytes | str) or described is None else dict(vars(described))
@@ -160,7 +160,7 @@ def _topic(described: Mapping[str, Any], racks: Mapping[int, str]) -> Topic:
 
 
 def _sizes(admin: Any, names: list[str]) -> dict[TopicPartition, int] | None:  # noqa: ANN401 - as above
-    """Bytes of the largest replica of each partition: a replica that is catching up is smaller."""
+    """Return the bytes of each partition's largest replica: a replica that is catching up is smaller."""
     sizes: dict[TopicPartition, int] = {}
     try:
         answers = admin.describe_log_dirs(names)

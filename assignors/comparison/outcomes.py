@@ -1,4 +1,4 @@
-"""The plans of several strategies for a group, side by side; changes nothing."""
+"""Compares the plans of several strategies for a group; changes nothing."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,20 +33,20 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What a strategy would give a group.
+    """The plan of a strategy for a group, in figures.
 
     Attributes:
-        strategy: its name; `now` is what the group has.
+        strategy: its name; `now` is the group's present assignment.
         most: partitions of the fullest member.
         mean: partitions of a member, on average.
         idle: members without a partition.
         connections: pairs of a member and a topic that it reads.
         off_rack: partitions read from another rack, where both racks are known.
-        off_rack_bytes: their size on disk; None where sizes are unknown.
+        off_rack_bytes: their size on disk; None if sizes are unknown.
         moved: partitions whose owner changes if the group adopts the strategy now.
         moved_on_leave: partitions whose owner changes when the fullest member leaves afterwards, its own among them.
-        leaves: how many of those the leaving member had: no strategy can move fewer.
-        failure: why there is no plan; then all numbers are 0.
+        leaves: how many of those the leaving member had; no strategy can move fewer.
+        failure: why there is no plan; all numbers are then 0.
     """
 
     strategy: str
@@ -63,7 +63,7 @@ class Outcome:
 
     @property
     def skew(self) -> float:
-        """Fullest member against the mean; 1.0 is even."""
+        """Load of the fullest member divided by the mean; 1.0 is even."""
         return self.most / self.mean if self.mean else 0.0
 
 
@@ -77,19 +77,19 @@ def compare(  # noqa: PLR0913 - each is named at the call
     leaving: str | None = None,
     started: Callable[[str], None] = lambda _: None,
 ) -> list[Outcome]:
-    """Measure what the group has, and what each strategy would give it.
+    """Measure the group's present assignment and the plan of each strategy.
 
     Args:
-        topics: those that the group could read.
+        topics: the topics that the group could read.
         members: of the group, with what they own.
-        strategies: of `STRATEGIES`.
-        settings: of `hrw` and `shuffled`.
-        sizes: bytes stored of each partition.
+        strategies: names from `STRATEGIES`.
+        settings: for `hrw` and `shuffled`.
+        sizes: stored bytes of each partition.
         leaving: the member that leaves in the second step; by default the fullest one of each plan.
-        started: called with the name of each strategy before it plans: the stock sticky one may take minutes.
+        started: called with the name of each strategy before it plans; the stock sticky one may take minutes.
 
     Returns:
-        `now` first, then the strategies in the order given. One that raises has a `failure`.
+        `now` first, then the strategies in the given order. A strategy that raises has a `failure`.
     """
     settings = settings or Settings()
     now = {pair: member.id for member in members for pair in member.owned}

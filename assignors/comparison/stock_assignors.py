@@ -1,4 +1,4 @@
-"""Plans of kafka-python's own assignors, made without a broker, for comparison."""
+"""Plans of kafka-python's own assignors, computed without a broker, for comparison."""
 
 from collections.abc import Iterable, Mapping
 from types import SimpleNamespace
@@ -28,14 +28,14 @@ def stock_plan(
 
     Args:
         strategy: one of `STOCK`; only `sticky` uses what members own.
-        topics: those that the group could read.
+        topics: the topics that the group could read.
         members: of the group, with what they own.
 
     Returns:
         The partitions of each member.
 
     Raises:
-        Exception: any that the assignor raises; round robin does where subscriptions differ (3.0.12).
+        Exception: any that the assignor raises; round robin raises if subscriptions differ (3.0.12).
     """
     counts = {topic.name: set(range(topic.partitions)) for topic in topics}
     cluster = SimpleNamespace(partitions_for_topic=counts.get, topics=lambda: set(counts))

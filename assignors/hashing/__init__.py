@@ -1,9 +1,9 @@
-"""One hash for all: ranks and owners that every process computes alike.
+"""Hashing: every process computes the same ranks and owners.
 
 * `hash`: MurmurHash3 of each name, a 64-bit mixer for each pair.
-* `rendezvous`: `Rendezvous`: the owner of a key and its ranked successors.
-* `rendezvous_tree`: the same among tens of thousands of nodes.
-* `endpoint_router`: `Router`: a serving endpoint for each stream.
+* `rendezvous`: `Rendezvous` finds the owner of a key and its ranked successors.
+* `rendezvous_tree`: the same for tens of thousands of nodes.
+* `endpoint_router`: `Router` picks a serving endpoint for each stream.
 """
 
 import typing

@@ -1,8 +1,8 @@
-"""A serving endpoint for each stream, picked by many clients that do not communicate.
+"""Picks a serving endpoint for each stream; clients need no communication.
 
-Every client ranks the endpoints by rendezvous hashing, so most clients of a stream meet at the same one and share its
-cache. An endpoint that is dead or overloaded is skipped for the next in rank. Each pick is reviewed after a period
-with jitter, so that moves spread over time, and is final once throughput is stable.
+Every client ranks the endpoints by rendezvous hashing, so most clients of a stream pick the same one and share its
+cache. A client skips an endpoint that is dead or overloaded and takes the next in rank. It reviews each pick after a
+period with jitter, so that moves spread over time. A pick is final once throughput is stable.
 """
 
 import random

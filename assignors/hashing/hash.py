@@ -1,6 +1,6 @@
-"""The one hash of the project: MurmurHash3 of each name, a 64-bit mixer for each pair.
+"""The project's only hash function: MurmurHash3 of each name, a 64-bit mixer for each pair.
 
-A name (agent, topic, key, partition) is hashed once. A pair (topic, agent) costs one exclusive or and one mixer, so
+A name (agent, topic, key, partition) is hashed once. A pair (topic, agent) costs one XOR and one mixer call, so
 all topics against all agents are a few vectorised operations. `docs/hash.md` describes it for other languages, and
 `tests/data/hash_vectors.json` has the vectors.
 
@@ -70,7 +70,7 @@ def weighted_score(pair: int, weight: float) -> float:
 
 def hash64s(names: list[str], seed: int = 0) -> U64:
     """Hash names, shape (N,)."""
-    # One call and no Python integer a name: half of the time of `hash64` for each.
+    # One call without a Python integer per name takes half the time of calling `hash64` for each.
     digest, low_seed = mmh3.mmh3_x64_128_digest, seed & 0xFFFFFFFF
     digests = b"".join([digest(name.encode("utf-8", "surrogateescape"), low_seed) for name in names])
     return np.frombuffer(digests, dtype="<u8")[::2].astype(np.uint64)
@@ -112,7 +112,7 @@ def weighted_scores(pairs: U64, weights: F64) -> F64:
 
 
 def order_keys(scores: F64) -> U64:
-    """Turn scores above 0 into whole numbers of the same order: the bits of a positive float sort as it does."""
+    """Turn scores above 0 into whole numbers of the same order: the bits of a positive float sort as the float does."""
     return scores.view(np.uint64)
 
 

@@ -1,8 +1,8 @@
-"""Rendezvous hashing in logarithmic time: a tree of nodes, a small rendezvous at each fork.
+"""Rendezvous hashing in logarithmic time: a tree of nodes, with a small rendezvous choice at each fork.
 
-A node's place is the path of the hexadecimal digits of its hash: adding or removing one changes only its path. A fork
-chooses among its branches by weighted rendezvous, where the weight of a branch is the sum of its nodes', so each node
-gets its weighted share. A key is hashed once and costs one score for each branch on its way: about 16 log16 n.
+The path to a node consists of the hexadecimal digits of its hash: adding or removing a node changes only its path. A
+fork chooses among its branches by weighted rendezvous. The weight of a branch is the sum of its nodes' weights, so each
+node gets its weighted share. A key is hashed once and costs one score for each branch on its path: about 16 log16 n.
 
 The cost compared with the flat form: a change of a branch's weight also moves keys between the branch's other nodes and
 the rest, so a change moves up to log16(n) / n of the keys instead of 1 / n. The benchmark measures both.

@@ -1,4 +1,4 @@
-"""Checks of settings files, and messages about wrong values.
+"""Checks of settings files, and messages about invalid values.
 
 * `validation_errors`: pydantic's errors as sentences for the author of the file.
 * `strict_numbers`: numbers that do not accept `true` as 1.

@@ -1,12 +1,12 @@
-"""What each policy would do on a trace: a simulated group, without a broker.
+"""Simulates scaling policies on traces, with a simulated group and without a broker.
 
-* `traces`: records by partition and time, standard ones from a seed.
-* `trace_file`: traces of your own, from a file.
-* `simulated_group`: workers, what each holds and how far it has read.
+* `traces`: records by partition and time; standard traces are generated from a seed.
+* `trace_file`: the user's own traces, from a file.
+* `simulated_group`: workers, their partitions and their positions.
 * `simulator`: a topic, its workers and a policy, step by step.
-* `oracle`: the least number of workers that was possible.
-* `score`: what a run was worth.
-* `policy_comparison`: policies side by side over traces.
+* `oracle`: the smallest possible number of workers.
+* `score`: the figures of a run.
+* `policy_comparison`: runs every policy on every trace.
 """
 
 import typing

@@ -17,14 +17,14 @@ _DEBT_S = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Oracle:
-    """For each ten minutes the smallest number with which no record gets too old, found by trying.
+    """The smallest number of workers with which no record gets too old, for each ten minutes, found by trial.
 
-    The trials run the simulator's own group: real placement, and the pause of each change. What is left over at the
-    end of ten minutes may be a minute old at most, so no part lives on debts that the next one has to pay. Age counts
-    from when a record could first be read at all, and partitions too hot for one worker count no more.
+    The trials run the simulator's own group: real placement, and the pause of each change. Records that are unread at
+    the end of a ten-minute block may be at most a minute old, so no block leaves a backlog for the next one. The age
+    counts from the time at which the record could first be read, and a partition too hot for one worker stops counting.
 
     Attributes:
-        begins_s: when each number should be asked for, shape (B,).
+        begins_s: time at which each number should be requested, shape (B,).
         numbers: the workers, shape (B,).
     """
 
@@ -36,7 +36,7 @@ class Oracle:
         """Find the numbers for a trace.
 
         Args:
-            trace: what will come.
+            trace: the future load.
             slo_s: the objective.
             start_s: from a decision to the rebalance it causes.
             rebalance_s: time without a reader, at each change.
@@ -55,7 +55,7 @@ class Oracle:
 
     @property
     def name(self) -> str:
-        """Under which it is reported."""
+        """The policy's name in reports."""
         return "oracle"
 
     def propose(self, view: View, state: State) -> Proposal:  # noqa: ARG002 -- it needs no memory
@@ -66,7 +66,7 @@ class Oracle:
 
 
 def _least(group: SimulatedGroup, steps: range, due: I64, slo_s: float) -> SimulatedGroup:
-    """The group after these steps, with the smallest number that keeps the objective."""
+    """Return the group after these steps, with the smallest number of workers that meets the objective."""
     count = group.count
     after = _trial(group, count, steps, due, slo_s)
     if after is not None:
@@ -78,7 +78,7 @@ def _least(group: SimulatedGroup, steps: range, due: I64, slo_s: float) -> Simul
         after = _trial(group, count, steps, due, slo_s)
         if after is not None:
             return after
-    # Not even one worker a partition can: whatever the number, this time is lost.
+    # Even one worker per partition misses the objective, so the oracle takes the most workers and continues.
     group = group.copy()
     group.resize(group.partitions)
     for t in steps:

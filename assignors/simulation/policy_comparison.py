@@ -1,4 +1,4 @@
-"""Policies side by side over traces."""
+"""Runs every policy on every trace."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,14 +15,14 @@ from assignors.simulation.traces import Trace
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Outcome:
-    """A policy over a trace.
+    """The result of a policy on a trace.
 
     Attributes:
         trace: name of the trace.
         policy: name of the policy.
-        runs: one a topic.
+        runs: one per topic.
         score: of all topics together.
-        oracle_hours: what the oracle needed; None where it was not asked.
+        oracle_hours: worker-hours of the oracle; None if it did not run.
     """
 
     trace: str
@@ -33,12 +33,12 @@ class Outcome:
 
     @property
     def ratio(self) -> float | None:
-        """Worker-hours against the oracle's."""
+        """Worker-hours divided by the oracle's."""
         return self.score.worker_hours / self.oracle_hours if self.oracle_hours else None
 
 
 def scaler_for(policy: str, trace: Trace, pipeline: Pipeline) -> Scaler:
-    """The scaler of a policy for a trace; every policy gets the true rate of a worker unless it measures the rate.
+    """Return the scaler of a policy for a trace; unless a policy measures the rate of a worker, it gets the true rate.
 
     Raises:
         LimitsError: no such policy.
@@ -55,16 +55,16 @@ def scaler_for(policy: str, trace: Trace, pipeline: Pipeline) -> Scaler:
 def compare_policies(
     traces: Iterable[Sequence[Trace]], policies: Iterable[str], pipeline: Pipeline, world: World | None = None
 ) -> Iterable[Outcome]:
-    """Run every policy over every trace; the oracle comes first, because the others are held against it.
+    """Run every policy on every trace; the oracle runs first, because the others are compared with it.
 
     Args:
-        traces: each a list of topics.
+        traces: each a sequence of topics.
         policies: names as in `scaler_for`.
         pipeline: settings that all policies share.
         world: how the simulated group behaves.
 
     Yields:
-        One outcome a pair, as soon as it is there.
+        One outcome per pair, as soon as it is known.
 
     Raises:
         LimitsError: no such policy.
@@ -72,7 +72,7 @@ def compare_policies(
     names = ["oracle", *(name for name in policies if name != "oracle")]
     for topics in traces:
         for name in names[1:]:
-            scaler_for(name, topics[0], pipeline)  # a wrong name is said before the oracle takes its time
+            scaler_for(name, topics[0], pipeline)  # reports an unknown name before the slow oracle runs
         hours: float | None = None
         for name in names:
             runs = [simulate(trace, scaler_for(name, trace, pipeline), world) for trace in topics]

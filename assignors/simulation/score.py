@@ -1,4 +1,4 @@
-"""What a run was worth: time over the objective, worker-hours, changes, moves, losses."""
+"""Scores a run: time over the objective, worker-hours, changes, moves, losses."""
 
 from dataclasses import dataclass
 
@@ -14,12 +14,12 @@ class Score:
     """Figures of one run.
 
     Attributes:
-        over_slo: part of the time in which some partition's oldest unread record was older than the objective.
-        over_slo_avoidable: the same without what no number of workers changes: the age is counted from when the record
-            could first have been read by a group with one worker a partition (outages), and a partition that is too
-            hot for one worker does not count until it is in time again.
+        over_slo: fraction of the time in which some partition's oldest unread record was older than the objective.
+        over_slo_avoidable: the same without delays that no number of workers can prevent. The age counts from the time
+            at which a group with one worker per partition could first have read the record (outages). A partition that
+            is too hot for one worker does not count until it meets the objective again.
         worker_hours: sum of workers over time.
-        resizes_per_day, flips_per_day: changes of the number; changes of the direction of these.
+        resizes_per_day, flips_per_day: changes of the number; changes of their direction.
         moved: partitions that changed their worker.
         lost: records that retention deleted unread.
     """
@@ -34,7 +34,7 @@ class Score:
 
 
 def score(run: Run, slo_s: float) -> Score:
-    """Judge a run."""
+    """Compute the figures of a run."""
     step, days = run.trace.step_s, run.trace.days
     changes = np.sign(np.diff(run.workers))
     changes = changes[changes != 0]
@@ -53,7 +53,7 @@ def score(run: Run, slo_s: float) -> Score:
 
 
 def _excused(run: Run, slo_s: float) -> Mask:
-    """From where a partition is hot to where it is in time again, shape (T, P)."""
+    """Mark the steps from the time a partition becomes hot until it meets the objective again, shape (T, P)."""
     excused = hot(run.trace, slo_s)
     late = record_ages(run.written, run.committed, run.trace.step_s) > slo_s
     for p in np.flatnonzero(excused.any(axis=0)):
@@ -63,7 +63,7 @@ def _excused(run: Run, slo_s: float) -> Mask:
 
 
 def together(scores: list[Score]) -> Score:
-    """One score of several topics: the mean of the parts of time, the sum of everything else."""
+    """Combine the scores of several topics: the mean of the time fractions, the sum of everything else."""
     return Score(
         over_slo=float(np.mean([one.over_slo for one in scores])),
         over_slo_avoidable=float(np.mean([one.over_slo_avoidable for one in scores])),
@@ -76,15 +76,15 @@ def together(scores: list[Score]) -> Score:
 
 
 def record_ages(reached: I64, committed: I64, step_s: float) -> F64:
-    """How long ago the oldest unread record was there.
+    """Return how long ago the oldest unread record arrived.
 
     Args:
-        reached: offsets that were there at each step, shape (T, P), never falling.
+        reached: end offsets at each step, shape (T, P), never falling.
         committed: offsets read, shape (T, P).
-        step_s: seconds a step.
+        step_s: seconds per step.
 
     Returns:
-        Seconds, shape (T, P), 0 where nothing was unread.
+        Seconds, shape (T, P), 0 where no record was unread.
     """
     steps = np.arange(len(reached))
     found = np.zeros(reached.shape)

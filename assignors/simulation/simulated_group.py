@@ -1,4 +1,4 @@
-"""A simulated consumer group: workers, what each holds, and how far they have read."""
+"""A simulated consumer group: workers, their partitions and their positions."""
 
 import copy
 
@@ -11,16 +11,16 @@ from assignors.simulation.traces import Trace, log_starts
 
 
 class SimulatedGroup:
-    """Reads a trace, one step after the other.
+    """Reads a trace step by step.
 
-    Workers read in parallel, each `worker_rate` records a second at most, shared max-min fair among its partitions (a
-    fetch takes about as much of each partition that has it). Who holds what is decided by `assignors.plan`, which
-    keeps what it can. A change ends all reading for `rebalance_s`, as an eager rebalance does; commits are seen at
-    once.
+    Workers read in parallel. Each reads at most `worker_rate` records a second, shared max-min fair among its
+    partitions, because a fetch takes about the same amount from each partition with a backlog. `assignors.plan` assigns
+    the partitions and keeps present owners where it can. A change stops all reading for `rebalance_s`, as an eager
+    rebalance does. Commits are visible immediately.
     """
 
     def __init__(self, trace: Trace, *, rebalance_s: float, workers: int) -> None:
-        """Begin at the beginning of the trace."""
+        """Start at the beginning of the trace."""
         self.trace = trace
         self.partitions = trace.arrivals.shape[1]
         self.written: I64 = np.cumsum(trace.arrivals, axis=0, dtype=np.int64)
@@ -35,11 +35,11 @@ class SimulatedGroup:
         self._paused_s = 0.0
 
     def copy(self) -> "SimulatedGroup":
-        """Another group at the same place; the trace is shared."""
-        return copy.copy(self)  # everything that changes is replaced, not changed in place
+        """Return a copy of the group with the same positions; the trace is shared."""
+        return copy.copy(self)  # a shallow copy is enough: attributes are replaced, never changed in place
 
     def resize(self, workers: int) -> None:
-        """Rebalance to so many workers."""
+        """Rebalance to this number of workers."""
         names = [f"worker-{n}" for n in range(workers)]
         generation = 1 if self._owned else -1
         members = [
@@ -57,7 +57,7 @@ class SimulatedGroup:
         self._paused_s = self._rebalance_s
 
     def step(self, t: int) -> I64:
-        """Read for one step of the trace; returns the positions after it, shape (P,)."""
+        """Read for one step of the trace, and return the positions after it, shape (P,)."""
         position, step = self.position, self.trace.step_s
         gone = self.starts[t] - position
         if gone.max() > 0:
@@ -83,7 +83,7 @@ class SimulatedGroup:
 
 
 def _level(waiting: I64, most: float) -> int:
-    """How much each partition may give so that together they give `most`; `waiting` rises and sums to more."""
+    """Return the limit per partition with which all together give `most`; `waiting` is ascending and sums to more."""
     below = np.concatenate([[0], np.cumsum(waiting)[:-1]])
     shares = (most - below) / np.arange(len(waiting), 0, -1)
     return int(shares[np.argmax(shares <= waiting)])

@@ -1,4 +1,4 @@
-"""The simulator: a topic, its workers and a policy, step by step; all partitions at once."""
+"""Simulates a topic, its workers and a policy step by step, all partitions at once."""
 
 from dataclasses import dataclass
 
@@ -18,10 +18,10 @@ class World:
 
     Attributes:
         decide_s: time between two decisions.
-        window_s: how far back a decision sees.
-        start_s: from a decision to the rebalance it causes.
+        window_s: length of the window of observations that a decision sees.
+        start_s: time from a decision to the rebalance that it causes.
         rebalance_s: time without a reader, at each change.
-        workers: at the beginning.
+        workers: number at the beginning.
     """
 
     decide_s: float = 30.0
@@ -33,17 +33,17 @@ class World:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Run:
-    """What happened.
+    """The record of a simulation.
 
     Attributes:
-        trace: what came.
+        trace: the load.
         written: offset after the last record, shape (T, P).
         committed: the group's offset, shape (T, P).
         workers: shape (T,).
-        moved: partitions that changed their worker though it was still there, or came to a new one.
+        moved: partitions that changed their worker although that worker stayed, or that moved to a new worker.
         lost: records that retention deleted unread.
-        findings: first time of each finding, seconds, and its sentence.
-        decisions: those that changed the number.
+        findings: first time of each finding, in seconds, and its sentence.
+        decisions: the decisions that changed the number.
     """
 
     trace: Trace
@@ -57,7 +57,7 @@ class Run:
 
 
 def simulate(trace: Trace, scaler: Scaler, world: World | None = None) -> Run:
-    """Run a scaler over a trace; the group behaves as `SimulatedGroup` says."""
+    """Run a scaler on a trace; the group behaves as `SimulatedGroup` describes."""
     world = world or World()
     step, steps = trace.step_s, len(trace.arrivals)
     group = SimulatedGroup(trace, rebalance_s=world.rebalance_s, workers=world.workers)

@@ -1,4 +1,4 @@
-"""Own traces: counts of records from a file, as a rate over the time that each of them covers."""
+"""Reads the user's own traces: a file of record counts, each spread over the time that it covers."""
 
 import csv
 import math
@@ -14,7 +14,7 @@ from assignors.scaling.observation import F64, I64
 from assignors.simulation.traces import DAY_S, MOST_CELLS, MOST_STEPS, Trace
 
 _COLUMNS = ("time_s", "topic", "partition", "records")
-_MOST = 1 << 53  # records: as many as a float counts one by one
+_MOST = 1 << 53  # records: a float counts exactly up to here
 
 Row = tuple[float, int, int]
 """Time, partition and records."""
@@ -25,12 +25,12 @@ def traces_from_csv(
 ) -> list[Trace]:
     """Read traces from a file with the columns time_s, topic, partition, records.
 
-    A row says how many records are written to a partition from its time to that of the partition's next row; they are
-    spread evenly over it. The last row of each partition covers what rows of its topic cover in the median. Times
-    count from the first one.
+    A row gives the number of records written to a partition from its time until the time of the partition's next row;
+    they are spread evenly over that time. The last row of each partition covers the median duration of its topic's
+    rows. Times count from the first one.
 
     Raises:
-        TraceError: the file cannot be read, a column is missing, or a value is no number.
+        TraceError: the file cannot be read, a column is missing, or a value is not a number.
     """
     rows = {topic: _by_partition(found) for topic, found in _rows(path).items()}
     lasts = {topic: _usual_s(found, step_s) for topic, found in rows.items()}
@@ -47,7 +47,7 @@ def traces_from_csv(
                 "shorter time, and partitions numbered from 0"
             )
         bounds: F64 = first + step_s * np.arange(math.ceil(steps) + 1, dtype=np.float64)
-        bounds[-1] = max(bounds[-1], end)  # which a rounded product may miss
+        bounds[-1] = max(bounds[-1], end)  # a rounded product may fall short of it
         arrivals = np.zeros((len(bounds) - 1, partitions), dtype=np.int64)
         for partition, counts in found.items():
             arrivals[:, partition] = _spread(counts, lasts[topic], bounds)
@@ -65,7 +65,7 @@ def traces_from_csv(
 
 
 def _by_partition(rows: Sequence[Row]) -> dict[int, dict[float, int]]:
-    """Records by time, which rises, of each partition; rows of one time are summed up."""
+    """Return each partition's records by ascending time; rows of the same time are added up."""
     found: dict[int, dict[float, int]] = {}
     for time, partition, records in sorted(rows):
         counts = found.setdefault(partition, {})
@@ -74,16 +74,16 @@ def _by_partition(rows: Sequence[Row]) -> dict[int, dict[float, int]]:
 
 
 def _usual_s(partitions: Mapping[int, Mapping[float, int]], step_s: float) -> float:
-    """What a row covers in the median; a step where no partition has two."""
+    """Return the median duration of a row; a step if no partition has two rows."""
     return median([after - one for counts in partitions.values() for one, after in pairwise(counts)] or [step_s])
 
 
 def _spread(counts: Mapping[float, int], last_s: float, bounds: F64) -> I64:
-    """Records of each step, shape (T,): differences of their sum, which rises evenly between two rows.
+    """Return the records of each step, shape (T,): differences of their sum, which is linear between two rows.
 
     Args:
-        counts: records by the time from which they come, which rises.
-        last_s: how long the last of them come.
+        counts: records by the time at which they start, ascending.
+        last_s: duration of the last count.
         bounds: of the steps, shape (T + 1,).
     """
     times = [*counts, max(counts) + last_s]
@@ -93,11 +93,11 @@ def _spread(counts: Mapping[float, int], last_s: float, bounds: F64) -> I64:
 
 
 def _rows(path: Path) -> dict[str, list[Row]]:
-    """The rows of each topic."""
+    """Return the rows of each topic."""
     rows: dict[str, list[Row]] = {}
     total = number = 0
     try:
-        # A mark of the byte order, as spreadsheets write it, belongs to no column.
+        # Spreadsheets write a byte order mark; utf-8-sig keeps it out of the first column's name.
         with path.open(newline="", encoding="utf-8-sig") as file:
             for number, row in enumerate(csv.DictReader(file), start=2):
                 topic, entry = _row(row, f"{path}, line {number}")

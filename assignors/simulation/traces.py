@@ -1,4 +1,4 @@
-"""What comes: records by partition and time; the standard ones are made from a seed."""
+"""Traces of records by partition and time; the standard ones are generated from a seed."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -13,24 +13,24 @@ DAY_S = 86_400.0
 PARTITIONS = 32
 RATE = 1000.0
 """Records per second that a worker reads in the standard traces."""
-_MOST = 1 << 60  # records: offsets and their sums stay whole numbers of 64 bits
+_MOST = 1 << 60  # records: offsets and their sums fit into 64-bit integers
 MOST_CELLS = 1 << 28  # steps x partitions that a simulation holds: 2 GB for each of its tables
 MOST_STEPS = 1 << 21  # two years of half minutes: hours of computing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Trace:
-    """What is written to one topic.
+    """The records written to one topic.
 
     Attributes:
-        name: of the trace.
+        name: name of the trace.
         step_s: seconds between two rows.
         arrivals: records written in each step, shape (T, P).
-        blocked: where nothing can be read, shape (T, P): consumers are down, or a record cannot be read; None for
-            nowhere.
+        blocked: where nothing can be read, shape (T, P), because consumers are down or a record cannot be read; None if
+            everything can be read.
         worker_rate: records per second that a worker reads.
-        retention_s: after which records are deleted; None for never.
-        topic: its name.
+        retention_s: age at which records are deleted; None for never.
+        topic: name of the topic.
     """
 
     name: str
@@ -60,12 +60,12 @@ class Trace:
 
     @property
     def days(self) -> float:
-        """How long it is."""
+        """Length of the trace in days."""
         return len(self.arrivals) * self.step_s / DAY_S
 
 
 def log_starts(written: I64, trace: Trace) -> I64:
-    """The first offset that is kept, shape (T, P)."""
+    """Return the first offset that retention keeps, shape (T, P)."""
     starts = np.zeros_like(written)
     if trace.retention_s is not None:
         kept = max(round(trace.retention_s / trace.step_s), 1)
@@ -74,7 +74,7 @@ def log_starts(written: I64, trace: Trace) -> I64:
 
 
 def readable(trace: Trace) -> I64:
-    """Offsets up to which a group with one worker a partition would have read: no group can do better. Shape (T, P)."""
+    """Return the positions of a group with one worker per partition, shape (T, P): no group can do better."""
     written = np.cumsum(trace.arrivals, axis=0, dtype=np.int64)
     starts = log_starts(written, trace)
     most = int(trace.worker_rate * trace.step_s)
@@ -91,7 +91,7 @@ def readable(trace: Trace) -> I64:
 
 
 def hot(trace: Trace, slo_s: float) -> Mask:
-    """Where a partition has more than one worker can read in time, while most of its topic has not. Shape (T, P)."""
+    """Mark where a partition gets more than one worker can read in time and most others do not, shape (T, P)."""
     late = max(round(slo_s / trace.step_s), 1)
     written = np.cumsum(trace.arrivals, axis=0, dtype=np.int64)
     behind = np.zeros_like(written, dtype=np.bool_)
@@ -102,14 +102,14 @@ def hot(trace: Trace, slo_s: float) -> Mask:
 
 
 Generator = Callable[[int, float, np.random.Generator], list[Trace]]
-"""Number of steps, seconds a step, randomness -> one trace a topic."""
+"""Takes the number of steps, the seconds per step and the randomness; returns one trace per topic."""
 
 
 def generate_traces(name: str, *, days: float = 7.0, step_s: float = 30.0, seed: int = 1) -> list[Trace]:
-    """Make one of the standard traces: one trace for each of its topics.
+    """Generate one of the standard traces: one trace for each of its topics.
 
     Raises:
-        TraceError: no such trace, or a length without a meaning.
+        TraceError: no such trace, or an invalid length.
     """
     if name not in TRACES:
         raise TraceError(f"trace {name!r}: known are {', '.join(TRACES)}")
@@ -125,14 +125,14 @@ def generate_traces(name: str, *, days: float = 7.0, step_s: float = 30.0, seed:
 
 
 def _counts(rates: F64, shares: F64, step_s: float, rng: np.random.Generator, noise: float = 0.05) -> I64:
-    """Records by step and partition: slow noise of the whole, Poisson noise of each partition.
+    """Return records by step and partition, with slow noise common to all and Poisson noise of each partition.
 
     Args:
         rates: records per second of the topic, shape (T,).
         shares: of the partitions, shape (P,), summing to 1, or (T, P).
-        step_s: seconds a step.
+        step_s: seconds per step.
         rng: randomness.
-        noise: standard deviation of the whole, relative; its memory is about five minutes.
+        noise: relative standard deviation of the common noise; its correlation time is about five minutes.
     """
     steps = len(rates)
     kept = float(np.exp(-step_s / 300.0))
@@ -160,7 +160,7 @@ def _steady(steps: int, step_s: float, rng: np.random.Generator) -> list[Trace]:
 
 
 def _diurnal(steps: int, step_s: float, rng: np.random.Generator) -> list[Trace]:
-    """A day between 1,000 and 9,000 records a second, a third less at the weekend."""
+    """Daily cycle between 1,000 and 9,000 records a second, a third less at the weekend."""
     day = _day(steps, step_s)
     rates = 5000.0 - 4000.0 * np.cos(2 * np.pi * day)
     rates = rates * np.where(day % 7 >= 5, 0.67, 1.0)  # noqa: PLR2004 -- the sixth and the seventh day
@@ -168,7 +168,7 @@ def _diurnal(steps: int, step_s: float, rng: np.random.Generator) -> list[Trace]
 
 
 def _bursts(steps: int, step_s: float, rng: np.random.Generator) -> list[Trace]:
-    """Four times a day, at any time, three times as much for 10 to 20 minutes."""
+    """Bursts of three times the load for 10 to 20 minutes, four times a day on average, at random times."""
     rates = np.full(steps, 3000.0)
     for _ in range(rng.poisson(4 * steps * step_s / DAY_S)):
         begin, length = rng.integers(steps), round(rng.uniform(600, 1200) / step_s)
@@ -177,13 +177,13 @@ def _bursts(steps: int, step_s: float, rng: np.random.Generator) -> list[Trace]:
 
 
 def _ramp(steps: int, step_s: float, rng: np.random.Generator) -> list[Trace]:
-    """From 1,000 to 10,000 records a second over the first two thirds, then as it is."""
+    """Rise from 1,000 to 10,000 records a second over the first two thirds, then a constant load."""
     rates = 1000.0 + 9000.0 * np.minimum(np.arange(steps) / max(steps * 2 / 3, 1), 1.0)
     return [Trace(name="ramp", step_s=step_s, arrivals=_counts(rates, _even(), step_s, rng))]
 
 
 def _hot(steps: int, step_s: float, rng: np.random.Generator) -> list[Trace]:
-    """From the middle on, for a fourteenth of the time, one partition gets 1.4 times what a worker reads."""
+    """From the middle on, for a fourteenth of the time, one partition gets 1.4 times the rate of a worker."""
     counts = _counts(np.full(steps, 3000.0), _even(), step_s, rng)
     begin, length = steps // 2, max(steps // 14, 1)
     counts[begin : begin + length, 7] = rng.poisson(1.4 * RATE * step_s, min(length, steps - begin))
@@ -191,7 +191,7 @@ def _hot(steps: int, step_s: float, rng: np.random.Generator) -> list[Trace]:
 
 
 def _outage(steps: int, step_s: float, rng: np.random.Generator) -> list[Trace]:
-    """Consumers are down for 20 minutes; later the source is, for an hour, and then brings it all in 20 minutes."""
+    """Consumers are down for 20 minutes; later the source is down for an hour, and catches up in 20 minutes."""
     rates = np.full(steps, 4000.0)
     silent, late = round(3600 / step_s), round(1200 / step_s)
     at = round(0.6 * steps)
@@ -204,21 +204,21 @@ def _outage(steps: int, step_s: float, rng: np.random.Generator) -> list[Trace]:
 
 
 def _random_walk(steps: int, step_s: float, rng: np.random.Generator) -> list[Trace]:
-    """2 topics x 16 partitions; each partition's rate takes a step up or down every minute, between 0 and its top."""
+    """2 topics x 16 partitions; each partition's rate takes a step up or down every minute, between 0 and 600."""
     made = []
     for topic in ("walk-a", "walk-b"):
         every = max(round(60 / step_s), 1)
         moves = rng.choice((-8.0, 8.0), size=(steps // every + 1, 16))
         # Reflected at both ends: a walk that leaves 0..600 is folded back into it.
         walk = np.mod(rng.uniform(100, 500, 16) + np.cumsum(moves, axis=0), 1200.0)
-        rates = np.repeat(np.where(walk > 600.0, 1200.0 - walk, walk), every, axis=0)[:steps]  # noqa: PLR2004 -- as said
+        rates = np.repeat(np.where(walk > 600.0, 1200.0 - walk, walk), every, axis=0)[:steps]  # noqa: PLR2004 -- as above
         counts = rng.poisson(rates * step_s).astype(np.int64)
         made.append(Trace(name="random-walk", step_s=step_s, arrivals=counts, topic=topic))
     return made
 
 
 def _published(steps: int, step_s: float, rng: np.random.Generator) -> list[Trace]:
-    """A job reads 50,000 records an hour; the load rises from half of that to eight times."""
+    """A job reads 50,000 records an hour; the load rises from half of that rate to eight times that rate."""
     job = 50_000 / 3600
     rates = job * (0.5 + 7.5 * np.arange(steps) / steps)
     counts = _counts(rates, _even(16), step_s, rng)
