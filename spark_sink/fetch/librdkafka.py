@@ -1,9 +1,9 @@
-"""A consumer on librdkafka itself, for what confluent-kafka's Python layer does a record at a time.
+"""A consumer on librdkafka's C interface, because confluent-kafka's Python layer handles one record at a time.
 
-confluent-kafka makes an object of every record and a call of every attribute: of 7 s for 3.4 million records, 5 were
-that. This binding, over the same library (the symbols are those that confluent-kafka has loaded), hands over a
-batch of addresses, which `memory_gather` copies into Arrow column by column. `rd_kafka_message_t` is part of
-librdkafka's public and stable interface (rdkafka.h). Everything else is still asked of confluent-kafka.
+confluent-kafka creates an object for every record and makes a call for every attribute. Of 7 s for 3.4 million records,
+this took 5. This binding uses the library that confluent-kafka has loaded. It returns a batch of addresses, which
+`memory_gather` copies into Arrow column by column. `rd_kafka_message_t` is part of librdkafka's public and stable
+interface (rdkafka.h). All other requests go through confluent-kafka.
 """
 
 import ctypes
@@ -63,13 +63,13 @@ _SIGNATURES: Mapping[str, tuple[type | None, list[type]]] = {
 
 @cache
 def library(*, quick: bool = False) -> ctypes.CDLL:
-    """Librdkafka as confluent-kafka loaded it.
+    """Return librdkafka as confluent-kafka loaded it.
 
     Args:
-        quick: for calls that return at once: the interpreter's lock is kept, which halves what a call costs.
+        quick: for calls that return immediately: keeping the interpreter's lock halves the cost of a call.
 
     Raises:
-        FetchError: this build of confluent-kafka does not show the library's symbols.
+        FetchError: this build of confluent-kafka does not export the library's symbols.
     """
     found = (ctypes.PyDLL if quick else ctypes.CDLL)(str(cimpl.__file__))
     try:
@@ -84,7 +84,7 @@ def library(*, quick: bool = False) -> ctypes.CDLL:
 
 
 class Messages:
-    """Records as librdkafka holds them; they are gone when the block ends."""
+    """Records in librdkafka's memory; the end of the block frees them."""
 
     def __init__(self, addresses: Addresses) -> None:
         self.addresses = addresses
@@ -111,41 +111,41 @@ class NativeConsumer:
         self._queue = self._library.rd_kafka_queue_get_consumer(self._handle)
 
     def assign(self, pieces: Iterable[Range]) -> None:
-        """Read these ranges' partitions from their beginnings on, and no others."""
+        """Read only the partitions of these ranges, each from the range's beginning."""
         with _Partitions(pieces) as partitions:
             self._check(self._library.rd_kafka_assign(self._handle, partitions))
 
     def unassign(self) -> None:
-        """Read nothing; what was fetched is dropped."""
+        """Stop reading all partitions, and drop the fetched records."""
         self._check(self._library.rd_kafka_assign(self._handle, None))
 
     def add(self, pieces: Iterable[Range]) -> None:
-        """Read these ranges' partitions as well."""
+        """Read the partitions of these ranges in addition."""
         with _Partitions(pieces) as partitions:
             self._library.rd_kafka_error_destroy(self._library.rd_kafka_incremental_assign(self._handle, partitions))
 
     def remove(self, pieces: Iterable[Range]) -> None:
-        """Read these ranges' partitions no more."""
+        """Stop reading the partitions of these ranges."""
         with _Partitions(pieces) as partitions:
             self._library.rd_kafka_error_destroy(self._library.rd_kafka_incremental_unassign(self._handle, partitions))
 
     def consume(self, most: int, wait_s: float) -> Messages:
-        """Take up to so many records and events; returns when it has them, or after the wait."""
+        """Take at most `most` records and events; return when it has them, or after `wait_s` seconds."""
         addresses = np.empty(most, np.uint64)
         count = self._library.rd_kafka_consume_batch_queue(self._queue, int(wait_s * 1000), addresses.ctypes.data, most)
         return Messages(addresses[: max(count, 0)])
 
     def topic_ids(self, topics: Collection[str], timeout_s: float) -> dict[str, str]:
-        """Ids of topics (KIP-516) by name; topics that are unknown now or have no id are left out.
+        """Return ids of topics (KIP-516) by name, without topics that are unknown now or have no id.
 
         Raises:
             FetchError: no broker answered in time.
         """
-        assert self._handle is not None  # noqa: S101 -- asked between opening and closing
+        assert self._handle is not None  # noqa: S101 -- called between opening and closing
         return topic_ids(self._handle, topics, timeout_s)
 
     def close(self) -> None:
-        """End it."""
+        """Close the consumer."""
         if self._handle is not None:
             self._library.rd_kafka_queue_destroy(self._queue)
             self._library.rd_kafka_destroy_flags(self._handle, _NO_CONSUMER_CLOSE)
@@ -157,7 +157,7 @@ class NativeConsumer:
 
 
 class _Partitions:
-    """A list of partitions with offsets, as librdkafka takes it."""
+    """A list of partitions with offsets, in librdkafka's form."""
 
     def __init__(self, pieces: Iterable[Range]) -> None:
         self._library = library()
@@ -190,23 +190,23 @@ def _open(found: ctypes.CDLL, config: Mapping[str, object]) -> int:
 
 
 def error_text(code: int) -> str:
-    """What an error of librdkafka means."""
+    """Return librdkafka's description of an error code."""
     return bytes(library().rd_kafka_err2str(code)).decode()
 
 
 def topic_name(topic: int) -> str:
-    """The name of the topic at that address; empty where an event belongs to none."""
+    """Return the name of the topic at that address; empty if an event belongs to no topic."""
     return bytes(library(quick=True).rd_kafka_topic_name(topic)).decode() if topic else ""
 
 
 def timestamps(addresses: Addresses) -> npt.NDArray[np.int64]:
-    """Milliseconds since 1970 of each record, -1 where it has no time."""
+    """Return the milliseconds since 1970 of each record, -1 for a record without a timestamp."""
     read = library(quick=True).rd_kafka_message_timestamp
     return np.fromiter(map(read, addresses.tolist(), repeat(None)), np.int64, len(addresses))
 
 
 def headers(address: int) -> list[tuple[str, bytes | None]] | None:
-    """The headers of one record in their order, None where it has none."""
+    """Return the headers of one record in order, None if it has none."""
     found = library(quick=True)
     handle, name = ctypes.c_void_p(), ctypes.c_char_p()
     value, size = ctypes.c_void_p(), ctypes.c_size_t()

@@ -1,7 +1,7 @@
-"""Memory at many addresses into Arrow arrays, without a Python step for each.
+"""Copies values from many addresses into Arrow arrays, without a Python step for each value.
 
 Arrow's binary views hold (length, buffer, offset) for each value; casting them to plain binary copies every value in
-C++. The buffers here are windows over the process's own memory: nothing is read but the values themselves.
+C++. The buffers here are windows over the memory of the process; Arrow reads only the values in them.
 """
 
 import ctypes
@@ -12,10 +12,10 @@ import pyarrow as pa
 
 Addresses = npt.NDArray[np.uint64]
 
-# Arrow's view: values of up to 12 bytes stand in the view itself, longer ones in a buffer (columnar format 1.4).
+# Arrow's view holds values of up to 12 bytes in the view itself, longer ones in a buffer (columnar format 1.4).
 _VIEW = np.dtype([("length", "<i4"), ("prefix", "<u4"), ("buffer", "<i4"), ("offset", "<i4")])
 _INLINE = 12
-_WINDOW_BITS = 30  # a value begins in a window's first GiB, so an offset and a length fit an int32 together
+_WINDOW_BITS = 30  # a value begins in a window's first GiB, so offset + length fits an int32
 _WINDOW_BYTES = 2**31 - 1
 _COLUMNS = np.arange(_INLINE)
 
@@ -24,7 +24,7 @@ def binary(addresses: Addresses, lengths: npt.NDArray[np.integer]) -> pa.Array:
     """Copy values into a binary array.
 
     Args:
-        addresses: of the first byte of each value, shape (N,); 0 makes a null.
+        addresses: of the first byte of each value, shape (N,); 0 stands for a null.
         lengths: bytes of each value, shape (N,), below 2**30; together below 2**31.
 
     Returns:
@@ -42,7 +42,7 @@ def binary(addresses: Addresses, lengths: npt.NDArray[np.integer]) -> pa.Array:
 
 
 def structs(addresses: Addresses, layout: np.dtype[np.void]) -> npt.NDArray[np.void]:
-    """Copy structs of C into an array of that layout, shape (N,)."""
+    """Copy C structs into an array of that layout, shape (N,)."""
     lengths = np.full(len(addresses), layout.itemsize)
     if not len(addresses):
         return np.empty(0, layout)
@@ -50,9 +50,9 @@ def structs(addresses: Addresses, layout: np.dtype[np.void]) -> npt.NDArray[np.v
 
 
 def _windows(addresses: Addresses) -> tuple[list[int], npt.NDArray[np.int32]]:
-    """The windows that the addresses lie in, and each address's window."""
+    """Return the windows that contain the addresses, and each address's window."""
     numbers = addresses >> np.uint64(_WINDOW_BITS)
-    # Few and in long runs: a comparison with each is cheaper than a sort of all.
+    # There are few windows, in long runs: comparing with each window is cheaper than sorting all addresses.
     found = np.unique(numbers[np.flatnonzero(np.diff(numbers, prepend=np.uint64(2**34)))])
     return [int(one) << _WINDOW_BITS for one in found], np.searchsorted(found, numbers).astype(np.int32)
 
@@ -70,7 +70,7 @@ def _write_inline(views: npt.NDArray[np.void], addresses: Addresses) -> None:
     at, length = addresses[some], lengths[some][:, None]
     first, last = int(at.min()), int(at.max()) + _INLINE
     memory = np.ctypeslib.as_array((ctypes.c_uint8 * (last - first)).from_address(first))
-    # A byte behind the end of a value may lie outside of the process: its last byte is read again and blanked.
+    # A byte after the end of a value may be outside the process's memory, so its last byte is read again and blanked.
     found = memory[(at - np.uint64(first)).astype(np.int64)[:, None] + np.minimum(_COLUMNS, length - 1)]
     found[length <= _COLUMNS] = 0
     content[some, 4:] = found

@@ -1,7 +1,7 @@
-"""Reading ranges of offsets in a Spark task: librdkafka in, Arrow record batches out.
+"""Reads ranges of offsets in a Spark task, with librdkafka, as Arrow record batches.
 
-The consumer outlives the task, because Spark keeps its Python workers: connecting and asking for metadata costs more
-than a small batch. It is only handed on when a task ended well, with nothing assigned.
+The consumer outlives the task, because Spark keeps its Python workers, and because connecting and requesting metadata
+costs more than a small batch. The next task gets it only if this task succeeded; it has no assignment then.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ from spark_sink.ranges.batch_offset import Range, TopicPartition
 from spark_sink.ranges.task_progress import TaskProgress
 
 _TUNED: dict[str, str | int | float | bool] = {
-    # A new partition joins the fetch after the one that is out: waiting for records holds the others up.
+    # A new partition joins the next fetch, so a fetch that waits for records delays the other partitions.
     "fetch.wait.max.ms": 10,
     # librdkafka stops for this long (default 1000) whenever its queue is full.
     "fetch.queue.backoff.ms": 5,
@@ -35,7 +35,7 @@ _TUNED: dict[str, str | int | float | bool] = {
     "queued.max.messages.kbytes": 131_072,
 }
 _SMALLEST_FETCH, _LARGEST_FETCH = 64 * 1024, 2_000_000
-_RECORD_BYTES = 1_000  # a guess, for the size of a fetch only
+_RECORD_BYTES = 1_000  # an estimate, used only for the size of a fetch
 _CHUNK = 50_000
 _WAIT_S = 0.05
 _SILENCE_S = 5.0
@@ -46,12 +46,12 @@ def consumer_config(kafka: Mapping[str, str], longest: int) -> dict[str, str | i
     """The properties of a task's consumer.
 
     Args:
-        kafka: client properties as given, Kafka's names.
-        longest: offsets of the longest range; a fetch asks for little more than that, because what comes beyond the
-            range is thrown away.
+        kafka: the user's client properties, with Kafka's names.
+        longest: offsets of the longest range; a fetch requests little more than that, because records beyond the range
+            are dropped.
 
     Returns:
-        librdkafka's properties; those given win over those tuned here.
+        librdkafka's properties; the user's properties override those set here.
     """
     fetch = _SMALLEST_FETCH
     while fetch < min(longest * _RECORD_BYTES, _LARGEST_FETCH):
@@ -79,15 +79,16 @@ def fetch(
     Args:
         pieces: at most one range of each partition.
         settings: how to read them.
-        identities: `<cluster id>/<topic id>` by topic, as they were when the ranges were planned; compared after the
-            last record. Topics without one are not compared.
+        identities: `<cluster id>/<topic id>` by topic at the time when the ranges were planned; compared after the
+            last record. Topics without an identity are not compared.
 
     Yields:
-        Record batches; within a partition offsets rise. Every record of the ranges is in exactly one of them.
+        Record batches; offsets ascend within a partition. Every record of the ranges is in exactly one batch.
 
     Raises:
-        DataLossError: records of a range are gone and that is not allowed, or a topic was recreated meanwhile.
-        FetchError: the broker refused, or nothing came for `poll_timeout_s`.
+        DataLossError: records of a range are gone and `failOnDataLoss` is set, or a topic was recreated while it was
+            read.
+        FetchError: the broker refused, or no record arrived for `poll_timeout_s`.
     """
     longest = max((one.records for one in pieces), default=0)
     if not longest:
@@ -108,7 +109,7 @@ def fetch(
 
 
 class _Run(NamedTuple):
-    """Records of one partition in a row: `[first, last]` are indexes into a batch of librdkafka's."""
+    """Consecutive records of one partition: `[first, last]` are indexes into a batch from librdkafka."""
 
     key: TopicPartition
     first: int
@@ -116,7 +117,7 @@ class _Run(NamedTuple):
 
 
 def _runs(records: npt.NDArray[np.void]) -> list[_Run]:
-    """Find the runs: they are long, so a Python step for each run costs little, and one for each record would not."""
+    """Find the runs: they are long, so a Python step for each run is cheap, unlike one for each record."""
     if not len(records):
         return []
     topic, partition = records["topic"], records["partition"]
@@ -153,7 +154,7 @@ class _Task:
                 now = time.monotonic()
                 if len(addresses):
                     received_at = checked_at = now
-                # Copied while librdkafka holds the records, yielded when it no longer does.
+                # Batches are copied while librdkafka holds the records, and yielded after it has freed them.
                 batches = list(self._take(addresses)) if len(addresses) else []
             yield from batches
             if now - received_at > self._settings.poll_timeout_s:
@@ -173,7 +174,7 @@ class _Task:
         if not wanted.all():
             records, addresses, topics = records[wanted], addresses[wanted], topics.filter(pa.array(wanted.tolist()))
         yield from self._copied(records, addresses, topics)
-        # After the records: librdkafka reports the end of a log behind its last record.
+        # Events follow the records: librdkafka reports the end of a log after its last record.
         for one in events:
             key = TopicPartition(topic_name(int(one["topic"])), int(one["partition"]))
             self._handle_event(int(one["error"]), key, int(one["offset"]))
@@ -181,7 +182,7 @@ class _Task:
     def _copied(
         self, records: npt.NDArray[np.void], addresses: Addresses, topics: pa.Array
     ) -> Iterator[pa.RecordBatch]:
-        """Make batches of `batch_bytes` each; a record that is larger has one of its own."""
+        """Build batches of `batch_bytes` each; a larger record gets its own batch."""
         sizes = np.cumsum(records["value_bytes"] + records["key_bytes"])
         begin = 0
         while begin < len(records):
@@ -192,10 +193,10 @@ class _Task:
             begin = end
 
     def _select(self, records: npt.NDArray[np.void]) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
-        """Select the records that lie in the open ranges, and advance the ranges behind them.
+        """Select the records in the open ranges, and advance the ranges past them.
 
         Returns:
-            The topic name of each record, and whether the record is one that the task is to hand on.
+            The topic name of each record, and whether the task returns the record.
         """
         offset = records["offset"]
         wanted = np.ones(len(records), np.bool_)
@@ -210,7 +211,7 @@ class _Task:
                 passed.add(key)
             self._progress.advance(key, int(offset[last]) + 1)
         if passed and self._progress:
-            # More of the log than the range came: stop fetching it.
+            # Records beyond the range arrived: stop fetching the partition.
             self._consumer.remove(Range(*key, 0, 0) for key in passed)
         ends, names = [run.last + 1 for run in runs], [run.key.topic for run in runs]
         topics = pa.RunEndEncodedArray.from_arrays(pa.array(ends, pa.int32()), pa.array(names, pa.string()))
@@ -227,10 +228,10 @@ class _Task:
             raise FetchError(f"{key.topic}/{key.partition}: {error_text(code)}")
 
     def _check_identities(self) -> None:
-        """Compare the topic ids with those of the plan, after the last record: an id never comes back.
+        """Compare the topic ids with those of the plan, after the last record: an id is never reused.
 
-        A topic that is deleted and recreated while its ranges are planned and read has other records at the same
-        offsets, and librdkafka reads by name. Nothing of the batch is committed then.
+        A topic that is deleted and recreated between planning and reading has other records at the same offsets, and
+        librdkafka reads by name. The batch then fails, and none of it is committed.
         """
         planned = {topic: one.partition("/")[2] for topic, one in self._identities.items() if one}
         if not planned:
@@ -243,7 +244,7 @@ class _Task:
                 )
 
     def _find_deleted_topics(self) -> None:
-        """Ask for the topics whose records do not come: librdkafka does not report that a topic was deleted."""
+        """Look up the topics whose records do not arrive: librdkafka does not report that a topic was deleted."""
         with self._questions() as asked:
             for topic in {one.topic for one in self._progress.left}:
                 try:
@@ -261,7 +262,7 @@ class _Task:
         self._progress.advance(key, self._progress.bounds(key)[1])
 
     def _recover_position(self, key: TopicPartition) -> None:
-        """Continue at a position that a leader calls out of range, or behind the records that retention deleted.
+        """Continue at a position that a leader calls out of range, or after the records that retention deleted.
 
         Raises:
             DataLossError: records of the range are gone, and `failOnDataLoss` is set.
@@ -276,24 +277,24 @@ class _Task:
                     f"{key.topic}/{key.partition}: offset {begin} is to be read, but the log holds [{first}, {last}): "
                     "set failOnDataLoss=false to go on without what is gone"
                 )
-            # A log that ends before the range holds nothing of it.
+            # A log that ends before the range has no record of it, so the range is skipped.
             begin = first if begin < first else end
             if self._progress.advance(key, begin):
                 return
-        # No seek: librdkafka has stopped a partition whose offset is out of range.
+        # A seek would not help: librdkafka has stopped a partition whose offset is out of range.
         self._consumer.remove([Range(*key, begin, end)])
         self._consumer.add([Range(*key, begin, end)])
 
     def _log_bounds(self, key: TopicPartition, reach: int) -> tuple[int, int]:
-        """Ask for the first and the last offset of a log, until its leader answers.
+        """Request the first and the last offset of a log, until its leader answers.
 
-        A broker that was cut off and does not know its successor answers as a leader, with an end before the offsets
-        that were read from the successor. An end before `reach` counts only when it stays so.
+        A broker that was cut off and does not know its successor answers as a leader. Its log ends before the offsets
+        that were read from the successor. An end before `reach` counts only if it does not change for a while.
         """
         deadline = time.monotonic() + self._settings.poll_timeout_s
         believed = time.monotonic() + min(_STALE_LEADER_S, self._settings.poll_timeout_s)
         while True:
-            # A client of its own each time: one that has found no leader may keep that answer.
+            # Each attempt uses a new client, because a client that has found no leader may cache that answer.
             with self._questions() as asked:
                 try:
                     first, last = asked.get_watermark_offsets(KafkaPartition(*key), timeout=_QUESTION_S)
@@ -308,7 +309,7 @@ class _Task:
 
     @contextlib.contextmanager
     def _questions(self) -> Iterator[Consumer]:
-        """A client for rare requests."""
+        """Open a client for rare requests."""
         config = librdkafka_config(self._settings.kafka) | {"group.id": "none", "enable.auto.commit": False}
         consumer = Consumer(config)
         try:

@@ -23,7 +23,7 @@ def record_batch(
         schema: of `arrow_schema`.
     """
     stamps = timestamps(addresses)
-    # A time past what microseconds can count (the year 294247) is as good as none.
+    # A time beyond the range of microseconds (the year 294247) becomes null.
     known = (stamps >= 0) & (stamps <= _LAST_MS)
     columns = [
         topics,
@@ -43,6 +43,6 @@ def record_batch(
 def _numbers(
     values: npt.NDArray[np.integer], kind: pa.DataType, valid: npt.NDArray[np.bool_] | None = None
 ) -> pa.Array:
-    # Not pa.array: given a numpy array it imports pandas, most of a second in a worker that has just started.
+    # Not pa.array: with a numpy array it imports pandas, which takes most of a second in a new worker.
     mask = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
     return pa.Array.from_buffers(kind, len(values), [mask, pa.py_buffer(np.ascontiguousarray(values))])

@@ -1,4 +1,4 @@
-"""Topic ids (KIP-516), asked for by a consumer of librdkafka that is open already."""
+"""Topic ids (KIP-516), requested through a librdkafka consumer that is already open."""
 
 import ctypes
 from collections.abc import Collection, Mapping
@@ -44,7 +44,7 @@ def _library() -> ctypes.CDLL:
 
 
 def topic_ids(handle: int, topics: Collection[str], timeout_s: float) -> dict[str, str]:
-    """Ask for the ids of topics, in one request.
+    """Request the ids of topics, in one request.
 
     Args:
         handle: a `rd_kafka_t`.

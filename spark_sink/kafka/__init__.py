@@ -1,7 +1,7 @@
-"""Kafka's clients, and what is asked of brokers without a membership.
+"""Kafka's clients, and requests to brokers that need no group membership.
 
 * `client_properties`: `kafka.` options for each client library.
-* `broker_addresses`: addresses checked before a connection is tried.
+* `broker_addresses`: checks addresses before a client connects.
 * `partition_offsets`: ends, beginnings, times and committed offsets of partitions.
-* `group_lag`: how far a group is behind.
+* `group_lag`: the lag of a group.
 """

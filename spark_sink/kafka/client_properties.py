@@ -1,4 +1,4 @@
-"""Kafka's properties, as given with `kafka.` in front, in the names that each client library has for them."""
+"""Translates Kafka properties, given as `kafka.` options, into the names of each client library."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from assignors.clients import kafka_python_settings
 from assignors.clients import why_unreachable as assignors_why
 
-# Java's names where librdkafka has another one.
+# Java's names that differ from librdkafka's.
 _RENAMED = {
     "fetch.max.wait.ms": "fetch.wait.max.ms",
     "max.partition.fetch.bytes": "fetch.message.max.bytes",
@@ -14,7 +14,7 @@ _RENAMED = {
     "request.timeout.ms": "socket.timeout.ms",
     "send.buffer.bytes": "socket.send.buffer.bytes",
 }
-# Properties of membership: the reader needs them, and tasks do not.
+# Properties of membership, which the reader needs and tasks do not.
 _MEMBERSHIP = frozenset(
     {
         "group.instance.id",
@@ -29,19 +29,19 @@ _MEMBERSHIP = frozenset(
 
 
 def librdkafka_config(kafka: Mapping[str, str]) -> dict[str, Any]:
-    """The properties for a client of librdkafka that is no member of a group."""
+    """Return the properties for a librdkafka client that is not a group member."""
     return {_RENAMED.get(name, name): value for name, value in kafka.items() if name not in _MEMBERSHIP}
 
 
 def kafka_python_config(kafka: Mapping[str, str]) -> dict[str, Any]:
-    """The properties for a consumer of kafka-python; what it does not know (the tasks' matters) is left out."""
+    """Return the properties for a kafka-python consumer, without those it does not know (only tasks need them)."""
     return {**kafka_python_settings(kafka), "enable_auto_commit": False}
 
 
 def why_unreachable(kafka: Mapping[str, str]) -> str:
-    """Why librdkafka cannot reach the brokers: unlike kafka-python it distinguishes a refused password from silence.
+    """Explain why librdkafka cannot reach the brokers; unlike kafka-python it tells a refused password from silence.
 
     Returns:
-        One clause, empty where the brokers answer.
+        One clause, empty if the brokers answer.
     """
     return assignors_why(librdkafka_config(kafka))

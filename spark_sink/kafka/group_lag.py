@@ -1,4 +1,4 @@
-"""How far a group is behind: ends of the partitions in Kafka against positions in a table, or in the group."""
+"""The lag of a group: ends of the partitions in Kafka minus positions in a table, or in the group."""
 
 from collections.abc import Mapping
 from contextlib import closing
@@ -25,7 +25,7 @@ class TopicLag:
         topic: name.
         partitions: how many have a position.
         lag_records: offsets between the positions and the ends; an upper bound of records, because topics have gaps.
-        worst: the partition that is furthest behind, and its lag.
+        worst: the partition with the largest lag, and its lag.
     """
 
     topic: str
@@ -35,7 +35,7 @@ class TopicLag:
 
 
 def by_topic(positions: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]) -> list[TopicLag]:
-    """Sum up the lag of each topic, sorted by name; a partition whose end is not known is left out.
+    """Add up the lag of each topic, sorted by name; a partition whose end is unknown is left out.
 
     A position beyond the end (a topic that was recreated) counts as no lag.
     """
@@ -55,10 +55,10 @@ def by_topic(positions: Mapping[TopicPartition, int], ends: Mapping[TopicPartiti
 
 
 def admin(kafka: Mapping[str, Any]) -> AdminClient:
-    """A client for the requests below. It logs nothing about brokers that are down, because the answers say so.
+    """Create a client for the requests below. It logs nothing about brokers that are down, because the answers do.
 
     Raises:
-        LagError: a property is unknown or has no meaning.
+        LagError: a property is unknown or invalid.
     """
     try:
         return AdminClient({"log_level": 2, **kafka})
@@ -72,13 +72,13 @@ def behind(
     positions: Mapping[TopicPartition, int],
     timeout_s: float = _TIMEOUT_S,
 ) -> list[TopicLag]:
-    """Ask where the logs end, and sum up the lag; partitions that are gone are left out.
+    """Request the ends of the logs, and add up the lag; partitions that no longer exist are left out.
 
     Args:
-        client: to ask which partitions there are.
-        kafka: librdkafka's properties, `bootstrap.servers` at least.
+        client: lists the existing partitions.
+        kafka: librdkafka's properties, at least `bootstrap.servers`.
         positions: the next offset to read, by partition.
-        timeout_s: how long brokers may take for each of the two questions.
+        timeout_s: longest time for each of the two requests.
 
     Raises:
         LagError: the brokers do not answer, or the leader of an existing partition does not.
@@ -91,7 +91,7 @@ def behind(
             ends = {TopicPartition(*key): at for key, at in logs.ends(there, timeout_s).items()}
     except MembershipError as error:
         raise LagError(f"the ends of {len(there)} partitions cannot be asked for: {error}") from error
-    # A sum without them would say that less is to be read than there is.
+    # A sum without these partitions would be too small.
     if missing := [key for key in there if key not in ends]:
         first = f"{missing[0].topic}/{missing[0].partition}"
         more = f", nor for {len(missing) - 1} more" if len(missing) > 1 else ""
@@ -108,18 +108,18 @@ def _existing(client: AdminClient, timeout_s: float) -> set[TopicPartition]:
 
 
 def committed(client: AdminClient, kafka: Mapping[str, Any], group: str) -> dict[TopicPartition, int]:
-    """The offsets that a group has committed to Kafka, of partitions that are there.
+    """Return the offsets that a group has committed to Kafka, for existing partitions.
 
-    Not by librdkafka's `list_consumer_group_offsets`, which ends the process where the broker that is asked is not the
-    group's coordinator (yet), as on a fresh cluster: https://github.com/confluentinc/librdkafka/issues/5040.
+    librdkafka's `list_consumer_group_offsets` is not used: it ends the process if the broker is not (yet) the group's
+    coordinator, as on a new cluster: https://github.com/confluentinc/librdkafka/issues/5040.
 
     Args:
-        client: to ask which partitions there are.
-        kafka: librdkafka's properties, `bootstrap.servers` at least.
+        client: lists the existing partitions.
+        kafka: librdkafka's properties, at least `bootstrap.servers`.
         group: its id.
 
     Raises:
-        LagError: the brokers do not answer, or refuse.
+        LagError: the brokers do not answer, or refuse the request.
     """
     there = sorted(_existing(client, _TIMEOUT_S))
     try:

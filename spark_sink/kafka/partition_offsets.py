@@ -1,4 +1,4 @@
-"""Offsets of logs and of the group, without a membership, in one request for each broker and not for each partition."""
+"""Offsets of logs and of the group, without a membership, in one request per broker instead of one per partition."""
 
 import contextlib
 import re
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 _log = structlog.get_logger("azimuth.source")
 _TIMEOUT_S = 10.0
-# Every trigger asks for ends: one partition without a leader must not delay all the others for long.
+# Every trigger requests ends: one partition without a leader must not delay all others for long.
 _ENDS_TIMEOUT_S = 2.0
 Offset = TypeVar("Offset", int, int | None)
 
 
 class PartitionOffsets:
-    """Ends, beginnings and times of logs, and what the group has committed.
+    """Ends, beginnings and times of logs, and the group's committed offsets.
 
     Contract:
     * Answers leave out a partition without a leader (one is being elected, or the topic was just deleted).
-    * Ends are those of the isolation level: with read_committed (the default, as librdkafka has it) they lie before
-      any open transaction.
+    * Ends depend on the isolation level: with read_committed (librdkafka's default) they are before any open
+      transaction.
     """
 
     def __init__(self, options: SourceOptions) -> None:
@@ -45,19 +45,19 @@ class PartitionOffsets:
         self._logs: LogOffsets | None = None
 
     def ends(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The exclusive end of each log that may be read."""
+        """Return the exclusive end of the readable part of each log."""
         return self._answered(list(keys), lambda logs, asked: logs.ends(asked, _ENDS_TIMEOUT_S))
 
     def beginnings(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The first offset of each log."""
+        """Return the first offset of each log."""
         return self._answered(list(keys), lambda logs, asked: logs.beginnings(asked, _TIMEOUT_S))
 
     def at_times(self, times_ms: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
-        """The first offset at or after a time; None where all records are earlier."""
+        """Return the first offset at or after a time; None if all records are earlier."""
         return self._answered(list(times_ms), lambda logs, _: logs.at_times(dict(times_ms.items()), _TIMEOUT_S))
 
     def committed(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Offsets of the group; partitions without one are left out.
+        """Return the offsets of the group; partitions without one are left out.
 
         Raises:
             FetchError: the group's coordinator did not answer.
@@ -69,7 +69,7 @@ class PartitionOffsets:
         return {TopicPartition(*key): offset for key, offset in found.items()}
 
     def subscribed(self) -> set[TopicPartition]:
-        """Every partition of the topics subscribed to.
+        """Return every partition of the subscribed topics.
 
         Raises:
             FetchError: no broker answered.
@@ -83,7 +83,7 @@ class PartitionOffsets:
         return {TopicPartition(name, n) for name, topic in topics.items() if wanted(name) for n in topic.partitions}
 
     def identities(self, topics: Iterable[str]) -> dict[str, str]:
-        """`<cluster id>/<topic id>` of topics (KIP-516); topics without an answer are left out."""
+        """Return `<cluster id>/<topic id>` of topics (KIP-516); topics without an answer are left out."""
         try:
             return self._asked().topic_ids(sorted(set(topics)), _TIMEOUT_S)
         except MembershipError as error:
@@ -91,13 +91,13 @@ class PartitionOffsets:
             return {}
 
     def check_rights(self, topics: Iterable[str]) -> None:
-        """Check that this user may describe each topic: a topic without that right looks like one that does not exist.
+        """Check that this user may describe each topic: without that right a topic looks as if it did not exist.
 
         Raises:
             JoinError: the brokers refuse a topic to this user.
         """
         for topic in topics:
-            with contextlib.suppress(KafkaException):  # a broker that does not answer refuses nothing
+            with contextlib.suppress(KafkaException):  # no answer is not a refusal
                 error = self._admin.list_topics(topic, timeout=_TIMEOUT_S).topics[topic].error
                 if error is not None and error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
                     raise JoinError(f"topic {topic!r} is refused to this user: allow it DESCRIBE and READ there")

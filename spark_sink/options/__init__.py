@@ -1,7 +1,7 @@
-"""What the options of a query say, as values.
+"""The options of a query, as values.
 
 * `texts`: Spark's option texts read as numbers, flags, words and JSON.
 * `source_options`: the options of the source.
-* `starting_offsets`: where partitions begin that neither table nor group knows.
-* `fetch_settings`: how a task reads.
+* `starting_offsets`: the starting offset of partitions without a position.
+* `fetch_settings`: settings of a task's reading.
 """

@@ -1,4 +1,4 @@
-"""How a task reads. Apart from the reading itself, because a process that only plans a query needs no Kafka client."""
+"""Settings of a task's reading, without imports of Kafka clients: a process that only plans a query needs none."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

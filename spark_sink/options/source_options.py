@@ -1,4 +1,4 @@
-"""The options of the source, as values. Named as Spark's Kafka source names them where the meaning is the same."""
+"""The options of the source, as values. An option with the meaning of one of Spark's Kafka source has its name."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from spark_sink.options.texts import choice, flag, fraction, json_value, number
 
 _KAFKA = "kafka."
 _REGISTRY = "schema.registry."
-# Properties that this source must decide itself, with what to say instead.
+# Properties that this source sets itself, with the alternative for the message.
 _REFUSED = {
     "kafka.auto.offset.reset": "use startingOffsets",
     "kafka.enable.auto.commit": "offsets are committed by the source",
@@ -53,22 +53,22 @@ _KNOWN = frozenset(
         "workerstopic",
     }
 )
-# What sits beside the source's options when both sides of a query are configured from one map.
+# Options of the sink, ignored here: one map may configure both sides of a query.
 _PASSED_OVER = ("storage.", _REGISTRY, "path", "format")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueFormat:
-    """What is in a value.
+    """The format of a value.
 
     Attributes:
         name: "raw", "json", "avro" or "protobuf".
-        schema: as an option gave it; None for that of the subject (Avro, Protobuf) or a sample (JSON).
-        subject: of the registry, whose latest schema gives the columns.
+        schema: from an option; None for that of the subject (Avro, Protobuf) or of a sample (JSON).
+        subject: subject of the registry whose latest schema gives the columns.
         message: full name of a Protobuf message; None for the first of the schema.
         registry: properties of the registry's client.
-        sample: records that a JSON schema is inferred from.
-        unknown: what becomes of fields that the schema does not know: "rescue", "evolve", "quarantine" or "ignore".
+        sample: number of records from which a JSON schema is inferred.
+        unknown: handling of fields that the schema does not know: "rescue", "evolve", "quarantine" or "ignore".
     """
 
     name: str = "raw"
@@ -82,33 +82,33 @@ class ValueFormat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions:
-    """What the source was asked for, checked.
+    """The options of the source, checked.
 
     Attributes:
-        kafka: client properties, Kafka's own names, without the `kafka.` in front.
+        kafka: client properties with Kafka's names, without the prefix `kafka.`.
         group: the consumer group.
-        topics: names subscribed to; empty where a pattern is given.
+        topics: subscribed names; empty if a pattern is given.
         pattern: a regular expression that whole topic names must match.
         starting: where reading begins in partitions without a position.
-        max_offsets: offsets a batch reads at most; None for all.
-        positions: address of the Delta table whose offsets are the truth; None where the sink keeps none.
+        max_offsets: most offsets that a batch reads; None for all.
+        positions: address of the Delta table whose offsets are authoritative; None if the sink keeps none.
         storage: options of that table's object store.
         assignor: "hrw" or "shuffled".
         workers: agents per topic: None for all, a number, or by topic name or pattern.
-        workers_topic: where the autoscaler publishes numbers, which win over all but those of a topic's name.
-        epsilon: how far a member's load may be from the fair share.
+        workers_topic: topic on which the autoscaler publishes numbers; they override all but those given by topic name.
+        epsilon: allowed distance of a member's load from the fair share.
         rack: the agent's zone; for the assignment and for fetching from the closest replica (KIP-392).
-        agent: the agent's lasting name.
-        parallelism: tasks of a batch that is worth sharing out.
-        min_partitions: tasks at least.
-        fail_on_data_loss: stop where records are gone that were to be read.
+        agent: the agent's permanent name.
+        parallelism: number of tasks of a batch that is large enough to be split.
+        min_partitions: smallest number of tasks.
+        fail_on_data_loss: stop if records that were to be read are gone.
         headers: add the column `headers`.
-        poll_timeout_s: fail after this time without a record that is due.
-        join_timeout_s: longest wait for a rebalance at a trigger; then the last assignment counts.
-        value: what is in a value.
+        poll_timeout_s: fail after this time without an expected record.
+        join_timeout_s: longest wait for a rebalance at a trigger; after it the last assignment counts.
+        value: the format of a value.
         telemetry: a file to which ownership and lag are appended as JSON lines; None for none.
         holding: a file with the current assignment in numbers, for metrics; None for none.
-        landing: options of the sink, where the tasks are to write the data files themselves; None for rows.
+        landing: options of the sink if the tasks write the data files; None if Spark's rows do.
     """
 
     kafka: Mapping[str, str]
@@ -138,13 +138,13 @@ class SourceOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> "SourceOptions":
-        """Read the options that were given to `.option(...)`.
+        """Read the options passed to `.option(...)`.
 
         Args:
-            options: texts by name; names are compared without case, as Spark does.
+            options: texts by name; names are case-insensitive, as in Spark.
 
         Raises:
-            OptionError: an option is unknown, missing, contradictory or has no meaning.
+            OptionError: an option is unknown, missing, contradictory or invalid.
         """
         given = {name.lower(): value for name, value in options.items()}
         _refuse_strangers(given)
@@ -186,7 +186,7 @@ class SourceOptions:
 
     @property
     def fetch(self) -> FetchSettings:
-        """How tasks read."""
+        """Settings of the tasks' reading."""
         return FetchSettings(
             kafka=self.kafka,
             headers=self.headers,
@@ -196,7 +196,7 @@ class SourceOptions:
 
     @property
     def session_timeout_s(self) -> float:
-        """The time without a heartbeat after which the group gives the partitions to others."""
+        """The time without a heartbeat after which the group reassigns the partitions."""
         return self._seconds("session.timeout.ms", 45_000)
 
     @property
@@ -291,6 +291,6 @@ def _landing(text: str | None) -> Mapping[str, str] | None:
     except ValueError:
         value = None
     if not isinstance(value, dict) or not all(isinstance(one, str) for one in value.values()):
-        # The text is not included in the message: it has the keys of the object store.
+        # The message leaves the text out, because it contains the keys of the object store.
         raise OptionError("option 'landing': need a JSON object with the options of the sink, as texts")
     return value

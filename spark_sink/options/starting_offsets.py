@@ -1,4 +1,4 @@
-"""Where reading begins in partitions without a position in the table or the group."""
+"""The starting offset of partitions without a position in the table or the group."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,14 +13,14 @@ _MARKS = {"earliest": EARLIEST, "latest": LATEST}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Starting:
-    """Where reading begins in a partition without a position in the table or the group.
+    """The starting offset of partitions without a position in the table or the group.
 
     Attributes:
         mark: EARLIEST or LATEST, for every partition that is not listed.
         offsets: by partition, an offset, EARLIEST or LATEST.
-        timestamp_ms: the first record at or after this time, for every partition; None for no such rule.
+        timestamp_ms: start at the first record at or after this time, for every partition; None for no such rule.
         timestamps_ms: the same by partition.
-        no_later_record: "error" or "latest": what a time after the last record means.
+        no_later_record: "error" or "latest": the effect of a time after the last record.
     """
 
     mark: int = EARLIEST
@@ -31,10 +31,10 @@ class Starting:
 
 
 def starting(given: Mapping[str, str]) -> Starting:
-    """Read the options of where to begin, as Spark's Kafka source names them.
+    """Read the options of the start, named as in Spark's Kafka source.
 
     Raises:
-        OptionError: one of them has no meaning.
+        OptionError: one of them is invalid.
     """
     text = given.get("startingoffsets", "earliest").strip()
     strategy = choice(given, "startingoffsetsbytimestampstrategy", ("error", "latest"))
@@ -56,7 +56,7 @@ def _by_partition(value: object, name: str, least: int) -> dict[TopicPartition, 
     try:
         found = {
             TopicPartition(topic, int(partition)): int(number)
-            for topic, partitions in value.items()  # type: ignore[attr-defined]  # what has none is refused below
+            for topic, partitions in value.items()  # type: ignore[attr-defined]  # other types are refused below
             for partition, number in partitions.items()
         }
     except (AttributeError, TypeError, ValueError) as error:

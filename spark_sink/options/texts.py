@@ -1,4 +1,4 @@
-"""Options as Spark hands them over, texts by name, read as numbers, flags, words and JSON."""
+"""Reads Spark's options, which are texts by name, as numbers, flags, words and JSON."""
 
 import json
 from collections.abc import Mapping
@@ -54,7 +54,7 @@ def flag(given: Mapping[str, str], name: str, *, default: bool) -> bool:
 
 
 def choice(given: Mapping[str, str], name: str, choices: tuple[str, ...]) -> str:
-    """Read one of some words; the first one where nothing is given.
+    """Read one of some words; the first one is the default.
 
     Raises:
         OptionError: it is something else.

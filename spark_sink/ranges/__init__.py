@@ -1,9 +1,9 @@
-"""Offsets of a batch: how far to read, and which task reads what. Pure.
+"""Offsets of a batch: how far to read, and which task reads which range. Pure.
 
 * `batch_offset`: the offset of a batch, one JSON value.
 * `assigned_positions`: the next offset of each assigned partition.
 * `batch_admission`: how far into each partition the next batch reads.
-* `task_packing`: which ranges one Spark task reads.
+* `task_packing`: the ranges of each Spark task.
 * `unread_age`: lag in seconds, the age of the oldest unread record.
-* `task_progress`: whether a task has read everything there is.
+* `task_progress`: whether a task has read all records of its ranges.
 """

@@ -1,8 +1,8 @@
-"""The next offset of every partition that is assigned to this member, between two batches. Pure.
+"""The next offset of every partition assigned to this member, between two batches. Pure.
 
-A position is valid only while the partition stays assigned without a break: afterwards another member may have read
-further, and the table knows how far. The group's generation shows a break. It rises by one with each rebalance, so
-nothing lies between two consecutive generations; a larger step means that this member missed one.
+A position is valid only while the partition stays assigned without a break. After a break another member may have read
+further, and only the table knows the position. The group's generation shows a break: it rises by one with each
+rebalance, so a larger step means that this member missed a rebalance.
 """
 
 from collections.abc import Mapping
@@ -17,8 +17,8 @@ class Assignment:
     """The partitions that the group assigned to this member.
 
     Attributes:
-        generation: of the group; -1 while this process is not a member.
-        partitions: assigned in that generation.
+        generation: generation of the group; -1 while this process is not a member.
+        partitions: partitions assigned in that generation.
     """
 
     generation: int = -1
@@ -39,11 +39,11 @@ class AssignedPositions:
 
     @property
     def positions(self) -> Mapping[TopicPartition, int]:
-        """The next offset to read, by partition; every offset below it was given to a batch."""
+        """The next offset to read, by partition; batches contain every offset below it."""
         return self._positions
 
     def forget(self) -> None:
-        """Drop the assignment and every position: another member may read on from now."""
+        """Drop the assignment and every position: another member may read the partitions from now on."""
         self._assignment = Assignment()
         self._positions = {}
 
@@ -51,7 +51,7 @@ class AssignedPositions:
         """Replace the assignment.
 
         Returns:
-            Assigned partitions without a valid position; `seek` sets it.
+            Assigned partitions without a valid position; `seek` sets their positions.
         """
         missed = assignment.generation - self._assignment.generation not in {0, 1}
         kept = frozenset() if missed else assignment.partitions
@@ -60,23 +60,23 @@ class AssignedPositions:
         return set(assignment.partitions - self._positions.keys())
 
     def seek(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Set the position of partitions; those that are not assigned are ignored."""
+        """Set the positions of partitions; partitions that are not assigned are ignored."""
         self._positions.update({key: at for key, at in positions.items() if key in self._assignment.partitions})
 
     def backlog(self, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """Offsets between the position and the end of the log; a partition with an unknown end is left out."""
+        """Return the offsets between position and end of the log; a partition with an unknown end is left out."""
         return {key: max(ends[key] - at, 0) for key, at in self._positions.items() if key in ends}
 
     def next_offset(self, ends: Mapping[TopicPartition, int], limit: int | None) -> Offset | None:
-        """Make the offset of the next batch and advance the positions to its end.
+        """Compute the offset of the next batch, and advance the positions to its end.
 
         Args:
             ends: exclusive end of each partition's log; the batch reads nothing of partitions that are missing here.
-            limit: the most offsets that the batch may read, None for all.
+            limit: most offsets that the batch may read, None for all.
 
         Returns:
-            A range of each partition with a position, some of them empty. None where all would be empty: the reader
-            then returns the previous offset to Spark, which would run an empty batch for any other one.
+            A range for each partition with a position, possibly empty. None if all ranges are empty: the reader then
+            returns the previous offset to Spark, because Spark runs an empty batch for any other offset.
         """
         granted = admit(self.backlog(ends), limit)
         if not any(granted.values()):

@@ -1,8 +1,8 @@
-"""Admission: how far into each partition the next batch reads. Pure.
+"""Decides how far into each partition the next batch reads. Pure.
 
-A limit is shared max-min fair: every partition gets what it has, up to an equal share, and what small ones leave is
-shared by the large ones. Spark's connector shares in proportion to the backlog instead, so that one topic with a
-million records behind holds every small topic back; here hundreds of small topics stay fresh beside it.
+The limit is shared max-min fair: every partition gets its backlog, up to an equal share, and the partitions with a
+larger backlog divide the rest. Spark's connector divides the limit in proportion to the backlog instead, so one topic
+with a backlog of a million records delays every small topic. Here hundreds of small topics stay fresh next to it.
 """
 
 from collections.abc import Mapping
@@ -11,21 +11,21 @@ from spark_sink.ranges.batch_offset import TopicPartition
 
 
 def admit(backlog: Mapping[TopicPartition, int], limit: int | None) -> dict[TopicPartition, int]:
-    """Share out a limit over partitions.
+    """Divide a limit among partitions.
 
     Args:
-        backlog: offsets that could be read, by partition, 0 or more.
+        backlog: readable offsets, by partition, 0 or more.
         limit: offsets that the batch may read; None for all.
 
     Returns:
-        Offsets to read by partition, together min(limit, whole backlog). Where it does not divide evenly, the
+        Offsets to read by partition, in total min(limit, whole backlog). If the limit does not divide evenly, the
         first partitions in order get one more.
     """
     if limit is None or sum(backlog.values()) <= limit:
         return dict(backlog)
     granted: dict[TopicPartition, int] = {}
     left = max(limit, 0)
-    # Smallest backlog first: each takes at most an equal share of what is left, so no share is ever taken back.
+    # Smallest backlog first: each takes at most an equal share of the rest, so no share has to shrink later.
     order = sorted(backlog, key=lambda key: (backlog[key], key), reverse=True)
     while order:
         share = left // len(order)

@@ -1,12 +1,12 @@
 """The offset of a batch: one JSON value that wholly describes which ranges the batch reads.
 
 `{"v": 1, "partitions": {"<topic>": {"<partition>": [begin, end, generation]}}, "topics": {"<topic>": "<id>"}}`, ranges
-are `[begin, end)`. The ids, `<cluster id>/<topic id>` (KIP-516), tell a topic from one of the same name that was made
-anew, whose offsets mean other records; where they are not known they are left out.
+are `[begin, end)`. The ids, `<cluster id>/<topic id>` (KIP-516), distinguish a topic from a recreated topic of the same
+name, whose offsets mean other records. Unknown ids are left out.
 
 Spark writes it into `<checkpointLocation>/offsets/<batchId>` before the batch runs, so source and sink agree on
-the ranges without a word between them, also after a crash. An empty range (begin == end) says that the partition
-is held and nothing of it is read; a partition that was lost is not listed at all.
+the ranges without communication, also after a crash. An empty range (begin == end) means that the member owns the
+partition and the batch reads nothing of it. A partition that the member has lost is not listed.
 """
 
 import json
@@ -29,7 +29,7 @@ class TopicPartition(NamedTuple):
 
 
 class Range(NamedTuple):
-    """What a batch reads of one partition: `[begin, end)`, claimed in one generation of the group."""
+    """The offsets of one partition that a batch reads: `[begin, end)`, claimed in one generation of the group."""
 
     topic: str
     partition: int
@@ -50,11 +50,11 @@ class Range(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Offset:
-    """The ranges of one batch, ordered by topic and partition; equal ranges make an equal offset and equal JSON.
+    """The ranges of one batch, ordered by topic and partition; equal ranges have equal offsets and equal JSON.
 
     Attributes:
         ranges: by partition, sorted.
-        identities: `<cluster id>/<topic id>` by topic, where it is known.
+        identities: `<cluster id>/<topic id>` by topic, if known.
     """
 
     ranges: Mapping[TopicPartition, Range] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class Offset:
 
     @classmethod
     def of(cls, ranges: Iterable[Range], identities: Mapping[str, str] | None = None) -> Self:
-        """Make the offset of these ranges; identities of topics that have no range are left out.
+        """Create the offset of these ranges; identities of topics that have no range are left out.
 
         Raises:
             OffsetError: a partition is listed twice, or a range is negative or runs backwards.
@@ -82,7 +82,7 @@ class Offset:
         """Read an offset from its JSON text, or from the value that the text holds.
 
         Raises:
-            OffsetError: the text is not an offset of a version known here.
+            OffsetError: the text is not an offset of a supported version.
         """
         try:
             raw = json.loads(value) if isinstance(value, str) else value
@@ -107,15 +107,15 @@ class Offset:
 
     @property
     def ends(self) -> dict[TopicPartition, int]:
-        """The exclusive end by partition: where the next batch begins."""
+        """The exclusive end by partition, which is where the next batch begins."""
         return {key: one.end for key, one in self.ranges.items()}
 
     def only(self, keys: Container[TopicPartition]) -> Self:
-        """The part of the offset that is about these partitions."""
+        """Return the offset restricted to these partitions."""
         return self.of((one for one in self if one.key in keys), self.identities)
 
     def value(self) -> dict[str, Any]:
-        """The JSON value, as Spark wants it from a reader."""
+        """Return the JSON value that Spark expects from a reader."""
         partitions: dict[str, dict[str, list[int]]] = {}
         for one in self:
             partitions.setdefault(one.topic, {})[str(one.partition)] = [one.begin, one.end, one.generation]
@@ -123,5 +123,5 @@ class Offset:
         return {**value, "topics": dict(self.identities)} if self.identities else value
 
     def json(self) -> str:
-        """The JSON text."""
+        """Return the JSON text."""
         return json.dumps(self.value(), separators=(",", ":"))

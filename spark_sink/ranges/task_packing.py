@@ -1,8 +1,9 @@
-"""Packing: which ranges one Spark task reads. Pure; a task costs 35 to 50 core-ms, so there are as many as cores.
+"""Packs the ranges of a batch into Spark tasks. Pure.
 
-Spark's own connector makes a task of every partition: 300 tasks of ten records each cost 8 s on two cores. Here the
-ranges are laid end to end and cut into equal lengths (McNaughton's wrap-around rule, 1959: no bin is longer than the
-equal share and at most bins - 1 ranges are cut), except that no range is cut for a handful of records.
+A task costs 35 to 50 core-ms, so there are as many tasks as cores. Spark's own connector runs one task per partition:
+300 tasks of ten records each cost 8 s on two cores. Here the ranges are laid end to end and cut into equal lengths
+(McNaughton's wrap-around rule, 1959: no bin is longer than the equal share and at most bins - 1 ranges are cut). As an
+exception, no range is cut for a handful of records.
 """
 
 from collections.abc import Iterable
@@ -14,13 +15,13 @@ from spark_sink.ranges.batch_offset import Range
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Packing:
-    """How ranges become tasks.
+    """Settings of the packing.
 
     Attributes:
-        tasks: tasks of a batch that is worth sharing out; about one a core.
-        min_tasks: tasks of every batch that has as many records (Spark's `minPartitions`).
-        min_records: below this many records another task costs more than it saves.
-        min_piece: a range is not cut where a piece would be shorter than this many records.
+        tasks: number of tasks of a batch that is large enough to be split; about one per core.
+        min_tasks: number of tasks of every batch with at least as many records (Spark's `minPartitions`).
+        min_records: below this number of records another task costs more than it saves.
+        min_piece: a range is not cut if a piece would have fewer records.
     """
 
     tasks: int = 1
@@ -34,29 +35,29 @@ class Packing:
                 raise OptionError(f"packing: {name}={getattr(self, name)}, need 1 or more")
 
     def bins(self, records: int) -> int:
-        """The number of tasks for this many records."""
+        """Return the number of tasks for this number of records."""
         worthwhile = min(self.tasks, records // self.min_records)
         return min(max(worthwhile, self.min_tasks, 1), max(records, 1))
 
 
 def pack(ranges: Iterable[Range], packing: Packing) -> list[list[Range]]:
-    """Share out ranges over tasks.
+    """Divide ranges among tasks.
 
     Args:
-        ranges: what the batch reads; empty ranges are left out.
-        packing: how many tasks, and what is too small to cut.
+        ranges: the ranges of the batch; empty ranges are left out.
+        packing: number of tasks and smallest piece.
 
     Returns:
-        The pieces of each task, no task empty. Together they are the ranges, each offset once; no task holds more
-        than the equal share and 2 x `min_piece` records, and equal input gives equal output.
+        The pieces of each task; no task is empty. Together they cover the ranges, each offset once. No task has more
+        than the equal share plus 2 x `min_piece` records. Equal input gives equal output.
     """
     left = sorted(one for one in ranges if one.records)
     total = sum(one.records for one in left)
     bins = packing.bins(total)
-    # Where more tasks are asked for than pieces of min_piece exist, the ask wins: that is what minPartitions is for.
+    # The requested number of tasks overrides min_piece, because that is the purpose of minPartitions.
     shortest = min(packing.min_piece, max(1, total // (2 * bins)))
     tasks: list[list[Range]] = [[]]
-    laid = 0  # records laid out so far; the task that holds them ends at its share of the total
+    laid = 0  # records laid out so far; their task ends at its share of the total
     for one in left:
         rest = one
         while rest.records:

@@ -1,7 +1,8 @@
-"""Progress of one task through its ranges: when is everything read that there is? Pure.
+"""Progress of one task through its ranges: decides when all records are read. Pure.
 
-The last offset of a range need not exist: compaction, aborted transactions and control records leave gaps. A range is
-read when a record at or behind its last offset has come, or when the broker says that the log ends there or later.
+The last offset of a range may not exist: compaction, aborted transactions and control records leave gaps. A range is
+complete when a record at or after its last offset has arrived, or when the broker reports that the log ends there or
+later.
 """
 
 from collections.abc import Iterable
@@ -10,7 +11,7 @@ from spark_sink.ranges.batch_offset import Range, TopicPartition
 
 
 class TaskProgress:
-    """The offsets that are still to come."""
+    """The offsets that are still to be read."""
 
     def __init__(self, pieces: Iterable[Range]) -> None:
         self._left = {one.key: (one.begin, one.end) for one in pieces if one.records}
@@ -23,20 +24,20 @@ class TaskProgress:
 
     @property
     def offsets(self) -> int:
-        """Offsets that are still to come, gaps included."""
+        """Number of offsets that are still to be read, gaps included."""
         return sum(end - begin for begin, end in self._left.values())
 
     @property
     def left(self) -> list[Range]:
-        """The ranges that are still to come."""
+        """The ranges that are still to be read."""
         return [Range(*key, begin, end) for key, (begin, end) in sorted(self._left.items())]
 
     def bounds(self, key: TopicPartition) -> tuple[int, int]:
-        """The offsets `[begin, end)` that are still to come of a partition, (0, 0) for none."""
+        """Return the offsets `[begin, end)` of a partition that are still to be read, (0, 0) for none."""
         return self._left.get(key, (0, 0))
 
     def advance(self, key: TopicPartition, position: int) -> bool:
-        """Say that everything below `position` has come; True when that ends the range."""
+        """Record that all offsets below `position` have arrived; True if that completes the range."""
         begin, end = self._left.get(key, (0, 0))
         if end == 0:
             return False
