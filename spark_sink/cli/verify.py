@@ -69,6 +69,8 @@ def _print(table: str, report: "Report") -> None:
         f"{table}: {report.rows} rows in {len(report.findings)} partitions, "
         f"{report.duplicates} duplicates, {report.missing} missing"
     )
+    if report.duplicates:
+        typer.echo(f"`azimuth repair {table}` takes out rows that are there twice; --dry-run says which")
     if report.missing:
         typer.echo("the end of a transaction, and what compaction removed, look missing, too")
 

@@ -10,7 +10,11 @@
 * `parquet_landing`: Arrow batches into Parquet files that name their offsets.
 * `schema_fit`: whether rows fit a table.
 * `compaction`: small files joined by one writer at a time.
-* `file_rewrite`: which small files are joined, and how.
+* `file_rewrite`: which small files are joined, and how; a file without some of its rows.
+* `fenced_replacement`: files in the place of others, in one commit that compares them.
+* `rewrite_lineage`: which files an OPTIMIZE doubled, by the log alone.
+* `double_rows`: rows that are in a table twice.
+* `table_repair`: double rows taken out of a table.
 * `table_storage`: local folders and object stores as one file system.
 * `verification`: holes and doubles, from the table alone.
 """

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError
-from deltalake.transaction import AddAction, RemoveAction
 
 from spark_sink.errors import TableError
 from spark_sink.lake.delta_transactions import OURS, TransactionLog
+from spark_sink.lake.fenced_replacement import replace_files
 from spark_sink.lake.file_rewrite import Rewrite, plan_rewrites, write_rewrite
 from spark_sink.lake.table_storage import Storage, filesystem
 
@@ -22,7 +22,6 @@ _COMPACTION, _COMPACTION_DONE = "azimuth/compaction", "azimuth/compaction-done"
 _COMPACTED_ELSEWHERE = "azimuth/compacted-elsewhere"
 _DAY_MS = 24 * 3600 * 1000
 _PASSED_OVER = 3  # times after which a claim counts as that of a dead writer
-_ATTEMPTS = 30
 _LEFT_TO_OTHERS_MS = 8 * _DAY_MS  # longer than a week: a job that compacts may run on Sundays
 
 
@@ -72,27 +71,11 @@ class Compaction:
             return False
 
     def _commit(self, handle: DeltaTable, rewrites: Sequence[Rewrite], number: int) -> bool:
-        """Put the joined files in the place of the small ones, if all of these are in the table until the commit.
-
-        delta-rs commits a removal of files that another commit has removed, and every row is there twice. So each
-        attempt writes the version after the one whose files were compared, or fails.
-        """
-        removed = {action.path for one in rewrites for action in one.removes}
-        actions: list[AddAction | RemoveAction] = []
-        for one in rewrites:
-            actions += [*one.adds, *one.removes]
-        for _ in range(_ATTEMPTS):
-            if not removed <= _paths(handle):
-                _log.info("%s: compaction dropped: another writer removed some of its files", self._uri)
-                return False
-            try:
-                _commit_next(handle, actions, _COMPACTION_DONE, number)
-            except CommitFailedError:
-                handle.update_incremental()
-                continue
-            return bool(rewrites)
-        _log.info("%s: compaction left to the next time: other writers were faster %d times", self._uri, _ATTEMPTS)
-        return False
+        """Put the joined files in the place of the small ones, if all of these are in the table until the commit."""
+        if not replace_files(handle, rewrites, _NO_ROWS, [Transaction(_COMPACTION_DONE, number)]):
+            _log.info("%s: compaction dropped: another writer removed some of its files", self._uri)
+            return False
+        return bool(rewrites)
 
     def _claim(self, handle: DeltaTable, number: int) -> bool:
         """Be the only writer that compacts, by compare and swap, so that work is done once.
@@ -120,26 +103,6 @@ class Compaction:
             _set_application(handle, _COMPACTED_ELSEWHERE, seen_ms)
             _log.warning("%s: another writer runs OPTIMIZE here; compaction is left to it", self._uri)
         return time.time() * 1000 - max(seen_ms, kept_ms) < _LEFT_TO_OTHERS_MS
-
-
-def _paths(handle: DeltaTable) -> set[str]:
-    return set(pa.table(handle.get_add_actions(flatten=True)).column("path").to_pylist())
-
-
-def _commit_next(handle: DeltaTable, actions: Sequence[AddAction | RemoveAction], name: str, number: int) -> None:
-    """Commit as the version after the handle's, or raise CommitFailedError."""
-    handle.create_write_transaction(
-        list(actions),
-        mode="append",
-        schema=handle.schema(),
-        partition_by=handle.metadata().partition_columns,
-        commit_properties=CommitProperties(
-            app_transactions=[Transaction(name, number)],
-            custom_metadata={OURS: _NO_ROWS},
-            max_commit_retries=0,
-        ),
-    )
-    handle.update_incremental()
 
 
 def _set_application(handle: DeltaTable, name: str, number: int) -> None:

@@ -37,6 +37,7 @@ from spark_sink.lake.positions import (
 from spark_sink.lake.quarantine_log import named_quarantine
 from spark_sink.lake.schema_fit import fit_schema, refuse_other_partitioning, refuse_unenforced
 from spark_sink.lake.table_contract import Change, DataFile, Quarantined, Snapshot
+from spark_sink.lake.table_repair import DoubleWatch
 from spark_sink.lake.table_storage import Storage, filesystem, table_uri
 from spark_sink.ranges.batch_offset import TopicPartition
 
@@ -89,6 +90,7 @@ class DeltaLakeTable:
         self._newest_version = -1
         self._log = TransactionLog(self._uri, self._storage)
         self._compaction = Compaction(self._uri, self._log, self._storage)
+        self._doubles = DoubleWatch(self._uri, self._log, self._storage)
 
     @property
     def name(self) -> str:
@@ -227,8 +229,14 @@ class DeltaLakeTable:
         return named_quarantine(self._uri, self._log, self._group, asked, held)
 
     def compact(self, every: int) -> bool:
-        """Join small files once in `every` versions, see `Compaction`; whether this call did it."""
-        return self._handle is not None and self._compaction.run(self._handle, every)
+        """Join small files once in `every` versions, see `Compaction`; whether this call did it.
+
+        Rows that an OPTIMIZE of another writer doubled are taken out first.
+        """
+        if self._handle is None:
+            return False
+        self._doubles.run(self._handle)
+        return self._compaction.run(self._handle, every)
 
     def _refuse_other_past(self, version: int, found: Mapping[str, int]) -> None:
         """Refuse a table whose rows went back: a RESTORE keeps the positions, and an older copy has older ones."""

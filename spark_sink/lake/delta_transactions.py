@@ -16,6 +16,7 @@ import pyarrow.fs as pa_fs
 import pyarrow.parquet as pq
 
 from spark_sink.errors import TableError, plain
+from spark_sink.lake.rewrite_lineage import RewriteLineage
 from spark_sink.lake.table_storage import Storage, filesystem, read_text
 
 OURS = "kafka-azimuth"  # in the metadata of every commit of ours
@@ -54,6 +55,7 @@ class TransactionLog:
         self._transactions: dict[str, int] = {}
         self._compacted_elsewhere_ms = 0
         self._restored = -1
+        self._lineage = RewriteLineage()
 
     @property
     def restored(self) -> int:
@@ -92,6 +94,11 @@ class TransactionLog:
         except (OSError, ValueError, KeyError) as error:
             raise TableError(f"{self._uri}: the table's log cannot be read: {plain(error)}") from error
 
+    @property
+    def doubled(self) -> set[str]:
+        """Paths of files that may hold rows twice, by the commits read; the reader takes out what it has looked at."""
+        return self._lineage.doubled
+
     def earlier_commits(self) -> Iterator[tuple[int, str]]:
         """Read the commits backwards from `version`, as version and text, until one was cleaned up."""
         for version in range(self._version, -1, -1):
@@ -117,7 +124,7 @@ class TransactionLog:
         return self._transactions
 
     def _load(self, version: int | None) -> None:
-        self._version, self._last, self._transactions = -1, None, {}
+        self._version, self._last, self._transactions, self._lineage = -1, None, {}, RewriteLineage()
         found = self._list()
         newest = max(found.commits | found.checkpoints.keys(), default=-1)
         target = newest if version is None else version
@@ -144,6 +151,7 @@ class TransactionLog:
         self._version, self._last = version, text
 
     def _note_operation(self, version: int, text: str) -> None:
+        self._lineage.note(text)
         if '"RESTORE"' in text and any(one.get("operation") == "RESTORE" for one in _commit_infos(text.splitlines())):
             self._restored = max(self._restored, version)
         if '"OPTIMIZE"' in text:

@@ -1,12 +1,14 @@
-"""Small files of a table rewritten as larger ones: which, and how. The commit is `compaction`'s."""
+"""Files of a table rewritten: small ones joined, and one without some of its rows. The commit is the caller's."""
 
 import re
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from urllib.parse import unquote
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.fs as pa_fs
 import pyarrow.parquet as pq
@@ -40,12 +42,25 @@ Values = tuple[tuple[str, str | None], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _File:
-    """A data file in the table."""
+class TableFile:
+    """A data file in the table.
+
+    Attributes:
+        path: relative to the table, as the log writes it.
+        size_bytes: of the file.
+        values: of the partition columns, which are not in the file.
+        rows: in the file; 0 where the log does not say it.
+    """
 
     path: str
     size_bytes: int
     values: Values
+    rows: int = 0
+
+    @property
+    def stored(self) -> str:
+        """The path in the table's file system: a log writes percent signs and spaces as in an address."""
+        return unquote(self.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +71,7 @@ class Rewrite:
     removes: Sequence[RemoveAction]
 
 
-def plan_rewrites(handle: DeltaTable, target_bytes: int) -> list[list[_File]]:
+def plan_rewrites(handle: DeltaTable, target_bytes: int) -> list[list[TableFile]]:
     """Choose files to be joined, at least two of one partition each time.
 
     Args:
@@ -66,13 +81,10 @@ def plan_rewrites(handle: DeltaTable, target_bytes: int) -> list[list[_File]]:
     Raises:
         TableError: the table has a feature that is not known here.
     """
-    protocol = handle.protocol()
-    strange = {*(protocol.reader_features or ()), *(protocol.writer_features or ())} - _KNOWN_FEATURES
-    if strange:
-        raise TableError(f"the table has the feature {min(strange)}, which compaction does not know")
-    found: dict[Values, list[list[_File]]] = {}
-    for file in _files(handle):
-        if file.size_bytes >= target_bytes:
+    refuse_unknown_features(handle)
+    found: dict[Values, list[list[TableFile]]] = {}
+    for file in table_files(handle):
+        if file.size_bytes >= target_bytes or not _PLAIN_PATH.fullmatch(file.path):
             continue
         bins = found.setdefault(file.values, [[]])
         if sum(one.size_bytes for one in bins[-1]) + file.size_bytes > target_bytes:
@@ -81,7 +93,19 @@ def plan_rewrites(handle: DeltaTable, target_bytes: int) -> list[list[_File]]:
     return [one for bins in found.values() for one in bins if len(one) > 1]
 
 
-def write_rewrite(files: pa_fs.FileSystem, small: Sequence[_File]) -> Rewrite:
+def refuse_unknown_features(handle: DeltaTable) -> None:
+    """Refuse a table whose files may mean something else than their rows, such as one with deletion vectors.
+
+    Raises:
+        TableError: the table has a feature that is not known here.
+    """
+    protocol = handle.protocol()
+    strange = {*(protocol.reader_features or ()), *(protocol.writer_features or ())} - _KNOWN_FEATURES
+    if strange:
+        raise TableError(f"the table has the feature {min(strange)}, which this version does not know")
+
+
+def write_rewrite(files: pa_fs.FileSystem, small: Sequence[TableFile]) -> Rewrite:
     """Write the rows of small files into as few as their columns allow.
 
     Args:
@@ -93,7 +117,7 @@ def write_rewrite(files: pa_fs.FileSystem, small: Sequence[_File]) -> Rewrite:
     """
     now_ms = int(time.time() * 1000)
     values = dict(small[0].values)
-    removes = [RemoveAction(one.path, False, now_ms, one.size_bytes, values) for one in small]  # noqa: FBT003 -- no data changes
+    removes = [_remove(one, now_ms) for one in small]
     adds: list[AddAction] = []
     joined: _Joined | None = None
     for one in small:
@@ -107,6 +131,51 @@ def write_rewrite(files: pa_fs.FileSystem, small: Sequence[_File]) -> Rewrite:
     if joined is not None:
         adds.append(joined.close(values, now_ms))
     return Rewrite(adds, removes)
+
+
+def write_without(files: pa_fs.FileSystem, file: TableFile, dropped: Collection[int]) -> Rewrite:
+    """Write the rows of one file without some of them.
+
+    Args:
+        files: file system rooted at the table.
+        file: of the table.
+        dropped: positions of rows in the file; where these are all rows, no file is written.
+
+    Raises:
+        TableError: the storage refused.
+    """
+    now_ms = int(time.time() * 1000)
+    with storage_errors(file.path), files.open_input_file(file.stored) as stream:
+        rows = pq.ParquetFile(stream).read()
+        rows = rows.cast(pa.schema([one.with_type(_filterable(one.type)) for one in rows.schema]))
+        kept = np.ones(rows.num_rows, dtype=bool)
+        kept[list(dropped)] = False
+        if not kept.any():
+            return Rewrite([], [_remove(file, now_ms)])
+        joined = _Joined(files, rows.schema)
+        for batch in rows.filter(pa.array(kept)).to_batches():
+            joined.write(batch)
+        return Rewrite([joined.close(dict(file.values), now_ms)], [_remove(file, now_ms)])
+
+
+def _filterable(kind: pa.DataType) -> pa.DataType:
+    """The type without views of texts and bytes, which delta-rs writes after a DELETE and Arrow cannot filter."""
+    if pa.types.is_string_view(kind):
+        return pa.string()
+    if pa.types.is_binary_view(kind):
+        return pa.binary()
+    if pa.types.is_struct(kind):
+        return pa.struct([one.with_type(_filterable(one.type)) for one in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_filterable(kind.value_type)))
+    if pa.types.is_map(kind):
+        key, item = kind.key_field, kind.item_field
+        return pa.map_(key.with_type(_filterable(key.type)), item.with_type(_filterable(item.type)))
+    return kind
+
+
+def _remove(file: TableFile, now_ms: int) -> RemoveAction:
+    return RemoveAction(file.path, False, now_ms, file.size_bytes, dict(file.values))  # noqa: FBT003 -- no data changes
 
 
 class _Joined:
@@ -148,12 +217,16 @@ class _Joined:
         self._held, self._held_bytes = [], 0
 
 
-def _files(handle: DeltaTable) -> Iterator[_File]:
+def table_files(handle: DeltaTable) -> Iterator[TableFile]:
+    """The data files of a table.
+
+    Raises:
+        TableError: a partition column is of a type that is not known here.
+    """
     columns = handle.metadata().partition_columns
     for row in pa.table(handle.get_add_actions(flatten=True)).to_pylist():
         values = tuple((name, _text(row[f"{_PARTITION}{name}"])) for name in columns)
-        if _PLAIN_PATH.fullmatch(row["path"]):
-            yield _File(row["path"], row["size_bytes"], values)
+        yield TableFile(row["path"], row["size_bytes"], values, row.get("num_records") or 0)
 
 
 def _text(value: object) -> str | None:
@@ -166,4 +239,4 @@ def _text(value: object) -> str | None:
         return str(value)
     if type(value) is date:
         return value.isoformat()
-    raise TableError(f"a partition column holds {type(value).__name__}, which compaction does not know")
+    raise TableError(f"a partition column holds {type(value).__name__}, which this version does not know")

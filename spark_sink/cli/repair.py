@@ -1,0 +1,57 @@
+"""`azimuth repair`: rows that are in a table twice, taken out."""
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from spark_sink.cli._pairs import pairs
+
+if TYPE_CHECKING:
+    from spark_sink.lake.table_repair import Repaired
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("repair", rich_help_panel="Ingest into Delta")(repair)
+
+
+def repair(
+    table: Annotated[str, typer.Argument(help="Address of the Delta table.")],
+    storage: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Option of the object store.")] = None,
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Take out rows that an OPTIMIZE doubled, in one commit; agents may run. Exit code 1 where some must stay."""
+    from spark_sink.lake.table_repair import repair as take_out  # noqa: PLC0415 -- pyarrow and deltalake load slowly
+
+    found = take_out(table, pairs(storage, "--storage"), apply=not dry_run)
+    if as_json:
+        typer.echo(json.dumps([_value(one) for one in found]))
+    else:
+        for one in found:
+            _print(one, dry_run=dry_run)
+    raise typer.Exit(1 if any(one.different for one in found) else 0)
+
+
+def _value(one: "Repaired") -> dict[str, Any]:
+    return {
+        "table": one.table,
+        "rows": one.rows,
+        "different": one.different,
+        "files": [
+            {"path": file.file.path, "rows": len(file.dropped), "different": file.different} for file in one.files
+        ],
+    }
+
+
+def _print(one: "Repaired", *, dry_run: bool) -> None:
+    for file in one.files:
+        if file.dropped:
+            typer.echo(f"{file.file.path}: {len(file.dropped)} double rows")
+        if file.different:
+            typer.echo(
+                f"{file.file.path}: {file.different} rows stay, because another row of their offset has other values"
+            )
+    typer.echo(f"{one.table}: {one.rows} double rows {'would go' if dry_run else 'were taken out'}")

@@ -1,0 +1,176 @@
+"""Rows that are in a table twice, found by the columns that tell records apart and confirmed by all others.
+
+An offset is kept by the first file that has it, and a second row goes only where every column has the same value: what
+differs is no double that a rewrite of files can have made.
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.fs as pa_fs
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+
+from spark_sink.errors import TableError
+from spark_sink.formats.variant_type import arrow_columns
+from spark_sink.lake.file_rewrite import TableFile, refuse_unknown_features, table_files
+from spark_sink.lake.parquet_landing import KEYS, storage_errors
+from spark_sink.lake.verification import Run, Runs, scan
+from spark_sink.ranges.batch_offset import TopicPartition
+
+_Indices = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoubleRows:
+    """A file with rows that the table has once more.
+
+    Attributes:
+        file: of the table.
+        dropped: positions in the file of rows that equal another one.
+        different: rows whose offset is there once more, with another value.
+        kept_in: paths of the files that keep the dropped rows.
+    """
+
+    file: TableFile
+    dropped: Sequence[int]
+    different: int
+    kept_in: Collection[str]
+
+
+def find_doubles(
+    files: pa_fs.FileSystem, handle: DeltaTable, only: Collection[str] | None = None
+) -> Iterator[DoubleRows]:
+    """Look for rows that are in the table twice.
+
+    Args:
+        files: file system rooted at the table.
+        handle: of the table.
+        only: paths of the files to look at; None for all.
+
+    Raises:
+        TableError: the rows of the table cannot be told apart, or a file cannot be read.
+    """
+    refuse_unknown_features(handle)
+    schema = arrow_columns(handle.schema())
+    for name in KEYS:
+        if name not in schema.names:
+            raise TableError(
+                f"the table has no column {name!r}, so nothing says which of its rows are there twice; nothing was "
+                "changed. Restore the version before the OPTIMIZE"
+            )
+    kept = _Kept()
+    # A file with more rows is more likely to hold all rows of another one, which then goes as a whole.
+    looked_at = [one for one in table_files(handle) if only is None or one.path in only]
+    for file in sorted(looked_at, key=lambda one: (-one.rows, one.path)):
+        found = scan(_read(files, file, schema, tuple(KEYS)).to_batches())
+        owners = kept.owners(found)
+        if owners or any(runs.doubles for runs in found.values()):
+            yield _compare(files, file, owners, schema)
+        kept.add(file, found)
+
+
+class _Kept:
+    """Which file keeps which offsets."""
+
+    def __init__(self) -> None:
+        self._files: list[TableFile] = []
+        self._runs: dict[TopicPartition, list[tuple[int, int, int]]] = {}  # first, end, number of the file; disjoint
+
+    def owners(self, found: Mapping[TopicPartition, Runs]) -> list[TableFile]:
+        """The files that keep some of these offsets, in the order in which they were added."""
+        numbers = {owner for key, runs in found.items() for run in runs for *_, owner in self._overlapping(key, run)}
+        return [self._files[number] for number in sorted(numbers)]
+
+    def add(self, file: TableFile, found: Mapping[TopicPartition, Runs]) -> None:
+        """Let a file keep those of its offsets that none keeps yet."""
+        for key, runs in found.items():
+            held = self._runs.setdefault(key, [])
+            for first, end in runs:
+                at = first
+                for low, high, _ in [*self._overlapping(key, (first, end)), (end, end, 0)]:
+                    if at < low:
+                        insort(held, (at, low, len(self._files)))
+                    at = max(at, high)
+        self._files.append(file)
+
+    def _overlapping(self, key: TopicPartition, run: Run) -> list[tuple[int, int, int]]:
+        held, (first, end) = self._runs.get(key, []), run
+        left = max(0, bisect_left(held, (first,)) - 1)
+        return [one for one in held[left : bisect_left(held, (end,))] if one[1] > first]
+
+
+def _compare(files: pa_fs.FileSystem, file: TableFile, owners: Sequence[TableFile], schema: pa.Schema) -> DoubleRows:
+    """Compare the rows of a file with those that its owners, or the file itself, keep of the same offsets."""
+    places = [*owners, file]
+    keys = [_read(files, one, schema, tuple(KEYS)) for one in places]
+    again, first = _repeated(pa.concat_tables(keys))
+    begins = np.cumsum([0, *(one.num_rows for one in keys)])
+    own = again >= begins[-2]
+    again, first = again[own] - begins[-2], first[own]
+    rows = _read(files, file, schema)
+    dropped: list[int] = []
+    kept_in: set[str] = set()
+    for place, begin, end in zip(places, begins[:-1], begins[1:], strict=True):
+        here = (first >= begin) & (first < end)
+        if here.any():
+            others = rows if place is file else _read(files, place, schema)
+            same = _same(rows.take(again[here]), others.take(first[here] - begin))
+            dropped += again[here][same].tolist()
+            kept_in |= {place.path}
+    return DoubleRows(file=file, dropped=sorted(dropped), different=len(again) - len(dropped), kept_in=kept_in)
+
+
+def _repeated(keys: pa.Table) -> tuple[_Indices, _Indices]:
+    """Positions of rows whose topic, partition and offset came before, and the positions where they came first."""
+    topics = keys.column("topic").combine_chunks().dictionary_encode()
+    codes = (topics.combine_chunks() if isinstance(topics, pa.ChunkedArray) else topics).indices.to_numpy()
+    partitions, offsets = (keys.column(name).to_numpy() for name in ("partition", "offset"))
+    order = np.lexsort((offsets, partitions, codes))  # stable: equal ones stay in their order
+    new = np.ones(len(order), dtype=bool)
+    for column in (codes, partitions, offsets):
+        new[1:] &= column[order][1:] == column[order][:-1]
+    new[1:] = ~new[1:]
+    firsts = order[np.maximum.accumulate(np.where(new, np.arange(len(order)), 0))]
+    return order[~new].astype(np.int64), firsts[~new].astype(np.int64)
+
+
+def _same(left: pa.Table, right: pa.Table) -> npt.NDArray[np.bool_]:
+    """Which rows of two tables of the same columns are equal."""
+    same = np.ones(left.num_rows, dtype=bool)
+    for one, other in zip(left.columns, right.columns, strict=True):
+        if not one.equals(other):  # nor are two NaN, though their texts are
+            pairs = zip(one, other, strict=True)
+            same &= np.fromiter((a.equals(b) or repr(a) == repr(b) for a, b in pairs), dtype=bool, count=len(same))
+    return same
+
+
+def _read(files: pa_fs.FileSystem, file: TableFile, schema: pa.Schema, names: Iterable[str] | None = None) -> pa.Table:
+    """Rows of a file in columns of the table, with the values that the log keeps."""
+    values = dict(file.values)
+    wanted = [schema.field(name) for name in names or schema.names]
+    with storage_errors(file.path), files.open_input_file(file.stored) as stream:
+        source = pq.ParquetFile(stream)
+        there = [one.name for one in wanted if one.name in source.schema_arrow.names and one.name not in values]
+        rows = source.read(columns=there)
+        count = source.metadata.num_rows
+    return pa.table({one.name: _column(rows, one, values, count) for one in wanted})
+
+
+def _column(rows: pa.Table, field: pa.Field, values: Mapping[str, str | None], count: int) -> pa.ChunkedArray:
+    if field.name in values:
+        return pa.chunked_array([pa.repeat(pa.scalar(values[field.name], pa.string()).cast(field.type), count)])
+    if field.name in rows.column_names:
+        chunks = [_decoded(chunk, field.type) for chunk in rows.column(field.name).chunks]
+        return pa.chunked_array(chunks, field.type)
+    return pa.chunked_array([pa.nulls(count, field.type)])
+
+
+def _decoded(chunk: pa.Array, kind: pa.DataType) -> pa.Array:
+    if pa.types.is_dictionary(chunk.type):  # of texts in a form (string_view) that Arrow's own cast does not decode
+        return chunk.dictionary.cast(kind).take(chunk.indices)
+    return chunk.cast(kind)

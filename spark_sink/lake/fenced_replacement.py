@@ -1,0 +1,69 @@
+"""Files that take the place of others in one commit, if the files that this rests on are still in the table.
+
+delta-rs commits a removal of files that another commit has removed, and every row is there twice. So each attempt
+writes the version after the one whose files were compared, or fails.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake.exceptions import CommitFailedError
+from deltalake.transaction import AddAction, RemoveAction
+
+from spark_sink.errors import ConflictError
+from spark_sink.lake.delta_transactions import OURS
+from spark_sink.lake.file_rewrite import Rewrite
+
+ATTEMPTS = 30
+
+
+def replace_files(
+    handle: DeltaTable,
+    rewrites: Sequence[Rewrite],
+    note: Mapping[str, object],
+    transactions: Sequence[Transaction] = (),
+    rests_on: Collection[str] = (),
+) -> bool:
+    """Commit rewrites on top of the newest version.
+
+    Args:
+        handle: of the table; it stands at the newest version afterwards.
+        rewrites: what to remove and to add.
+        note: goes into the table's history, as JSON.
+        transactions: to set with it.
+        rests_on: paths of files that must be in the table besides those that are removed.
+
+    Returns:
+        Whether it was committed; False where a file is no longer in the table.
+
+    Raises:
+        ConflictError: other writers were faster each time; nothing was changed.
+    """
+    actions: list[AddAction | RemoveAction] = []
+    for one in rewrites:
+        actions += [*one.adds, *one.removes]
+    needed = {action.path for one in rewrites for action in one.removes} | set(rests_on)
+    for _ in range(ATTEMPTS):
+        if not needed <= _paths(handle):
+            return False
+        try:
+            handle.create_write_transaction(
+                actions,
+                mode="append",
+                schema=handle.schema(),
+                partition_by=handle.metadata().partition_columns,
+                commit_properties=CommitProperties(
+                    app_transactions=list(transactions), custom_metadata={OURS: dict(note)}, max_commit_retries=0
+                ),
+            )
+        except CommitFailedError:
+            handle.update_incremental()
+            continue
+        handle.update_incremental()
+        return True
+    raise ConflictError(f"other writers were faster {ATTEMPTS} times in a row")
+
+
+def _paths(handle: DeltaTable) -> set[str]:
+    return set(pa.table(handle.get_add_actions(flatten=True)).column("path").to_pylist())

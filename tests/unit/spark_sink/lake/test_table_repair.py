@@ -1,0 +1,242 @@
+"""Rows that a foreign OPTIMIZE doubled go, and no other row does."""
+
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from spark_sink.errors import TableError
+from spark_sink.formats.quarantined_rows import quarantine_of
+from spark_sink.lake import fenced_replacement, table_repair
+from spark_sink.lake.compaction import Compaction
+from spark_sink.lake.delta_transactions import TransactionLog
+from spark_sink.lake.file_rewrite import Rewrite, table_files, write_rewrite
+from spark_sink.lake.table_repair import DoubleWatch, repair
+from spark_sink.lake.table_storage import filesystem
+
+SCHEMA = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64()), ("value", pa.float64())])
+
+
+def _append(path: str, offsets: Sequence[int], value: float = 1.5, by: list[str] | None = None) -> None:
+    columns = [["t"] * len(offsets), [one % 2 for one in offsets], offsets, [value] * len(offsets)]
+    arrays = [pa.array(one, field.type) for one, field in zip(columns, SCHEMA, strict=True)]
+    write_deltalake(path, pa.Table.from_arrays(arrays, schema=SCHEMA), mode="append", partition_by=by)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> str:
+    """Six files of five rows."""
+    path = str(tmp_path / "table")
+    for number in range(6):
+        _append(path, range(number * 5, number * 5 + 5))
+    return path
+
+
+def _rows(path: str) -> Counter[str]:
+    return Counter(str(sorted(row.items())) for row in DeltaTable(path).to_pyarrow_table().to_pylist())
+
+
+def _compact(path: str) -> bool:
+    ours = Compaction(path, TransactionLog(path))
+    ours._compacted = 0
+    ours._claim = lambda *_: True  # type: ignore[method-assign]  # an OPTIMIZE lately does not keep it off here
+    return ours.run(DeltaTable(path), 1)
+
+
+def _optimize(handle: DeltaTable) -> None:
+    handle.optimize.compact()
+
+
+DOUBLINGS: dict[str, Callable[[str], None]] = {}
+
+
+def _doubling(make: Callable[[str], None]) -> Callable[[str], None]:
+    DOUBLINGS[make.__name__.strip("_").replace("_", " ")] = make
+    return make
+
+
+@_doubling
+def _optimize_after_our_compaction(path: str) -> None:
+    late = DeltaTable(path)
+    assert _compact(path)
+    _optimize(late)
+
+
+@_doubling
+def _optimize_of_more_files_than_we_joined(path: str) -> None:
+    late = DeltaTable(path)
+    files, handle = filesystem(path), DeltaTable(path)
+    three = list(table_files(handle))[:3]
+    assert fenced_replacement.replace_files(handle, [write_rewrite(files, three)], {})
+    _optimize(late)
+
+
+@_doubling
+def _optimize_of_other_files_than_we_joined(path: str) -> None:
+    late = DeltaTable(path)
+    _append(path, range(30, 35))
+    files, handle = filesystem(path), DeltaTable(path)
+    mixed = sorted(table_files(handle), key=lambda one: one.path)
+    newest = next(one for one in mixed if one.path not in {old.path for old in table_files(late)})
+    assert fenced_replacement.replace_files(handle, [write_rewrite(files, [newest, *mixed[:2]])], {})
+    _optimize(late)
+
+
+@_doubling
+def _two_optimize_loops(path: str) -> None:
+    for first in (30, 35):
+        late = DeltaTable(path)
+        _append(path, range(first, first + 5))
+        _optimize(DeltaTable(path))
+        _optimize(late)
+
+
+@_doubling
+def _an_optimize_that_joins_both_copies(path: str) -> None:
+    late = DeltaTable(path)
+    assert _compact(path)
+    _optimize(late)
+    _optimize(DeltaTable(path))
+
+
+@_doubling
+def _three_copies(path: str) -> None:
+    late, later = DeltaTable(path), DeltaTable(path)
+    assert _compact(path)
+    _optimize(late)
+    _optimize(later)
+
+
+@pytest.mark.parametrize("doubling", DOUBLINGS)
+@pytest.mark.parametrize("by", [None, ["topic", "partition"]], ids=["flat", "partition folders"])
+def test_repair_takes_out_each_double_and_nothing_else(tmp_path: Path, doubling: str, by: list[str] | None) -> None:
+    """Doubled rows lie in whole files, in parts of files, or twice in one file."""
+    path = str(tmp_path / "table")
+    for number in range(6):
+        _append(path, range(number * 5, number * 5 + 5), float("nan") if number == 2 else 1.5, by)
+    DOUBLINGS[doubling](path)
+    doubled = _rows(path)
+    once = Counter(doubled.keys())
+    assert doubled != once
+    shown = repair(path, apply=False)
+    assert _rows(path) == doubled
+    assert [one.rows for one in shown] == [doubled.total() - once.total()]
+    [done] = repair(path)
+    assert (done.rows, done.different) == (shown[0].rows, 0)
+    assert _rows(path) == once
+    assert repair(path)[0].files == []
+
+
+@pytest.mark.parametrize("doubling", DOUBLINGS)
+def test_a_commit_sees_the_doubling_in_the_log_and_takes_it_out(table: str, doubling: str) -> None:
+    """Without a look at files that the log does not name."""
+    log = TransactionLog(table)
+    log.refresh()
+    DOUBLINGS[doubling](table)
+    once = Counter(_rows(table).keys())
+    log.refresh()
+    assert log.doubled
+    handle = DeltaTable(table)
+    assert DoubleWatch(table, log).run(handle) > 0
+    assert _rows(table) == once
+    assert not log.doubled
+    log.refresh()
+    assert DoubleWatch(table, log).run(handle) == 0
+
+
+def test_rows_of_one_offset_with_other_values_stay(table: str) -> None:
+    """A rewrite of files changes no value, so these are no doubles of its making."""
+    _append(table, range(5), value=2.5)
+    before = _rows(table)
+    [done] = repair(table)
+    assert (done.rows, done.different) == (0, 5)
+    assert _rows(table) == before
+
+
+def test_a_table_whose_rows_have_no_offsets_is_refused(tmp_path: Path) -> None:
+    """Equal rows may be two records."""
+    path = str(tmp_path / "table")
+    for _ in range(3):
+        write_deltalake(path, pa.table({"topic": ["t"], "partition": [0], "value": [1.5]}), mode="append")
+    late = DeltaTable(path)
+    _optimize(DeltaTable(path))
+    _optimize(late)
+    before = _rows(path)
+    with pytest.raises(TableError, match="no column 'offset', so nothing says which of its rows are there twice"):
+        repair(path)
+    assert _rows(path) == before
+
+
+def test_the_quarantine_is_repaired_as_well(table: str) -> None:
+    """It is a table of its own, and an OPTIMIZE job takes all tables."""
+    quarantine = quarantine_of(table)
+    for number in range(3):
+        _append(quarantine, [number])
+    late = DeltaTable(quarantine)
+    _optimize(DeltaTable(quarantine))
+    _optimize(late)
+    assert [one.rows for one in repair(table)] == [0, 3]
+    assert _rows(quarantine).total() == 3
+
+
+MEANWHILE: dict[str, Callable[[str], object]] = {
+    "OPTIMIZE": lambda path: DeltaTable(path).optimize.compact(),
+    "a compaction of ours": _compact,
+    "another repair": repair,
+    "DELETE": lambda path: DeltaTable(path).delete("offset = 7"),
+    "DELETE of all": lambda path: DeltaTable(path).delete(),
+    "RESTORE": lambda path: DeltaTable(path).restore(4),
+    "append": lambda path: _append(path, range(30, 35)),
+    "nothing": lambda _: None,
+}
+
+
+@pytest.mark.parametrize("meanwhile", MEANWHILE)
+def test_another_writer_during_a_repair_loses_and_doubles_nothing(
+    table: str, monkeypatch: pytest.MonkeyPatch, meanwhile: str
+) -> None:
+    """The file that keeps a row may be gone when the one that loses it is taken out."""
+    DOUBLINGS["optimize after our compaction"](table)
+    pending = [MEANWHILE[meanwhile]]
+    expected: list[Counter[str]] = []
+
+    def slow(handle: DeltaTable, rewrites: Sequence[Rewrite], *more: object, **others: object) -> bool:
+        if pending:
+            pending.pop()(table)
+            expected.append(Counter(_rows(table).keys()))
+        return fenced_replacement.replace_files(handle, rewrites, *more, **others)  # type: ignore[arg-type]  # handed on
+
+    monkeypatch.setattr(table_repair, "replace_files", slow)
+    repair(table)
+    assert _rows(table) == expected[0]
+
+
+@pytest.mark.parametrize("seed", [0, 5, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(10, 40))])
+def test_no_row_is_lost_whatever_writers_do(tmp_path: Path, seed: int) -> None:
+    """Late OPTIMIZEs, our compactions, appends and repairs in any order."""
+    chance, path = random.Random(seed), str(tmp_path / "table")
+    written = 0
+    handles: list[DeltaTable] = []
+    log = TransactionLog(path)
+    steps: list[Callable[[], object]] = [
+        lambda: handles.append(DeltaTable(path)),
+        lambda: _optimize(handles.pop()) if handles else None,
+        lambda: _compact(path),
+        lambda: log.refresh() and DoubleWatch(path, log).run(DeltaTable(path)),
+        lambda: repair(path),
+    ]
+    for _ in range(14):
+        if written < 10 or chance.random() < 0.4:
+            _append(path, range(written, written + 5))
+            written += 5
+            log.refresh()
+        else:
+            chance.choice(steps)()
+    assert sorted({row["offset"] for row in DeltaTable(path).to_pyarrow_table().to_pylist()}) == list(range(written))
+    repair(path)
+    assert set(_rows(path).values()) == {1}
+    assert _rows(path).total() == written
