@@ -1,11 +1,11 @@
 """Leaders and racks read through confluent-kafka."""
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from time import monotonic
 from typing import Any, Protocol
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 
 from producer.decisions.leader_locality import Leaders, Racks
@@ -101,6 +101,36 @@ def read_leaders(client: Lister, topic: str | None, timeout_s: float) -> dict[st
     return leaders
 
 
+def read_leaders_of(
+    config: Mapping[str, Any], topics: Collection[str], timeout_s: float
+) -> dict[str, tuple[int | None, ...]]:
+    """Ask for the leaders of some topics in one request, over a connection of its own.
+
+    Args:
+        config: configuration of a client of that cluster.
+        topics: their names, one at least.
+        timeout_s: how long to wait, seconds.
+
+    Returns:
+        As `read_leaders`; the producer's own leaders are not refreshed.
+
+    Raises:
+        MetadataError: no answer in time.
+    """
+    admin = AdminClient({"log_level": 0, **connection(config)})  # the producer logs the same faults
+    leaders: dict[str, tuple[int | None, ...]] = {}
+    for name, answer in admin.describe_topics(TopicCollection(sorted(topics)), request_timeout=timeout_s).items():
+        try:
+            partitions = answer.result(timeout_s + 1).partitions
+        except (KafkaException, TimeoutError) as error:
+            if not (isinstance(error, KafkaException) and error.args[0].code() > 0):  # an answer, about this topic
+                raise MetadataError(f"leaders could not be read: {_text(error)}") from error
+            continue
+        led = {one.id: one.leader.id for one in partitions if one.leader is not None and one.leader.id >= 0}
+        leaders[name] = tuple(led.get(number) for number in range(max((one.id for one in partitions), default=-1) + 1))
+    return {name: found for name, found in leaders.items() if found}
+
+
 def _text(error: BaseException) -> str:
     reason = error.args[0] if error.args else None
     return reason.str() if isinstance(reason, KafkaError) else str(error) or type(error).__name__
@@ -131,6 +161,10 @@ class Topology:
         if self.racks_are_due(found):
             self.read_racks()
         return found
+
+    def leaders_of(self, topics: Collection[str], timeout_s: float) -> dict[str, tuple[int | None, ...]]:
+        """Read the leaders of some topics; arguments and errors as `read_leaders_of`."""
+        return read_leaders_of(self._config, topics, timeout_s)
 
     def racks_are_due(self, leaders: Mapping[str, Leaders]) -> bool:
         """Return whether a leader's rack is not known, or the racks are old."""

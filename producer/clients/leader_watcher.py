@@ -4,6 +4,7 @@ import threading
 import warnings
 import weakref
 from collections.abc import Callable, Mapping
+from functools import partial
 from math import inf
 from time import monotonic, thread_time
 
@@ -15,7 +16,8 @@ from producer.topology import Lister, Topology, read_leaders
 _CHANGES_S = 30.0
 _DOUBLINGS = 10
 _FEW = 16
-"""Topics that are asked for one by one; more are read with all others, as each question waits behind records."""
+"""Topics that are asked for one by one through the producer, where each question waits behind records. More are asked
+for by name in one request over another connection."""
 _RACKS_AT_LEAST_S = 1.0
 _SILENT_S = 300.0
 _REST = 20
@@ -23,12 +25,16 @@ _REST = 20
 interpreter's lock, and at 10,000 topics a reading takes a second of it."""
 
 
+Question = Callable[[float], Mapping[str, tuple[int | None, ...]]]
+"""Asks the cluster for leaders within some seconds."""
+
+
 class LeaderWatcher:
     """Reads leaders when a topic is new, on request, and otherwise every `refresh_s`.
 
     A leader that returns to the zone causes no error, and librdkafka's own refresh takes 300 s. So while a topic is
     away from its zone or missing, that topic is read after `away_s`, and then after twice as long each time up to
-    `refresh_s`, until something changes. Each reading refreshes librdkafka's leaders too.
+    `refresh_s`, until something changes. A reading of a few topics refreshes librdkafka's leaders too.
 
     Contract:
     * `load` blocks its callers for the first reading of a topic only; all others, also of a topic that was not found,
@@ -54,7 +60,7 @@ class LeaderWatcher:
         self._refresh_s = refresh_s
         self._away_s = away_s
         self._missing: set[str] = set()
-        self._listed: dict[str, tuple[int | None, ...]] = {}
+        self._listed: Mapping[str, tuple[int | None, ...]] = {}
         self._listed_at = -inf
         self._read_at = -inf
         self._all_read_at = -inf
@@ -92,7 +98,8 @@ class LeaderWatcher:
         began = monotonic()
         asked = client is not None and left_s > 0
         if client is not None and asked:
-            answered = self._read(client, None if self._topics_in_use.partitioners else topic, {topic}, left_s)
+            question = None if self._topics_in_use.partitioners else topic
+            answered = self._read(partial(read_leaders, client, question), {topic}, left_s, lists=question is None)
             self._blocked_s = 0.0 if answered else self._blocked_s + monotonic() - began
         if topic not in self._topics_in_use.partitioners:
             self._missing.add(topic)
@@ -177,9 +184,13 @@ class LeaderWatcher:
         self._ask_to_poll()
         topics = self._topics_due()
         before = {name: one.leaders for name, one in self._topics_in_use.partitioners.items()}
-        for question in sorted(topics) if len(topics) <= _FEW else [None]:
-            if not self._read(client, question, topics, self._topology.timeout_s):
-                break
+        within_s = self._topology.timeout_s
+        if len(topics) > _FEW:
+            self._read(partial(self._topology.leaders_of, topics), topics, within_s)
+        else:
+            for topic in sorted(topics):
+                if not self._read(partial(read_leaders, client, topic), topics, within_s):
+                    break
         changed = any(one.leaders != before.get(name) for name, one in list(self._topics_in_use.partitioners.items()))
         self._unchanged = 0 if changed or self._topics_in_use.returning() else self._unchanged + 1
         return True
@@ -192,17 +203,17 @@ class LeaderWatcher:
             return {*in_use, *self._missing}
         return {*self._missing, *(name for name, one in in_use.items() if self._topics_in_use.is_away(one))}
 
-    def _read(self, client: Lister, topic: str | None, wanted: set[str], timeout_s: float) -> bool:
-        """Read one topic or all, and use the leaders of those in use; False when the cluster does not answer."""
+    def _read(self, ask: Question, wanted: set[str], timeout_s: float, *, lists: bool = False) -> bool:
+        """Ask, and use the leaders of topics in use; False when the cluster does not answer."""
         began, cpu = monotonic(), thread_time()
         try:
-            found = read_leaders(client, topic, timeout_s)
+            found = ask(timeout_s)
         except MetadataError as error:
             self._warn(str(error))
             return False
         self._read_racks(found, timeout_s - (monotonic() - began))
         self._read_at = now = monotonic()
-        if topic is None:
+        if lists:
             self._listed, self._listed_at = found, now
         for name in {*self._topics_in_use.partitioners, *wanted} & found.keys():
             self._topics_in_use.update(name, found[name], self._topology.racks, now)

@@ -8,13 +8,15 @@ from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
 
-from producer import MetadataError, PollWarning, RackWarning
+from producer import MetadataError, PollWarning, RackWarning, Reason
 from producer.clients import leader_watcher as module
 from producer.clients.client_statistics import Statistics
 from producer.clients.leader_watcher import LeaderWatcher
 from producer.decisions.producer_settings import ZonePolicy
 from producer.partitioning.topics_in_use import TopicsInUse
+from producer.testing import MockCluster
 from producer.topology import Topology
 
 
@@ -125,6 +127,56 @@ def test_a_topic_that_stays_away_is_asked_for_alone_and_less_and_less_often(topi
 
 
 @pytest.mark.usefixtures("no_thread")
+def test_many_topics_that_are_due_at_once_are_asked_for_by_name(mock: MockCluster) -> None:
+    """More than 16 listed the whole cluster again and again; one request names them, also those that do not exist."""
+    topics = [f"away-{number}" for number in range(40)]
+    for topic in topics[:-1]:
+        mock.create(topic, [2, 3, None])
+    mock.refuse(topics[0], KafkaError.TOPIC_AUTHORIZATION_FAILED)
+    listed: list[str | None] = []
+    admin = AdminClient({"bootstrap.servers": mock.bootstrap_servers, "log_level": 0})
+
+    class Noting:
+        """The producer's handle; notes what is asked through it."""
+
+        def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:  # noqa: ANN401 - as Lister's
+            listed.append(topic)
+            return admin.list_topics(timeout=timeout) if topic is None else admin.list_topics(topic, timeout)
+
+    client = Noting()
+    topology = Topology({"bootstrap.servers": mock.bootstrap_servers}, timeout_s=10.0)
+    watcher = LeaderWatcher(lambda: client, TopicsInUse(ZonePolicy(rack="az-a", hold_s=0.0)), topology)
+    for topic in topics:
+        watcher.load(topic)
+    listed.clear()
+    mock.lead(topics[1], [2, 1, None])
+    mock.refuse(topics[0], 0)
+    watcher.refresh_soon()
+    assert watcher.read_due()
+    assert listed == []
+    partitioners = watcher._topics_in_use.partitioners
+    assert partitioners.keys() == set(topics[:-1])
+    assert partitioners[topics[1]].leaders == (2, 1, None)
+    assert partitioners[topics[1]].locality.reason is Reason.LOCAL
+    assert watcher._missing == {topics[-1]}
+
+
+@pytest.mark.usefixtures("no_thread")
+def test_many_topics_of_a_cluster_that_stops_answering_keep_their_leaders() -> None:
+    """A request that fails is no answer that the topics are gone."""
+    cluster = Cluster(**{f"t{number}": [2, 2] for number in range(20)})
+    topology = Topology({"bootstrap.servers": "127.0.0.1:1"}, {1: "az-a", 2: "az-b"}, timeout_s=0.2)
+    watcher = LeaderWatcher(lambda: cluster, TopicsInUse(ZonePolicy(rack="az-a")), topology)
+    for topic in cluster.leaders:
+        watcher.load(topic)
+    watcher.refresh_soon()
+    with pytest.warns(RackWarning, match="leaders could not be read"):
+        watcher.read_due()
+    assert {one.leaders for one in watcher._topics_in_use.partitioners.values()} == {(2, 2)}
+    assert watcher._missing == set()
+
+
+@pytest.mark.usefixtures("no_thread")
 def test_a_topic_that_is_loaded_while_it_is_away_wakes_the_thread() -> None:
     """It slept for 30 s, because nothing was away when it fell asleep."""
     watcher = watching(Cluster(home=[1, 2], away=[2, 2]))
@@ -138,7 +190,7 @@ def test_a_topic_that_is_loaded_while_it_is_away_wakes_the_thread() -> None:
 @pytest.mark.usefixtures("no_thread")
 def test_all_topics_together_wait_once_for_a_cluster_that_does_not_answer() -> None:
     """Each of 224 topics blocked its first record for 10 s: 37 minutes."""
-    cluster = Cluster(**{f"t{number}": [1, 2] for number in range(50)})
+    cluster = Cluster(**{f"t{number}": [1, 2] for number in range(16)})
     cluster.answers = False
     watcher = watching(cluster)
     first, *others = cluster.leaders
