@@ -155,9 +155,9 @@ class Topology:
         """Rack per broker id as last read."""
         return self._racks
 
-    def leaders(self, client: Lister, topic: str | None = None) -> dict[str, tuple[int | None, ...]]:
-        """Read leaders and, when one of them is new, racks; arguments and errors as `read_leaders`."""
-        found = read_leaders(client, topic, self.timeout_s)
+    def leaders(self, topics: Collection[str]) -> dict[str, tuple[int | None, ...]]:
+        """Read the leaders of some topics and, when one of them is new, the racks; errors as `read_leaders_of`."""
+        found = self.leaders_of(topics, self.timeout_s)
         if self.racks_are_due(found):
             self.read_racks()
         return found

@@ -48,7 +48,9 @@ class Traffic:
         reasons: by the reason for the partition.
         wire_bytes: bytes on the wire to each zone as the client counts them, with requests and retries; empty before
             the client's first statistics.
-        wire_topics: records and bytes by (topic, zone) as the client transmitted them, with retries; as `wire_bytes`.
+        wire_topics: records by (topic, zone) as the client transmitted them, and the bytes of their batches as written
+            to the wire; as `topics` where `wire_estimated`.
+        wire_estimated: whether `wire_topics` is an estimate, because the client has reported no batches.
         seconds: since the producer was created; 0 when it does not apply.
     """
 
@@ -61,6 +63,7 @@ class Traffic:
     reasons: Mapping[Reason, Count] = field(default_factory=dict)
     wire_bytes: Mapping[str, int] = field(default_factory=dict)
     wire_topics: Mapping[tuple[str, str], Count] = field(default_factory=dict)
+    wire_estimated: bool = True
     seconds: float = 0.0
 
     @property
@@ -130,6 +133,7 @@ class Traffic:
             ],
             "reasons": {reason.value: count._asdict() for reason, count in self.reasons.items()},
             "wire_bytes": dict(self.wire_bytes),
+            "wire_estimated": self.wire_estimated,
             "wire_topics": [
                 {"topic": topic, "zone": zone, **count._asdict()} for (topic, zone), count in self.wire_topics.items()
             ],
@@ -174,6 +178,7 @@ def summarise(
         topics=dict(sorted(topics.items())),
         reasons=dict(sorted(reasons.items())),
         wire_bytes=dict(sorted((wire_bytes or {}).items())),
+        wire_topics=dict(sorted(topics.items())),
         seconds=seconds,
     )
 

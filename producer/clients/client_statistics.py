@@ -3,8 +3,9 @@
 import contextlib
 import json
 import threading
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from itertools import accumulate, pairwise
 from typing import Any
 
 from confluent_kafka import KafkaError
@@ -31,6 +32,7 @@ class Statistics:
         self._sent: dict[int, int] = {}
         self._seen: dict[tuple[str, int], Count] = {}
         self._topics: dict[tuple[str, str], Count] = {}
+        self._unshared: dict[str, int] = {}
         self._interval_s = 0.0
 
     def with_defaults(self, config: Mapping[str, Any]) -> dict[str, Any]:
@@ -70,7 +72,7 @@ class Statistics:
         with self._lock:
             self._sent.update({broker["nodeid"]: broker["txbytes"] for broker in brokers})
             for topic, about in report["topics"].items():
-                self._book(topic, about["partitions"])
+                self._book(topic, about)
         written_at = report["ts"] / 1e6  # librdkafka's clock is the monotonic one
         for topic, about in report["topics"].items():
             leaders = {int(number): one["leader"] for number, one in about["partitions"].items()}
@@ -79,16 +81,25 @@ class Statistics:
                 topic, queues(about["partitions"], down, self._topics_in_use.policy.batch_bytes)
             )
 
-    def _book(self, topic: str, partitions: Mapping[str, Mapping[str, int]]) -> None:
-        for number, one in partitions.items():
+    def _book(self, topic: str, about: Mapping[str, Any]) -> None:
+        """Share the bytes of the topic's batches, compressed, out by the zones that its records went to."""
+        fresh: dict[str, Count] = {}
+        for number, one in about["partitions"].items():
             place = topic, int(number)
             now = Count(one["txmsgs"], one["txbytes"])
             before = self._seen.get(place, Count())
             if now.records > before.records:
                 self._seen[place] = now
-                cell = topic, self._topology.racks.get(one["leader"]) or UNKNOWN
+                zone = self._topology.racks.get(one["leader"]) or UNKNOWN
                 sent = Count(now.records - before.records, now.bytes - before.bytes)
-                self._topics[cell] = self._topics.get(cell, Count()).plus(sent)
+                fresh[zone] = fresh.get(zone, Count()).plus(sent)
+        batches = self._unshared.pop(topic, 0) + about["batchsize"]["sum"]
+        if not fresh:
+            self._unshared[topic] = batches  # written before its records were counted: the next report has them
+            return
+        for (zone, count), size in zip(fresh.items(), shares(batches, [c.bytes for c in fresh.values()]), strict=True):
+            cell = topic, zone
+            self._topics[cell] = self._topics.get(cell, Count()).plus(Count(count.records, size))
 
     def complete(self, traffic: Traffic) -> Traffic:
         """Add the bytes on the wire as of the last report."""
@@ -97,7 +108,9 @@ class Statistics:
             for broker, sent in self._sent.items():
                 zone = self._topology.racks.get(broker) or UNKNOWN
                 zones[zone] = zones.get(zone, 0) + sent
-            return replace(traffic, wire_bytes=zones, wire_topics=dict(self._topics))
+            if not self._sent:
+                return traffic
+            return replace(traffic, wire_bytes=zones, wire_topics=dict(self._topics), wire_estimated=False)
 
 
 def with_async_callbacks(statistics: Statistics, config: Mapping[str, Any]) -> dict[str, Any]:
@@ -133,6 +146,13 @@ def queues(
         if batches and int(number) >= 0:
             waiting[int(number)] = batches
     return waiting
+
+
+def shares(total: int, weights: Sequence[int]) -> list[int]:
+    """Split a total by weights into integers with the same sum; evenly where all weights are 0."""
+    bounds = [0, *accumulate(weights)] if any(weights) else list(range(len(weights) + 1))
+    cuts = [total * bound // bounds[-1] for bound in bounds]
+    return [after - before for before, after in pairwise(cuts)]
 
 
 def _both(own: Callable[[Any], None], theirs: Callable[[Any], None] | None) -> Callable[[Any], None]:

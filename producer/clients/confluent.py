@@ -5,7 +5,7 @@ producer's own: configuration, callbacks, transactions, errors.
 """
 
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from logging import Logger
 from types import ModuleType
 from typing import Any, ClassVar
@@ -14,11 +14,12 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from producer.clients.client_statistics import Statistics
 from producer.clients.default_mapping import client_partitioner, log_default
+from producer.clients.delivery_reports import DeliveryReports
 from producer.clients.forked import refuse_after_fork
 from producer.clients.leader_watcher import LeaderWatcher
 from producer.clients.produce_batch import Messages, are_valid, count, forget_errors, group, is_misplaced, size_of
 from producer.decisions.leader_locality import Racks
-from producer.decisions.producer_settings import KeyMode, ZonePolicy, key_mode, zone_order
+from producer.decisions.producer_settings import KeyMode, ZonePolicy, counts_deliveries, key_mode, zone_order
 from producer.decisions.skew_guard import SkewGuard
 from producer.partitioning.produce_interpreted import Delivered
 from producer.partitioning.topics_in_use import TopicsInUse
@@ -52,6 +53,8 @@ class AZAwareProducer(Producer):
         refresh_s: how often leaders are read when nothing happens, seconds.
         metadata_timeout_s: how long the first record of a topic may wait for its leaders, seconds; while the cluster
             does not answer, the first records of all topics together.
+        count: when a record counts: `"queued"`, or `"delivered"` for delivered records alone, which costs a delivery
+            report for each record.
         logger: takes the client's log lines, as the base class's argument; while the application polls.
 
     Raises:
@@ -66,7 +69,7 @@ class AZAwareProducer(Producer):
     """
 
     # Slots, as `produce` looks one of them up for each record: a dictionary costs it a twentieth of its time.
-    __slots__ = ("__weakref__", "_destinations", "_statistics", "_topics_in_use", "_topology", "_watcher")
+    __slots__ = ("__weakref__", "_destinations", "_reports", "_statistics", "_topics_in_use", "_topology", "_watcher")
 
     compiled: ClassVar[bool] = hot.__name__.endswith("produce_compiled")
     """Whether `produce` runs compiled: it does where the package was built with a C compiler."""
@@ -85,18 +88,23 @@ class AZAwareProducer(Producer):
         hold_s: float = 5.0,
         refresh_s: float = 30.0,
         metadata_timeout_s: float = 10.0,
+        count: str = "queued",
         logger: Logger | None = None,
         **more: Any,  # noqa: ANN401 - settings of the client
     ) -> None:
         config = {**(config or {}), **more}
-        policy = zone_policy(config, keys, fallback, batch_bytes, hold_s=hold_s, aware=aware, skew=skew)
+        policy = zone_policy(config, keys, fallback, batch_bytes, hold_s=hold_s, aware=aware, skew=skew, count=count)
         self._topics_in_use = TopicsInUse(policy, destinations=self._hot.Destinations)
         self._destinations = self._topics_in_use.destinations
+        self._reports = DeliveryReports(self._topics_in_use)
         self._topology = topology = Topology(config, racks, metadata_timeout_s)
-        self._watcher = LeaderWatcher(weakref.ref(self), self._topics_in_use, topology, refresh_s=refresh_s)
+        drain = _drain_of(weakref.ref(self), self._reports)
+        self._watcher = LeaderWatcher(
+            weakref.ref(self), self._topics_in_use, topology, refresh_s=refresh_s, drain=drain
+        )
         self._statistics = Statistics(self._topics_in_use, self._watcher, topology)
-        extended = self._statistics.with_callbacks(config)
-        super().__init__(extended if logger is None else {**extended, "logger": logger})
+        extended = self._reports.with_default(config if logger is None else {**config, "logger": logger})
+        super().__init__(self._statistics.with_callbacks(extended))
         refuse_after_fork(self)
 
     produce = hot.produce
@@ -117,7 +125,8 @@ class AZAwareProducer(Producer):
                 # Not a subclass's method, which called this one.
                 self._hot.produce(self, topic, value, key, partition, callback, None, timestamp, headers)
                 return
-        _produce(self, topic, value, key, partition, callback, None, timestamp, headers)
+        reported = self._reports.before(callback, headers, explicit=partition != -1)
+        _produce(self, topic, value, key, partition, reported, None, timestamp, headers)
         self._count_uncommon(topic, partition, [{"value": value, "key": key, "headers": headers}])
 
     def _produce_refused(  # noqa: PLR0913, PLR0917 - the parameters of `produce`
@@ -134,7 +143,7 @@ class AZAwareProducer(Producer):
         if refusal.args[0].code() != KafkaError._UNKNOWN_PARTITION:  # noqa: SLF001 - its constant
             raise refusal
         self._watcher.expect_changes()
-        _produce(self, topic, value, key, -1, callback, None, timestamp, headers)
+        _produce(self, topic, value, key, -1, self._reports.before(callback, headers), None, timestamp, headers)
         self._topics_in_use.count_without_leaders(topic, size_of({"value": value, "key": key, "headers": headers}))
 
     def produce_batch(
@@ -154,7 +163,7 @@ class AZAwareProducer(Producer):
             TypeError, ValueError, NotImplementedError: a message is not one; none was sent.
             KafkaException: the client refused a whole partition's messages; earlier partitions were sent.
         """
-        delivered = on_delivery if callback is None else callback
+        delivered = self._reports.before(on_delivery if callback is None else callback, explicit=partition != -1)
         if topic not in self._topics_in_use.partitioners:
             self._watcher.load(topic)
         partitioner = self._topics_in_use.partitioners.get(topic)
@@ -198,7 +207,7 @@ class AZAwareProducer(Producer):
                 partitioner.count_explicit(partition, size_of(message))
 
     def traffic(self) -> Traffic:
-        """Return the traffic of the queued records so far; bytes are those before compression."""
+        """Return the traffic so far, of queued or delivered records as `count` asks; bytes before compression."""
         return self._statistics.complete(self._topics_in_use.traffic())
 
     def set_sasl_credentials(self, username: str, password: str) -> None:
@@ -220,6 +229,16 @@ class AZAwareProducer(Producer):
         return super().__exit__(*exception)
 
 
+def _drain_of(owner: "weakref.ref[AZAwareProducer]", reports: DeliveryReports) -> Callable[[], bool]:
+    def drain() -> bool:
+        producer = owner() if reports.may_poll() else None
+        if producer is not None:
+            producer.poll(0)
+        return producer is not None
+
+    return drain
+
+
 def zone_policy(  # noqa: PLR0913 - one setting each
     config: Mapping[str, Any],
     keys: str,
@@ -229,6 +248,7 @@ def zone_policy(  # noqa: PLR0913 - one setting each
     hold_s: float,
     aware: bool,
     skew: SkewGuard | None,
+    count: str,
 ) -> ZonePolicy:
     """Make the policy that a producer's configuration and arguments ask for.
 
@@ -246,6 +266,7 @@ def zone_policy(  # noqa: PLR0913 - one setting each
         hold_s=hold_s,
         aware=aware,
         skew=skew,
+        counts_deliveries=counts_deliveries(count),
         partitioner=client_partitioner(config),
     )
 

@@ -14,9 +14,10 @@ from producer.clients.leader_watcher import LeaderWatcher
 from producer.clients.produce_batch import byte_length, choose, count
 from producer.decisions.leader_locality import Racks
 from producer.decisions.skew_guard import SkewGuard
+from producer.partitioning.partition_choice import Kind
 from producer.partitioning.topics_in_use import TopicsInUse
 from producer.topology import Lister, Topology
-from producer.traffic_counts import Traffic
+from producer.traffic_counts import Count, Traffic
 
 
 class _Turn:
@@ -53,13 +54,16 @@ class AZAwareAIOProducer(AIOProducer):
         hold_s: float = 5.0,
         refresh_s: float = 30.0,
         metadata_timeout_s: float = 10.0,
+        count: str = "queued",
         **options: Any,  # noqa: ANN401 - the base class's
     ) -> None:
-        policy = zone_policy(config, keys, fallback, batch_bytes, hold_s=hold_s, aware=aware, skew=skew)
+        policy = zone_policy(config, keys, fallback, batch_bytes, hold_s=hold_s, aware=aware, skew=skew, count=count)
         self._topics_in_use = TopicsInUse(policy)
         self._waiting: dict[str, _Turn] = {}
         self._topology = topology = Topology(config, racks, metadata_timeout_s)
-        self._watcher = LeaderWatcher(_client_of(weakref.ref(self)), self._topics_in_use, topology, refresh_s=refresh_s)
+        own = weakref.ref(self)
+        drain = _drain_of(own, asyncio.get_running_loop())
+        self._watcher = LeaderWatcher(_client_of(own), self._topics_in_use, topology, refresh_s=refresh_s, drain=drain)
         self._statistics = Statistics(self._topics_in_use, self._watcher, topology)
         super().__init__(with_async_callbacks(self._statistics, config), **options)
         refuse_after_fork(self)
@@ -112,11 +116,12 @@ class AZAwareAIOProducer(AIOProducer):
     ) -> "asyncio.Future[Any]":
         own = kwargs.get("partition", -1)
         size = byte_length(value) + byte_length(key)
+        kind: Kind = "explicit" if own != -1 else "unkeyed" if key is None else "keyed"
         partitioner = self._topics_in_use.partitioners.get(topic)
         if partitioner is None:
             future = await super().produce(topic, value, key, *args, **kwargs)
             self._topics_in_use.count_without_leaders(topic, size)
-            return future
+            return self._counted(future, topic, kind, size)
         destinations = partitioner.destinations
         message = {"value": value, "key": key, "partition": own}
         chosen = choose(partitioner, message)
@@ -126,10 +131,22 @@ class AZAwareAIOProducer(AIOProducer):
             self._topics_in_use.advance(topic, destinations)
         elif not size and chosen == destinations.partition:
             self._topics_in_use.advance_after_empty(topic, destinations)
-        return await super().produce(topic, value, key, *args, **{**kwargs, "partition": chosen})
+        future = await super().produce(topic, value, key, *args, **{**kwargs, "partition": chosen})
+        return self._counted(future, topic, kind, size)
+
+    def _counted(self, future: "asyncio.Future[Any]", topic: str, kind: Kind, size: int) -> "asyncio.Future[Any]":
+        """Have a record counted when it is delivered, where records count then."""
+
+        def count_delivered(done: "asyncio.Future[Any]") -> None:
+            if not done.cancelled() and done.exception() is None:
+                self._topics_in_use.count_delivered(topic, done.result().partition(), kind, Count(1, size))
+
+        if self._topics_in_use.policy.counts_deliveries:
+            future.add_done_callback(count_delivered)
+        return future
 
     def traffic(self) -> Traffic:
-        """Return the traffic of the queued records so far; bytes are those before compression."""
+        """Return the traffic so far, of queued or delivered records as `count` asks; bytes before compression."""
         return self._statistics.complete(self._topics_in_use.traffic())
 
     async def set_sasl_credentials(self, username: str, password: str) -> None:
@@ -141,6 +158,17 @@ class AZAwareAIOProducer(AIOProducer):
         """Stop watching the leaders and close, as the base class does."""
         await asyncio.to_thread(self._watcher.close)
         await super().close()
+
+
+def _drain_of(owner: "weakref.ref[AZAwareAIOProducer]", loop: asyncio.AbstractEventLoop) -> Callable[[], bool]:
+    def drain() -> bool:
+        """Poll as the base class does while records are sent: in its executor."""
+        producer = owner()
+        if producer is not None and loop.is_running():
+            asyncio.run_coroutine_threadsafe(producer.poll(0), loop)
+        return True
+
+    return drain
 
 
 def _client_of(owner: "weakref.ref[AZAwareAIOProducer]") -> Callable[[], Lister | None]:

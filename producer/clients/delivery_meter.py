@@ -6,10 +6,10 @@ from time import monotonic
 from typing import Any
 
 from confluent_kafka import KafkaError, Message
-from confluent_kafka.admin import AdminClient
 
+from producer.clients.delivery_reports import payload
 from producer.decisions.leader_locality import Racks, Reason, zones_of
-from producer.topology import Topology, connection
+from producer.topology import Topology
 from producer.traffic_counts import Count, Flow, Traffic, summarise
 
 
@@ -32,23 +32,28 @@ class TrafficMeter:
     """
 
     def __init__(self, config: Mapping[str, Any], *, racks: Racks | None = None, timeout_s: float = 10.0) -> None:
-        self._config = dict(config)
+        self._rack = config.get("client.rack")
         self._topology = Topology(config, racks, timeout_s)
         self._lock = threading.Lock()
-        self._counts: dict[tuple[str, int], list[int]] = {}
+        self._counts: dict[tuple[str, int], Count] = {}
         self._zones: dict[str, tuple[str | None, ...]] = {}
         self._started = monotonic()
 
     def delivered(self, error: KafkaError | None, message: Message) -> None:
-        """Count a delivery report; give this as `on_delivery`. Records that failed are not counted."""
+        """Count a delivery report; give this as `on_delivery`.
+
+        Records that failed are not counted. Headers weigh nothing: a delivery report has none.
+        """
         if error is not None:
             return
         place = message.topic() or "", message.partition() or 0
-        size = len(message.value() or b"") + len(message.key() or b"")
+        record = Count(1, payload(message))
         with self._lock:
-            count = self._counts.setdefault(place, [0, 0])
-            count[0] += 1
-            count[1] += size
+            self._counts[place] = self._counts.get(place, Count()).plus(record)
+
+    def set_sasl_credentials(self, username: str, password: str) -> None:
+        """Use other credentials from the next question to the cluster on."""
+        self._topology.set_sasl_credentials(username, password)
 
     def traffic(self) -> Traffic:
         """Return the traffic of the delivered records.
@@ -57,13 +62,12 @@ class TrafficMeter:
             MetadataError: leaders or racks could not be read.
         """
         with self._lock:
-            counts = {place: Count(*count) for place, count in self._counts.items()}
+            counts = dict(self._counts)
         if not {topic for topic, _ in counts} <= self._zones.keys():
-            found = self._topology.leaders(AdminClient(connection(self._config)))
+            found = self._topology.leaders({topic for topic, _ in counts})
             self._zones = {topic: zones_of(leaders, self._topology.racks) for topic, leaders in found.items()}
-        rack = self._config.get("client.rack")
-        flows = (self._flow(place, count, rack) for place, count in counts.items())
-        return summarise(flows, rack, seconds=monotonic() - self._started)
+        flows = (self._flow(place, count, self._rack) for place, count in counts.items())
+        return summarise(flows, self._rack, seconds=monotonic() - self._started)
 
     def _flow(self, place: tuple[str, int], count: Count, rack: str | None) -> Flow:
         topic, partition = place

@@ -1,11 +1,12 @@
 """`AZAwarePartitioner`: keeps the records of kafka-python's `KafkaProducer` in their zone."""
 
+import functools
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from threading import get_ident
 from time import monotonic
-from typing import Protocol
+from typing import Any, Protocol
 
 from confluent_kafka import murmur2
 from kafka import KafkaProducer
@@ -15,6 +16,7 @@ from kafka.producer.record_accumulator import RecordAccumulator
 from kafka.structs import TopicPartition
 
 from producer.clients.wire_bytes import WireTotals
+from producer.decisions.key_mapping import headers_length
 from producer.decisions.producer_settings import ZonePolicy, key_mode, zone_order
 from producer.decisions.skew_guard import SkewGuard
 from producer.errors import UnknownTopicError
@@ -152,9 +154,39 @@ class AZAwarePartitioner(Partitioner):
         self._topics_in_use.advance(partitioner.topic, destinations)
 
     def watch(self, producer: KafkaProducer) -> None:
-        """Count the bytes on the wire as well, and avoid slow leaders; call it once, before the first record."""
+        """Count headers and bytes on the wire as well, and avoid slow leaders; call it once, before the first record.
+
+        kafka-python shows a partitioner no headers, so `producer.send` is replaced by one that counts them.
+        """
+        send = producer.send
+
+        @functools.wraps(send)
+        def weighed(  # noqa: PLR0913, PLR0917 - kafka-python's signature
+            topic: str,
+            value: object = None,
+            key: object = None,
+            headers: list[tuple[str, bytes]] | None = None,
+            partition: int | None = None,
+            timestamp_ms: int | None = None,
+        ) -> object:
+            future = send(topic, value, key, headers, partition, timestamp_ms)
+            if headers and partition is None:
+                self._count_headers(future, headers_length(headers), keyed=key is not None)
+            return future
+
+        producer.send = weighed
         self._accumulator = weakref.ref(producer._accumulator)  # noqa: SLF001 - no public name shows the queue
         self._wire = WireTotals(producer._metrics)  # noqa: SLF001 - the public view has rates only, which forget
+
+    def _count_headers(self, future: Any, size: int, *, keyed: bool) -> None:  # noqa: ANN401 - untyped there
+        place = getattr(getattr(future, "_produce_future", None), "topic_partition", None)
+        partitioner = self._partitioners.get(place.topic) if place is not None else None
+        if partitioner is not None:  # otherwise the record was refused
+            destinations = partitioner.destinations
+            counts = destinations.keyed if keyed else destinations.unkeyed
+            counts.add(place.partition, size, 0)
+            if not keyed and destinations.partition == place.partition and destinations.is_full():
+                self._advance(partitioner, destinations)
 
     def traffic(self) -> Traffic:
         """Return the traffic of the queued records so far; bytes are those before compression."""

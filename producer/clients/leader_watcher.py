@@ -19,6 +19,7 @@ _FEW = 16
 """Topics that are asked for one by one through the producer, where each question waits behind records. More are asked
 for by name in one request over another connection."""
 _RACKS_AT_LEAST_S = 1.0
+_GRACE_S = 5.0
 _SILENT_S = 300.0
 _REST = 20
 """How many times as long as a reading computes the thread rests: a twentieth of a core at most, for it holds the
@@ -41,11 +42,12 @@ class LeaderWatcher:
       happen in the thread. While the cluster does not answer, `load` blocks for the topology's timeout in all.
     * The second topic reads all of them, so that hundreds of topics cost two readings, not hundreds.
     * `client` gives the producer or, when that is gone, None (a weak reference does): the thread ends then.
+    * `drain` polls for an application that does not; it returns False where only the application may.
     * A cluster that does not answer, or does not allow the question, is reported once as a warning. Leaders and racks
       that are known stay in use; librdkafka chooses for topics without any.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one setting each, keyword-only
         self,
         client: Callable[[], Lister | None],
         topics_in_use: TopicsInUse,
@@ -53,12 +55,14 @@ class LeaderWatcher:
         *,
         refresh_s: float = 30.0,
         away_s: float = 1.0,
+        drain: Callable[[], bool] = lambda: False,
     ) -> None:
         self._client = client
         self._topics_in_use = topics_in_use
         self._topology = topology
         self._refresh_s = refresh_s
         self._away_s = away_s
+        self._drain = drain
         self._missing: set[str] = set()
         self._listed: Mapping[str, tuple[int | None, ...]] = {}
         self._listed_at = -inf
@@ -181,7 +185,7 @@ class LeaderWatcher:
         client = self._client()
         if client is None or self._closed:
             return False
-        self._ask_to_poll()
+        self._take_reports()
         topics = self._topics_due()
         before = {name: one.leaders for name, one in self._topics_in_use.partitioners.items()}
         within_s = self._topology.timeout_s
@@ -232,8 +236,13 @@ class LeaderWatcher:
             self._racks_failed = True
             self._warn(str(error))
 
-    def _ask_to_poll(self) -> None:
-        if self._due_at is None or monotonic() - self._due_at < _SILENT_S:
+    def _take_reports(self) -> None:
+        """Take the reports that the application does not poll for; where that is not allowed, ask it to poll."""
+        if self._due_at is None or monotonic() < self._due_at + _GRACE_S:
+            return
+        if self._drain():
+            return
+        if monotonic() - self._due_at < _SILENT_S:
             return
         self._due_at = None  # once, until it polls and stops again
         warnings.warn(

@@ -30,6 +30,7 @@ class ZonePolicy:
     Attributes:
         rack: zone of this producer, as the brokers spell it in `broker.rack`; None when not known.
         keys: where records with a key go.
+        counts_deliveries: whether a record counts when it is delivered, and not when it is queued.
         partitioner: the hash of a key, and what a missing or an empty key means.
         fallback: zones to try, in this order, when no partition is led in the own one.
         batch_bytes: bytes after which records without a key move on to another partition (KIP-794).
@@ -48,6 +49,7 @@ class ZonePolicy:
     hold_s: float = 5.0
     aware: bool = True
     skew: SkewGuard | None = None
+    counts_deliveries: bool = False
     partitioner: ClientPartitioner = ClientPartitioner.MURMUR2_RANDOM
 
     def __post_init__(self) -> None:
@@ -70,6 +72,17 @@ def zone_order(fallback: Iterable[str]) -> tuple[str, ...]:
     if isinstance(fallback, str):
         raise PolicyError(f"fallback={fallback!r} is one text, need a list of zones: [{fallback!r}]")
     return tuple(fallback)
+
+
+def counts_deliveries(name: str) -> bool:
+    """Read when a record counts: `"queued"` or `"delivered"`.
+
+    Raises:
+        PolicyError: it is neither.
+    """
+    if name not in {"queued", "delivered"}:
+        raise PolicyError(f"count={name!r}: choose 'queued' or 'delivered'")
+    return name == "delivered"
 
 
 def key_mode(name: str) -> KeyMode:

@@ -9,7 +9,7 @@ Contract:
 
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, Literal
 
 from producer.decisions.key_mapping import Table, hrw_table, key_hash
 from producer.decisions.leader_locality import (
@@ -27,6 +27,9 @@ from producer.decisions.skew_guard import Spill, spill
 from producer.decisions.sticky import RECORD_OVERHEAD, Chance, pick, queue_weights
 from producer.partitioning.produce_interpreted import Destinations
 from producer.traffic_counts import Count, Flow
+
+Kind = Literal["unkeyed", "keyed", "explicit"]
+"""How a record got its partition."""
 
 _NEVER: Final = 1 << 59
 """Bytes after which a partition that records without a key may not leave is switched."""
@@ -218,19 +221,29 @@ class TopicPartitioner:
 
     def attribute(self) -> None:
         """Book the records since the last call to the current zones and reasons."""
-        if self.in_use is None:
+        if self.in_use is None or self._policy.counts_deliveries:
             return
-        reason = self.in_use.locality.reason
-        keyed = Reason.GLOBAL_KEY if self._policy.keys is KeyMode.GLOBAL else reason
-        guarded = self._spill.share > 0 and not self._policy.partitioner.hashes_null_keys
-        inside = set(self.in_use.locality.candidates) if guarded else ()
         for partition, new in self._fresh("unkeyed", enumerate(map(self.destinations.unkeyed.of, self._partitions()))):
-            unkeyed = keyed if self._policy.partitioner.hashes_null_keys else reason
-            self._book(partition, Reason.SKEW if guarded and partition not in inside else unkeyed, new)
+            self._book(partition, self._reason("unkeyed", partition), new)
         for partition, new in self._fresh("keyed", enumerate(map(self.destinations.keyed.of, self._partitions()))):
-            self._book(partition, keyed, new)
+            self._book(partition, self._reason("keyed", partition), new)
         for partition, new in self._fresh("explicit", list(self.explicit.items())):
             self._book(partition, Reason.EXPLICIT, new)
+
+    def book_delivered(self, partition: int, kind: Kind, count: Count) -> None:
+        """Book records that were delivered to the zone that leads their partition now."""
+        reason = self._reason(kind, partition)
+        if reason is Reason.LOCAL and partition not in self.locality.candidates:
+            reason = Reason.NO_METADATA  # chosen before these leaders were known
+        self._book(partition, reason, count)
+
+    def _reason(self, kind: Kind, partition: int) -> Reason:
+        if kind == "explicit":
+            return Reason.EXPLICIT
+        if kind == "keyed" or self._policy.partitioner.hashes_null_keys:
+            return Reason.GLOBAL_KEY if self._policy.keys is KeyMode.GLOBAL else self.locality.reason
+        spilled = self._spill.share > 0 and partition not in self.locality.candidates
+        return Reason.SKEW if spilled else self.locality.reason
 
     def _partitions(self) -> range:
         return range(len(self.destinations.keyed))

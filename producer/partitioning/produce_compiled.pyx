@@ -229,7 +229,7 @@ def produce(
         if delivered is None and headers is None and timestamp == 0:
             send(self, topic, value, key, chosen)
         else:
-            send(self, topic, value, key, chosen, delivered, None, timestamp, headers)
+            send(self, topic, value, key, chosen, self._reports.before(delivered, headers), None, timestamp, headers)
             size += headers_length(headers)
     except KafkaException as refusal:
         self._produce_refused(refusal, topic, value, key, delivered, timestamp, headers)

@@ -143,7 +143,7 @@ def produce(  # noqa: PLR0913, PLR0917 - the base class's parameters, in its ord
         if delivered is None and headers is None and timestamp == 0:
             _send(self, topic, value, key, chosen)
         else:
-            _send(self, topic, value, key, chosen, delivered, None, timestamp, headers)
+            _send(self, topic, value, key, chosen, self._reports.before(delivered, headers), None, timestamp, headers)
             amount += headers_length(headers)
     except KafkaException as refusal:
         self._produce_refused(refusal, topic, value, key, delivered, timestamp, headers)

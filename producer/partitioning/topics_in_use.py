@@ -9,7 +9,7 @@ from producer.decisions.leader_locality import Leaders, Racks, Reason
 from producer.decisions.producer_settings import ZonePolicy
 from producer.decisions.sticky import Chance, chance
 from producer.errors import RackWarning
-from producer.partitioning.partition_choice import TopicPartitioner
+from producer.partitioning.partition_choice import Kind, TopicPartitioner
 from producer.partitioning.produce_interpreted import Destinations
 from producer.traffic_counts import Count, Flow, Traffic, summarise
 
@@ -92,8 +92,21 @@ class TopicsInUse:
 
     def count_without_leaders(self, topic: str, size: int) -> None:
         """Count a record that was sent before the topic's leaders were known."""
+        if not self.policy.counts_deliveries:
+            self._book_without_leaders(topic, Count(1, size))
+
+    def _book_without_leaders(self, topic: str, count: Count) -> None:
         with self._lock:
-            self._without_leaders[topic] = self._without_leaders.get(topic, Count()).plus(Count(1, size))
+            self._without_leaders[topic] = self._without_leaders.get(topic, Count()).plus(count)
+
+    def count_delivered(self, topic: str, partition: int, kind: Kind, count: Count) -> None:
+        """Count records that were delivered, where records count then."""
+        with self._lock:
+            partitioner = self.partitioners.get(topic)
+            if partitioner is None:
+                self._book_without_leaders(topic, count)
+            else:
+                partitioner.book_delivered(partition, kind, count)
 
     def away(self) -> bool:
         """Return whether any topic is away from its zone, so that leaders should be read again soon."""

@@ -27,7 +27,7 @@ def producer_forecast(properties: Mapping[str, str], rack: str, topic: str, fall
     config: dict[str, str | int | float | bool] = {"log_level": 0, **properties}
     topology = Topology(config, timeout_s=_TIMEOUT_S)
     admin = AdminClient(config)
-    leaders = topology.leaders(admin).get(topic)
+    leaders = topology.leaders([topic]).get(topic)
     if leaders is None:
         servers = properties["bootstrap.servers"]
         raise UnknownTopicError(f"topic {topic!r} does not exist on {servers}, or may not be described")

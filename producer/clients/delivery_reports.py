@@ -1,0 +1,69 @@
+"""What happens when a record is delivered or fails: the count, where it counts then, and the application's callback."""
+
+from collections.abc import Mapping
+from logging import Logger
+from typing import Any
+
+from confluent_kafka import KafkaError, Message
+
+from producer.decisions.key_mapping import headers_length
+from producer.partitioning.partition_choice import Kind
+from producer.partitioning.produce_interpreted import Delivered
+from producer.partitioning.topics_in_use import TopicsInUse
+from producer.traffic_counts import Count
+
+
+class DeliveryReports:
+    """Stands between the client's delivery reports and the application's callbacks.
+
+    Contract: callbacks run in the thread that polls, the count before the application's callback. Records that fail
+    are not counted. Headers of `produce_batch` weigh nothing: its callback cannot tell the messages apart.
+    """
+
+    def __init__(self, topics_in_use: TopicsInUse) -> None:
+        self._given = False
+        self._default: Delivered | None = None
+        self._topics_in_use = topics_in_use
+        self._counts = topics_in_use.policy.counts_deliveries
+
+    def may_poll(self) -> bool:
+        """Return whether the application has given no callback, so that it cannot see which thread polls."""
+        return not self._given
+
+    def with_default(self, config: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the configuration with the default callback that counts, where records count on delivery."""
+        self._default = config.get("on_delivery")
+        self._given |= any(callable(value) or isinstance(value, Logger) for value in config.values())
+        return {**config, "on_delivery": self._counting(self._default)} if self._counts else config
+
+    def before(self, callback: Delivered | None, headers: object = None, *, explicit: bool = False) -> Delivered | None:
+        """Return the callback to give to the client in place of the application's.
+
+        Args:
+            callback: of one call of the application, None for the default one.
+            headers: of the record; a delivery report (confluent-kafka 2.16.1) does not say them.
+            explicit: whether the caller chose the partition.
+        """
+        if callback is not None:
+            self._given = True
+        if not self._counts or (callback is None and headers is None and not explicit):
+            return callback
+        extra = 0 if headers is None else headers_length(headers)
+        return self._counting(self._default if callback is None else callback, extra, explicit=explicit)
+
+    def _counting(self, callback: Delivered | None, extra: int = 0, *, explicit: bool = False) -> Delivered:
+        def delivered(error: KafkaError | None, message: Message) -> None:
+            if error is None:
+                kind: Kind = "explicit" if explicit else "unkeyed" if message.key() is None else "keyed"
+                topic, partition = message.topic() or "", message.partition()
+                count = Count(1, payload(message) + extra)
+                self._topics_in_use.count_delivered(topic, -1 if partition is None else partition, kind, count)
+            if callback is not None:
+                callback(error, message)
+
+        return delivered
+
+
+def payload(message: Message) -> int:
+    """Measure the key and the value of a delivered record, in bytes."""
+    return len(message.value() or b"") + len(message.key() or b"")

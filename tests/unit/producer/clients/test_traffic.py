@@ -1,0 +1,207 @@
+"""When a record counts, and what its bytes on the wire are, against librdkafka's mock cluster."""
+
+import asyncio
+import time
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from producer import AZAwareAIOProducer, AZAwarePartitioner, AZAwareProducer, PolicyError, Reason, TrafficMeter
+from producer.clients import leader_watcher
+from producer.clients.client_statistics import shares
+from producer.testing import MockCluster
+from producer.topology import connection
+from tests.unit.producer.clients.test_kafka_python import connect
+from tests.unit.producer.deliveries import TOPIC, Deliveries, config
+from tests.waiting import wait_until
+
+
+@pytest.mark.usefixtures("hot")
+@pytest.mark.parametrize("way", ["produce", "batch"])
+@pytest.mark.parametrize("own", [True, False], ids=["own callback", "no callback"])
+def test_only_delivered_records_count_where_asked(mock: MockCluster, way: str, *, own: bool) -> None:
+    """Purged and failed records stayed counted and billed; a counter that is corrected downwards is a reset."""
+    mock.create(TOPIC, [1, 2, 3])
+    seen = Deliveries()
+    settings = config(mock, **{"linger.ms": 60_000, "on_delivery": seen})
+    producer = AZAwareProducer(settings, keys="local-hrw", count="delivered")
+
+    def send(key: str | None, **more: Any) -> None:  # noqa: ANN401 - arguments of any type
+        callback = {"on_delivery": seen} if own else {}
+        if way == "batch":
+            assert producer.produce_batch(TOPIC, [{"value": b"v" * 10, "key": key}], **callback, **more) == 1
+        else:
+            producer.produce(TOPIC, b"v" * 10, key, **callback, **more)
+
+    for key in (None, "k"):
+        send(key)
+        send(key, partition=2)
+    assert producer.traffic().topics == {}
+    producer.purge()
+    wait_until(lambda: producer.poll(0.05) >= 0 and not len(producer), 10)
+    assert producer.traffic().topics == {}
+    for key in (None, "k"):
+        send(key)
+        send(key, partition=2)
+    assert producer.flush(10) == 0
+    traffic = producer.traffic()
+    assert traffic.local == (2, 21)
+    assert traffic.reasons == {Reason.LOCAL: (2, 21), Reason.EXPLICIT: (2, 21)}
+    assert seen.partitions.total() == 8
+    assert len(seen.errors) == 4
+    producer.close()
+
+
+def test_headers_weigh_on_delivery_too(mock: MockCluster) -> None:
+    """As where records count when they are queued."""
+    mock.create(TOPIC, [1])
+    producer = AZAwareProducer(config(mock), count="delivered")
+    producer.produce(TOPIC, "Zürich", "ä", headers={"h": b"v", "n": None})
+    assert producer.flush(10) == 0
+    assert producer.traffic().local == (1, 7 + 2 + 3)
+    producer.close()
+
+
+def test_records_of_the_asyncio_client_count_on_delivery_too(mock: MockCluster) -> None:
+    """The same promise; what is purged from its buffer is never counted."""
+    mock.create(TOPIC, [1, 2, 3])
+
+    async def run() -> None:
+        producer = AZAwareAIOProducer(config(mock), count="delivered", batch_size=2)
+        await (await producer.produce(TOPIC, b"v", partition=1) and await producer.produce(TOPIC, b"v"))
+        await producer.flush()
+        await producer.produce(TOPIC, b"v")
+        await producer.purge()
+        await producer.flush()
+        assert producer.traffic().local == (1, 1)
+        assert producer.traffic().reasons[Reason.EXPLICIT] == (1, 1)
+        await producer.close()
+
+    asyncio.run(run())
+
+
+def test_a_time_to_count_that_does_not_exist_is_refused() -> None:
+    """Value and way out."""
+    with pytest.raises(PolicyError, match="count='sent': choose 'queued' or 'delivered'"):
+        AZAwareProducer({"bootstrap.servers": "127.0.0.1:1", "client.rack": "az-a"}, count="sent")
+
+
+def test_bytes_on_the_wire_by_topic_are_those_of_the_batches(mock: MockCluster) -> None:
+    """Compressed, by topic and zone; they were bytes of records, fifty times too many here."""
+    mock.create(TOPIC, [1, 2, 3])
+    mock.create("other", [1, 2, 3])
+    settings = config(mock, **{"statistics.interval.ms": 50, "compression.type": "gzip"})
+    producer = AZAwareProducer(settings)
+    producer.produce(TOPIC, b"")
+    for number in range(200):
+        producer.produce(TOPIC, b"v" * 10_000, partition=number % 2)
+        producer.produce("other", b"v" * 1_000, partition=2)
+    assert producer.flush(20) == 0
+    sent = {(TOPIC, "az-a"): 101, (TOPIC, "az-b"): 100, ("other", "az-c"): 200}
+
+    def settled() -> bool:
+        producer.poll(0.1)
+        wire = producer.traffic().wire_topics
+        return {cell: count.records for cell, count in wire.items()} == sent and all(c.bytes for c in wire.values())
+
+    wait_until(settled, 10)
+    traffic = producer.traffic()
+    assert not traffic.wire_estimated
+    assert sum(count.bytes for count in traffic.topics.values()) == 200 * 11_000
+    on_the_wire: Counter[str] = Counter()
+    for (_, zone), count in traffic.wire_topics.items():
+        on_the_wire[zone] += count.bytes
+    for zone, size in on_the_wire.items():
+        assert 0 < size < traffic.wire_bytes[zone] < 200_000
+    producer.close()
+
+
+def test_bytes_on_the_wire_are_marked_as_an_estimate_without_statistics(mock: MockCluster) -> None:
+    """A figure that is not measured says so."""
+    mock.create(TOPIC, [1])
+    producer = AZAwareProducer(config(mock, **{"statistics.interval.ms": 0}))
+    producer.produce(TOPIC, b"v" * 10)
+    assert producer.flush(10) == 0
+    traffic = producer.traffic()
+    assert traffic.wire_topics == traffic.topics == {(TOPIC, "az-a"): (1, 10)}
+    assert traffic.wire_estimated
+    assert traffic.as_dict()["wire_estimated"] is True
+    producer.close()
+
+
+@given(st.integers(0, 10**15), st.lists(st.integers(0, 10**12), min_size=1, max_size=5))
+def test_shares_add_up_to_the_total(total: int, weights: list[int]) -> None:
+    """No byte is lost or made by rounding."""
+    split = shares(total, weights)
+    assert sum(split) == total
+    assert min(split) >= 0
+    if any(weights):
+        exact = [total * weight / sum(weights) for weight in weights]
+        assert split == [pytest.approx(one, abs=1 + total / 1e12) for one in exact]
+
+
+def test_reports_do_not_fill_the_memory_of_an_application_that_never_polls(
+    mock: MockCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Statistics are on by default for us, and each report waited for a poll: 0.4 MB each 5 s at 672 partitions."""
+    monkeypatch.setattr(leader_watcher, "_GRACE_S", 0.0)
+    mock.create(TOPIC, [1])
+    producer = AZAwareProducer(config(mock, **{"statistics.interval.ms": 20}), refresh_s=0.1)
+    producer.produce(TOPIC, b"v")
+    wait_until(lambda: not producer.traffic().wire_estimated, 10)
+    end = time.monotonic() + 1
+    most = 0
+    while time.monotonic() < end:
+        most = max(most, len(producer))
+        time.sleep(0.01)
+    assert most < 40  # 50 reports a second wait for nothing
+    producer.close()
+
+
+def test_an_application_with_callbacks_polls_in_its_own_thread(
+    mock: MockCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its callbacks need not be ready for another thread."""
+    monkeypatch.setattr(leader_watcher, "_GRACE_S", 0.0)
+    mock.create(TOPIC, [1])
+    seen = Deliveries()
+    for settings, given_later in ((config(mock), True), (config(mock, on_delivery=seen), False)):
+        producer = AZAwareProducer({**settings, "statistics.interval.ms": 20}, refresh_s=0.05)
+        producer.produce(TOPIC, b"v", **({"on_delivery": seen} if given_later else {}))
+        asked: list[object] = []
+        monkeypatch.setattr(producer._watcher, "_topics_due", lambda asked=asked: asked.append(None) or set())
+        wait_until(lambda asked=asked: len(asked) > 5)
+        assert seen.partitions.total() == 0
+        assert producer.flush(10) == 0
+        assert seen.partitions.total() == 1
+        seen.partitions.clear()
+        producer.close()
+
+
+def test_headers_weigh_with_kafka_python_where_the_producer_is_watched(mock: MockCluster) -> None:
+    """They were counted nowhere; a record to the caller's own partition is still not seen."""
+    mock.create(TOPIC, [1, 2, 3])
+    partitioner = AZAwarePartitioner(rack="az-a", keys="local-hrw")
+    producer = connect(mock, partitioner)
+    partitioner.watch(producer)
+    headers = [("ä", b"12345"), ("b", b"")]
+    for key in (None, b"k"):
+        producer.send(TOPIC, b"v" * 10, key, headers)
+        producer.send(TOPIC, b"v" * 10, key, headers=headers, partition=1)
+        producer.send(TOPIC, value=b"v" * 10, key=key)
+    producer.flush(10)
+    assert partitioner.traffic().local == (4, 4 * 10 + 2 + 2 * 8)
+    assert partitioner.traffic().wire_estimated
+    producer.close()
+
+
+def test_new_credentials_reach_the_meters_client(mock: MockCluster) -> None:
+    """It asks for leaders by itself, and went on with the old password."""
+    settings = config(mock, **{"sasl.username": "old", "sasl.password": "old", "sasl.mechanism": "PLAIN"})
+    meter = TrafficMeter(settings)
+    meter.set_sasl_credentials("new", "newer")
+    found = connection(meter._topology._config)
+    assert (found["sasl.username"], found["sasl.password"]) == ("new", "newer")
