@@ -265,6 +265,7 @@ def test_leaders_of_the_client_itself_are_taken_unless_a_reading_is_newer() -> N
 def test_an_application_that_does_not_poll_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Statistics wait for it in memory; where there are none, nothing waits."""
     monkeypatch.setattr(module, "_SILENT_S", 0.0)
+    monkeypatch.setattr(module, "_GRACE_S", 0.0)
     watcher = LeaderWatcher(Large, TopicsInUse(ZonePolicy(rack="az-a")), Topology({}))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
