@@ -12,6 +12,7 @@ WHEEL_VENV = .venv-wheel-$(shell $(TEST_PYTHON) -c 'import sys; print("%d.%d" % 
 WHEEL_NEEDS := tests docker docs requirements pyproject.toml mkdocs.yml Makefile $(wildcard *.md)
 SEEDS ?= 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20
 SECONDS_EACH ?= 60
+FORM ?= raw or decoded or fleet or claims or fence
 DOCKER_TESTS ?= tests/docker
 # Processes that share the quick tests, each with its own cluster: most of these wait more than they compute.
 AT_ONCE ?= 2
@@ -75,8 +76,10 @@ test-wheel: ## build the wheel with TEST_PYTHON=/path/to/python3.13 and run the 
 docker-test: $(READY) ## three brokers in containers: bytes between zones, and brokers that freeze, vanish and die
 	@AZIMUTH_DOCKER_TEST=1 TESTCONTAINERS_RYUK_DISABLED=true $(BIN)/python -m pytest -q -rsP -m docker $(DOCKER_TESTS)
 
-chaos: $(READY) ## kill, stop and restart agents and brokers for 20 seeds of 60 s; SEEDS=1,2 SECONDS_EACH=600 for others
-	@AZIMUTH_CHAOS_SEEDS=$(SEEDS) AZIMUTH_CHAOS_SECONDS=$(SECONDS_EACH) $(BIN)/python -m pytest -q -s -m integration tests/integration/spark_sink/test_chaos.py tests/integration/spark_sink/test_fence.py
+CHAOS_TESTS = tests/integration/spark_sink/chaos tests/integration/spark_sink/test_fence.py
+
+chaos: $(READY) ## kill, stop and restart agents and brokers for 20 seeds of 60 s each; FORM=fleet SEEDS=1,2 SECONDS_EACH=600 for others
+	@AZIMUTH_CHAOS_SEEDS=$(SEEDS) AZIMUTH_CHAOS_SECONDS=$(SECONDS_EACH) $(BIN)/python -m pytest -q -s -m "chaos or integration" -k "$(FORM)" $(CHAOS_TESTS)
 
 proof: $(READY) ## check the model in docs/proof by TLC: all guards, then each guard missing
 	@$(BIN)/python -m pytest -q -rP -m integration tests/proof

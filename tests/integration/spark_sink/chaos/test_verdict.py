@@ -1,0 +1,75 @@
+"""The verdict finds what a run may do wrong, and the seeds cover each pair of values."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from tests.integration.spark_sink.chaos.draws import pairs, variant, variants
+from tests.integration.spark_sink.chaos.stream import LEDGER
+from tests.integration.spark_sink.chaos.verdict import judge
+
+SEEDS = 20
+
+
+def _record(offset: int, home: str = "table") -> dict[str, Any]:
+    place = {"topic": "t", "partition": 0, "offset": offset, "key": b"k"}
+    return {**place, "value": f"{offset}".encode(), "home": home}
+
+
+RECORDS = [*(_record(offset) for offset in range(4)), *(_record(offset, "quarantine") for offset in range(4, 6))]
+Rows = list[dict[str, Any]]
+
+
+def _without(rows: Rows, offset: int) -> Rows:
+    return [row for row in rows if row["offset"] != offset]
+
+
+def _other(rows: Rows, offset: int) -> Rows:
+    return [{**row, "value": b"x"} if row["offset"] == offset else row for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "found"),
+    [
+        (lambda rows: rows, lambda rows: rows, {}),
+        (lambda rows: _without(rows, 1), lambda rows: rows, {"lost": 1}),
+        (lambda rows: rows, lambda rows: _without(rows, 5), {"lost": 1}),
+        (lambda rows: [*rows, rows[2], rows[2]], lambda rows: rows, {"doubled": 2}),
+        (lambda rows: rows, lambda rows: [*rows, rows[0]], {"doubled": 1}),
+        (lambda rows: rows, lambda rows: [*rows, _record(0)], {"doubled": 1, "misplaced": 1}),
+        (lambda rows: [*rows, _record(4)], lambda rows: _without(rows, 4), {"misplaced": 1}),
+        (lambda rows: _other(rows, 3), lambda rows: rows, {"wrong": 1}),
+        (lambda rows: rows, lambda rows: _other(rows, 4), {"wrong": 1}),
+        (lambda rows: [*rows, _record(9)], lambda rows: rows, {"strangers": 1}),
+    ],
+    ids=["well", "lost", "bad lost", "doubled", "bad doubled", "both", "misplaced", "wrong", "bad wrong", "stranger"],
+)
+def test_each_fault_of_a_table_is_counted(
+    tmp_path: Path, good: Callable[[Rows], Rows], bad: Callable[[Rows], Rows], found: Mapping[str, int]
+) -> None:
+    """A verdict that cannot see a fault would make every run of the chaos pass."""
+    columns = pa.schema([LEDGER.field(name) for name in ("topic", "partition", "offset", "key", "value")])
+    table = str(tmp_path / "a" / "t")
+    for row in good(RECORDS[:4]):
+        write_deltalake(table, pa.Table.from_pylist([row], columns), mode="append")
+    DeltaTable(table).optimize.compact()  # the files before it are no longer part of the table
+    write_deltalake(table, pa.Table.from_pylist([], columns), mode="append")
+    write_deltalake(f"{table}_quarantine", pa.Table.from_pylist(bad(RECORDS[4:]), columns))
+    verdict = judge(tmp_path, pa.Table.from_pylist(RECORDS, LEDGER))
+    counts = {name: getattr(verdict, name) for name in ("lost", "doubled", "misplaced", "wrong", "strangers")}
+    assert counts == {**dict.fromkeys(counts, 0), **found}
+    assert verdict.ok is not bool(found)
+
+
+def test_the_seeds_of_a_form_cover_each_pair_of_values() -> None:
+    """Four factors of up to four values: twenty seeds are enough, and a seed always draws the same variant."""
+    factors = {"a": "1234", "b": "123", "c": "123", "d": "12"}
+    drawn = [variant(factors, seed) for seed in range(1, SEEDS + 1)]
+    every = {pair for one in variants(factors) for pair in pairs(one)}
+    assert {pair for one in drawn for pair in pairs(one)} == every
+    assert len(every) == 4 * 3 + 4 * 3 + 4 * 2 + 3 * 3 + 3 * 2 + 3 * 2
+    assert drawn == [variant(factors, seed) for seed in range(1, SEEDS + 1)]
