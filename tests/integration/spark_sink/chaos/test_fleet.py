@@ -13,7 +13,7 @@ from spark_sink.demo.cluster import Cluster
 from spark_sink.ranges.batch_offset import TopicPartition
 from tests.integration.assignors.fleet.conftest import RedisServer
 from tests.integration.spark_sink.chaos.agents import Agent
-from tests.integration.spark_sink.chaos.draws import SEEDS
+from tests.integration.spark_sink.chaos.draws import ALSO_SLOW, SEEDS
 from tests.integration.spark_sink.chaos.torment import BROKER_FAULTS, SESSION_S, Torment
 
 pytestmark = pytest.mark.chaos
@@ -106,7 +106,7 @@ def fleet(cluster: Cluster, tmp_path: Path, topic: MakeTopic, request: pytest.Fi
         yield made
 
 
-@pytest.mark.parametrize("fleet", SEEDS, indirect=True)
+@pytest.mark.parametrize("fleet", [pytest.param(seed, marks=ALSO_SLOW) for seed in SEEDS], indirect=True)
 def test_every_record_once_whatever_happens_to_a_fleet(fleet: Fleet) -> None:
     """Agents disagree about their fleet while parts of it are away; the tables take each record once."""
     found = fleet.run()

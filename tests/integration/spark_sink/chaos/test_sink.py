@@ -12,7 +12,7 @@ from spark_sink import positions
 from spark_sink.demo.cluster import Cluster
 from spark_sink.ranges.batch_offset import TopicPartition
 from tests.integration.spark_sink.chaos.agents import Agent
-from tests.integration.spark_sink.chaos.draws import ALSO_SLOW, SEEDS, Factors
+from tests.integration.spark_sink.chaos.draws import SEEDS, Factors
 from tests.integration.spark_sink.chaos.stream import Values
 from tests.integration.spark_sink.chaos.torment import BROKER_FAULTS, SESSION_S, Torment
 
@@ -131,7 +131,7 @@ def sink(cluster: Cluster, tmp_path: Path, topic: MakeTopic, request: pytest.Fix
 
 
 RAW = [pytest.param((Sink, seed), id=f"{seed}") for seed in SEEDS]
-DECODED = [pytest.param((Decoded, seed), id=f"{seed}", marks=ALSO_SLOW) for seed in SEEDS]
+DECODED = [pytest.param((Decoded, seed), id=f"{seed}") for seed in SEEDS]
 
 
 @pytest.mark.parametrize("sink", RAW, indirect=True)
