@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -79,6 +79,10 @@ topics = {json.dumps(self.topics)}
     def positions(self) -> Mapping[TopicPartition, int]:
         """Of all tables."""
         return positions(self.table, self.group)
+
+    def known_faults(self) -> Sequence[str]:
+        """A membership by Kafka has no server of its own."""
+        return [kind for kind in self.faults if self.redis is not None or not kind.endswith("membership")]
 
     def fault(self, kind: str) -> None:
         """Faults of the membership's server and of the configuration."""

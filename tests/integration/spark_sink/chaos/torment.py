@@ -26,6 +26,7 @@ from tests.integration.spark_sink.chaos.verdict import Verdict, judge
 PATIENCE_S = float(os.environ.get("AZIMUTH_CHAOS_PATIENCE", "180"))
 FAULTS = os.environ.get("AZIMUTH_CHAOS_FAULTS")
 SESSION_S = 6.0
+_BROKER_SESSION_S = 9.0
 BROKER_FAULTS = ("kill broker", "kill controller", "stop broker")
 
 
@@ -84,21 +85,22 @@ class Torment(ABC):
         with stream:
             self.until(self.ready, "a commit of each agent")
             kinds: list[str] = []
+            faults = FAULTS.split(",") if FAULTS else self.known_faults()
             began = time.monotonic()
             while (passed := time.monotonic() - began) < SECONDS:
                 if passed > SECONDS / 3:
                     stream.change()
-                kinds = kinds or self.random.sample(self._faults(), len(self._faults()))
+                kinds = kinds or self.random.sample(faults, len(faults))
                 self._strike(kinds.pop())
                 struck = time.monotonic()
                 self.wait_for_commits()
-                self.say(f"{'':8} every partition moved {time.monotonic() - struck:.1f} s later")
+                self.say(f"every partition moved within {time.monotonic() - struck:.1f} s")
         expected = self.watermarks()
         self.until(lambda: self.positions() == expected, "the end of every partition")
         self.end()
         found = judge(self.lake, stream.ledger(), coupons=self.variant.get("unknown") != "ignore")
         counts = ", ".join(f"{kind} {count}" for kind, count in sorted(Counter(self.events).items()))
-        self.say(f"seed {self.seed} done after {time.monotonic() - self._began:.0f} s: {found}; {counts}")
+        self.say(f"seed {self.seed} done: {found}; {counts}")
         return found
 
     def end(self) -> None:
@@ -156,17 +158,18 @@ class Torment(ABC):
 
     def say(self, text: str) -> None:
         """Print one line."""
-        sys.stdout.write(f"chaos {self.form}: {text}\n")
+        sys.stdout.write(f"chaos {self.form}: {time.monotonic() - self._began:5.1f} s  {text}\n")
         sys.stdout.flush()
 
-    def _faults(self) -> Sequence[str]:
-        return FAULTS.split(",") if FAULTS else self.faults
+    def known_faults(self) -> Sequence[str]:
+        """The faults that mean something to this variant."""
+        return self.faults
 
     def _strike(self, kind: str) -> None:
         victim = self.random.choice(self.agents)
         verb, part = kind.split()
         self.events.append(kind)
-        self.say(f"{time.monotonic() - self._began:6.1f} s  {kind} {'' if kind in BROKER_FAULTS else victim.name}")
+        self.say(kind if kind in BROKER_FAULTS else f"{kind} {victim.name}")
         if kind in BROKER_FAULTS:
             self._hit_broker(verb, part)
         elif verb == "lose":
@@ -195,13 +198,17 @@ class Torment(ABC):
         number = self._controller() if part == "controller" else self.random.choice(self.cluster.brokers).id
         self.cluster.kill(number, signal.SIGKILL if verb == "kill" else signal.SIGSTOP)
         try:
-            # A partition whose replicas were not all in sync may have to wait for its broker.
-            self.wait_for_commits(of=any)
+            if verb == "kill":
+                # A partition whose replicas were not all in sync may have to wait for its broker.
+                self.wait_for_commits(of=any)
+            else:
+                time.sleep(_BROKER_SESSION_S + 3)
         finally:
             if verb == "kill":
                 self.cluster.start(number, timeout_s=PATIENCE_S)
             else:
                 self.cluster.kill(number, signal.SIGCONT)
+        self.say(f"broker {number} is back")
 
     def _controller(self) -> int:
         """The leader of the quorum, by the newest epoch that a broker has on disk."""
