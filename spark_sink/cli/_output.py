@@ -1,4 +1,4 @@
-"""Standard output for people: tables that fit, names that stay whole, and text that rich does not read as markup."""
+"""Standard output for people: tables fit, names stay whole, and rich does not interpret text as markup."""
 
 from collections.abc import Collection
 
@@ -9,20 +9,20 @@ _COLUMNS = 80
 
 
 def console() -> Console:
-    """Standard output without markup: a name from elsewhere may look like markup, and rich would fail on it."""
+    """Return standard output without markup: an external name may look like markup, and rich would fail on it."""
     made = Console(markup=False, emoji=False, highlight=False)
-    # A narrower terminal folds lines by itself; a narrower table would have columns of one letter.
+    # A narrower terminal wraps lines by itself; a narrower table would have columns of one letter.
     made.width = max(made.width, _COLUMNS)
     return made
 
 
 def table(*columns: str, names: Collection[str]) -> Table:
-    """A table of these columns.
+    """Create a table with these columns.
 
     Args:
         columns: headings.
-        names: those that take more lines where the width (80 without a terminal) is short; the others are numbers and
-            stay as they are.
+        names: columns that wrap onto more lines if the width (80 without a terminal) is too small; the others are
+            numbers and never wrap.
     """
     made = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     for column in columns:

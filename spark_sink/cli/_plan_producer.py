@@ -1,4 +1,4 @@
-"""The producer part of `azimuth plan`: where a producer's records would go."""
+"""The producer part of `azimuth plan`: a forecast of where a producer's records go."""
 
 from collections.abc import Mapping
 
@@ -15,10 +15,10 @@ def producer_forecast(properties: Mapping[str, str], rack: str, topic: str, fall
     """Read a topic's leaders, replicas and racks, and forecast where a producer in this zone would write.
 
     Args:
-        properties: of the client, librdkafka's names; `bootstrap.servers` at least.
+        properties: of the client, with librdkafka's names; at least `bootstrap.servers`.
         rack: zone of the producer.
         topic: an existing topic.
-        fallback: zones to try when the own one leads nothing.
+        fallback: zones to try if the producer's zone has no leader.
 
     Raises:
         MetadataError: the cluster did not answer.
@@ -38,5 +38,5 @@ def producer_forecast(properties: Mapping[str, str], rack: str, topic: str, fall
 
 
 def render_producer_plan(properties: Mapping[str, str], rack: str, topic: str, fallback: tuple[str, ...] = ()) -> str:
-    """Write what `azimuth plan --producer RACK --topic TOPIC` prints; arguments and errors as `producer_forecast`."""
+    """Return the output of `azimuth plan --producer RACK --topic TOPIC`; arguments as `producer_forecast`."""
     return render(producer_forecast(properties, rack, topic, fallback))

@@ -1,4 +1,4 @@
-"""Whether brokers answer, checked before a command begins: its own requests would wait longer and explain less."""
+"""Checks that brokers answer before a command starts: its own requests would wait longer and explain less."""
 
 from collections.abc import Mapping
 
@@ -8,14 +8,14 @@ from spark_sink.kafka.group_lag import admin
 
 
 def reach(properties: Mapping[str, str]) -> None:
-    """Ask the brokers once.
+    """Send one request to the brokers.
 
     Args:
-        properties: of the client; `bootstrap.servers` at least.
+        properties: of the client; at least `bootstrap.servers`.
 
     Raises:
-        ClusterError: none answers, or they refuse the client; the message says which.
-        LagError: a property is unknown or has no meaning.
+        ClusterError: no broker answers, or the brokers refuse the client; the message distinguishes the two.
+        LagError: a property is unknown or invalid.
     """
     # kafka-python ignores a misspelled security.protocol and connects in plain text.
     admin(librdkafka_config(properties))

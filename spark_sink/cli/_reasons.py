@@ -1,4 +1,4 @@
-"""Errors of commands that ask brokers, with their cause."""
+"""Adds the cause to errors of commands that send requests to brokers."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -8,12 +8,12 @@ from spark_sink.errors import ClusterError, LagError
 
 @contextmanager
 def reasoned(kafka: Mapping[str, str]) -> Iterator[None]:
-    """Add why the brokers cannot be reached: errors of kafka-python and time-outs do not say it.
+    """Add the reason why the brokers cannot be reached; errors of kafka-python and timeouts do not contain it.
 
     Raises:
-        GroupError, LagError, ClusterError: as within, with the reason.
+        GroupError, LagError, ClusterError: the error of the block, with the reason.
     """
-    from assignors.errors import GroupError  # noqa: PLC0415 -- its package loads slowly, and --help has no use for it
+    from assignors.errors import GroupError  # noqa: PLC0415 -- its package loads slowly, and --help does not need it
 
     try:
         yield

@@ -1,4 +1,4 @@
-"""The report of a simulation: one HTML file that needs no network, with a picture for each trace."""
+"""The report of a simulation: one HTML file that works offline, with a picture for each trace."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -46,7 +46,7 @@ def write(path: Path, outcomes: Sequence[Outcome], slo_s: float) -> None:
 
 
 def check(path: Path) -> None:
-    """Check that the report can be written before minutes go into the simulation.
+    """Check that the report can be written, before the simulation takes minutes.
 
     Raises:
         ReportError: the file cannot be written.
@@ -71,7 +71,7 @@ def _colours(outcomes: Sequence[Outcome]) -> dict[str, int]:
 
 
 def _picture(outcomes: Sequence[Outcome], slo_s: float) -> Markup:
-    """Load, age of the oldest unread record, and workers, over time."""
+    """Draw load, age of the oldest unread record, and workers over time."""
     name = f"trace-{outcomes[0].trace}"
     colours = _colours(outcomes)
     with theme.drawing(name):
@@ -94,13 +94,13 @@ def _draw(figure: Figure, outcomes: Sequence[Outcome], colours: dict[str, int], 
         oldest = np.max([record_ages(run.written, run.committed, trace.step_s).max(axis=1) for run in one.runs], axis=0)
         count = np.sum([run.workers for run in one.runs], axis=0)
         colour = theme.agent_colour(colours[one.policy])
-        # The maximum of each interval: a spike must not fall between two points.
+        # Each point shows the maximum of its interval, so that no spike is lost between two points.
         worst = [oldest[i : i + every].max() for i in range(0, len(oldest), every)]
         age.plot(hours, worst, color=colour, linewidth=1)
         workers.plot(hours, count[::every], color=colour, linewidth=1)
     age.axhline(slo_s, color=theme.BAD, linewidth=1, linestyle="--")
     age.set_yscale("symlog", linthresh=60)
-    # Plain numbers: a page of SVG text cannot show the formulas that logarithmic axes are labelled with.
+    # Plain numbers, because SVG text cannot show the formulas that label logarithmic axes.
     age.yaxis.set_major_formatter(lambda seconds, _: f"{seconds:,.0f}")
     age.set_ylabel("oldest unread, s")
     workers.set_ylabel("workers")

@@ -1,4 +1,4 @@
-"""Former names of options: still accepted, and not listed in any help."""
+"""Former names of options: still accepted, but not listed in any help text."""
 
 from typing import Any, ClassVar
 
@@ -6,7 +6,7 @@ from typer.core import TyperCommand
 
 
 class Respelled(TyperCommand):
-    """A command that reads former option names as their present names."""
+    """A command that accepts former option names."""
 
     spellings: ClassVar[dict[str, str]] = {}
 
@@ -21,10 +21,10 @@ class Respelled(TyperCommand):
 
 
 def formerly(**names: str) -> type[Respelled]:
-    """The class of a command whose options `--new` were `--old` before.
+    """Return the class of a command whose options `--new` had the names `--old` before.
 
     Args:
-        names: new to old, without dashes before and with underscores between, as parameters are named.
+        names: new to old name, without leading dashes and with underscores, like parameter names.
     """
     flags = {_flag(old): _flag(new) for new, old in names.items()}
     return type("Respelled", (Respelled,), {"spellings": flags})

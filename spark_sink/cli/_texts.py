@@ -1,4 +1,4 @@
-"""Checks that options share: no text is empty, and brokers have an address."""
+"""Checks that several options share: no text is empty, and brokers have an address."""
 
 import typer
 
@@ -6,7 +6,7 @@ from spark_sink.kafka.broker_addresses import check_servers
 
 
 def given(text: str | None) -> str | None:
-    """Accept a text that is not empty: an empty one comes from an unset variable of a script.
+    """Accept a text that is not empty; an empty text comes from an unset variable of a script.
 
     Raises:
         typer.BadParameter: it is empty.
@@ -17,10 +17,10 @@ def given(text: str | None) -> str | None:
 
 
 def servers(text: str | None) -> str | None:
-    """Take addresses of brokers.
+    """Accept addresses of brokers.
 
     Raises:
-        typer.BadParameter: one is no address.
+        typer.BadParameter: a part is not an address.
     """
     try:
         return text if text is None else check_servers(text)

@@ -10,10 +10,10 @@ _FLAG = "--workers"
 
 
 def workers(texts: list[str] | None) -> int | dict[str, int] | None:
-    """Read how many agents a topic has; the caller checks numbers below 1.
+    """Read the number of agents per topic; the caller checks for numbers below 1.
 
     Raises:
-        typer.BadParameter: it is neither a whole number, nor topics or patterns with one each.
+        typer.BadParameter: it is neither a whole number nor a list of topics or patterns with a number each.
     """
     if not texts:
         return None

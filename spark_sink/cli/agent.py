@@ -36,7 +36,7 @@ def agent(
 
     address = parse_address(http) if http else None
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    logging.getLogger("kafka").setLevel(logging.CRITICAL)  # what matters of it the agent says itself
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)  # the agent logs the important errors itself
     from spark_sink.fleet.agent_process import run  # noqa: PLC0415 -- Kafka's clients and Arrow load slowly
 
     run(settings, address)

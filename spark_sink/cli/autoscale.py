@@ -1,4 +1,4 @@
-"""`azimuth autoscale`: workers per topic from lag; a dry run unless told to apply."""
+"""`azimuth autoscale`: workers per topic from lag; a dry run without `--apply`."""
 
 import json
 import signal
@@ -33,12 +33,12 @@ def autoscale(
     ] = False,
     once: Annotated[bool, typer.Option("--once", help="Decide once, and end.")] = False,
 ) -> None:
-    """Choose workers per topic from lag, round after round, until SIGTERM or Ctrl-C."""
+    """Choose workers per topic from lag, in rounds, until SIGTERM or Ctrl-C."""
     if context.invoked_subcommand is not None:
         return
     if config is None:
         raise typer.BadParameter("--config FILE is missing")
-    # Heavy clients load when they are needed.
+    # Kafka clients load slowly, so `--help` does not import them.
     from assignors import AssignorError  # noqa: PLC0415
     from assignors.scaling import (  # noqa: PLC0415
         Evaluator,
@@ -51,7 +51,7 @@ def autoscale(
     )
 
     settings = ScalingSettings.load(config)
-    store = _store(settings, apply=apply)  # looked at before a topic is made for what it would keep
+    store = _store(settings, apply=apply)  # checked before the workers topic is created
     workers, topic = settings.workers_client, settings.workers_topic
     publisher = WorkersPublisher(workers, topic) if apply else None
     evaluator = Evaluator(settings, KafkaLag(settings.client), store, publisher)
@@ -93,7 +93,7 @@ def explain(
     last: Annotated[int, typer.Option(help="How many.", min=1)] = 5,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say why a topic has the workers it has; exit code 1 when nothing was decided on it."""
+    """Explain the number of workers of a topic; exit code 1 if there is no decision about it."""
     from assignors.scaling import explain_entry as sentence  # noqa: PLC0415 -- as above
     from assignors.scaling import journal_entries  # noqa: PLC0415 -- as above
 
@@ -109,7 +109,7 @@ def explain(
 
 
 def _store(settings: "ScalingSettings", *, apply: bool) -> "Store":
-    """A dry run must not write into the window and the states of the one that applies."""
+    """Open the store; a dry run must not write into the window and the states of the process with `--apply`."""
     from assignors.scaling import MemoryStore, RedisStore  # noqa: PLC0415 -- as above
 
     return MemoryStore() if settings.store == "memory" or not apply else RedisStore(settings.store)

@@ -1,4 +1,4 @@
-"""`azimuth claims run|status`: jobs that claim partitions in a database, and who holds what."""
+"""`azimuth claims run|status`: jobs that claim partitions in a database, and the owner of each partition."""
 
 import json
 from dataclasses import asdict
@@ -53,7 +53,7 @@ def run(  # noqa: PLR0913, PLR0917 -- each is a flag
     kafka: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Kafka client property.")] = None,
     storage: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Option of the object store.")] = None,
 ) -> None:
-    """Ingest until SIGTERM: start as many jobs as there is work for, on any machines."""
+    """Ingest until SIGTERM; start as many jobs as the load needs, on any machines."""
     import logging  # noqa: PLC0415 -- with the rest
 
     from assignors.claims import Form, Lease, Picking  # noqa: PLC0415 -- an extra
@@ -89,7 +89,7 @@ def status(
     claims_table: Annotated[str, typer.Option(help="Table of the claims.")] = "partition_claims",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say who holds which partition, since when and until when, on the database's clock."""
+    """Show the owner of each partition, since when and until when, by the database's clock."""
     from assignors.claims import standings  # noqa: PLC0415 -- an extra
 
     found = standings(database, claims_table)

@@ -40,7 +40,7 @@ def up(
         ),
     ] = False,
 ) -> None:
-    """Start it, and return when every broker serves."""
+    """Start the cluster, and return when every broker serves."""
     console = Console(stderr=True)
     jar = find_assignor_jar() if broker_assignor else None
     racks = [z.strip() for z in zones.split(",") if z.strip()]
@@ -62,7 +62,7 @@ def status(
     directory: Directory = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say which brokers are up; exit code 1 when one is not."""
+    """Show which brokers are up; exit code 1 if one is not."""
     cluster = Cluster.open(_directory(directory))
     found = cluster.status()
     if as_json:

@@ -26,9 +26,9 @@ def demo(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, as in report.json.")] = False,
 ) -> None:
-    """Run everything: three zones, 336,776 flights, agents of which one is killed, exactly once.
+    """Run the whole pipeline: three zones, 336,776 flights, an agent that is killed, every record exactly once.
 
-    Writes report.json and report.html. Exit code 1 when the table is not exactly the data set.
+    Writes report.json and report.html. Exit code 1 if the table differs from the data set.
     """
     from spark_sink.demo.run import run_demo  # noqa: PLC0415 - pyspark and deltalake load slowly
     from spark_sink.demo.settings import DemoSettings  # noqa: PLC0415 - as above

@@ -1,4 +1,4 @@
-"""`azimuth fleet status`: living agents, the readers of each topic, and the next in line."""
+"""`azimuth fleet status`: live agents, the readers of each topic, and the next in line."""
 
 import json
 from pathlib import Path
@@ -34,7 +34,7 @@ def status(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show the living agents, how much each reads, and why; exit code 1 where there is a problem."""
+    """Show the live agents, the load of each, and the reason; exit code 1 if there is a problem."""
     import logging  # noqa: PLC0415 -- with the rest
 
     logging.getLogger("kafka").setLevel(logging.CRITICAL)

@@ -1,4 +1,4 @@
-"""`azimuth lag`: how far a group is behind."""
+"""`azimuth lag`: the lag of a group."""
 
 import json
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ def lag(  # noqa: PLR0913, PLR0917 -- each is a flag
     storage: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Option of the object store.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say how far a group is behind, by topic."""
+    """Show the lag of a group, by topic."""
     from spark_sink.cli._reachable import reach  # noqa: PLC0415 -- as above
     from spark_sink.errors import LagError, TableError  # noqa: PLC0415 -- with the rest
     from spark_sink.kafka.group_lag import admin, behind, committed  # noqa: PLC0415 -- clients load slowly
@@ -59,7 +59,7 @@ def lag(  # noqa: PLR0913, PLR0917 -- each is a flag
 
 
 def _print(group: str, found: "Sequence[TopicLag]") -> None:
-    """The topics that are behind, the furthest first; a line for each of hundreds that are not would hide them."""
+    """Print the topics with lag, the largest first; lines for hundreds of topics without lag would hide them."""
     late = sorted((one for one in found if one.lag_records), key=lambda one: -one.lag_records)
     for one in late:
         partition, records = one.worst

@@ -31,7 +31,7 @@ def load(
     replicas: Annotated[int, typer.Option(min=1, help="Of each topic that is created.")] = 3,
     kafka: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Kafka client property.")] = None,
 ) -> None:
-    """Produce the demo's flights: 336,776 records to 224 topics, each from its zone to its zone.
+    """Produce the demo's flights: 336,776 records to 224 topics, each from a zone to a leader in the same zone.
 
     Topics that exist already are used as they are.
     """
@@ -66,7 +66,7 @@ def _loader(servers: str, zones: str, settings: "Mapping[str, Any]") -> "Loader"
 
     try:
         return Loader(servers, zones.split(","), settings)
-    except KafkaException as error:  # properties that are right one by one, and not together
+    except KafkaException as error:  # each property is valid, but not their combination
         raise OptionError(f"Kafka client properties: {error.args[0].str()}; check --kafka") from error
 
 

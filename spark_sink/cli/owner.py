@@ -1,4 +1,4 @@
-"""`azimuth owner`: which node owns a key, as every process computes it."""
+"""`azimuth owner`: the node that owns a key; every process computes the same."""
 
 import json
 import sys
@@ -24,7 +24,7 @@ def owner(  # noqa: PLR0913, PLR0917 -- each is a flag
     hierarchical: Annotated[bool, typer.Option("--hierarchical", help="For tens of thousands of nodes.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say which nodes own keys by rendezvous hashing: the same answer in every process."""
+    """Show which nodes own keys by rendezvous hashing; every process gives the same answer."""
     from assignors import Rendezvous  # noqa: PLC0415 -- numpy loads slowly
 
     rendezvous = Rendezvous(_nodes(nodes), _weights(weight), seed, hierarchical=hierarchical)

@@ -1,4 +1,4 @@
-"""`azimuth plan`: what each assignor would do to a live group, and where a producer's records would go."""
+"""`azimuth plan`: the plan of each assignor for a live group, and a forecast of where a producer's records go."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -157,7 +157,7 @@ def _check_leaving(leaving: str | None, members: Sequence[object]) -> None:
 
 
 def _client_settings(servers: str, properties: Mapping[str, str]) -> dict[str, object]:
-    """Name Java's and librdkafka's properties as kafka-python does; what only consumers know is left out."""
+    """Translate Java's and librdkafka's properties for kafka-python; properties of consumers only are left out."""
     from kafka import KafkaAdminClient  # noqa: PLC0415 -- as above
 
     from spark_sink.kafka.client_properties import kafka_python_config  # noqa: PLC0415 -- as above

@@ -1,4 +1,4 @@
-"""`azimuth quarantine`: what could not be decoded, and back into the table with it."""
+"""`azimuth quarantine`: lists records that could not be decoded, and replays them into the table."""
 
 import importlib
 import json
@@ -34,7 +34,7 @@ def register(app: typer.Typer) -> None:
 
 
 def list_(table: _Table, group: _Group = None, storage: _Storage = None, as_json: _Json = False) -> None:
-    """Count the records that wait, by topic and error."""
+    """Count the quarantined records that wait for a replay, by topic and error."""
     rows = _waiting(table, group, storage)
     found = Counter(zip(rows.column("topic").to_pylist(), rows.column("error_class").to_pylist(), strict=True))
     if as_json:
@@ -55,7 +55,7 @@ def show(  # noqa: PLR0913, PLR0917 -- each is a flag
     storage: _Storage = None,
     as_json: _Json = False,
 ) -> None:
-    """Show records that wait, whole, with the reason."""
+    """Show quarantined records in full, with the reason."""
     wanted = {"topic": topic, "partition": partition, "offset": offset}
     asked = {name: value for name, value in wanted.items() if value is not None}
     shown = [
@@ -84,7 +84,7 @@ def replay(
     group: _Group = None,
     storage: _Storage = None,
 ) -> None:
-    """Bring records that wait into the table, each exactly once; what the repair leaves out goes on waiting."""
+    """Replay quarantined records into the table, each exactly once; records that the repair leaves out keep waiting."""
     from spark_sink.sink.quarantine_replay import replay as bring  # noqa: PLC0415 -- pyarrow and deltalake load slowly
 
     options = pairs(storage, "--storage")
@@ -126,7 +126,7 @@ def _repair(name: str | None) -> "Repair | None":
 
 
 def _where(error: Exception) -> str:
-    """What went wrong in the caller's own function, and in which line of it."""
+    """Describe an error in the user's function, with its line."""
     own = traceback.extract_tb(error.__traceback__)[1:2]
     place = f" ({Path(own[0].filename).name}, line {own[0].lineno})" if own else ""
     return f"{type(error).__name__}: {error}{place}"

@@ -1,4 +1,4 @@
-"""`azimuth rewind`: positions of a table set back to what its rows hold."""
+"""`azimuth rewind`: sets the positions of a table back to the offsets of its rows."""
 
 import json
 from typing import Annotated
@@ -21,7 +21,7 @@ def rewind(
     apply: Annotated[bool, typer.Option("--apply", help="Write it; without, only say what would change.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Set positions back to what the rows hold, after a RESTORE; a dry run unless --apply. Stop the agents first."""
+    """Set positions back to the rows' offsets after a RESTORE; a dry run without --apply. Stop the agents first."""
     from spark_sink.sink.position_rewind import rewind as set_back  # noqa: PLC0415 -- pyarrow and deltalake load slowly
 
     found = set_back(table, group, pairs(storage, "--storage"), apply=apply)

@@ -1,4 +1,4 @@
-"""`azimuth simulate`: policies over made-up or own traces, held against the oracle."""
+"""`azimuth simulate`: compares policies on generated traces or the user's own with the oracle."""
 
 import json
 import math
@@ -50,7 +50,7 @@ def simulate(  # noqa: PLR0913, PLR0917 -- each is a flag
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     html: Annotated[Path | None, typer.Option(help="Write a report with plots here.")] = None,
 ) -> None:
-    """Say what each policy costs and misses on a load, beside the least that was possible."""
+    """Show the cost and the misses of each policy on a load, next to the smallest possible."""
     for flag, value in (("--slo-s", slo_s), ("--worker-rate", worker_rate), ("--retention-s", retention_s)):
         if not 0 < value < math.inf:
             raise typer.BadParameter(f"{value:g}, need a finite number above 0", param_hint=flag)
@@ -99,7 +99,7 @@ def _as_dict(one: "Outcome") -> dict[str, Any]:
 
 
 def _table(outcomes: "list[Outcome]") -> Table:
-    # Headings over two lines, because it is to fit into 80 columns with names and numbers whole.
+    # Headings take two lines, so that the table fits into 80 columns without cutting names or numbers.
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("trace", overflow="fold")
     table.add_column("policy", overflow="fold")

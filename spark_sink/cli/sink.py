@@ -67,7 +67,7 @@ def sink(  # noqa: PLR0913, PLR0917 -- every setting is a flag
     storage: Annotated[_Pairs, typer.Option(metavar="NAME=VALUE", help="Option of the object store.")] = None,
     spark: Annotated[_Pairs, typer.Option(metavar="NAME=VALUE", help="Spark configuration.")] = None,
 ) -> None:
-    """Ingest topics into a Delta table, every record once. Flags win over AZIMUTH_* variables, those over the file."""
+    """Ingest topics into a Delta table, every record once. Flags override AZIMUTH_* variables, variables the file."""
     flags = {name: value for name, value in locals().items() if name != "config"}
     for name in ("kafka", "source", "sink", "storage", "spark"):
         flags[name] = pairs(flags[name], f"--{name}")

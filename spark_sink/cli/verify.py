@@ -1,4 +1,4 @@
-"""`azimuth verify`: every offset of a table exactly once, or which are not."""
+"""`azimuth verify`: checks that a table has every offset exactly once, and names those it has not."""
 
 import json
 from typing import TYPE_CHECKING, Annotated, Any
@@ -26,7 +26,7 @@ def verify(
     storage: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Option of the object store.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Check that a table has every record once, from the table alone; exit code 1 where it has not."""
+    """Check that a table has every record once, reading only the table; exit code 1 if it has not."""
     from spark_sink.lake.verification import verify as check  # noqa: PLC0415 -- pyarrow and deltalake load slowly
 
     report = check(table, group, pairs(storage, "--storage"))

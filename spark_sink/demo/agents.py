@@ -1,4 +1,4 @@
-"""The agents' processes: started, killed in whole or in part, and never left behind."""
+"""The agents' processes: starts them, kills them in whole or in part, and leaves none behind."""
 
 import contextlib
 import ctypes
@@ -37,8 +37,8 @@ class AgentProcess:
 
     @classmethod
     def launch(cls, name: str, *, config: Path, log: Path) -> Self:
-        """Start `azimuth sink` as `config` says, to end with this process; what it and Spark print goes to `log`."""
-        # Its JVM sees the driver's pipe close, and its reader that the query is gone.
+        """Start `azimuth sink` with `config`, tied to this process; its output and Spark's go to `log`."""
+        # Tying the driver is enough: its JVM ends when the driver's pipe closes, and its reader when the query ends.
         command = tie([sys.executable, "-m", "spark_sink", "sink", "--config", str(config)])
         environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
         with log.open("ab") as output:
@@ -75,7 +75,7 @@ class AgentProcess:
         return [p for p in tree[1:] if _kind(p) is part]
 
     def kill(self, part: Part = Part.WHOLE) -> list[psutil.Process]:
-        """SIGKILL; the processes that were hit."""
+        """Send SIGKILL, and return the killed processes."""
         hit = self.part(part)
         for process in hit:
             with contextlib.suppress(psutil.NoSuchProcess):
@@ -83,12 +83,12 @@ class AgentProcess:
         return hit
 
     def stop(self) -> None:
-        """SIGTERM to the driver: it ends its query, and its reader leaves the group."""
+        """Send SIGTERM to the driver: it ends its query, and its reader leaves the group."""
         with contextlib.suppress(psutil.NoSuchProcess):
             self.driver.send_signal(signal.SIGTERM)
 
     def connections(self, ports: frozenset[int]) -> int:
-        """The agent's open TCP connections to these ports, counted at the sockets."""
+        """Count the agent's open TCP connections to these ports."""
         count = 0
         for process in self.tree():
             with contextlib.suppress(psutil.Error):
@@ -100,15 +100,15 @@ class AgentProcess:
 def adopt_orphans() -> None:
     """Make this process the parent of orphaned descendants, so that it can find and end them.
 
-    Spark's Python daemon leaves the driver's process group and outlives a killed driver. Linux only; elsewhere
-    nothing happens.
+    Spark's Python daemon leaves the driver's process group and outlives a killed driver. Linux only; no effect
+    elsewhere.
     """
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def end_descendants(keep: frozenset[int] = frozenset(), timeout_s: float = 5.0) -> int:
-    """SIGKILL all descendants except those to keep, and return how many were still alive."""
+    """Send SIGKILL to all descendants except those to keep, and return how many were still alive."""
     left = [p for p in psutil.Process().children(recursive=True) if p.pid not in keep]
     for process in left:
         with contextlib.suppress(psutil.NoSuchProcess):

@@ -22,11 +22,11 @@ _LIBRARIES = ("kafka-azimuth", "pyspark", "kafka-python", "confluent-kafka", "de
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moves:
-    """What the death of an agent moved.
+    """The partitions that moved after the death of an agent.
 
     Attributes:
-        owned: partitions that the dead agent held.
-        moved: partitions that changed their owner until all were held again.
+        owned: partitions that the dead agent owned.
+        moved: partitions that changed their owner until all had an owner again.
     """
 
     owned: int
@@ -38,9 +38,9 @@ def moves_on_kill(ownership: Iterable[Ownership], *, dead: str, at: float, until
 
     Args:
         ownership: of all agents.
-        dead: the agent that was killed.
-        at: when, unix seconds.
-        until: when the next agent came.
+        dead: the killed agent.
+        at: time of its death, unix seconds.
+        until: time at which the next agent joined.
     """
     changes = sorted(ownership, key=lambda o: o.time)
     before = _owners(c for c in changes if c.time <= at)
@@ -57,7 +57,7 @@ def _owners(changes: Iterable[Ownership]) -> dict[TopicPartition, str]:
 
 
 def freshness_p95(table: Path, commits: Iterable[Commit], since: float) -> float | None:
-    """Seconds from a record's timestamp to its commit, 95th percentile over the records produced after `since`."""
+    """Return the 95th percentile of the seconds from timestamp to commit, over records produced after `since`."""
     waits = []
     for commit in commits:
         for name in commit.files:
@@ -72,13 +72,13 @@ def freshness_p95(table: Path, commits: Iterable[Commit], since: float) -> float
 
 
 def peer_loads(topics: Mapping[str, int], agents: Sequence[str]) -> dict[str, dict[str, dict[str, int]]]:
-    """Partitions and topics per agent under kafka-python's own range and round robin assignors, computed by them.
+    """Return partitions and topics per agent, as kafka-python's own range and round robin assignors assign them.
 
     Returns:
         `{"range" | "round_robin": {"partitions" | "topics": {agent: n}}}`.
     """
     from assignors import Member, Topic  # noqa: PLC0415 - numpy is not needed to read this module
-    from assignors.comparison import stock_plan  # noqa: PLC0415 - neither is kafka-python
+    from assignors.comparison import stock_plan  # noqa: PLC0415 - nor is kafka-python
 
     members = [Member(agent, frozenset(topics)) for agent in agents]
     counted = [Topic(name, partitions) for name, partitions in topics.items()]
@@ -93,7 +93,7 @@ def peer_loads(topics: Mapping[str, int], agents: Sequence[str]) -> dict[str, di
 
 
 def timeline(run: Ingestion, ownership: Sequence[Ownership]) -> dict[str, Any]:
-    """Everything the pictures over time need; t is in seconds since the agents were started."""
+    """Return the data of the pictures over time; t is in seconds since the start of the agents."""
     began = run.began
     partitions = sorted({p for o in ownership for p in o.partitions})
     index = {partition: i for i, partition in enumerate(partitions)}
@@ -120,7 +120,7 @@ def timeline(run: Ingestion, ownership: Sequence[Ownership]) -> dict[str, Any]:
 def figures(
     run: Ingestion, *, az_aware: Shipment, default: Shipment, seconds: Mapping[str, float], cores: int
 ) -> dict[str, Any]:
-    """The report without what the verification adds: rows, duplicates, missing, values_differ.
+    """Return the report without the verification's keys: rows, duplicates, missing, values_differ.
 
     Raises:
         ValueError: the run has no kill or no takeover.

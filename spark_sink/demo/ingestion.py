@@ -1,4 +1,4 @@
-"""The main job: agents ingest, one is killed, another takes over, a third joins, and every record is in the table."""
+"""Runs the ingestion: agents ingest, one is killed, another takes over, a third joins, and no record is lost."""
 
 import time
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from spark_sink.ranges.batch_offset import TopicPartition
 _TICK_S = 0.2
 _STOP_S = 20.0
 _FIRST, _SECOND, _THIRD = "agent-1", "agent-2", "agent-3"
-_SLACK = 6_000  # records kept back, so that the third agent always finds something to read
+_SLACK = 6_000  # records held back, so that the third agent always has records to read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class Kill:
 
 @dataclass(slots=True)
 class Ingestion:
-    """The state of the run: `start` returns at once, then each step of `run` waits for what it names."""
+    """The state of the run: `start` returns immediately, then each step of `run` waits for its condition."""
 
     settings: DemoSettings
     cluster: Cluster
@@ -52,14 +52,14 @@ class Ingestion:
     began: float = 0.0
 
     def start(self) -> None:
-        """Start the first two agents, which need their time to come up."""
+        """Start the first two agents, without waiting for them."""
         self.began = time.time()
         self.produced.append((self.began, self.sent))
         self._launch(_FIRST, "the first agent starts")
         self._launch(_SECOND, "the second agent starts")
 
     def run(self) -> None:
-        """Everything from the first commit to the last, in order.
+        """Run all steps from the first commit to the last, in order.
 
         Raises:
             DemoError: an agent failed, or a step took longer than the limit.
@@ -82,7 +82,7 @@ class Ingestion:
         self._stop()
 
     def owned(self, agent: str) -> frozenset[TopicPartition]:
-        """The partitions that an agent reported last."""
+        """Return the partitions of an agent's last report."""
         changes = read_ownership(self.telemetry(agent))
         return changes[-1].partitions if changes else frozenset()
 
@@ -103,7 +103,7 @@ class Ingestion:
             time.sleep(_TICK_S)
 
     def _send_what_is_due(self) -> None:
-        # Live records start at the first commit, so that freshness measures a working pipeline, not its start.
+        # Live records start at the first commit, so that freshness measures a running pipeline and not its start.
         if not self.log.commits:
             return
         now = time.time()
@@ -172,7 +172,7 @@ class Ingestion:
             time.sleep(_TICK_S)
 
     def telemetry(self, agent: str) -> Path:
-        """The file of an agent's own lines."""
+        """Return the telemetry file of an agent."""
         return self.settings.telemetry(agent)
 
     def _note(self, kind: str, agent: str, text: str) -> None:

@@ -1,4 +1,4 @@
-"""Producing the flights from three zones, and measuring where the default partitioner would have sent them."""
+"""Produces the flights from three zones, and measures where the default partitioner would have sent them."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,11 +14,11 @@ from spark_sink.demo.topics import create_topics, delete_topics
 from spark_sink.errors import DemoError
 
 BASELINE_PREFIX = "baseline."
-# Acknowledged by every replica in sync, without duplicates by retries.
+# Every in-sync replica acknowledges, and retries cause no duplicates.
 PRODUCER_SETTINGS: Mapping[str, Any] = {
     "enable.idempotence": True,
     "compression.type": "lz4",
-    # Room for everything: hundreds of partitions need few large requests, not many small ones.
+    # Large queues: hundreds of partitions need few large requests, not many small ones.
     "linger.ms": 300,
     "queue.buffering.max.messages": 1_000_000,
     "queue.buffering.max.kbytes": 524_288,
@@ -32,7 +32,7 @@ BytesByZone = dict[str, dict[str, int]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shipment:
-    """What was sent, where it went, and how long it took."""
+    """Records and bytes sent, their destinations, and the time taken."""
 
     records: int
     bytes: int
@@ -45,7 +45,7 @@ class Shipment:
 class Loader:
     """A producer per zone; flight i leaves from zone i mod 3.
 
-    Contract: one thread at a time; `flush` returns when every record is acknowledged and raises when one is not.
+    Contract: one thread at a time; `flush` returns when every record is acknowledged, and raises if one is not.
     """
 
     bootstrap_servers: str
@@ -70,12 +70,12 @@ class Loader:
         self._producers.clear()
 
     def send(self, flights: pa.Table, first: int, progress: Progress) -> None:
-        """Send a slice of the data set; returns when it is handed over, not yet acknowledged.
+        """Queue a slice of the data set; the records may not be acknowledged at the return.
 
         Args:
             flights: topic, key, value.
-            first: the row number of the first, which says the zone.
-            progress: called with the number of records handed over since the last call.
+            first: the row number of the first record, which determines the zone.
+            progress: called with the number of records queued since the last call.
         """
         began = time.monotonic()
         for batch in flights.to_batches(max_chunksize=_SLICE):
@@ -90,10 +90,10 @@ class Loader:
         self._seconds += time.monotonic() - began
 
     def flush(self) -> None:
-        """Wait until the brokers have acknowledged everything.
+        """Wait until the brokers have acknowledged all records.
 
         Raises:
-            DemoError: a record was refused, or the acknowledgements do not come.
+            DemoError: a record was refused, or the acknowledgements do not arrive.
         """
         began = time.monotonic()
         left = sum(producer.flush(_FLUSH_S) for producer in self._producers)
@@ -104,7 +104,7 @@ class Loader:
             raise DemoError(f"{left} records were not acknowledged within {_FLUSH_S:.0f} s")
 
     def shipment(self) -> Shipment:
-        """What was sent so far."""
+        """Return the traffic so far."""
         return _shipment(self._records, self._seconds, [p.traffic() for p in self._producers])
 
     def _delivered(self, error: KafkaError | None, _message: Message) -> None:
@@ -115,9 +115,9 @@ class Loader:
 def measure_default(
     bootstrap_servers: str, flights: pa.Table, zones: Sequence[str], settings: Mapping[str, Any], progress: Progress
 ) -> Shipment:
-    """Send records with librdkafka's default partitioner to topics of their own, count, and remove the topics.
+    """Send records with librdkafka's default partitioner to separate topics, count, and remove the topics.
 
-    One replica is enough here: what is compared is how much goes from a producer to leaders of other zones.
+    One replica is enough here, because the comparison is about the traffic from producers to leaders of other zones.
     """
     names = {str(t): f"{BASELINE_PREFIX}{t}" for t in flights.column("topic").unique().to_pylist()}
     create_topics(bootstrap_servers, names.values(), partitions=len(zones), replicas=1, config={})
@@ -142,7 +142,7 @@ def measure_default(
 
 
 def sample_routes(flights: pa.Table, share: float) -> pa.Table:
-    """All flights of every n-th route by volume, the largest first, so that they hold at least this share of all."""
+    """Return all flights of every n-th route, ordered by volume, with at least this share of all flights."""
     counts = sorted(
         ((c["counts"], c["values"]) for c in flights.column("topic").value_counts().to_pylist()), reverse=True
     )

@@ -1,4 +1,4 @@
-"""The demo from the first broker to the report."""
+"""Runs the demo, from the first broker to the report."""
 
 import fcntl
 import json
@@ -32,7 +32,7 @@ from spark_sink.errors import ClusterError, DemoError
 
 
 def run_demo(settings: DemoSettings, console: Console) -> dict[str, Any]:
-    """Run it all, write report.json and report.html, and return the report.
+    """Run the demo, write report.json and report.html, and return the report.
 
     Raises:
         DemoError: another demo runs in the directory, or a step failed.
@@ -73,7 +73,7 @@ def _run(settings: DemoSettings, console: Console) -> dict[str, Any]:
                     step = bars.add_task("agents start", total=flights.num_rows)
                     run = _ingestion(settings, cluster, loader, flights, sent, bars, step)
                     run.start()
-                    # Spark takes its time to start; the default partitioner is measured meanwhile.
+                    # Spark starts slowly, so the default partitioner is measured in the meantime.
                     default = _baseline(settings, cluster, flights, bars)
                     run.run()
                     bars.update(step, description="ingested")
@@ -99,7 +99,7 @@ def _baseline(settings: DemoSettings, cluster: Cluster, flights: pa.Table, bars:
     )
 
 
-def _ingestion(  # noqa: PLR0913, PLR0917 - what an ingestion is made of
+def _ingestion(  # noqa: PLR0913, PLR0917 - the parts of an ingestion
     settings: DemoSettings,
     cluster: Cluster,
     loader: Loader,
@@ -119,7 +119,7 @@ def _ingestion(  # noqa: PLR0913, PLR0917 - what an ingestion is made of
     )
 
 
-def _report(  # noqa: PLR0913, PLR0917 - what a report is made of
+def _report(  # noqa: PLR0913, PLR0917 - the parts of a report
     settings: DemoSettings,
     run: Ingestion,
     shipment: Shipment,
@@ -152,7 +152,7 @@ def _write(directory: Path, report: Mapping[str, Any]) -> None:
 
 
 def _clear(directory: Path) -> None:
-    """Remove what an earlier run left, its brokers included when it was killed."""
+    """Remove the files of an earlier run, and its brokers if it was killed."""
     try:
         Cluster.open(directory / "cluster").down()
     except ClusterError:
@@ -182,10 +182,10 @@ def _alone(directory: Path) -> Iterator[None]:
 
 @contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """Let SIGTERM unwind as Ctrl-C does, so that no process is left behind.
+    """Make SIGTERM raise an exception as Ctrl-C does, so that no process is left behind.
 
-    confluent-kafka loses what a handler raises while a producer calls back, and leaves a SystemError: that, too, is
-    the end that was asked for.
+    confluent-kafka replaces an exception that a signal handler raises during a producer's callback with a SystemError,
+    so a SystemError after the signal also means the requested end.
     """
     asked: list[BaseException] = []
 

@@ -1,4 +1,4 @@
-"""What a run of the demo is made of."""
+"""The settings of a run of the demo."""
 
 import json
 import re
@@ -18,19 +18,19 @@ class DemoSettings:
     """One run, from the cluster to the report.
 
     Attributes:
-        directory: for everything the run writes; the report stays, the cluster's data does not.
-        flights: only so many, the first of the data set; None for all.
-        zones: one broker, one producer and at most one agent each.
+        directory: for all files of the run; the report stays, the cluster's data is removed.
+        flights: use only this many, the first of the data set; None for all.
+        zones: each has one broker, one producer and at most one agent.
         group: the consumer group of the agents.
-        kill: what of an agent is killed.
-        kill_at: part of all rows that is committed before the kill, 0 to 1.
-        bulk: part of the flights that is produced before the agents start; the others arrive while they work.
-        live_rate: records per second of those others.
-        default_share: part of the records, at least, that the default partitioner is measured with.
-        replicas: of each topic.
-        workers: agents per topic, at most; one keeps the connections few.
-        max_offsets_per_trigger: records an agent takes in a batch.
-        limit_s: a step of the ingestion that takes more seconds than this has failed.
+        kill: the part of an agent that is killed.
+        kill_at: fraction of all rows that is committed before the kill, 0 to 1.
+        bulk: fraction of the flights that is produced before the agents start; the rest arrives while they run.
+        live_rate: records per second of the rest.
+        default_share: smallest fraction of the records for the measurement of the default partitioner.
+        replicas: replication factor of the topics.
+        workers: most agents per topic; one keeps the number of connections small.
+        max_offsets_per_trigger: most records that an agent reads in a batch.
+        limit_s: a step of the ingestion that takes longer has failed.
     """
 
     directory: Path = Path("build/demo")
@@ -64,18 +64,18 @@ class DemoSettings:
         return self.directory / "table"
 
     def telemetry(self, agent: str) -> Path:
-        """Where an agent notes what it holds."""
+        """Return the file to which an agent appends its ownership."""
         return self.directory / "telemetry" / f"{agent}.jsonl"
 
 
 def agent_config(settings: DemoSettings, agent: str, rack: str, bootstrap_servers: str) -> str:
-    """The file that `azimuth sink --config` takes, for one agent of the demo.
+    """Return the content of the file for `azimuth sink --config`, for one agent of the demo.
 
     Args:
-        settings: of the run.
-        agent: its name, which keeps its partitions over a restart.
-        rack: its zone.
-        bootstrap_servers: of the cluster.
+        settings: settings of the run.
+        agent: the agent's name; with it the agent keeps its partitions over a restart.
+        rack: the agent's zone.
+        bootstrap_servers: addresses of the cluster.
     """
     directory = settings.directory.absolute()
     top = {

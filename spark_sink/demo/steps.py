@@ -1,4 +1,4 @@
-"""The demo's steps as they go: bars on a terminal, a line for each elsewhere."""
+"""Shows the progress of the demo: bars on a terminal, elsewhere a line for each step."""
 
 import time
 from typing import Any
@@ -8,10 +8,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 
 class Steps(Progress):
-    """Progress bars; where they cannot move (a pipe, a log), each step is a line when it begins.
+    """Progress bars; without a terminal (a pipe, a log), each step prints a line when it begins.
 
     Args:
-        console: where to.
+        console: receives the output.
     """
 
     def __init__(self, console: Console) -> None:
@@ -26,7 +26,7 @@ class Steps(Progress):
         return super().add_task(description, *arguments, **more)
 
     def update(self, task_id: TaskID, *arguments: Any, **more: Any) -> None:  # noqa: ANN401 - rich's own
-        """Go on with a step; another description is another step."""
+        """Update a step; another description starts another step."""
         self._say(more.get("description"))
         super().update(task_id, *arguments, **more)
 

@@ -1,4 +1,4 @@
-"""What happened when: commits from the Delta log, ownership from the agents' own lines, events from the demo."""
+"""The timeline of a run: commits from the Delta log, ownership from the agents' telemetry, events from the demo."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -15,11 +15,11 @@ class Commit:
     """One commit of the table.
 
     Attributes:
-        time: unix seconds, as the writer put it into the log.
-        agent: the one that wrote it.
+        time: unix seconds, from the commit's entry in the log.
+        agent: the agent that wrote it.
         rows: rows added.
-        positions: exclusive end offset of every partition it moved.
-        files: data files added, as the log names them.
+        positions: exclusive end offset of every partition whose position it moved.
+        files: data files added, with the names in the log.
     """
 
     time: float
@@ -31,7 +31,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ownership:
-    """What an agent held from a moment on."""
+    """The partitions that an agent owned from a time on."""
 
     time: float
     agent: str
@@ -41,7 +41,7 @@ class Ownership:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Something the demo did or saw."""
+    """An action or an observation of the demo."""
 
     time: float
     kind: str
@@ -51,7 +51,7 @@ class Event:
 
 @dataclass(slots=True)
 class CommitLog:
-    """Reads a table's log as it grows; each call of `read` takes up what is new."""
+    """Reads a table's log as it grows; each call of `read` returns the new entries."""
 
     table: Path
     group: str
@@ -64,7 +64,7 @@ class CommitLog:
         return sum(c.rows for c in self.commits)
 
     def read(self) -> list[Commit]:
-        """The commits since the last call, oldest first."""
+        """Return the commits since the last call, oldest first."""
         found: list[Commit] = []
         while True:
             entry = self.table / "_delta_log" / f"{self._next:020}.json"
@@ -81,7 +81,7 @@ class CommitLog:
 
 
 def parse_commit(text: str, group: str) -> Commit | None:
-    """One entry of a Delta log; None where it moves no position of the group."""
+    """Parse one entry of a Delta log; None if it moves no position of the group."""
     actions = [json.loads(line) for line in text.splitlines() if line.strip()]
     transactions = {a["txn"]["appId"]: int(a["txn"]["version"]) for a in actions if "txn" in a}
     positions = parse_positions(transactions, group)
@@ -101,14 +101,14 @@ def parse_commit(text: str, group: str) -> Commit | None:
 
 
 def read_ownership(telemetry: Path) -> list[Ownership]:
-    """The changes of ownership that an agent noted, oldest first; a torn last line is left out."""
+    """Return the changes of ownership from an agent's telemetry, oldest first; a partial last line is left out."""
     if not telemetry.exists():
         return []
     found: list[Ownership] = []
     for line in telemetry.read_text().splitlines():
         try:
             said = json.loads(line)
-        except ValueError:  # the writer was killed in the middle of it
+        except ValueError:  # the writer was killed in the middle of the line
             continue
         partitions = frozenset(TopicPartition(t, p) for t, ps in said["owned"].items() for p in ps)
         if not found or found[-1].partitions != partitions:
@@ -121,7 +121,7 @@ def read_ownership(telemetry: Path) -> list[Ownership]:
 def find_takeover(
     commits: Iterable[Commit], *, dead: str, owned: frozenset[TopicPartition], since: float
 ) -> Commit | None:
-    """The first commit after a death that holds rows of the dead agent's partitions and was written by another."""
+    """Return the first commit by another agent after a death that has rows of the dead agent's partitions."""
     for commit in commits:
         if commit.time > since and commit.agent != dead and commit.rows and not owned.isdisjoint(commit.positions):
             return commit
@@ -129,11 +129,11 @@ def find_takeover(
 
 
 def lag_over_time(commits: Iterable[Commit], produced: Iterable[tuple[float, int]]) -> list[tuple[float, int]]:
-    """Records produced and not yet committed, at every change.
+    """Return the number of records produced and not yet committed, at every change.
 
     Args:
         commits: of the table.
-        produced: (unix seconds, records produced by then), growing.
+        produced: (unix seconds, records produced until then), ascending.
     """
     changes = [(c.time, 0, c.rows) for c in commits]
     changes += [(time, total, 0) for time, total in produced]

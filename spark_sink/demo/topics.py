@@ -1,4 +1,4 @@
-"""The demo's topics, created and removed in one request each."""
+"""Creates and removes the demo's topics, with one request each."""
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,14 +24,14 @@ def create_topics(  # noqa: PLR0913 -- each is named at the call
     config: dict[str, str],
     client: Mapping[str, Any] | None = None,
 ) -> None:
-    """Create those topics that are not there yet, and return when every partition of them has a leader.
+    """Create the topics that do not exist yet, and return when every partition has a leader.
 
     Args:
-        bootstrap_servers: brokers, each of which is asked by itself.
+        bootstrap_servers: brokers; each of them must know the leaders.
         topics: names.
-        partitions: of each topic.
-        replicas: of each topic.
-        config: of each topic.
+        partitions: number per topic.
+        replicas: replication factor.
+        config: configuration of each topic.
         client: more properties of librdkafka, such as those of TLS and SASL.
 
     Raises:
@@ -48,13 +48,13 @@ def create_topics(  # noqa: PLR0913 -- each is named at the call
             future.result(timeout=_TIMEOUT_S)
         except KafkaException as error:
             if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
-                continue  # by another process in this moment
+                continue  # another process created it at the same time
             raise DemoError(f"topic {topic} could not be created: {error.args[0].str()}") from error
     _await_leaders([one.strip() for one in bootstrap_servers.split(",")], {t.topic for t in wanted}, client)
 
 
 def _await_leaders(brokers: Sequence[str], topics: set[str], client: Mapping[str, Any] | None = None) -> None:
-    # Each broker is asked by itself: one that lags behind would tell a producer of partitions without a leader.
+    # Every broker is checked: one with old metadata would report partitions without a leader to a producer.
     deadline = time.monotonic() + _TIMEOUT_S
     for broker in brokers:
         while any(_leaderless(broker, topics, client)):
@@ -75,18 +75,18 @@ def _leaderless(broker: str, topics: set[str], client: Mapping[str, Any] | None)
 
 
 def view_of(broker: str, client: Mapping[str, Any] | None = None, timeout_s: float = 10.0) -> ClusterMetadata:
-    """Ask one broker what it sees of the cluster.
+    """Request the cluster's metadata from one broker.
 
-    librdkafka lets any known broker answer, and names the one that did: this asks again until it is the right one. If
-    none of `_ASKED` answers came from that broker (its address is written differently), the last answer counts.
+    librdkafka lets any known broker answer, and names it: this function repeats the request until the right one
+    answers. If none of `_ASKED` answers came from that broker (its address is written differently), the last counts.
 
     Args:
         broker: host:port.
         client: more properties of librdkafka.
-        timeout_s: of each question.
+        timeout_s: for each request.
 
     Raises:
-        KafkaException: it does not answer.
+        KafkaException: the broker does not answer.
     """
     for _ in range(_ASKED):
         admin = AdminClient({"log_level": 0, **(client or {}), "bootstrap.servers": broker})
@@ -97,7 +97,7 @@ def view_of(broker: str, client: Mapping[str, Any] | None = None, timeout_s: flo
 
 
 def delete_topics(bootstrap_servers: str, topics: Iterable[str]) -> None:
-    """Ask for topics to be removed; the brokers do it in their own time."""
+    """Request the deletion of topics; the brokers delete them asynchronously."""
     admin = AdminClient({"bootstrap.servers": bootstrap_servers})
     for future in admin.delete_topics(sorted(topics), operation_timeout=_TIMEOUT_S).values():
         future.result(timeout=_TIMEOUT_S)

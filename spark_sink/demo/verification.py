@@ -1,4 +1,4 @@
-"""Is every flight in the table, once, and as it was sent? Asked of the Delta table alone."""
+"""Checks that the Delta table has every flight once, unchanged; reads only the table."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,14 +15,14 @@ _NAMED = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What the table holds.
+    """The result of the check.
 
     Attributes:
-        rows: in the table.
-        duplicates: rows whose (topic, partition, offset) is there already.
-        missing: offsets that should be there and are not.
-        values_differ: flights that are absent, or have another topic, key or value than in the data set.
-        findings: sentences that name what is missing or double, the first of them.
+        rows: number of rows in the table.
+        duplicates: rows whose (topic, partition, offset) another row has already.
+        missing: offsets that should be in the table and are not.
+        values_differ: flights that are missing, or differ in topic, key or value from the data set.
+        findings: sentences about the first missing or duplicate rows.
     """
 
     rows: int
@@ -33,11 +33,11 @@ class Verdict:
 
     @property
     def ok(self) -> bool:
-        """Every flight once, as it was sent."""
+        """Whether the table has every flight once, unchanged."""
         return not (self.duplicates or self.missing or self.values_differ)
 
     def as_dict(self) -> dict[str, object]:
-        """All of it as plain values."""
+        """Return the result as plain values."""
         return {**asdict(self), "findings": list(self.findings), "ok": self.ok}
 
 
@@ -61,7 +61,7 @@ def verify_flights(table: Path, flights: pa.Table) -> Verdict:
 
 
 def count_different(stored: pa.Table, flights: pa.Table) -> int:
-    """Flights that the stored rows do not hold exactly once with the same topic, key and value.
+    """Count the flights that the stored rows do not have exactly once with the same topic, key and value.
 
     Args:
         stored: topic, key, value, in any order.

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broker:
-    """Where one broker listens and which zone it says it is in."""
+    """A broker's address and zone."""
 
     id: int
     rack: str
@@ -16,7 +16,7 @@ class Broker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerStatus:
-    """A broker as it is now."""
+    """The present state of a broker."""
 
     broker: Broker
     pid: int | None
@@ -37,7 +37,7 @@ class Access:
     Attributes:
         broker: properties of the brokers: listeners' protocols, certificates, the authorizer.
         scram: passwords of users, known to the brokers by SCRAM-SHA-256.
-        client: librdkafka's properties for a user who may describe the cluster.
+        client: librdkafka's properties of a user with the right to describe the cluster.
     """
 
     broker: Mapping[str, str] = field(default_factory=dict)

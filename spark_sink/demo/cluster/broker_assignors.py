@@ -1,4 +1,4 @@
-"""The assignors that run inside a broker: where their jar is, and what a broker needs to load them."""
+"""The assignors that run inside a broker: finds their jar, and configures a broker to load them."""
 
 import os
 import shutil
@@ -10,7 +10,7 @@ from typing import Final
 from spark_sink.errors import ClusterError
 
 JAR_VARIABLE: Final = "AZIMUTH_BROKER_JAR"
-# Kafka's own stay first: the first one plans the groups whose members name none.
+# Kafka's own assignors stay first: the first one plans the groups whose members name no assignor.
 PROPERTIES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "group.consumer.assignors": "uniform,range,azimuth.broker.HrwAssignor,azimuth.broker.ShuffledAssignor",
@@ -20,10 +20,10 @@ _BUILT: Final = Path(__file__).parents[3] / "build" / "broker" / "azimuth-broker
 
 
 def find_assignor_jar() -> Path:
-    """The jar that `AZIMUTH_BROKER_JAR` names, else the one that `make broker` built in this checkout.
+    """Return the jar that `AZIMUTH_BROKER_JAR` names, else the one that `make broker` built in this checkout.
 
     Raises:
-        ClusterError: there is none.
+        ClusterError: there is no such jar.
     """
     named = os.environ.get(JAR_VARIABLE)
     jar = Path(named) if named else _BUILT
@@ -35,10 +35,10 @@ def find_assignor_jar() -> Path:
 
 
 def install_assignor_jar(jar: Path, directory: Path) -> None:
-    """Copy the jar into a cluster's directory, so that a broker started later finds it, too.
+    """Copy the jar into a cluster's directory, so that brokers started later find it, too.
 
     Raises:
-        ClusterError: the directory's name would be two entries of a class path, or the jar cannot be copied.
+        ClusterError: the directory's name contains a class path separator, or the jar cannot be copied.
     """
     if os.pathsep in str(directory):
         raise ClusterError(
@@ -52,11 +52,11 @@ def install_assignor_jar(jar: Path, directory: Path) -> None:
 
 
 def plugins(directory: Path) -> Path:
-    """The folder of a cluster's own jars."""
+    """Return the folder of a cluster's own jars."""
     return directory / "plugins"
 
 
 def class_path(jars: Path, directory: Path) -> str:
-    """Kafka's jars, and the cluster's own where it has some."""
+    """Return the class path: Kafka's jars, and the cluster's own if it has any."""
     own = plugins(directory)
     return os.pathsep.join([f"{jars}/*", *([f"{own}/*"] if own.is_dir() else [])])

@@ -1,4 +1,4 @@
-"""One broker's process: started, watched, killed, and never confused with another that has its old id."""
+"""One broker's process: starts, watches and kills it, and never confuses it with a later process of the same id."""
 
 import contextlib
 import shutil
@@ -15,26 +15,26 @@ import psutil
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessIdentity:
-    """A process and when it began: the system may have given the number to another process since."""
+    """A process id with its start time, because the system may reuse the id for another process."""
 
     pid: int
     created: float
 
     def find(self) -> psutil.Process | None:
-        """The live process, or None when it has ended."""
+        """Return the live process, or None if it has ended."""
         try:
             process = psutil.Process(self.pid)
             if abs(process.create_time() - self.created) >= 1.0:
                 return None
             if process.status() == psutil.STATUS_ZOMBIE:
-                process.wait(0)  # takes the exit status, if we are the parent
+                process.wait(0)  # reaps the process, if this process is its parent
                 return None
         except psutil.Error:
             return None
         return process
 
     def send(self, signal_number: int) -> bool:
-        """Send a signal; False when the process has ended."""
+        """Send a signal; return False if the process has ended."""
         process = self.find()
         if process is None:
             return False
@@ -43,7 +43,7 @@ class ProcessIdentity:
         return True
 
     def kill(self, timeout_s: float = 10.0) -> None:
-        """SIGKILL and wait until it is gone."""
+        """Send SIGKILL, and wait until the process is gone."""
         process = self.find()
         if process is None:
             return
@@ -54,8 +54,8 @@ class ProcessIdentity:
 
 
 def tie(command: list[str]) -> list[str]:
-    """The command of a process that the kernel kills when this one ends (Linux, with util-linux; else as it is)."""
-    # The kernel means the thread that forked: one that ends early would take what it started with it.
+    """Wrap a command so that the kernel kills it when this process ends (Linux with util-linux; else unchanged)."""
+    # The kernel watches the thread that forked: if that thread ends early, the kernel kills the process.
     if threading.current_thread() is not threading.main_thread():
         return command
     setpriv = shutil.which("setpriv")
@@ -63,12 +63,12 @@ def tie(command: list[str]) -> list[str]:
 
 
 def launch(command: list[str], *, log: Path, tied: bool) -> ProcessIdentity:
-    """Start a process in a session of its own, so that Ctrl-C reaches it only through us.
+    """Start a process in a new session, so that Ctrl-C in the terminal does not reach it directly.
 
     Args:
-        command: what to start.
-        log: takes its output.
-        tied: the kernel kills it when this process ends, however it ends (Linux, with util-linux; elsewhere ignored).
+        command: the command to start.
+        log: file for its output.
+        tied: the kernel kills it when this process ends, for any reason (Linux with util-linux; else ignored).
     """
     if tied:
         command = tie(command)
@@ -80,16 +80,16 @@ def launch(command: list[str], *, log: Path, tied: bool) -> ProcessIdentity:
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    # The identity outlives this object, and psutil reaps; without this, Popen warns when it is collected.
+    # The identity outlives this object, and psutil reaps the process; without this, Popen warns on its deletion.
     process.returncode = 0
     return ProcessIdentity(pid=process.pid, created=psutil.Process(process.pid).create_time())
 
 
 @contextlib.contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Hold Ctrl-C back until the end of the block: a process that starts in it is known before anything unwinds."""
+    """Delay Ctrl-C until the end of the block: a process that starts in the block is recorded before the exception."""
     if threading.current_thread() is not threading.main_thread():
-        yield  # signals are the main thread's
+        yield  # only the main thread may set signal handlers
         return
     held: list[int] = []
     before = signal.signal(signal.SIGINT, lambda number, _: held.append(number))
@@ -102,14 +102,14 @@ def uninterrupted() -> Iterator[None]:
 
 
 def last_lines(log: Path, count: int = 15) -> str:
-    """The end of a log file; empty when there is none."""
+    """Return the last lines of a log file; empty if the file does not exist."""
     if not log.exists():
         return ""
     return "\n".join(log.read_text(errors="replace").splitlines()[-count:])
 
 
 def wait_until_gone(identities: list[ProcessIdentity], timeout_s: float) -> list[ProcessIdentity]:
-    """Those that are still alive after so many seconds."""
+    """Wait for processes to end, and return those that are still alive after `timeout_s` seconds."""
     deadline = time.monotonic() + timeout_s
     alive = identities
     while alive and time.monotonic() < deadline:

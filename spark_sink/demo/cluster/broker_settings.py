@@ -1,4 +1,4 @@
-"""What a broker's configuration file and log settings say."""
+"""The contents of a broker's configuration file and log settings."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -21,15 +21,15 @@ def server_properties(  # noqa: PLR0913 - each is named at the call
     data: Path,
     more: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
-    """The properties of a broker that is also a controller of the quorum.
+    """Return the properties of a broker that is also a controller of the quorum.
 
     Args:
         broker_id: node.id, from 1.
         rack: broker.rack, the zone.
-        port: of the listener for clients and other brokers, CLIENT, on 127.0.0.1.
+        port: port of the listener CLIENT, for clients and other brokers, on 127.0.0.1.
         controllers: (node id, port) of every controller.
         data: the log directory.
-        more: properties that win over those here.
+        more: properties that override those here.
     """
     voters = ",".join(f"{node}@127.0.0.1:{at}" for node, at in controllers)
     copies = min(3, len(controllers))
@@ -44,7 +44,7 @@ def server_properties(  # noqa: PLR0913 - each is named at the call
         "listener.security.protocol.map": "CLIENT:PLAINTEXT,CONTROLLER:PLAINTEXT",
         "inter.broker.listener.name": "CLIENT",
         "log.dirs": data,
-        # KIP-392: a consumer that says client.rack is sent to the replica in its zone.
+        # KIP-392: a consumer with client.rack fetches from the replica in its zone.
         "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
         "offsets.topic.replication.factor": copies,
         "offsets.topic.num.partitions": 6,
@@ -53,7 +53,7 @@ def server_properties(  # noqa: PLR0913 - each is named at the call
         "transaction.state.log.num.partitions": 6,
         "share.coordinator.state.topic.replication.factor": copies,
         "share.coordinator.state.topic.min.isr": max(1, copies - 1),
-        # Long enough to gather members that start together, short enough not to be felt.
+        # Long enough to gather members that start together, short enough to cause no noticeable delay.
         "group.initial.rebalance.delay.ms": 500,
         "auto.create.topics.enable": "false",
         "delete.topic.enable": "true",
@@ -63,8 +63,8 @@ def server_properties(  # noqa: PLR0913 - each is named at the call
         "num.replica.fetchers": 1,
         "log.cleaner.dedupe.buffer.size": 16 * 1024 * 1024,
         "log.index.size.max.bytes": 1024 * 1024,
-        # A dead broker's leaders move after the session of 9 s (Kafka's default): with less, a busy machine fences
-        # brokers that live, and a partition is left with one replica in sync.
+        # Leaders of a dead broker move after a session timeout of 9 s (Kafka's default). With less, a busy machine
+        # fences live brokers, and partitions are left with one in-sync replica.
         "broker.heartbeat.interval.ms": 1000,
         "controlled.shutdown.enable": "true",
     }
@@ -72,5 +72,5 @@ def server_properties(  # noqa: PLR0913 - each is named at the call
 
 
 def _escaped(value: str) -> str:
-    # Java reads the file as Latin-1, and what JSON escapes (all beyond ASCII, backslashes) as JSON does.
+    # Java reads the file as Latin-1, and it understands JSON's escapes (of non-ASCII characters and backslashes).
     return json.dumps(value)[1:-1]

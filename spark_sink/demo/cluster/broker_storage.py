@@ -1,4 +1,4 @@
-"""What a broker needs on disk before it can start: its settings, and formatted storage."""
+"""Prepares the disk of a broker before its start: settings and formatted storage."""
 
 import subprocess
 from collections.abc import Sequence
@@ -15,10 +15,10 @@ from spark_sink.errors import ClusterError
 def format_storage(  # noqa: PLR0913 - each is named at the call
     directory: Path, brokers: Sequence[Broker], cluster_id: str, access: Access, *, java: str, jars: Path
 ) -> None:
-    """Write each broker's properties and format its storage, all at once.
+    """Write each broker's properties and format its storage, all brokers in parallel.
 
     Raises:
-        ClusterError: Kafka's tool refused.
+        ClusterError: Kafka's tool failed.
     """
     (directory / "log4j2.xml").write_text(LOG4J)
     controllers = [(b.id, b.controller_port) for b in brokers]
@@ -34,7 +34,7 @@ def format_storage(  # noqa: PLR0913 - each is named at the call
             )
         )
     tool = [java, "-XX:TieredStopAtLevel=1", "-cp", class_path(jars, directory), "kafka.tools.StorageTool", "format"]
-    # Joined by "=": one id in 64 begins with a dash, and would be taken for a flag.
+    # Joined by "=", because one id in 64 begins with a dash and would be parsed as a flag.
     more = [f"--cluster-id={cluster_id}"]
     for user, password in access.scram.items():
         more += ["--add-scram", f"SCRAM-SHA-256=[name={user},password={password}]"]
@@ -55,6 +55,6 @@ def _begin(command: list[str], stack: ExitStack) -> subprocess.Popen[str]:
         process = stack.enter_context(
             subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)  # noqa: S603
         )
-        # What still writes when another fails, or at Ctrl-C, would be in the way of the next run.
+        # A process that still writes after a failure or Ctrl-C would disturb the next run.
         stack.callback(process.kill)
     return process

@@ -1,4 +1,4 @@
-"""The Java on this machine and the broker's jars, resolved once into a cache."""
+"""Finds Java on this machine, and resolves the broker's jars once into a cache."""
 
 import os
 import re
@@ -13,7 +13,7 @@ KAFKA_VERSION = "4.3.0"
 OLDEST_JAVA = 17
 CACHE_VARIABLE = "AZIMUTH_CACHE"
 
-# One file for both dependencies: Kafka logs through slf4j, whose log4j binding its own pom leaves out.
+# One file for both dependencies: Kafka logs through slf4j, and its pom leaves out the log4j binding.
 _IVY_FILE = f"""<ivy-module version="2.0">
   <info organisation="azimuth" module="brokers"/>
   <configurations><conf name="default"/></configurations>
@@ -26,7 +26,7 @@ _IVY_FILE = f"""<ivy-module version="2.0">
 
 
 def cache_directory() -> Path:
-    """The folder of what is downloaded once: `$AZIMUTH_CACHE`, else `kafka-azimuth` in the user's cache folder."""
+    """Return the folder for downloads: `$AZIMUTH_CACHE`, else `kafka-azimuth` in the user's cache folder."""
     named = os.environ.get(CACHE_VARIABLE)
     if named:
         return Path(named)
@@ -34,10 +34,10 @@ def cache_directory() -> Path:
 
 
 def find_java() -> str:
-    """The java to run, from JAVA_HOME or the path.
+    """Return the java command, from JAVA_HOME or the path.
 
     Raises:
-        ClusterError: there is none, it does not answer, or it is older than 17.
+        ClusterError: there is no Java, it does not run, or it is older than 17.
     """
     home = os.environ.get("JAVA_HOME")
     java = shutil.which(str(Path(home) / "bin" / "java")) if home else shutil.which("java")
@@ -59,7 +59,7 @@ def find_java() -> str:
 
 
 def parse_major(version_text: str) -> int | None:
-    """The major version in what `java -version` prints; 8 for the old form 1.8."""
+    """Return the major version from the output of `java -version`; 8 for the old form 1.8."""
     found = re.search(r'version "(\d+)(?:\.(\d+))?', version_text)
     if found is None:
         return None
@@ -68,7 +68,7 @@ def parse_major(version_text: str) -> int | None:
 
 
 def resolve_jars(java: str) -> Path:
-    """The folder of the broker's jars; downloads them on the first call and never again.
+    """Return the folder of the broker's jars; only the first call downloads them.
 
     Raises:
         ClusterError: pyspark is missing, the jars cannot be downloaded, or the cache cannot be written.
@@ -87,13 +87,13 @@ def resolve_jars(java: str) -> Path:
 
 def _resolve_into(folder: Path, java: str) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
-    # Resolved beside and renamed at the end: an interrupted download leaves no half folder that the next run trusts.
+    # Resolved into a temporary folder and renamed at the end, so that an interrupted download leaves no partial folder.
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix="resolving-") as work:
         _run_ivy(java, Path(work))
         try:
             (Path(work) / "jars").rename(folder)
         except OSError:
-            if not folder.is_dir():  # else another process was first
+            if not folder.is_dir():  # else another process was faster
                 raise
 
 

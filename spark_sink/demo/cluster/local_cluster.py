@@ -1,4 +1,4 @@
-"""The cluster: its state file, its brokers, and what can be done to them."""
+"""The cluster: its state file, its brokers, and the operations on them."""
 
 import json
 import os
@@ -30,12 +30,12 @@ _HEAP = "-Xms256m -Xmx512m -XX:+UseSerialGC -XX:TieredStopAtLevel=4 -Xshare:auto
 
 @dataclass(slots=True, kw_only=True)
 class Cluster:
-    """Brokers of one cluster on this machine, kept in a directory that any process can open again.
+    """The brokers of one cluster on this machine, with a state directory that any process can open.
 
     Contract:
     * `up` either returns a cluster whose brokers all answer, or leaves no process and raises.
-    * The directory belongs to the cluster: `down` removes it. A directory whose brokers have died is taken over.
-    * As a context manager the cluster is taken down at the end, however the block ends.
+    * The directory belongs to the cluster: `down` removes it. `up` takes over a directory whose brokers have died.
+    * As a context manager the cluster goes down at the end of the block, also after an exception.
     """
 
     directory: Path
@@ -47,7 +47,7 @@ class Cluster:
 
     @staticmethod
     def default_directory() -> Path:
-        """Where `azimuth cluster` keeps its cluster when no directory is named."""
+        """Return the default directory of `azimuth cluster`."""
         return cache_directory() / "cluster"
 
     @classmethod
@@ -65,17 +65,17 @@ class Cluster:
         """Start one broker per rack and return when all of them serve.
 
         Args:
-            directory: for data, logs and state; taken over when a dead cluster left it.
+            directory: for data, logs and state; the directory of a dead cluster is taken over.
             racks: `broker.rack` of each broker.
-            port: of the first broker, the others follow; None chooses free ones.
-            tied: the brokers end with this process, even when it is killed.
-            timeout_s: how long the brokers may take.
+            port: port of the first broker, the others follow; None chooses free ports.
+            tied: the brokers end with this process, even if it is killed.
+            timeout_s: longest time until the brokers serve.
             access: certificates, users and rights; kept in memory and in the brokers' own files only.
             assignor_jar: the brokers load `azimuth-hrw` and `azimuth-shuffled` from this jar.
 
         Raises:
-            ClusterError: a live cluster is there, a comma in the folder's name, no Java, no jars, no space, a port
-                taken, or a broker that does not come up (with the end of its log).
+            ClusterError: a live cluster uses the directory, its name contains a comma, there is no Java, no jars or no
+                space, a port is in use, or a broker does not start (with the end of its log).
         """
         if not racks:
             raise ClusterError("zones=[]: need at least one")
@@ -113,7 +113,7 @@ class Cluster:
 
     @classmethod
     def open(cls, directory: Path) -> Self:
-        """The cluster that lives in a directory.
+        """Open the cluster of a directory.
 
         Raises:
             ClusterError: there is none.
@@ -137,11 +137,11 @@ class Cluster:
 
     @property
     def bootstrap_servers(self) -> str:
-        """host:port of every broker, as clients take it."""
+        """host:port of every broker, for clients."""
         return ",".join(f"127.0.0.1:{b.port}" for b in self.brokers)
 
     def status(self) -> list[BrokerStatus]:
-        """Every broker as it is now, in id order."""
+        """Return the present state of every broker, in id order."""
         found = []
         for broker in self.brokers:
             identity = self.processes.get(broker.id)
@@ -156,11 +156,11 @@ class Cluster:
         return found
 
     def log(self, broker_id: int) -> Path:
-        """The file that holds what a broker printed."""
+        """Return the file with a broker's output."""
         return self.directory / f"broker-{broker_id}.log"
 
     def kill(self, broker_id: int, signal_number: int = signal.SIGKILL) -> None:
-        """Send a signal to one broker: SIGKILL by default, waited for; SIGSTOP and SIGCONT pause and resume it."""
+        """Send a signal to one broker: SIGKILL, with a wait for its end; SIGSTOP and SIGCONT pause and resume it."""
         identity = self.processes.get(self._broker(broker_id).id)
         if identity is None or identity.find() is None:
             raise ClusterError(f"broker {broker_id} is not running")
@@ -170,7 +170,7 @@ class Cluster:
             identity.send(signal_number)
 
     def start(self, broker_id: int, timeout_s: float = 60.0) -> None:
-        """Start a broker that was killed, on its own port and data, and wait until it serves."""
+        """Start a killed broker on its old port and data, and wait until it serves."""
         broker = self._broker(broker_id)
         identity = self.processes.get(broker_id)
         if identity is not None and identity.find() is not None:
@@ -198,7 +198,7 @@ class Cluster:
         """Wait until the running brokers (or the one named) are registered and serve.
 
         Raises:
-            ClusterError: one ended, or the time ran out; with the end of its log.
+            ClusterError: a broker ended, or the time ran out; with the end of its log.
         """
         wanted = [b for b in self.brokers if only is None or b.id == only]
         deadline = time.monotonic() + timeout_s
@@ -246,7 +246,7 @@ class Cluster:
 
     def _stop_all(self) -> None:
         identities = list(self.processes.values())
-        # The data goes with the directory, so nothing is gained by a slow, orderly end.
+        # The directory is removed with its data, so a slow, orderly shutdown has no benefit.
         for identity in identities:
             identity.send(signal.SIGKILL)
         wait_until_gone(identities, 10.0)
@@ -259,7 +259,7 @@ def _new_cluster_id() -> str:
 def _registered(admin: AdminClient) -> set[int]:
     try:
         described = admin.describe_cluster(request_timeout=5).result(timeout=5)
-    except Exception:  # noqa: BLE001 - no broker answers yet, in whatever way
+    except Exception:  # noqa: BLE001 - no broker answers yet, with any error
         return set()
     return {node.id for node in described.nodes}
 

@@ -1,4 +1,4 @@
-"""`python -m spark_sink.demo.report report.json`: writes report.html beside it."""
+"""`python -m spark_sink.demo.report report.json`: writes report.html into the same folder."""
 
 import argparse
 import sys

@@ -1,4 +1,4 @@
-"""What the run showed, in words and numbers: the verdict, the tiles, the figures with how each was measured."""
+"""The findings of the run: the verdict, the tiles, and the figures with the way each was measured."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ SOCKETS = "TCP connections to brokers, counted at the agent's open sockets"
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether every record is in the table exactly once; None: not known."""
+    """Whether every record is in the table exactly once; None if unknown."""
 
     exactly_once: bool | None
     text: str
@@ -37,17 +37,17 @@ class Figure:
 
 
 def number(value: float | None, unit: str = "", digits: int = 0) -> str:
-    """Write a number for people, or say that it was not measured."""
+    """Format a number for people, or state that it was not measured."""
     return NOT_MEASURED if value is None else f"{value:,.{digits}f}{unit}"
 
 
 def percent(share: float | None) -> str:
-    """0.667 as 66.7 %."""
+    """Format 0.667 as 66.7 %."""
     return number(None if share is None else 100 * share, " %", 1)
 
 
 def size(amount: float | None) -> str:
-    """Bytes with a decimal unit: 126 MB are 126,000,000 bytes."""
+    """Format bytes with a decimal unit: 126 MB are 126,000,000 bytes."""
     if amount is None:
         return NOT_MEASURED
     for unit, name in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
@@ -57,12 +57,12 @@ def size(amount: float | None) -> str:
 
 
 def money_per_tb(share: float | None, price_per_gb: float | None) -> str:
-    """What crossing zones costs for every TB produced, one direction billed."""
+    """Format the cost of cross-zone traffic for every TB produced, with one direction billed."""
     return NOT_MEASURED if share is None or price_per_gb is None else f"${share * price_per_gb * 1000:,.2f}"
 
 
 def verdict(run: Run) -> Verdict:
-    """Judge the run by what was found in the table."""
+    """Judge the run by the rows of the table."""
     wrong = [
         f"{count:,} {what}"
         for count, what in (
@@ -89,7 +89,7 @@ def _in_spite(run: Run) -> str:
 
 
 def tiles(run: Run) -> Sequence[Tile]:
-    """The headline figures, the most important first."""
+    """Return the headline figures, the most important first."""
     rows_good = None if run.expected_rows is None or run.rows is None else run.rows == run.expected_rows
     crossing = run.cross_zone_share
     return (
@@ -114,7 +114,7 @@ def _none(count: int | None) -> bool | None:
 
 
 def figures(run: Run) -> Sequence[Figure]:
-    """Every figure of the page with how it was measured."""
+    """Return every figure of the page with the way it was measured."""
     crossing = run.cross_zone_share
     sample = "" if run.default_sample_share is None else f", on {percent(run.default_sample_share)} of the records"
     return (

@@ -15,19 +15,19 @@ _LEFT, _RIGHT, _BAR, _SPACE = 60.0, 400.0, 10.0, 18.0
 
 
 def zones(*found: Matrix) -> list[str]:
-    """Every zone that sends or receives, sorted."""
+    """Return every zone that sends or receives, sorted."""
     return sorted({zone for matrix in found for source, row in matrix.items() for zone in (source, *row)})
 
 
 def cross_share(matrix: Matrix) -> float | None:
-    """The part of the bytes that leaves its zone, from 0 to 1; None when there are no bytes."""
+    """Return the share of the bytes that leaves its zone, from 0 to 1; None if there are no bytes."""
     total = sum(sum(row.values()) for row in matrix.values())
     cross = sum(amount for source, row in matrix.items() for target, amount in row.items() if target != source)
     return cross / total if total else None
 
 
 def flows(matrix: Matrix, names: Sequence[str]) -> Figure:
-    """Draw a ribbon for each pair of zones, as thick as its bytes; those that cross zones in the warning colour."""
+    """Draw a ribbon for each pair of zones, as thick as its bytes; ribbons across zones have the warning colour."""
     made = theme.figure(_WIDTH_PX, _HEIGHT_PX)
     axes = made.add_axes((0, 0, 1, 1))
     axes.set_xlim(0, _WIDTH_PX)

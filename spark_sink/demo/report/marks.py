@@ -1,4 +1,4 @@
-"""Where the labels of events go, so that no label lies on another label or on another event's line."""
+"""Places the labels of events, so that no label covers another label or another event's line."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ GAP_PX = 6.0
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """One event in the picture: its line at `x`, the label's width, both in the same unit."""
+    """One event in the picture: `x` of its line and the width of its label, in the same unit."""
 
     x: float
     width: float
@@ -18,7 +18,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """The lane of a label, counted upwards from 0, and the side of the line it stands on."""
+    """The lane of a label, counted upwards from 0, and its side of the line."""
 
     lane: int
     leftwards: bool
@@ -27,15 +27,15 @@ class Placed:
 def place(marks: Sequence[Mark], right_edge: float) -> list[Placed]:
     """Place labels in lanes above a picture.
 
-    A label is to the right of its line, or to the left where the edge is too near. Lines end at their own label, so a
-    label must only be higher than every line that it spans.
+    A label is to the right of its line, or to the left if the edge is too near. Each line ends at its own label, so a
+    label must be above every line that it spans.
 
     Args:
         marks: in time order.
-        right_edge: where the space ends.
+        right_edge: right end of the space.
     """
     leftwards = [mark.x + GAP_PX + mark.width > right_edge for mark in marks]
-    # Two labels that span each other's line have no valid order: the left one turns to the left, too.
+    # Two labels that span each other's line have no valid order, so the left one moves to the left of its line.
     for later in range(len(marks) - 1, -1, -1):
         for earlier in range(later):
             facing = leftwards[later] and not leftwards[earlier]
@@ -58,7 +58,7 @@ def _extent(mark: Mark, *, leftwards: bool) -> tuple[float, float]:
 
 
 def _spans(marks: Sequence[Mark], leftwards: Sequence[bool], label: int, line: int) -> bool:
-    """Whether the line of another event runs through the place of a label; of two on one spot, the first spans."""
+    """Return whether a label spans the line of another event; of two at the same place, the first spans."""
     begin, end = _extent(marks[label], leftwards=leftwards[label])
     beside = line < label if leftwards[label] else line > label
     return beside and begin <= marks[line].x <= end

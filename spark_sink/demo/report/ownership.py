@@ -1,4 +1,4 @@
-"""The owner of each partition over time, and the few rectangles that draw it."""
+"""The owner of each partition over time, and a small number of rectangles to draw it."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from spark_sink.demo.report.run_record import Timeline
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """One agent owned one partition during [begin_s, end_s); not alive: it was dead by then."""
+    """One agent owned one partition during [begin_s, end_s); `alive` is False if the agent was dead then."""
 
     begin_s: float
     end_s: float
@@ -29,8 +29,8 @@ def segments(timeline: Timeline) -> list[list[Segment]]:
     """Turn changes of ownership into segments.
 
     Returns:
-        For every partition, in the order of `timeline.partitions`, its segments in time order. They never overlap:
-        the newest claim counts, and an agent that lets go of what another one has claimed since changes nothing.
+        For every partition, in the order of `timeline.partitions`, its segments in time order. They never overlap: the
+        newest claim counts, and a release by a previous owner changes nothing.
     """
     found: list[list[Segment]] = [[] for _ in timeline.partitions]
     owner: list[str | None] = [None] * len(found)
@@ -56,14 +56,14 @@ def segments(timeline: Timeline) -> list[list[Segment]]:
 
 
 def _append(row: list[Segment], new: Segment) -> None:
-    """Add a segment, or lengthen the last one where the same agent continues."""
+    """Add a segment, or lengthen the last one if the same agent continues."""
     if row and row[-1].agent == new.agent and row[-1].end_s == new.begin_s:
         new = Segment(row.pop().begin_s, new.end_s, new.agent)
     row.append(new)
 
 
 def _split_by_death(whole: Segment, killed: Iterable[tuple[str, float]]) -> list[Segment]:
-    # An agent that begins to own after its death was started again, so only segments that span the moment are split.
+    # An agent that owns partitions after its death was restarted, so only segments that span the death are split.
     deaths = [t for agent, t in killed if agent == whole.agent and whole.begin_s <= t < whole.end_s]
     if not deaths:
         return [whole]
@@ -73,10 +73,10 @@ def _split_by_death(whole: Segment, killed: Iterable[tuple[str, float]]) -> list
 
 
 def arrange(partitions: Sequence[tuple[str, int]], rows: Sequence[Sequence[Segment]]) -> list[int]:
-    """Order the rows of the picture: partitions with the same owners together, and among them those of a topic.
+    """Order the rows of the picture by owners, then by topic.
 
     Returns:
-        Places in `partitions`, top row first. By topic alone, topics that agents share would turn into fine stripes.
+        Indexes into `partitions`, top row first. Ordering only by topic would draw shared topics as fine stripes.
     """
     return sorted(
         range(len(partitions)), key=lambda place: (tuple(segment.agent for segment in rows[place]), partitions[place])
@@ -84,7 +84,7 @@ def arrange(partitions: Sequence[tuple[str, int]], rows: Sequence[Sequence[Segme
 
 
 def blocks(rows: Sequence[Sequence[Segment]], order: Sequence[int]) -> list[Block]:
-    """Merge equal segments of neighbouring rows; the blocks cover exactly what the segments cover."""
+    """Merge equal segments of neighbouring rows; the blocks cover exactly the area of the segments."""
     found: list[Block] = []
     open_since: dict[Segment, int] = {}
     for place in range(len(order) + 1):
@@ -97,7 +97,7 @@ def blocks(rows: Sequence[Sequence[Segment]], order: Sequence[int]) -> list[Bloc
 
 
 def owned_at(rows: Sequence[Sequence[Segment]], t: float) -> dict[str, int]:
-    """Count the partitions of each living agent at a moment."""
+    """Count the partitions of each live agent at a time."""
     counts: dict[str, int] = {}
     for row in rows:
         for segment in row:

@@ -1,4 +1,4 @@
-"""The page: pictures, tables and words put into the template."""
+"""Fills the page's template with pictures, tables and text."""
 
 import json
 import re
@@ -18,7 +18,7 @@ from spark_sink.errors import ReportError
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One line of a bar chart, `part` of the longest, from 0 to 1."""
+    """One line of a bar chart; `part` is its length relative to the longest, from 0 to 1."""
 
     name: str
     value: str
@@ -37,7 +37,7 @@ class Bars:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """One partitioner's bytes from zone to zone."""
+    """The bytes of one partitioner from zone to zone."""
 
     title: str
     picture: Markup | None
@@ -48,7 +48,7 @@ class Traffic:
 
 
 def render(report: Mapping[str, Any]) -> str:
-    """Make the page of a run: HTML that needs no network, for screens of any width, light, dark and paper.
+    """Render the page of a run: HTML that works offline, on screens of any width, in light and dark mode, and in print.
 
     Args:
         report: the content of report.json; every key is optional.
@@ -80,7 +80,7 @@ def write(report: Path) -> Path:
     """Write report.html beside a report.json and return its path.
 
     Raises:
-        ReportError: the file is not there, is no JSON, or holds a value of the wrong type.
+        ReportError: the file does not exist, is not JSON, or contains a value of the wrong type.
     """
     try:
         content = json.loads(report.read_text(encoding="utf-8"))
@@ -96,7 +96,7 @@ def write(report: Path) -> Path:
 
 
 def agents(run: Run) -> list[str]:
-    """Every agent the report speaks of, agent-2 before agent-10; the place decides the colour."""
+    """Return every agent in the report, agent-2 before agent-10; the position determines the colour."""
     named = {entry.agent for entry in run.timeline.ownership} | {entry.agent for entry in run.timeline.commits}
     named |= {*run.partitions_per_agent.hrw, *run.connections.per_agent, *run.topics_per_agent.hrw}
     return sorted(named, key=lambda name: [int(p) if p.isdecimal() else p for p in re.split(r"(\d+)", name)])
@@ -140,7 +140,7 @@ def _over_time(run: Run, names: Sequence[str]) -> dict[str, Any]:
 
 
 def _both_widths(name: str, alt: str, draw: Callable[[float], Figure]) -> Markup:
-    """A wide picture and one for phones; the style sheet shows one of them."""
+    """Draw a wide picture and one for phones; the style sheet shows one of them."""
     pictures = []
     for kind, width in (("wide", panels.WIDE_PX), ("narrow", panels.NARROW_PX)):
         with theme.drawing(f"{name}-{kind}"):
@@ -193,7 +193,7 @@ def _per_agent(counts: PerAgent, names: Sequence[str]) -> list[Bars]:
 def _bars(
     title: str, counts: Mapping[str, float], names: Sequence[str], largest: float | None = None, *, ours: bool = False
 ) -> Bars:
-    """Draw counts as bars, as parts of the largest of the chart or, without one, of their own largest."""
+    """Compute bars from counts, relative to `largest` or, without it, to the largest count."""
     longest = max(counts.values(), default=0.0) if largest is None else largest
     lines = [
         Bar(

@@ -1,4 +1,4 @@
-"""Panels over one time axis, with the events' lines through each and their labels above the first."""
+"""Panels over one time axis; the lines of events cross all panels, and their labels are above the first."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _LABELS = {"kill": " killed", "takeover": " takes over", "join": " joins", "star
 
 
 def event_label(event: Event) -> str:
-    """The few words that stand at an event's line."""
+    """Return the label of an event's line."""
     return f"{event.agent}{_LABELS.get(event.kind, ' ' + event.kind)}".strip()
 
 
@@ -34,7 +34,7 @@ class _Frame:
     right: float
 
     def panel(self, made: Figure, low: float, height: float) -> Axes:
-        """Empty axes without a border, `low` pixels above the lower edge."""
+        """Add empty axes without a border, `low` pixels above the lower edge."""
         across = self.width - self.left - self.right
         axes = made.add_axes((self.left / self.width, low / self.height, across / self.width, height / self.height))
         axes.patch.set_visible(False)
@@ -48,12 +48,12 @@ class _Frame:
 
 
 def stack(timeline: Timeline, width_px: float, heights_px: Mapping[str, float]) -> tuple[Figure, list[Axes]]:
-    """Make the figure of a timeline.
+    """Create the figure of a timeline.
 
     Args:
-        timeline: its events are drawn; its end is the end of the axis.
-        width_px: of the whole figure; `WIDE_PX` has room for more ticks.
-        heights_px: of each panel by its title, from top to bottom.
+        timeline: gives the events, and the end of the axis.
+        width_px: width of the whole figure; `WIDE_PX` has room for more ticks.
+        heights_px: height of each panel by its title, from top to bottom.
 
     Returns:
         The figure and a panel for each height.
@@ -73,7 +73,7 @@ def stack(timeline: Timeline, width_px: float, heights_px: Mapping[str, float]) 
     panels: list[Axes] = []
     low = top
     for title, height_px in heights_px.items():
-        # The first title stands above the labels of the events, so that no line runs through it.
+        # The first title is above the labels of the events, so that no line crosses it.
         at = low + title_px - 2 if panels else frame.height - 4
         made.text(left / frame.width, at / frame.height, title, va="top", fontweight="bold")
         panels.append(frame.panel(made, low - height_px, height_px))
@@ -89,7 +89,7 @@ def stack(timeline: Timeline, width_px: float, heights_px: Mapping[str, float]) 
 
 
 def _draw_line(made: Figure, panels: list[Axes], event: Event, x: float, label_top: float) -> None:
-    """Draw an event's line through every panel, in the first one up to the top of its label."""
+    """Draw an event's line through every panel; in the first panel it ends at the top of its label."""
     for i, axes in enumerate(panels):
         position = axes.get_position()
         ends = [(x, position.y0), (x, position.y1 if i else label_top)]

@@ -1,4 +1,4 @@
-"""What one run of the demo wrote down: the values of report.json, checked, every key optional."""
+"""The record of one run of the demo: the values of report.json, checked; every key is optional."""
 
 import math
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ def _unmeasured(value: object) -> bool:
 
 
 class Event(_Value):
-    """Something that happened to an agent, `t` seconds after the start."""
+    """An event of an agent, `t` seconds after the start."""
 
     t: float
     kind: str
@@ -36,7 +36,7 @@ class Event(_Value):
 
 
 class Ownership(_Value):
-    """From `t` seconds on the agent owns exactly these partitions (places in `Timeline.partitions`)."""
+    """From `t` seconds on the agent owns exactly these partitions (indexes into `Timeline.partitions`)."""
 
     t: float
     agent: str
@@ -60,7 +60,7 @@ class Commit(_Value):
 
 
 class Timeline(_Value):
-    """What happened when, in seconds after the start."""
+    """The timeline of the run, in seconds after the start."""
 
     partitions: list[tuple[str, int]] = []
     events: list[Event] = []
@@ -70,20 +70,20 @@ class Timeline(_Value):
 
     @property
     def end_s(self) -> float:
-        """The last moment of which anything is known."""
+        """The time of the last event or value."""
         known: list[Event | Ownership | Lag | Commit] = [*self.events, *self.ownership, *self.lag, *self.commits]
         return max((entry.t for entry in known), default=0.0)
 
 
 class Shares(_Value):
-    """Part of the produced bytes that left its zone, from 0 to 1, with each partitioner."""
+    """Share of the produced bytes that left its zone, from 0 to 1, with each partitioner."""
 
     default: float | None = None
     az_aware: float | None = None
 
 
 class Connections(_Value):
-    """Open connections of each agent, and how many pairs of agent and topic each assignor makes in all."""
+    """Open connections of each agent, and the total number of pairs of agent and topic with each assignor."""
 
     per_agent: dict[str, float] = {}
     hrw: float | None = None
@@ -145,7 +145,7 @@ class Run(_Value):
 
     @classmethod
     def parse(cls, report: Mapping[str, Any]) -> Self:
-        """Check what the demo wrote.
+        """Check the values of a report.
 
         Raises:
             ReportError: a value has the wrong type; the message names its place.

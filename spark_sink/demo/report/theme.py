@@ -1,4 +1,4 @@
-"""Pictures as inline SVG whose colours and fonts are the page's, so that one drawing serves light and dark."""
+"""Pictures as inline SVG with the page's colours and fonts, so that one drawing fits light and dark mode."""
 
 import io
 import re
@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 AGENT_COLOURS = 8
 FONT_PX = 12.0
 
-# Matplotlib wants real colours. These occur nowhere else and become `var(--name)` in the SVG.
+# Matplotlib needs real colours. These values are unique and become `var(--name)` in the SVG.
 INK, MUTED, GRID, BAD, ON_AGENT, LOCAL, CROSS = (f"#fe00{i:02x}" for i in range(7))
 _VARIABLES = {
     INK: "ink",
@@ -29,14 +29,14 @@ _VARIABLES = {
 
 
 def agent_colour(number: int) -> str:
-    """The colour of an agent, by its place in the list of agents; they repeat after eight."""
+    """Return the colour of an agent, by its position in the list of agents; colours repeat after eight."""
     return f"#fe01{number % AGENT_COLOURS:02x}"
 
 
 @contextmanager
 def drawing(name: str) -> Iterator[None]:
-    """Settings under which a picture is drawn and written; names of agents are never read as formulas."""
-    settings: Any = {  # Matplotlib's type lists every setting there is
+    """Apply the settings for drawing and writing a picture; Matplotlib does not parse names of agents as formulas."""
+    settings: Any = {  # Matplotlib's type lists every possible setting
         "svg.fonttype": "none",
         "svg.hashsalt": name,
         "text.parse_math": False,
@@ -47,31 +47,31 @@ def drawing(name: str) -> Iterator[None]:
         "ytick.color": MUTED,
     }
     with mpl.rc_context(settings), warnings.catch_warnings():
-        # The page's own fonts draw the text, so a glyph that Matplotlib's font lacks is not missing.
+        # The page's fonts draw the text, so a glyph that Matplotlib's font lacks is no problem.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         yield
 
 
 def figure(width_px: float, height_px: float) -> Figure:
-    """An empty figure in which one unit of the SVG is one pixel of the page at full size."""
+    """Create an empty figure in which one unit of the SVG is one pixel of the page at full size."""
     made = Figure(figsize=(width_px / 72, height_px / 72), dpi=72)
     made.patch.set_visible(False)
     return made
 
 
 def text_width(text: str, size: float = FONT_PX) -> float:
-    """Pixels that a text takes at most in the fonts of the page."""
+    """Return the largest width of a text in the page's fonts, in pixels."""
     return size * sum(0.58 if character.isascii() else 1.05 for character in text)
 
 
 def to_svg(drawn: Figure, name: str, alt: str, classes: Iterable[str] = ()) -> str:
-    """Write a figure as an `<svg>` element that can stand inside a page; call it within `drawing`.
+    """Write a figure as an `<svg>` element for use inside a page; call it within `drawing`.
 
     Args:
         drawn: the figure.
-        name: unique in the page; keeps the ids of several pictures apart.
-        alt: what the picture shows, for readers who cannot see it.
-        classes: of the element.
+        name: unique in the page; separates the ids of several pictures.
+        alt: description of the picture, for readers who cannot see it.
+        classes: classes of the element.
     """
     out = io.StringIO()
     FigureCanvasSVG(drawn).print_figure(
@@ -79,7 +79,7 @@ def to_svg(drawn: Figure, name: str, alt: str, classes: Iterable[str] = ()) -> s
     )
     svg = out.getvalue()
     body = svg[svg.index(">", svg.index("<svg")) + 1 :]
-    # The style sheet in <defs> says `*`, which would reach into the page; the page has the same rule for its pictures.
+    # The style sheet in <defs> selects `*`, which would affect the whole page; the page has the same rule for pictures.
     for outside in (r"<metadata>.*?</metadata>", r"<style.*?</style>", r"<!--.*?-->"):
         body = re.sub(outside, "", body, flags=re.DOTALL)
     body = re.sub(r"<[^>]+>", lambda tag: _tidy(tag.group(), name), body).strip()
@@ -89,7 +89,7 @@ def to_svg(drawn: Figure, name: str, alt: str, classes: Iterable[str] = ()) -> s
 
 
 def _tidy(tag: str, name: str) -> str:
-    """Own ids, theme colours, coordinates to a tenth of a pixel."""
+    """Make ids unique, insert theme colours, and round coordinates to a tenth of a pixel."""
     tag = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{name}-", tag)
     tag = re.sub(r"(\d\.\d)\d+", r"\1", tag)
     return re.sub(r"#fe0[01][0-9a-f]{2}", lambda colour: f"var(--{_VARIABLES[colour.group()]})", tag)

@@ -1,4 +1,4 @@
-"""The pictures over time: owners, lag of the table, and the agents that committed the rows."""
+"""The pictures over time: owners, lag of the table, and rows by committing agent."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ from spark_sink.demo.report.run_record import Event, Timeline
 def ownership(
     timeline: Timeline, found: Sequence[Block], rows: int, colours: dict[str, str], width_px: float
 ) -> Figure:
-    """Draw a row per partition, coloured by its owner; paler where the owner was dead."""
+    """Draw a row per partition, coloured by its owner; paler while the owner was dead."""
     made, (axes,) = stack(timeline, width_px, {"": 330.0 if width_px == WIDE_PX else 300.0})
     axes.set_ylim(rows, 0)
     _draw_blocks(axes, found, colours)
@@ -31,7 +31,7 @@ def ownership(
 
 
 def lag_and_commits(timeline: Timeline, colours: dict[str, str], width_px: float) -> Figure:
-    """Draw the records waiting above, the rows in the table by the agent that committed them below."""
+    """Draw two panels: waiting records above, rows in the table by committing agent below."""
     heights_px = {"records waiting (lag)": 150.0, "rows committed, by agent": 190.0}
     made, (above, below) = stack(timeline, width_px, heights_px)
     times = [entry.t for entry in timeline.lag]
@@ -50,7 +50,7 @@ def lag_and_commits(timeline: Timeline, colours: dict[str, str], width_px: float
 
 
 def short_number(value: float, _position: object = None) -> str:
-    """300000 as 300 k: what an axis has room for."""
+    """Format 300000 as 300 k, to fit on an axis."""
     for size, unit in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
         if abs(value) >= size:
             return f"{value / size:.4g}{unit}"
@@ -58,7 +58,7 @@ def short_number(value: float, _position: object = None) -> str:
 
 
 def _draw_blocks(axes: Axes, found: Sequence[Block], colours: dict[str, str]) -> None:
-    """One path per agent and state: thousands of rectangles stay a few kilobytes."""
+    """Draw one path per agent and state, so that thousands of rectangles take only a few kilobytes."""
     for agent, alive in sorted({(b.segment.agent, b.segment.alive) for b in found}):
         corners: list[tuple[float, float]] = []
         for block in found:
@@ -76,7 +76,7 @@ def _corners(segment: Segment, top: float, bottom: float) -> list[tuple[float, f
 
 
 def _largest(found: Sequence[Block]) -> list[Block]:
-    """The block of each living agent with the largest area: there its name fits best."""
+    """Return the block with the largest area of each live agent, where its name fits best."""
     best: dict[str, Block] = {}
     for block in found:
         if block.segment.alive and _area(block) > _area(best.get(block.segment.agent)):
@@ -91,7 +91,7 @@ def _area(block: Block | None) -> float:
 
 
 def _write_name(axes: Axes, block: Block, events: Sequence[Event]) -> None:
-    """Name a block where the name fits into it, if possible beside the lines of the events."""
+    """Write the name into a block if it fits, away from the lines of the events if possible."""
     segment = block.segment
     corners = [(segment.begin_s, block.top), (segment.end_s, block.bottom)]
     (left, top), (right, bottom) = axes.transData.transform(corners)
@@ -116,7 +116,7 @@ def _shade_takeover(axes: Axes, events: Sequence[Event]) -> None:
 
 
 def _stack_commits(axes: Axes, timeline: Timeline, colours: dict[str, str]) -> None:
-    """Stack what every agent has committed so far; the top edge is the table."""
+    """Stack the rows that each agent has committed so far; the top edge is the table's row count."""
     commits = sorted(timeline.commits, key=lambda commit: commit.t)
     agents = [agent for agent in colours if any(commit.agent == agent for commit in commits)]
     times = [0.0, *(commit.t for commit in commits), timeline.end_s]
@@ -134,7 +134,7 @@ def _stack_commits(axes: Axes, timeline: Timeline, colours: dict[str, str]) -> N
 
 
 def _name_bands(axes: Axes, timeline: Timeline, agents: Sequence[str]) -> None:
-    """Name every band that is high enough over the whole length of its name."""
+    """Write the name into every band that is high enough along the whole name."""
     (x, y), (x1, y1) = axes.transData.transform([(0, 0), (1, 1)])
     floor = 0.0
     for agent in agents:
@@ -149,7 +149,7 @@ def _name_bands(axes: Axes, timeline: Timeline, agents: Sequence[str]) -> None:
 
 
 def _band(timeline: Timeline, agents: Sequence[str], agent: str, t: float) -> tuple[float, float]:
-    """The lower and the upper edge of an agent's band at a moment, in rows."""
+    """Return the lower and the upper edge of an agent's band at a time, in rows."""
     so_far = [sum(c.rows for c in timeline.commits if c.agent == name and c.t <= t) for name in agents]
     place_of = agents.index(agent)
     return float(sum(so_far[:place_of])), float(sum(so_far[: place_of + 1]))
