@@ -5,6 +5,7 @@
 * `agents_per_topic`: how many agents read a topic, and which setting wins.
 * `bounded_seats`: topics on agents by rank, no agent above its bound.
 * `topic_placement`: which agents read which topics, a pure function.
+* `shared_settings`: settings that all agents must share, and where they differ.
 * `explanation`: why an agent reads a topic, and which agent is next.
 * `lanes`: topics of a cluster on few consumers.
 * `membership_contract`: what static, Redis and Kafka membership keep.
@@ -31,6 +32,7 @@ if typing.TYPE_CHECKING:
     from assignors.fleet.lanes import Lane, LaneChange, Lanes, lane_change
     from assignors.fleet.membership_contract import Members, Membership, Session, Standing, StaticMembers, Witness
     from assignors.fleet.redis_membership import RedisMembers
+    from assignors.fleet.shared_settings import declared_settings, settings_drift
     from assignors.fleet.source import Source
     from assignors.fleet.topic_descriptions import Sighting, ask_ids, sight
     from assignors.fleet.topic_placement import Balance, Decision, decide
@@ -65,9 +67,11 @@ __all__ = [
     "any_answers",
     "ask_ids",
     "decide",
+    "declared_settings",
     "explain",
     "lane_change",
     "once_each",
+    "settings_drift",
     "sight",
 ]
 
@@ -101,9 +105,11 @@ _MODULES = {
     "any_answers": "cluster_topics",
     "ask_ids": "topic_descriptions",
     "decide": "topic_placement",
+    "declared_settings": "shared_settings",
     "explain": "explanation",
     "lane_change": "lanes",
     "once_each": "fleet_topic",
+    "settings_drift": "shared_settings",
     "sight": "topic_descriptions",
 }
 

@@ -14,6 +14,7 @@ from assignors.fleet.cluster_topics import ClusterWatch
 from assignors.fleet.fleet_topic import FleetTopic, once_each
 from assignors.fleet.lanes import Lane, Lanes
 from assignors.fleet.membership_contract import Members, Membership, Standing
+from assignors.fleet.shared_settings import settings_drift
 from assignors.fleet.topic_placement import Balance, Decision, decide
 
 log = logging.getLogger(__name__)
@@ -139,7 +140,7 @@ class FleetAgent:
         if basis != self._basis:
             self._decide(*basis)
         if self._decision is not None:
-            self._assign(parts.lanes.group(self._decision.of(parts.agent.id)))
+            self._assign(parts.lanes.agreed(state.view).group(self._decision.of(parts.agent.id)))
 
     def status(self) -> dict[str, Any]:
         """How it stands, as JSON takes it."""
@@ -198,6 +199,7 @@ class FleetAgent:
             moved,
         )
         self._note_all("override", workers.unknown(topics, view.ids))
+        self._note_all("settings", settings_drift(view.members))
 
     def _assign(self, lanes: Mapping[Lane, frozenset[FleetTopic]]) -> None:
         if lanes == self._assigned:

@@ -16,6 +16,8 @@ class Agent:
         id: its lasting name, unique in the fleet; a restarted agent that keeps it gets its topics back.
         capacity: how much it should read relative to the others, above 0, no unit.
         zone: where it runs; None where unknown.
+        settings: what all agents should agree on, as `declared_settings` makes it; empty where an agent does not say,
+            as those of older versions.
 
     Raises:
         FleetError: no id, or a capacity that is not a finite number above 0.
@@ -24,6 +26,7 @@ class Agent:
     id: str
     capacity: float = 1.0
     zone: str | None = None
+    settings: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.id:
@@ -33,12 +36,18 @@ class Agent:
 
     def value(self) -> dict[str, Any]:
         """As JSON holds it."""
-        return {"id": self.id, "capacity": self.capacity, "zone": self.zone}
+        told = {"settings": list(self.settings)} if self.settings else {}
+        return {"id": self.id, "capacity": self.capacity, "zone": self.zone, **told}
 
     @classmethod
     def of(cls, value: Mapping[str, Any]) -> Self:
         """Read what `value` made; fields that a newer version added are passed over."""
-        return cls(id=str(value["id"]), capacity=float(value.get("capacity", 1.0)), zone=value.get("zone"))
+        return cls(
+            id=str(value["id"]),
+            capacity=float(value.get("capacity", 1.0)),
+            zone=value.get("zone"),
+            settings=tuple(str(one) for one in value.get("settings") or ()),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,16 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from assignors.errors import FleetError
+from assignors.fleet.agents_view import View
 from assignors.fleet.fleet_topic import FleetTopic
+from assignors.fleet.shared_settings import declared_number
 from assignors.hashing.hash import hash64
 
 _LANE: Final = ".lane-"
 _MOST: Final = 64  # each has threads and connections of its own
+
+LANES: Final = "lanes"
+"""The name under which agents declare their number."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -55,6 +60,15 @@ class Lanes:
     def __post_init__(self) -> None:
         if not 1 <= self.count <= _MOST:
             raise FleetError(f"lanes={self.count}, need 1 to {_MOST} consumers for each cluster")
+
+    def agreed(self, view: View) -> "Lanes":
+        """The lanes that all agents of a view use: the fewest that any of them declares, or these where none does.
+
+        A function of the view, so that a rolling restart with another number is one change of all agents at once. If
+        each agent used its own, the agents of a topic would be in different groups, and each would read all of it.
+        """
+        declared = [declared_number(agent, LANES) for agent in view.members]
+        return Lanes(count=min((one for one in declared if one and one <= _MOST), default=self.count))
 
     def lane(self, topic: FleetTopic) -> Lane:
         """The lane of a topic."""

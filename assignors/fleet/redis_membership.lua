@@ -78,6 +78,7 @@ for _, name in ipairs(ids) do
   local old, new = before[name], living[name]
   -- The view holds 14 digits of a number: compared as it holds them, or 1/3 would be a new capacity at every beat.
   local same = old and cjson.encode(old.capacity) == cjson.encode(new.capacity) and old.zone == new.zone
+    and cjson.encode(old.settings) == cjson.encode(new.settings)
   if not same then changed = true end
 end
 if changed or not known then

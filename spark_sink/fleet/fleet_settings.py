@@ -11,7 +11,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from assignors.clients import topic_name
 from assignors.errors import FleetError, WorkersError
 from assignors.fleet import Agent as FleetAgentId
-from assignors.fleet import Balance, FleetWorkers, Lanes, Session, Source
+from assignors.fleet import Balance, FleetWorkers, Lanes, Session, Source, declared_settings
 from assignors.settings import Real, Whole, message, no_boolean, place, plain
 from spark_sink.errors import OptionError
 from spark_sink.fleet.table_writer import CLUSTER
@@ -216,8 +216,20 @@ class FleetSettings(BaseSettings):
 
     @property
     def agent_id(self) -> FleetAgentId:
-        """Who this agent is."""
-        return FleetAgentId(self.agent, self.capacity, self.zone)
+        """Who this agent is, and which settings it declares to the others."""
+        given = self.workers
+        shared = {
+            "lanes": self.lanes,
+            "epsilon": self.epsilon,
+            "seed": self.seed,
+            "table": self.table,
+            "workers.default": given.default,
+            "workers.patterns": list(given.patterns.items()),  # in their order: the first that matches counts
+            "workers.overrides": sorted(given.overrides.items()),
+            "workers.topic": given.topic,
+            **{f"sources.{name}": [sorted(one.topics), one.pattern] for name, one in self.sources.items()},
+        }
+        return FleetAgentId(self.agent, self.capacity, self.zone, declared_settings(shared))
 
     @property
     def session(self) -> Session:

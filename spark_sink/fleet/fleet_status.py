@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from assignors.errors import AssignorError, FleetError
@@ -16,6 +16,7 @@ from assignors.fleet import (
     decide,
     explain,
     once_each,
+    settings_drift,
 )
 from assignors.scaling import WorkersFeed
 from spark_sink.fleet.agent_process import members
@@ -85,6 +86,7 @@ def look(settings: FleetSettings, topics: Sequence[str] = ()) -> FleetStatus:
         raise FleetError(f"fleet {settings.name!r} has no living agent: start one with `azimuth agent`")
     decision = decide(membership.view, found, workers, settings.balance)
     problems += workers.unknown(found, membership.view.ids)
+    problems += settings_drift([*membership.view.members, replace(settings.agent_id, id="this file")])
     lines = [explain(decision, _find(found, name).identity, workers, settings.balance) for name in topics]
     return FleetStatus(membership=membership, decision=decision, lines=lines, problems=problems)
 

@@ -179,10 +179,27 @@ class SourceReader:
         new = {**change.start, **change.change}
         if not new:
             return
+        self._release(new)
         labels = self._label([topic for topics in new.values() for topic in topics])
         for lane, topics in new.items():
             self._subscribe(lane, {topic: labels[topic] for topic in topics if topic in labels})
             self._applied[lane] = topics
+
+    def _release(self, new: Assigned) -> None:
+        """Topics that go to another lane leave their own one first, with what was read of them.
+
+        Else one batch could hold records of a partition twice: from the consumer that had it, and from the one that
+        begins where the table is.
+        """
+        lanes = {topic.identity: lane for lane, topics in self._applied.items() for topic in topics}
+        pairs = [(topic.identity, lane) for lane, topics in new.items() for topic in topics]
+        moving = {identity for identity, lane in pairs if lanes.get(identity, lane) != lane}
+        for lane in {lanes[identity] for identity in moving}:
+            kept = frozenset(topic for topic in self._applied[lane] if topic.identity not in moving)
+            self._subscribe(lane, self._label(sorted(kept)))
+            self._applied[lane] = kept
+        if moving:
+            self._flush()
 
     def _subscribe(self, lane: Lane, labels: Mapping[FleetTopic, str]) -> None:
         if labels:

@@ -16,6 +16,7 @@ from assignors.fleet import (
     Session,
     Standing,
     StaticMembers,
+    View,
 )
 from assignors.fleet.membership_contract import Witness
 from spark_sink.demo.cluster import Cluster
@@ -29,7 +30,9 @@ class Fleet(Protocol):
 
     session: Session
 
-    def member(self, name: str, witness: Witness | None = None, capacity: float = 1.0) -> Members:
+    def member(
+        self, name: str, witness: Witness | None = None, capacity: float = 1.0, settings: tuple[str, ...] = ()
+    ) -> Members:
         """Make the membership of an agent, not started."""
         ...
 
@@ -69,9 +72,15 @@ class _Fleet:
 class StaticFleet(_Fleet):
     """Two agents, written down."""
 
-    def member(self, name: str, witness: Witness | None = None, capacity: float = 1.0) -> Members:  # noqa: ARG002
+    def member(
+        self,
+        name: str,
+        witness: Witness | None = None,  # noqa: ARG002 -- of the other fleets
+        capacity: float = 1.0,
+        settings: tuple[str, ...] = (),
+    ) -> Members:
         """Make a membership."""
-        return self.keep(StaticMembers(Agent(name, capacity), (Agent("a", 2.0), Agent("b"))))
+        return self.keep(StaticMembers(Agent(name, capacity, settings=settings), (Agent("a", 2.0), Agent("b"))))
 
 
 class RedisFleet(_Fleet):
@@ -81,11 +90,13 @@ class RedisFleet(_Fleet):
         super().__init__()
         self._server = server
 
-    def member(self, name: str, witness: Witness | None = None, capacity: float = 1.0) -> Members:
+    def member(
+        self, name: str, witness: Witness | None = None, capacity: float = 1.0, settings: tuple[str, ...] = ()
+    ) -> Members:
         """Make a membership."""
         wire = self.wires.setdefault(name, Wire(("127.0.0.1", self._server.port)))
         url = f"redis://127.0.0.1:{wire.port}/0"
-        return self.keep(RedisMembers(Agent(name, capacity), url, self.name, self.session, witness))
+        return self.keep(RedisMembers(Agent(name, capacity, settings=settings), url, self.name, self.session, witness))
 
 
 class KafkaFleet(_Fleet):
@@ -97,7 +108,9 @@ class KafkaFleet(_Fleet):
         super().__init__()
         self._cluster = cluster
 
-    def member(self, name: str, witness: Witness | None = None, capacity: float = 1.0) -> Members:
+    def member(
+        self, name: str, witness: Witness | None = None, capacity: float = 1.0, settings: tuple[str, ...] = ()
+    ) -> Members:
         """Make a membership."""
         wire = self.wires.setdefault(name, Wire())
         kafka = {
@@ -105,7 +118,9 @@ class KafkaFleet(_Fleet):
             "proxy_url": f"socks5://127.0.0.1:{wire.port}",
             "request_timeout_ms": 8_000,
         }
-        return self.keep(KafkaMembers(Agent(name, capacity), kafka, self.name, self.session, witness))
+        return self.keep(
+            KafkaMembers(Agent(name, capacity, settings=settings), kafka, self.name, self.session, witness)
+        )
 
 
 def _make(kind: str, request: pytest.FixtureRequest) -> Iterator[Fleet]:
@@ -302,6 +317,20 @@ def test_a_view_stays_while_nothing_changes_whatever_the_capacity(living: Fleet)
     deadline = time.monotonic() + 1.5 * living.session.session_s
     while (left := deadline - time.monotonic()) > 0:
         assert one.wait(first, left).view == first.view
+
+
+def test_a_view_has_the_settings_that_agents_declare(living: Fleet) -> None:
+    """Or no agent could see that another computes with other ones; a beat alone is no new view."""
+    old = living.member("a", settings=("lanes=4", "seed=0")).start()
+    assert (until(old, has("a")).view or View()).members[0].settings == ("lanes=4", "seed=0")
+    old.close()
+    new = living.member("a", settings=("lanes=8", "seed=0")).start()
+    first = until(new, has("a"))
+    deadline = time.monotonic() + living.session.session_s
+    while (left := deadline - time.monotonic()) > 0:
+        assert new.wait(first, left).view == first.view
+    assert (first.view or View()).members[0].settings == ("lanes=8", "seed=0")
+    assert (new.observe().view or View()).members == (first.view or View()).members
 
 
 def test_an_agent_that_may_not_join_says_why_once(cluster: Cluster, caplog: pytest.LogCaptureFixture) -> None:

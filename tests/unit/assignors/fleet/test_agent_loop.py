@@ -8,7 +8,18 @@ from typing import Any, cast
 
 import pytest
 
-from assignors.fleet import Agent, AgentParts, ClusterWatch, FleetAgent, FleetTopic, FleetWorkers, Lane, StaticMembers
+from assignors.fleet import (
+    Agent,
+    AgentParts,
+    ClusterWatch,
+    FleetAgent,
+    FleetTopic,
+    FleetWorkers,
+    Lane,
+    Lanes,
+    StaticMembers,
+    declared_settings,
+)
 from assignors.fleet.topic_descriptions import Sighting
 
 
@@ -97,6 +108,25 @@ def test_nothing_is_read_before_each_cluster_was_asked() -> None:
     slow.sighting = Sighting(problems=("no broker answers",))
     made.step()
     assert reading.labels == ["two/x"]
+
+
+def test_an_agent_that_differs_says_so_and_uses_the_lanes_of_the_others() -> None:
+    """In a rolling restart its own number would put it into other groups than the agents it shares topics with."""
+    one = Agent("a", settings=declared_settings({"lanes": 64, "seed": 0}))
+    two = Agent("b", settings=declared_settings({"lanes": 1, "seed": 0}))
+    reading = Reading()
+    parts = AgentParts(
+        agent=one,
+        members=StaticMembers(one, (one, two)).start(),
+        watches=cast("list[ClusterWatch]", [Watch(of("s", *(f"t{n}" for n in range(9))))]),
+        ingestion=reading,
+        workers=lambda _: FleetWorkers(default=2),
+        lanes=Lanes(count=64),
+    )
+    made = FleetAgent(parts)
+    made.step()
+    assert made.status()["problems"] == ["setting 'lanes' differs: 64 on a, 1 on b; all agents need the same file"]
+    assert list(reading.lanes[-1]) == [Lane("s", 0)]
 
 
 def test_what_starts_and_stops_is_said(caplog: pytest.LogCaptureFixture) -> None:

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaPartition
 
-from assignors.fleet import FleetTopic
+from assignors.fleet import FleetTopic, Lane
 from spark_sink import positions
 from spark_sink.fleet import lane as lane_module
 from spark_sink.fleet import source_reader
@@ -348,3 +348,53 @@ def test_what_is_read_ahead_is_bounded_by_bytes(monkeypatch: pytest.MonkeyPatch,
     assert len(landed) >= 6
     report = verify(str(tmp_path / "t"), "g")
     assert (report.rows, report.duplicates, report.missing) == (200, 0, 0)
+
+
+def test_a_topic_that_changes_its_lane_is_handed_over_before_the_other_lane_begins(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """One agent has the topic in two consumers for a moment: what the first has read is in the table by then."""
+    x, y = FleetTopic("c", "1", "x", "s"), FleetTopic("c", "2", "y", "s")
+    other = Lane("s", 1)
+    begun: list[int | None] = []
+
+    class TwoLanes(Client):
+        """Lane 0 reads x until the agent gives x to lane 1."""
+
+        subscribed: tuple[str, ...] = ()
+        script_of: tuple[str, ...] = ()
+
+        def subscribe(self, topics: list[str], **calls: Callable[..., None]) -> None:
+            super().subscribe(topics, **calls)
+            new = [one for one in topics if one not in self.held and one not in self.script_of]
+            self.script_of = (*self.script_of, *new)
+
+        def consume(self, _most: int, _wait_s: float) -> list[Record]:
+            if not self.script_of:
+                time.sleep(0.001)
+                return []
+            topic, *rest = self.script_of
+            self.script_of = tuple(rest)
+            self.gain(topic)
+            begin = max(0, self.held[topic])
+            if topic == "x":
+                begun.append(begin)
+            if topic == "x" and len(begun) == 1:
+                reader.assign({LANE: frozenset({y}), other: frozenset({x})})
+            return some(topic, begin, 9 if len(begun) > 1 else 5)
+
+    monkeypatch.setattr(lane_module, "Consumer", TwoLanes)
+    settings = ReaderSettings(group="g", kafka={"s": {}}, flush_s=3600.0)
+    table = str(tmp_path / "t")
+    parts = ReaderParts(
+        writer=TableWriter(table, "g", "a"), ids=lambda _: lambda: {"x": "1", "y": "2"}, look_again=lambda: None
+    )
+    reader = SourceReader("s", settings, parts)
+    reader.assign({LANE: frozenset({x, y})})
+    wait_until(lambda: len(begun) == 2, 20)
+    reader.end()
+    reader.join(20)
+    assert begun == [0, 5]
+    assert positions(table, "g")["x", 0] == 9
+    report = verify(table, "g")
+    assert (report.duplicates, report.missing) == (0, 0)

@@ -1,0 +1,80 @@
+"""Settings that all agents must share."""
+
+import pytest
+
+from assignors.fleet import (
+    Agent,
+    FleetTopic,
+    FleetWorkers,
+    Lanes,
+    View,
+    decide,
+    declared_settings,
+    settings_drift,
+)
+from assignors.fleet.kafka_membership import Candidate, Round, next_round
+
+TOPICS = [FleetTopic("c", f"id-{n}", f"t{n}", "s") for n in range(40)]
+
+
+def agent(name: str, **settings: object) -> Agent:
+    """An agent that declares these."""
+    return Agent(name, settings=declared_settings(settings))
+
+
+def test_a_setting_that_differs_is_named_with_its_agents() -> None:
+    """The majority first; numbers are readable, all else is a digest; who declares nothing is an older version."""
+    fleet = [agent(name, lanes=4, seed=0, patterns=[["a", 1]]) for name in ("a", "b", "c", "d")]
+    assert settings_drift([*fleet, Agent("old")]) == []
+    found = settings_drift([*fleet, agent("e", lanes=8, seed=0)])
+    assert found[0] == "setting 'lanes' differs: 4 on a, b, c and 1 more, 8 on e; all agents need the same file"
+    assert found[1].startswith("setting 'patterns' differs: #")
+    assert found[1].endswith(" on a, b, c and 1 more, not set on e; all agents need the same file")
+    assert len(found) == 2
+
+
+@pytest.mark.parametrize("given", [None, "", [], {}], ids=repr)
+def test_what_is_not_set_is_not_declared(given: object) -> None:
+    """A view goes through every join of every agent."""
+    assert declared_settings({"patterns": given}) == ()
+
+
+def test_views_carry_settings_and_older_agents_stay_readable() -> None:
+    """In a rolling upgrade either side leads: neither fails at the other's texts, and nothing moves."""
+    new, old = agent("new", lanes=4), Agent("old")
+    view = View((new, old), 7, (agent("gone", lanes=8),))
+    assert View.of(view.value()) == view
+    assert "settings" not in old.value()
+    assert Agent.of({"id": "x", "settings": {}}).settings == (), "as Redis writes an empty list"
+    stripped = Round(view=View((Agent("new"), old), 7))  # what an older leader makes of it
+    made = next_round([Candidate(member=one.id, agent=one, process=one.id, last=stripped) for one in (new, old)])
+    assert made.view.members == (new, old)
+    assert decide(made.view, TOPICS).workers == decide(stripped.view, TOPICS).workers
+
+
+@pytest.mark.parametrize(("before", "after"), [(4, 8), (8, 4), (1, 64)], ids=["more", "fewer", "one to all"])
+def test_lanes_change_by_a_rolling_restart_without_a_topic_in_two_groups(before: int, after: int) -> None:
+    """At each view all agents of a topic meet in one consumer group; in two, each would read all of its partitions."""
+    names = ["a", "b", "c", "d"]
+    view = View(tuple(agent(name, lanes=before) for name in names), 1)
+    own = dict.fromkeys(names, before)
+    used = []
+    for name in names:
+        own[name] = after
+        left = view.without(name)
+        view = left.following((*left.members, agent(name, lanes=after)), left.version + 1)
+        for one in (left, view):
+            made = decide(one, TOPICS, FleetWorkers(default=2))
+            lanes = {who: Lanes(count=own[who]).agreed(one) for who in one.ids}
+            for identity, readers in made.workers.items():
+                assert len(readers) == 2
+                assert len({lanes[who].lane(made.topics[identity]) for who in readers}) == 1
+            used.append(next(iter(lanes.values())).count)
+    assert used[-1] == after
+    assert used == sorted(used, reverse=before > after), "one change, and no way back"
+
+
+@pytest.mark.parametrize("told", ["lanes=0", "lanes=65", "lanes=x", "lanes", "lanes=-1"])
+def test_a_number_of_lanes_that_has_no_meaning_is_passed_over(told: str) -> None:
+    """An agent that is told nonsense goes on with its own number."""
+    assert Lanes(count=3).agreed(View((Agent("a", settings=(told,)),), 1)).count == 3
