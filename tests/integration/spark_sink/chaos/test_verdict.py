@@ -73,3 +73,31 @@ def test_the_seeds_of_a_form_cover_each_pair_of_values() -> None:
     assert {pair for one in drawn for pair in pairs(one)} == every
     assert len(every) == 4 * 3 + 4 * 3 + 4 * 2 + 3 * 3 + 3 * 2 + 3 * 2
     assert drawn == [variant(factors, seed) for seed in range(1, SEEDS + 1)]
+
+
+@pytest.mark.parametrize(
+    ("changed", "wrong"),
+    [
+        ({}, 0),
+        ({"coupon": "c1", "_rescued": None}, 0),
+        ({"_rescued": None}, 1),
+        ({"_rescued": '{"coupon": "c2"}'}, 1),
+        ({"number": 2}, 1),
+        ({"name": None}, 1),
+        ({"amount": 1.5}, 1),
+        ({"place": {"zone": "z2"}}, 1),
+    ],
+    ids=["rescued", "column", "coupon lost", "coupon", "number", "name", "amount", "nested"],
+)
+def test_each_decoded_field_is_compared(tmp_path: Path, changed: Mapping[str, Any], wrong: int) -> None:
+    """A field that comes in mid-run may have a column of its own or be rescued; it has to be somewhere."""
+    key = {"topic": "t", "partition": 0, "offset": 0, "key": b"k"}
+    told = {"number": 1, "name": "né 1", "amount": 1.25, "zone": "z1", "coupon": "c1", "home": "table", "value": b"{}"}
+    row = {**key, "number": 1, "name": "né 1", "amount": 1.25, "place": {"zone": "z1"}}
+    row = {**row, "_rescued": '{"coupon": "c1"}', **changed}
+    columns = pa.schema([(name, pa.string()) for name in ("coupon", "_rescued") if name in row])
+    known = pa.Table.from_pylist([{name: value for name, value in row.items() if name not in columns.names}])
+    for name in columns.names:
+        known = known.append_column(name, pa.array([row[name]], pa.string()))
+    write_deltalake(str(tmp_path / "t"), known)
+    assert judge(tmp_path, pa.Table.from_pylist([{**key, **told}], LEDGER)).wrong == wrong
