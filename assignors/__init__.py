@@ -8,7 +8,7 @@ Each folder imports only from those above it in this list:
 * `clients`: code that all Kafka clients of these packages share.
 * `protocol`: the assignors inside kafka-python's group protocol.
 * `comparison`: the plans of several assignors for a live group.
-* `member`, `consumer`: `GroupMember`, and `GroupConsumer` with librdkafka's fetching.
+* `member`, `consumer`: `GroupMember`; `GroupConsumer` and `AIOGroupConsumer` with librdkafka's fetching.
 * `fleet`, `claims`: topics placed on agents across clusters; partitions claimed in a database.
 * `scaling`, `simulation`: workers chosen from lag; policies run on traces.
 * `testing`: the goals of a plan in order, and the optimum found by trying every assignment.
@@ -19,6 +19,7 @@ import typing
 from assignors import lazy
 
 if typing.TYPE_CHECKING:
+    from assignors.consumer.aio_group_consumer import AIOGroupConsumer
     from assignors.consumer.group_consumer import GroupConsumer
     from assignors.errors import (
         AssignorError,
@@ -44,6 +45,7 @@ if typing.TYPE_CHECKING:
     from assignors.protocol.kafka_python_assignors import HRWAssignor, ShuffledRoundRobinAssignor
 
 __all__ = [
+    "AIOGroupConsumer",
     "AssignorError",
     "BoundError",
     "Candidate",
@@ -71,6 +73,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "AIOGroupConsumer": "consumer.aio_group_consumer",
     "AssignorError": "errors",
     "BoundError": "errors",
     "Candidate": "planner.explanation",

@@ -1,17 +1,45 @@
 # ruff: noqa: SLF001 -- the one module that names what kafka-python keeps private
-"""Every private name of kafka-python that the assignors use, each behind a function that says what it is for.
+"""Every private name of kafka-python that is used here.
 
-kafka-python promises nothing about these names: `pyproject.toml` bounds its version, and this module's test calls each
-function on kafka-python's own objects.
+kafka-python promises nothing about these names: `pyproject.toml` bounds its version. The assignors use them through
+the functions, which this module's test calls on kafka-python's own objects. `clients` and `member`, which are about
+kafka-python's coordinator, use those of `NAMES` in place; the test looks for each in the version that is installed.
 """
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
+from kafka import KafkaConsumer
+from kafka.cluster import ClusterMetadata
+from kafka.consumer.fetcher import Fetcher
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from kafka.coordinator.consumer import ConsumerCoordinator
 from kafka.structs import TopicPartition
+
+NAMES: Final[Mapping[type, tuple[str, ...]]] = {
+    KafkaConsumer: ("_closed", "_coordinator", "_fetcher", "_manager", "_net"),
+    ClusterMetadata: ("_last_successful_refresh_ms", "_listeners", "_partitions"),
+    ConsumerCoordinator: (
+        "_assignors",
+        "_cluster",
+        "_do_join_and_sync_async",
+        "_generation",
+        "_heartbeat_closed",
+        "_heartbeat_enabled",
+        "_join_task",
+        "_manager",
+        "_net",
+        "_on_close_prepare_async",
+        "_on_join_prepare_async",
+        "_perform_assignment",
+        "_send_offset_commit_request",
+        "_subscription",
+    ),
+    Fetcher: ("_group_list_offset_requests", "_send_list_offsets_request"),
+    StickyPartitionAssignor: ("_metadata",),
+}
+"""The private names by the class that has them."""
 
 
 def partition_metadata(cluster: Any, topic: str) -> dict[int, Any]:  # noqa: ANN401 -- kafka-python is untyped
@@ -64,10 +92,22 @@ def last_metadata_ms(cluster: Any) -> float:  # noqa: ANN401 -- as above
 
 def wake_on_rejoin(coordinator: Any, wake: Callable[[], object]) -> None:  # noqa: ANN401 -- as above
     """Have `wake` called whenever the coordinator finds that the group must be joined again."""
-    request = coordinator.request_rejoin
 
-    def request_rejoin(*arguments: Any, **named: Any) -> None:  # noqa: ANN401 -- passed on
-        request(*arguments, **named)
-        wake()
+    def then_wake(change: Callable[..., None]) -> Callable[..., None]:
+        def changed(*arguments: Any, **named: Any) -> None:  # noqa: ANN401 -- passed on
+            change(*arguments, **named)
+            wake()
 
-    coordinator.request_rejoin = request_rejoin
+        return changed
+
+    coordinator.request_rejoin = then_wake(coordinator.request_rejoin)
+    coordinator.reset_generation = then_wake(coordinator.reset_generation)
+
+
+def wake_on_metadata(coordinator: Any, wake: Callable[[], object]) -> None:  # noqa: ANN401 -- as above
+    """Have `wake` called after each answer with metadata."""
+
+    async def listen() -> None:  # in the event loop, which goes through the listeners
+        coordinator._cluster.add_listener(lambda _: wake())
+
+    coordinator._net.run(listen)

@@ -40,7 +40,7 @@ class BrokerQueries:
         """Return the offset after the last record delivered, or sought since; OFFSET_INVALID where there is neither."""
         self._check_usable()
         keys = [key_of(one) for one in partitions]
-        with self._gate.enter():
+        with self._gate:
             found = self._fetching.positions()
         return kafka_partitions({key: found.get(key, OFFSET_INVALID) for key in keys})
 

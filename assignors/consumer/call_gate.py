@@ -3,8 +3,6 @@
 import os
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from confluent_kafka import cimpl
 
@@ -14,7 +12,7 @@ _YIELD_S = 0.0005
 
 
 class CallGate:
-    """Lets one caller in at a time.
+    """Lets one caller in at a time: the body of `with gate:`.
 
     Contract:
     * A call inside a callback belongs to the call that runs the callback, and passes. With asyncio the two run in
@@ -26,7 +24,7 @@ class CallGate:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._owner: object = None
+        self._owner = 0
         self._depth = 0
         self._waiting = 0
         self._process = os.getpid()
@@ -36,6 +34,11 @@ class CallGate:
         """Whether this process is a child of the consumer's process."""
         return self._process != os.getpid()
 
+    @property
+    def waited_for(self) -> bool:
+        """Whether a caller waits outside."""
+        return self._waiting > 0
+
     def check_process(self) -> None:
         """Raise ClosedConsumerError after a fork."""
         if self.forked:
@@ -44,22 +47,21 @@ class CallGate:
                 "consumer after the fork"
             )
 
-    @contextmanager
-    def enter(self) -> Iterator[None]:
-        """Wait for the caller that is inside, and keep others out."""
-        self.check_process()
-        caller = cimpl._reentry_identity_var.get() or f"thread {threading.get_ident()}"  # noqa: SLF001 -- see the class
+    def __enter__(self) -> None:
+        if self._process != os.getpid():
+            self.check_process()
+        # confluent-kafka's identities are above 0.
+        caller = cimpl._reentry_identity_var.get() or -threading.get_ident()  # noqa: SLF001 -- see the class
         if self._owner != caller:
             self._acquire()
             self._owner = caller
         self._depth += 1
-        try:
-            yield
-        finally:
-            self._depth -= 1
-            if not self._depth:
-                self._owner = None
-                self._lock.release()
+
+    def __exit__(self, *_: object) -> None:
+        self._depth -= 1
+        if not self._depth:
+            self._owner = 0
+            self._lock.release()
 
     def _acquire(self) -> None:
         if self._waiting:

@@ -82,33 +82,34 @@ class Fetching:
             self.ahead.drop(gone)
             self._consumer.incremental_unassign([KafkaPartition(*key) for key in gone])
 
-    def take(self, most: int, wait_s: float, ownership: Callable[[], Ownership]) -> list[Message]:
-        """Return up to `most` records, those read ahead first; waits for the first ones only if none are there."""
+    def take(self, most: int, waits_s: Iterable[float], ownership: Callable[[], Ownership]) -> list[Message]:
+        """Return up to `most` records, those read ahead first; only if none are there, waits time after time."""
         found: list[Message] = []
+        fetched: list[list[Message]] = []
         try:
             # A signal that comes during a call raises after it, before its value could be assigned: Ctrl-C would lose
-            # the records. All in one call of C, they are in the list by then.
+            # the records. All in one call of C, they are in a list by then.
             found.extend(itertools.islice(self.ahead.records, most))
             if len(found) < most:
-                wait_s = 0.0 if found else wait_s
-                asked = most - len(found)
-                found.extend(itertools.chain.from_iterable(map(self._consumer.consume, (asked,), (wait_s,))))
+                for wait_s in (0.0,) if found else waits_s:
+                    fetched.clear()
+                    fetched.extend(map(self._consumer.consume, (most - len(found),), (wait_s,)))
+                    if fetched[0]:
+                        break
+                found = found + fetched[0] if found else fetched[0]
             return self._deliverable(found, ownership) if found else found
         except KafkaException as error:
             self._replace_client(error.args[0])
             return found
         except BaseException:
-            self.put_back(found)
+            self.put_back(itertools.chain(found, *fetched))
             raise
 
-    def read_ahead(self, most: int, wait_s: float, ownership: Callable[[], Ownership]) -> None:
-        """Have up to `most` records ready in `ahead`; waits for one only if none are there."""
+    def read_ahead(self, most: int, waits_s: Iterable[float], ownership: Callable[[], Ownership]) -> None:
+        """Hold up to `most` records in `ahead`, after those that are there; waits for the first ones as `take` does."""
         found: list[Message] = []
         try:
-            if most > 1:
-                found += self.take(most, 0.0, ownership)
-            if not found:
-                found += self.take(1, wait_s, ownership)
+            found += self.take(most, waits_s, ownership)
             self.ahead.hold(found)
         except BaseException:
             self.ahead.clear()

@@ -1,7 +1,7 @@
 """A consumer whose group is kept by kafka-python, with any assignor, and whose records come through librdkafka."""
 
 import contextlib
-import copy
+import itertools
 import logging
 import time
 import weakref
@@ -39,6 +39,7 @@ _IDLE_STEP_S = 0.2
 _IDLE_AFTER_S = 2.0
 _FOREVER_S = 1e9
 _READ_AHEAD = 500
+_NO_WAIT = (0.0,)
 _MOST_MESSAGES = 1_000_000
 
 
@@ -135,7 +136,8 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
         for name, callback in (("on_assign", on_assign), ("on_revoke", on_revoke), ("on_lost", on_lost)):
             if callback is not None and not callable(callback):
                 raise ArgumentError(f"subscribe({name}={callback!r}): need a function of a consumer and partitions")
-        with self._outside_callbacks("subscribe()"):
+        with self._gate:
+            self._refuse_in_callback("subscribe()")
             self._membership.leave()
             self._callbacks = {Kind.ASSIGNED: on_assign, Kind.REVOKED: on_revoke, Kind.LOST: on_lost or on_revoke}
             self._membership.join(subscription)
@@ -143,7 +145,8 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
     def unsubscribe(self) -> None:
         """Give everything up (`on_revoke` is called) and leave the group."""
         self._check_usable()
-        with self._outside_callbacks("unsubscribe()"):
+        with self._gate:
+            self._refuse_in_callback("unsubscribe()")
             self._membership.leave()
 
     def poll(self, timeout: float = -1) -> Message | None:
@@ -158,8 +161,13 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
         """Return so many records at most; fewer when the time is up, or when partitions come or go."""
         if not 0 <= num_messages <= _MOST_MESSAGES:
             raise ArgumentError(f"consume({num_messages!r}): need 0 to 1000000 messages")
+        ahead = self._ahead
         found: list[Message] = []
         try:
+            if not ahead.interrupted:
+                found.extend(itertools.islice(ahead.records, num_messages))  # one call, as in Fetching.take
+                if len(found) == num_messages > 0:
+                    return found
             until = self._until("consume()", timeout)
             while not self._consume_step(found, num_messages, until):
                 pass
@@ -177,7 +185,8 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
         if self._membership.closed or self._gate.forked:
             return
         self._commit_timeout.begin_closing()
-        with self._outside_callbacks("close()"), contextlib.ExitStack() as rest:
+        with self._gate, contextlib.ExitStack() as rest:
+            self._refuse_in_callback("close()")
             self._ahead.interrupt()
             rest.callback(self._dropped.detach)
             rest.callback(self._fetching.close)
@@ -203,15 +212,13 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
         return None
 
     def _poll_step(self, until: float) -> bool:
-        with self._outside_callbacks("poll()"):
+        with self._gate:
+            self._refuse_in_callback("poll()")
             now = time.monotonic()
             self._serve(now)
-            errors = self._topic_errors.take()
-            if errors:
-                self._ahead.hold([*errors, *copy.copy(self._ahead.records)])
-            elif not self._ahead.left():
-                most = 1 if self._idle(now) else _READ_AHEAD
-                self._fetching.read_ahead(most, self._step_s(now, until), self._membership.owned)
+            self._read_ahead(now)
+            if not self._ahead.left():
+                self._fetching.read_ahead(1, self._waits_s(now, until), self._membership.owned)
             if self._ahead.left():
                 self._delivered_at = now
                 return True
@@ -219,20 +226,37 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
 
     def _consume_step(self, found: list[Message], most: int, until: float) -> bool:
         """Add records to those found; return whether the call is over."""
-        with self._outside_callbacks("consume()"):
+        with self._gate:
+            self._refuse_in_callback("consume()")
             now = time.monotonic()
             # Changes are handled only with empty hands: a record taken here is delivered before its revocation.
             if not found:
                 self._serve(now)
-                found += self._topic_errors.take()[:most]
-            found += self._fetching.take(most - len(found), self._step_s(now, until), self._membership.owned)
+            if most - len(found) < _READ_AHEAD:
+                self._read_ahead(now)
+            found += self._fetching.take(most - len(found), self._waits_s(now, until), self._membership.owned)
             if found:
                 self._delivered_at = now
             return len(found) >= most or bool(found and self._membership.changes) or time.monotonic() >= until
 
+    def _read_ahead(self, now: float) -> None:
+        """Fetch many records at once where there are some, for this call and later ones."""
+        if not self._idle(now) and not self._ahead.left():
+            self._fetching.read_ahead(_READ_AHEAD, _NO_WAIT, self._membership.owned)
+
+    def _waits_s(self, now: float, until: float) -> Iterator[float]:
+        """Yield how long to wait, step by step, until the time is up or this or another thread has something to do.
+
+        The steps of an idle program are all that it does, so they do no more than that: 5 wake-ups a second.
+        """
+        if self._config.auto_commit_s is not None:
+            until = min(until, self._committed_at + self._config.auto_commit_s)
+        yield 0.0 if self._membership.changes else self._step_s(now, until)
+        while (now := time.monotonic()) < until and not (self._ahead.interrupted or self._gate.waited_for):
+            self._ahead.polled()
+            yield self._step_s(now, until)
+
     def _step_s(self, now: float, until: float) -> float:
-        if self._membership.changes:
-            return 0.0
         return max(0.0, min(_IDLE_STEP_S if self._idle(now) else _STEP_S, until - now))
 
     def _idle(self, now: float) -> bool:
@@ -243,14 +267,25 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
         if self._membership.member is None:
             return
         self._ahead.polled()
-        self._ahead.interrupted = False  # before all reasons are looked at: one that comes later sets it again
         if self._config.auto_commit_s is not None and now - self._committed_at >= self._config.auto_commit_s:
             self._committed_at = now
             self.commit()
-        self._membership.rebalance()
-        self._report_commits()
-        self._membership.rejoin_if_ended()
+        if self._ahead.interrupted:
+            self._serve_interruption()
+
+    def _serve_interruption(self) -> None:
+        """Look for all that other threads may have to be done."""
+        self._ahead.interrupted = False  # before all reasons are looked at: one that comes later sets it again
+        try:
+            self._membership.rebalance()
+            self._report_commits()
+            self._membership.rejoin_if_ended()
+        except BaseException:
+            self._ahead.interrupt()  # the rest is done by the next call
+            raise
         self._fetching.check_ahead(self._membership.owned())
+        if errors := self._topic_errors.take():
+            self._ahead.put_first(errors)
 
     def _call_program(self, kind: Kind, partitions: frozenset[TopicPartition]) -> None:
         callback = self._callbacks.get(kind)
@@ -262,12 +297,9 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
         finally:
             self._calling = False
 
-    @contextlib.contextmanager
-    def _outside_callbacks(self, call: str) -> Iterator[None]:
-        with self._gate.enter():
-            if self._calling:
-                raise ConsumerError(f"{call} in a callback, whose return it would wait for: call it after that")
-            yield
+    def _refuse_in_callback(self, call: str) -> None:
+        if self._calling:
+            raise ConsumerError(f"{call} in a callback, whose return it would wait for: call it after that")
 
     def _report_commits(self) -> None:
         for error, offsets in self._commits.report():

@@ -45,7 +45,7 @@ class PartitionCalls:
             ConsumerError: the coordinator did not answer in time, or the message is an error.
         """
         self._check_usable()
-        with self._gate.enter():
+        with self._gate:
             wanted = self._progress.to_commit(message, offsets)
             member = self._membership.member
             if member is None:  # in no group: as any client may commit while the group is empty
@@ -66,7 +66,7 @@ class PartitionCalls:
             ConsumerError: enable.auto.offset.store is not False, or neither or both arguments are given.
         """
         self._check_usable()
-        with self._gate.enter():
+        with self._gate:
             self._progress.store(message, offsets)
 
     def assign(self, partitions: Iterable[KafkaPartition]) -> None:
@@ -109,20 +109,20 @@ class PartitionCalls:
             ConsumerError: the partition is not assigned.
         """
         self._check_usable()
-        with self._gate.enter():
+        with self._gate:
             if not self._membership.begin_at(key_of(partition), partition.offset):
                 self._fetching.seek(key_of(partition), partition.offset)
 
     def pause(self, partitions: Iterable[KafkaPartition]) -> None:
         """Deliver nothing of these until `resume`, or until they are given up; in `on_assign` too."""
         self._check_usable()
-        with self._gate.enter():
+        with self._gate:
             self._membership.pause([key_of(one) for one in partitions])
 
     def resume(self, partitions: Iterable[KafkaPartition]) -> None:
         """Deliver them again."""
         self._check_usable()
-        with self._gate.enter():
+        with self._gate:
             self._membership.resume([key_of(one) for one in partitions])
 
     def _commit_outside(

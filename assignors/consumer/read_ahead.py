@@ -1,4 +1,4 @@
-"""Records that were fetched ahead of `poll`, and when `poll` has more to do than to return the next one."""
+"""Records that were fetched ahead of `poll` and `consume`, and when these have more to do than to return them."""
 
 import copy
 import operator
@@ -14,10 +14,10 @@ _NONE: Final[tuple[Message, ...]] = ()
 
 
 class ReadAhead:
-    """What `poll` returns next without a call of librdkafka.
+    """What `poll` and `consume` return next without a call of librdkafka.
 
-    `poll` takes records from `records` as long as `interrupted` is False: an iterator in a `for` statement returns a
-    record in so few steps of the interpreter that no signal comes between them.
+    `poll` and `consume` take records from `records` as long as `interrupted` is False: an iterator in a `for` statement
+    returns a record in so few steps of the interpreter that no signal comes between them.
 
     Contract:
     * Any thread may set `interrupted`, and only the program's thread clears it, before it looks for the reason.
@@ -80,9 +80,23 @@ class ReadAhead:
         """Forget all records."""
         self.records = iter(_NONE)
 
+    def put_first(self, messages: list[Message]) -> None:
+        """Have `poll` return these before all others."""
+        self._replace(lambda held: [*messages, *held])
+
     def _keep(self, wanted: Callable[[Message], bool]) -> None:
         if self.left():
-            self.hold([one for one in copy.copy(self.records) if wanted(one)])
+            self._replace(lambda held: [one for one in held if wanted(one)])
+
+    def _replace(self, change: Callable[[list[Message]], list[Message]]) -> None:
+        """Hold what `change` returns. Another thread's `poll` takes no record meanwhile, which would come twice."""
+        held: list[Message] = []
+        records, self.records = self.records, iter(_NONE)
+        try:
+            held.extend(records)
+            held = change(held)
+        finally:  # also after Ctrl-C
+            self.hold(held)
 
 
 def key_of_message(message: Message) -> TopicPartition:

@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 _COMMITTED_S: Final = 5.0
 _CLOSING_STEP_S: Final = 0.005
 _AWAKE_PART: Final = 10
+_QUIET_S: Final = 1.0
 _NOTHING: Final = Ownership()
 
 CallProgram = Callable[[Kind, frozenset[TopicPartition]], object]
@@ -101,6 +102,7 @@ class Membership:
                 awake=_Awake(self._fetching, self._config),
                 on_change=records.interrupt,
                 on_topics=self._topic_errors.update,
+                quiet_s=min(_QUIET_S, self._config.auto_commit_s or _QUIET_S),  # _Awake is the clock of commits
             ).start()
         except MembershipError as error:
             raise consumer_error(error) from error

@@ -57,6 +57,7 @@ class GroupMember:
         on_change: called after each change of what is held or of `failed`, in any thread; it must not wait.
         on_topics: called when the brokers have listed topics, in the member's thread, with the topics that exist (of
             those subscribed to, or of all under a pattern) and those that this client may not read.
+        quiet_s: seconds between two calls of `awake` while nothing happens, 1 at most.
 
     Raises:
         MembershipError: no group id, no assignor, neither or both of topics and pattern, a pattern that is no regular
@@ -77,6 +78,7 @@ class GroupMember:
         awake: Callable[[], bool] = lambda: True,
         on_change: Callable[[], object] = lambda: None,
         on_topics: OnTopics = lambda _known, _unauthorized: None,
+        quiet_s: float = 1.0,
     ) -> None:
         self._config = {**_DEFAULTS, **config}
         self._config |= {"enable_auto_commit": False, "partition_assignment_strategy": list(assignors)}
@@ -89,6 +91,7 @@ class GroupMember:
         self._callback_timeout_s = callback_timeout_s
         self._awake = awake
         self._on_topics = on_topics
+        self._quiet_s = quiet_s
         self._closed = False
         self._starting = threading.Lock()  # a close() during start() waits for it, and ends the member then
         self._consumer: Any = None
@@ -133,7 +136,7 @@ class GroupMember:
             raise
         self._consumer, self._listener = consumer, listener
         self._offsets = FencedCommits(consumer, self._cell, listener.fail)
-        self._thread = MemberThread(consumer, listener, self._cell, self._awake, self._on_topics)
+        self._thread = MemberThread(consumer, listener, self._cell, self._awake, self._on_topics, quiet_s=self._quiet_s)
         self._thread.start()
 
     def close(self, leave: bool = True) -> None:  # noqa: FBT001, FBT002 - the only setting

@@ -12,7 +12,7 @@ from kafka import errors as kafka_errors
 from kafka.errors import FencedInstanceIdError, KafkaError
 from kafka.future import Future
 
-from assignors.clients.kafka_python_internals import last_metadata_ms, wake_on_rejoin
+from assignors.clients.kafka_python_internals import last_metadata_ms, wake_on_metadata, wake_on_rejoin
 from assignors.member.ownership import Ownership, OwnershipCell
 from assignors.member.rebalance_callbacks import RebalanceListener
 from assignors.protocol.base_assignor import assignment_of
@@ -23,8 +23,9 @@ _POLL_MS: Final = 200
 _TOPICS_MS: Final = 2_000
 _FRESH_S: Final = 3.0  # half of the shortest session that brokers allow by default
 _PAUSE_S: Final = 0.05
-_QUIET_PAUSE_S: Final = 0.2
-_QUIET_POLL_S: Final = 1.0
+_QUIET_S: Final = 1.0
+_QUIET_POLL_S: Final = 3.0
+_QUIET_POLL_PART: Final = 0.25
 _SETTLE_S: Final = 5.0
 _BACKOFF_S: Final = 0.5
 _CLOSE_MS: Final = 3_000
@@ -80,15 +81,18 @@ class MemberThread:
         cell: written to after each step.
         awake: called before each step.
         on_topics: called with the topics that exist, and those that this client may not read, when they are listed.
+        quiet_s: seconds between two steps while nothing happens.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- what the member was given, passed on
         self,
         consumer: Any,  # noqa: ANN401 - kafka-python is untyped
         listener: RebalanceListener,
         cell: OwnershipCell,
         awake: Callable[[], bool],
         on_topics: OnTopics = lambda _known, _unauthorized: None,
+        *,
+        quiet_s: float = _QUIET_S,
     ) -> None:
         self._consumer = consumer
         self._coordinator = consumer._coordinator
@@ -96,10 +100,14 @@ class MemberThread:
         self._cell = cell
         self._awake = awake
         self._on_topics = on_topics
+        self._quiet_s = quiet_s
+        max_poll_s = self._coordinator.config["max_poll_interval_ms"] / 1000
+        self._quiet_poll_s = min(_QUIET_POLL_S, max_poll_s * _QUIET_POLL_PART)
         self._topics_at = 0.0
         self._ended = threading.Event()
         self._wake = threading.Event()
         wake_on_rejoin(self._coordinator, self._wake.set)
+        wake_on_metadata(self._coordinator, self._wake.set)
         self._rejoin = threading.Event()
         self._shared_generation = -1
         self._polled_at = time.monotonic()
@@ -176,12 +184,13 @@ class MemberThread:
     def _step(self, *, take_part: bool) -> float:
         """Let kafka-python do what is due; returns the seconds to pause after it."""
         try:
-            self._list_topics()
-            quiet = self._quiet()
-            if take_part and not quiet:
-                self._poll()
+            listed = self._list_topics()
+            quiet = self._quiet() and not listed
             if not quiet:
+                if take_part:
+                    self._poll()
                 self._look()
+                quiet = self._quiet() and not listed
         except FATAL as error:
             self._listener.fail(error)
             quiet = False
@@ -192,7 +201,7 @@ class MemberThread:
             log.exception("group %r: the membership ended", self._coordinator.group_id)
             self._listener.fail(error)
             quiet = False
-        return _QUIET_PAUSE_S if quiet else _PAUSE_S
+        return self._quiet_s if quiet else _PAUSE_S
 
     def _quiet(self) -> bool:
         """Whether a poll has nothing to do: it costs several switches of threads, 1 % of a core at 20 a second."""
@@ -202,7 +211,7 @@ class MemberThread:
             and coordinator._join_task is None
             and not self._rejoin.is_set()
             and not coordinator.need_rejoin()
-            and time.monotonic() - self._polled_at < _QUIET_POLL_S
+            and time.monotonic() - self._polled_at < self._quiet_poll_s
         )
 
     def _poll(self) -> None:
@@ -221,14 +230,16 @@ class MemberThread:
             if join is not None:
                 coordinator._join_task = _JoinAnswer(join.answer if isinstance(join, _JoinAnswer) else join)
 
-    def _list_topics(self) -> None:
-        """Pass on which topics there are, when the brokers have listed them again."""
+    def _list_topics(self) -> bool:
+        """Pass on which topics there are; return whether the brokers have listed them again."""
         cluster = self._coordinator._cluster
         listed_at = last_metadata_ms(cluster)
-        if listed_at != self._topics_at:
-            self._topics_at = listed_at
-            known = frozenset(cluster.topics(exclude_internal_topics=False))
-            self._on_topics(known, frozenset(cluster.unauthorized_topics))
+        if listed_at == self._topics_at:
+            return False
+        self._topics_at = listed_at
+        known = frozenset(cluster.topics(exclude_internal_topics=False))
+        self._on_topics(known, frozenset(cluster.unauthorized_topics))
+        return True
 
     def _look(self) -> None:
         """Note generation and member id, which change without a call of the listener where no partition moves."""

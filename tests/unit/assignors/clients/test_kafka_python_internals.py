@@ -1,8 +1,12 @@
 """The private names of kafka-python: they exist in the version that is installed, and stand in one module only."""
 
 import ast
+import asyncio
+import inspect
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,6 +21,8 @@ from assignors.clients import kafka_python_internals as internals
 
 ROOT = Path(assignors.__file__).parent
 FOLDERS = ["protocol", "comparison"]
+ADAPTERS = ["clients", "member"]
+OWN = {"_getframe"}  # Python's
 
 
 def test_the_names_are_those_of_the_installed_version() -> None:
@@ -34,11 +40,24 @@ def test_the_names_are_those_of_the_installed_version() -> None:
     assert internals.assignors_of(coordinator) == {"hrw": ours}
     assert internals.last_metadata_ms(cluster) == cluster._last_successful_refresh_ms == 0
     woken: list[bool] = []
+    coordinator._lock = threading.Lock()
     internals.wake_on_rejoin(coordinator, lambda: woken.append(coordinator.rejoin_needed))
     coordinator.request_rejoin()
-    assert woken == [True]
+    coordinator.reset_generation()
+    assert woken == [True, True]
     said = internals.sticky_subscription(["t"], [TopicPartition("t", 0)], 1)
     assert list(said.topics) == ["t"]
+
+
+def test_metadata_wakes_a_member_that_has_nothing_to_do() -> None:
+    """Else a new topic would wait for the member's next step, seconds later."""
+    cluster: Any = ClusterMetadata()
+    net = SimpleNamespace(run=lambda function: asyncio.run(function()))
+    woken: list[bool] = []
+    internals.wake_on_metadata(SimpleNamespace(_cluster=cluster, _net=net), lambda: woken.append(True))
+    for listener in cluster._listeners:
+        listener(cluster)
+    assert woken == [True]
 
 
 def private_names(path: Path) -> Iterator[str]:
@@ -58,3 +77,20 @@ def test_no_other_module_names_what_kafka_python_keeps_private(folder: str) -> N
     """With a new version of kafka-python one module is looked through, and not twenty."""
     found = {path.name: names for path in (ROOT / folder).glob("*.py") if (names := sorted(private_names(path)))}
     assert not found
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [(kind, name) for kind, names in internals.NAMES.items() for name in names], ids=str
+)
+def test_each_private_name_is_one_of_the_installed_version(kind: type, name: str) -> None:
+    """A release that renames one would break a membership only where that name is read: within a rebalance."""
+    sources = [inspect.getsource(one) for one in kind.__mro__ if one.__module__.startswith("kafka.")]
+    assert hasattr(kind, name) or any(f"self.{name} = " in source for source in sources)
+
+
+@pytest.mark.parametrize("folder", ADAPTERS)
+def test_the_adapters_use_no_private_name_that_is_not_listed(folder: str) -> None:
+    """With a new version of kafka-python the list is looked through, and not the code."""
+    listed = {name for names in internals.NAMES.values() for name in names}
+    used = {name for path in (ROOT / folder).glob("*.py") for name in private_names(path) if name.islower()}
+    assert used - listed <= OWN

@@ -13,6 +13,7 @@ import pytest
 from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from assignors import GroupConsumer, HRWAssignor, MembershipError, NotOwnedError, Ownership
+from assignors.consumer import group_consumer
 from producer.testing import MockCluster
 from tests.records import offsets, read
 from tests.unit.assignors.conftest import RECORDS, consumer
@@ -67,7 +68,7 @@ def test_nothing_is_delivered_that_is_not_owned(mock: MockCluster) -> None:
         member = one._membership.member
         assert member is not None
         member._cell.change(Ownership.outside)
-        assert one._fetching.take(1000, 1.0, member.ownership) == []
+        assert one._fetching.take(1000, [1.0], member.ownership) == []
 
 
 def test_fetched_records_are_dropped_with_their_partition(mock: MockCluster) -> None:
@@ -77,19 +78,20 @@ def test_fetched_records_are_dropped_with_their_partition(mock: MockCluster) -> 
         fetching = one._fetching
         fetching.add(dict.fromkeys([("t", 0), ("t", 1)], 0))
         until = time.monotonic() + 20
-        while not fetching.take(1, 0.1, lambda: owned):
+        while not fetching.take(1, [0.1], lambda: owned):
             assert time.monotonic() < until
         fetching.remove([("t", 0)])
         fetching.add({("t", 0): 30})
         found: list[Message] = []
         while len(offsets(found).get(0, ())) < 20:
             assert time.monotonic() < until
-            found += fetching.take(1000, 0.1, lambda: owned)
+            found += fetching.take(1000, [0.1], lambda: owned)
         assert offsets(found)[0] == list(range(30, 50))
 
 
-def test_librdkafka_may_end_and_is_begun_again(mock: MockCluster) -> None:
+def test_librdkafka_may_end_and_is_begun_again(mock: MockCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its end is not the program's: the same partitions, from the first record that was not delivered."""
+    monkeypatch.setattr(group_consumer, "_READ_AHEAD", 1)
     with consumer(mock) as one:
         one.subscribe(["t"])
         first = read(one, 30)
@@ -104,15 +106,18 @@ def test_an_interrupt_while_it_begins_anew_leaves_no_partition_unread(
     """Ctrl-C while leaders are asked for: what counts as read is read, and what was paused stays so."""
 
     def interrupted(*_: object) -> None:
-        monkeypatch.undo()
+        once.undo()
         raise KeyboardInterrupt
 
+    once = pytest.MonkeyPatch()
+
+    monkeypatch.setattr(group_consumer, "_READ_AHEAD", 1)  # the rest is fetched after the interrupt
     with consumer(mock) as one:
         one.subscribe(["t"])
         first = read(one, 30)
         one.pause([TopicPartition("t", 2)])
         before = len(offsets(first).get(2, []))
-        monkeypatch.setattr(one._fetching, "_ask_for_leaders", interrupted)
+        once.setattr(one._fetching, "_ask_for_leaders", interrupted)
         end(one)
         with pytest.raises(KeyboardInterrupt):
             one.poll(5.0)
@@ -170,11 +175,16 @@ def test_an_interrupt_with_records_in_hand_loses_none(mock: MockCluster) -> None
         assert offsets([*first, *read(one, 3 * RECORDS - 30)]) == {n: list(range(RECORDS)) for n in range(3)}
 
 
-def test_an_interrupt_during_the_fetch_itself_loses_none(mock: MockCluster) -> None:
+@pytest.mark.parametrize("most", [pytest.param(20, id="read ahead"), pytest.param(10_000, id="directly")])
+def test_an_interrupt_during_the_fetch_itself_loses_none(
+    mock: MockCluster, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The signal comes inside the call that brings the records, and raises before the call's value has a name."""
+    monkeypatch.setattr(group_consumer, "_READ_AHEAD", 1)
     with consumer(mock) as one:
         one.subscribe(["t"])
         read(one, 30)
+        monkeypatch.undo()
         client = one._fetching._consumer
         taken: list[int] = []
 
@@ -198,7 +208,7 @@ def test_an_interrupt_during_the_fetch_itself_loses_none(mock: MockCluster) -> N
 
         one._fetching._consumer = Signalled()  # type: ignore[assignment]  # stands in for the client
         with pytest.raises(KeyboardInterrupt):
-            one.consume(20, 20)
+            one.consume(most, 20)
         one._fetching._consumer = client
         assert taken
         assert sum(p.offset for p in one.position(one.assignment()) if p.offset >= 0) == 30
@@ -283,18 +293,20 @@ def test_the_clients_rack_reaches_an_assignor_that_was_made_without_one(mock: Mo
         assert assignor.metadata({"t"}).rack_id == "az-b"
 
 
-def test_a_rebalance_takes_back_what_was_read_ahead(mock: MockCluster) -> None:
-    """Records that poll has not returned are neither delivered nor committed by the member that gives them up."""
+@pytest.mark.parametrize("at_once", [0, 1, 7], ids=["poll", "consume 1", "consume 7"])
+def test_a_rebalance_takes_back_what_was_read_ahead(mock: MockCluster, at_once: int) -> None:
+    """Records that the program has not got are neither delivered nor committed by the member that gives them up."""
     with consumer(mock, **{"enable.auto.commit": True}) as one:
         one.subscribe(["t"])
-        poll_one_by_one(one, 40)
-        assert one._ahead.left() > 0
+        count = 0
+        while count < 40 or not one._ahead.left():
+            count += len(one.consume(at_once, 0.2)) if at_once else one.poll(0.2) is not None
+            assert count < 3 * RECORDS
         counted = {p.partition: p.offset for p in one.position(one.assignment()) if p.offset > 0}
-        assert sum(counted.values()) == 40
+        assert sum(counted.values()) == count
     with consumer(mock) as two:
-        assert (
-            sum(p.offset for p in two.committed([TopicPartition("t", n) for n in range(3)], 10) if p.offset > 0) == 40
-        )
+        committed = two.committed([TopicPartition("t", n) for n in range(3)], 10)
+        assert sum(p.offset for p in committed if p.offset > 0) == count
 
 
 def test_offsets_are_committed_in_a_producers_transaction(mock: MockCluster) -> None:

@@ -18,6 +18,7 @@ class Coordinator:
     """One that waits for the answer to its join: `polls` polls long, or for ever."""
 
     group_id = "g"
+    config = {"max_poll_interval_ms": 300_000}  # noqa: RUF012 -- read only
     _generation = SimpleNamespace(is_lost=lambda: False)
     _join_task = None
     rejoining = False
@@ -58,6 +59,9 @@ class Coordinator:
 
     def generation_if_stable(self) -> None:
         """In none: nothing to note."""
+
+    def reset_generation(self) -> None:
+        """Not called here."""
 
     def request_rejoin(self) -> None:
         """As asked."""

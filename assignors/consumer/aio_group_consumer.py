@@ -1,0 +1,61 @@
+"""`AIOGroupConsumer`: a group consumer whose calls are awaited."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from typing import Any
+
+from confluent_kafka.aio import AIOConsumer
+from confluent_kafka.aio import _common as callbacks
+from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
+
+from assignors.consumer.consumer_errors import ArgumentError
+from assignors.consumer.group_consumer import GroupConsumer
+
+
+class AIOGroupConsumer(AIOConsumer):
+    """A `confluent_kafka.aio.AIOConsumer` with assignors of one's own: a `GroupConsumer` whose calls are awaited.
+
+        async with AIOGroupConsumer(config, assignors=[HRWAssignor()]) as consumer:
+            await consumer.subscribe(["^flights"])
+            messages = await consumer.consume(10_000, timeout=1.0)
+
+    Contract:
+    * Made and used inside one running event loop, as the base class. Each call runs in a thread of the pool and keeps
+      `GroupConsumer`'s contract; calls beside one that is under way wait for it.
+    * Callbacks are coroutine functions, given by name. `on_assign`, `on_revoke` and `on_lost` get this consumer, and
+      may await its calls.
+    * Leave it by `close`, or by the end of the `async with` block.
+
+    Args:
+        consumer_conf: librdkafka's properties, as for `AIOConsumer`; it is not changed.
+        max_workers: threads of the pool; a callback that awaits a call of this consumer needs a second one.
+        executor: a pool to use instead.
+        assignors: as for `GroupConsumer`.
+        member: as for `GroupConsumer`.
+
+    Raises:
+        ConsumerError: no servers, no group, or a property that is said differently here.
+    """
+
+    def __init__(
+        self,
+        consumer_conf: Mapping[str, Any],
+        max_workers: int = 100,
+        executor: Executor | None = None,
+        *,
+        assignors: Sequence[AbstractPartitionAssignor] | None = None,
+        member: Mapping[str, Any] | None = None,
+    ) -> None:
+        # Not the base class's, which makes a consumer of librdkafka.
+        if executor is None and max_workers < 1:
+            raise ArgumentError(f"max_workers={max_workers}, need 1 or more")
+        loop = asyncio.get_running_loop()
+        config = dict(consumer_conf)
+        callbacks.wrap_common_callbacks(loop, config)
+        callbacks.wrap_conf_callback(loop, config, "on_commit")
+        consumer: Any = GroupConsumer(config, assignors=assignors, member=member)
+        self._consumer = consumer  # it has all methods of the base class's
+        self._closed = False
+        self._owns_executor = executor is None
+        self.executor = executor or ThreadPoolExecutor(max_workers, "group-consumer")

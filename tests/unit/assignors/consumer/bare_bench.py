@@ -1,0 +1,144 @@
+"""The same calls on two kinds of consumer: cases, how they are run, and when their results are alike.
+
+Where both differ on purpose stands in GroupConsumer's contract: a commit of nothing, a commit for another member's
+partition, `assign` without a group, and the position after a seek.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from assignors import GroupConsumer, HRWAssignor
+from producer.testing import MockCluster
+from tests.unit.assignors.conftest import RECORDS
+
+# The mock holds a group's next rebalance open for the session of a member that has left.
+SHORT = {"session.timeout.ms": 1000, "heartbeat.interval.ms": 100}
+
+
+class Bench:
+    """Makes consumers of one of the two kinds, and what a case does with them."""
+
+    def __init__(self, cluster: MockCluster, kind: type) -> None:
+        self.cluster = cluster
+        self.kind = kind
+        self.made: list[Any] = []
+
+    def make(self, **more: Any) -> Any:  # noqa: ANN401 -- either kind of consumer
+        """A consumer of a group of its own; None takes a property away."""
+        logger = more.pop("logger", None)
+        config = {
+            "bootstrap.servers": self.cluster.bootstrap_servers,
+            "group.id": f"{self.kind.__name__}-{time.monotonic()}",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "log_level": 0,
+            **more,
+        }
+        config = {name: value for name, value in config.items() if value is not None}
+        extra: dict[str, Any] = {} if logger is None else {"logger": logger}
+        if self.kind is GroupConsumer:
+            extra |= {"assignors": [HRWAssignor(agent="a")], "member": {"api_version": (2, 0)}}
+        self.made.append(self.kind(config, **extra))
+        return self.made[-1]
+
+    def joined(self, records: int = 3 * RECORDS, **more: Any) -> tuple[Any, list[Any]]:  # noqa: ANN401 -- as above
+        """A consumer that owns the topic, and the records that it has read."""
+        callbacks = {name: more.pop(name) for name in list(more) if name in {"on_assign", "on_revoke", "on_lost"}}
+        one = self.make(**more)
+        one.subscribe(["t"], **callbacks)
+        found: list[Any] = []
+        until = time.monotonic() + 20
+        while len(found) < records:
+            assert time.monotonic() < until
+            found += one.consume(records - len(found), 0.1)
+        return one, found
+
+    def close(self) -> None:
+        """Close what the case left open."""
+        for one in self.made:
+            one.close()
+
+
+class Raised:
+    """An error that a call raised."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    def __repr__(self) -> str:
+        return repr(self.error)
+
+
+def attempt(call: Callable[[], Any]) -> Any:  # noqa: ANN401 -- whatever the call returns
+    """The value or the error of a call."""
+    try:
+        return call()
+    except Exception as error:  # noqa: BLE001 -- compared with the other client's
+        return Raised(error)
+
+
+def alike(bare: Any, ours: Any) -> bool:  # noqa: ANN401 -- results of any kind
+    """Whether both are the same; of errors: ours is caught where the bare client's is, with the same code."""
+    if isinstance(bare, Raised) and isinstance(ours, Raised):
+        same_code = not isinstance(bare.error, KafkaException) or bare.error.args[0].code() == ours.error.args[0].code()
+        return isinstance(ours.error, type(bare.error)) and same_code
+    if isinstance(bare, list | tuple) and isinstance(ours, list | tuple):
+        return len(bare) == len(ours) and all(map(alike, bare, ours))
+    return bool(bare == ours)
+
+
+def plain(partitions: Any) -> Any:  # noqa: ANN401 -- a list of partitions, or an error
+    """Topic, partition, offset and metadata."""
+    if not isinstance(partitions, list):
+        return partitions
+    return sorted((one.topic, one.partition, one.offset, one.metadata or "") for one in partitions)
+
+
+def at(partition: int, offset: int = -1001, **more: Any) -> TopicPartition:  # noqa: ANN401 -- as the class
+    """A partition of the topic."""
+    return TopicPartition("t", partition, offset, **more)
+
+
+Case = Callable[[Bench], Any]
+
+
+def read(one: Any, count: int) -> list[tuple[int, int]]:  # noqa: ANN401 -- either kind
+    """So many records, in order of partitions."""
+    found: list[Any] = []
+    until = time.monotonic() + 20
+    while len(found) < count:
+        assert time.monotonic() < until, f"{len(found)} of {count}"
+        found += one.consume(count - len(found), 0.1)
+    return sorted((m.partition(), m.offset()) for m in found)
+
+
+def messages(one: Any, errors: int, records: int) -> list[tuple[str, int, str]]:  # noqa: ANN401 -- either kind
+    """Topic, code and text of each error that comes with so many records."""
+    found: list[tuple[str, int, str]] = []
+    until = time.monotonic() + 20
+    while records > 0 or len(found) < errors:
+        assert time.monotonic() < until, (records, found)
+        message = one.poll(0.1)
+        if message is not None and message.error() is not None:
+            found.append((message.topic(), message.error().code(), message.error().str()))
+        elif message is not None:
+            records -= 1
+    return sorted(found)
+
+
+def outcome(body: Case, cluster: MockCluster, kind: type) -> Any:  # noqa: ANN401 -- as the case
+    """The result of a case with one kind of consumer."""
+    bench = Bench(cluster, kind)
+    try:
+        return body(bench)
+    finally:
+        bench.close()
+
+
+def check(body: Case, cluster: MockCluster) -> None:
+    """Run the case with both kinds: a program changes its class, and nothing else."""
+    bare, ours = (outcome(body, cluster, kind) for kind in (Consumer, GroupConsumer))
+    assert alike(bare, ours), f"bare: {bare!r}\nours: {ours!r}"

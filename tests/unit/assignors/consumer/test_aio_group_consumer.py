@@ -1,0 +1,187 @@
+"""The same calls on AIOConsumer and AIOGroupConsumer: results, errors and callbacks are alike."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from confluent_kafka.aio import AIOConsumer
+
+from assignors import AIOGroupConsumer, HRWAssignor
+from producer.testing import MockCluster
+from tests.unit.assignors.conftest import RECORDS
+from tests.unit.assignors.consumer.bare_bench import Raised, alike, at, plain
+
+Make = Callable[..., Any]
+Case = Callable[[Make], Awaitable[Any]]
+
+
+def maker(cluster: MockCluster, kind: type) -> Make:
+    """Make a consumer of this kind, of a group of its own."""
+
+    def make(**more: Any) -> Any:  # noqa: ANN401 -- either kind of consumer
+        config = {
+            "bootstrap.servers": cluster.bootstrap_servers,
+            "group.id": f"{kind.__name__}-{time.monotonic()}",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "log_level": 0,
+            **more,
+        }
+        ours = {"assignors": [HRWAssignor(agent="a")], "member": {"api_version": (2, 0)}}
+        return kind(config, max_workers=4, **(ours if kind is AIOGroupConsumer else {}))
+
+    return make
+
+
+async def attempt(call: Awaitable[Any]) -> Any:  # noqa: ANN401 -- whatever the call returns
+    """The value or the error of a call."""
+    try:
+        return await call
+    except Exception as error:  # noqa: BLE001 -- compared with the other client's
+        return Raised(error)
+
+
+async def read(one: Any, count: int) -> list[Any]:  # noqa: ANN401 -- either kind
+    """So many records."""
+    found: list[Any] = []
+    until = time.monotonic() + 20
+    while len(found) < count:
+        assert time.monotonic() < until, f"{len(found)} of {count}"
+        found += await one.consume(count - len(found), timeout=0.1)
+    return found
+
+
+async def records_and_offsets(make: Make) -> Any:  # noqa: ANN401 -- results
+    """Read, ask, pause, seek and commit."""
+    async with make() as one:
+        await one.subscribe(["t"])
+        found = await read(one, 3 * RECORDS)
+        assigned = await one.assignment()
+        await one.pause([at(1)])
+        await one.seek(at(0, 47))
+        again = sorted((m.partition(), m.offset()) for m in await read(one, 3))
+        await one.resume(assigned)
+        committed = plain(await one.commit(offsets=[at(0, 5, metadata="x")], asynchronous=False))
+        return [
+            sorted((m.partition(), m.offset()) for m in found),
+            len(assigned),
+            again,
+            committed,
+            plain(await one.committed([at(0)], timeout=10)),
+            bool(await one.consumer_group_metadata()),
+            await one.poll(timeout=0.05),
+        ]
+
+
+async def callbacks_may_await_calls(make: Make) -> Any:  # noqa: ANN401 -- as above
+    """Each gets the consumer itself; a commit in on_revoke is accepted, on_commit is called."""
+    seen: list[Any] = []
+
+    async def assigned(given: Any, partitions: Any) -> None:  # noqa: ANN401 -- either kind
+        await given.assign([at(p.partition, 48) for p in partitions])
+        seen.append((given is one, len(partitions)))
+
+    async def revoked(given: Any, partitions: Any) -> None:  # noqa: ANN401 -- as above
+        committed = await given.commit(offsets=[at(0, 49)], asynchronous=False)
+        seen.append((given is one, len(partitions), plain(committed)))
+
+    async def on_commit(error: object, partitions: Any) -> None:  # noqa: ANN401 -- as above
+        seen.append((error, plain(partitions)))
+
+    one = make(on_commit=on_commit)
+    await one.subscribe(["t"], on_assign=assigned, on_revoke=revoked)
+    found = await read(one, 6)
+    await one.commit(offsets=[at(1, 49)], asynchronous=True)
+    until = time.monotonic() + 10
+    while len(seen) < 2 and time.monotonic() < until:
+        await one.poll(timeout=0.05)
+    await one.close()
+    return [sorted((m.partition(), m.offset()) for m in found), [entry for entry in seen if entry[0] is not None]]
+
+
+async def a_callback_that_raises(make: Make) -> Any:  # noqa: ANN401 -- as above
+    """Its error comes out of the call that runs it."""
+
+    async def broken(*_: object) -> None:
+        raise LookupError
+
+    one = make()
+    await one.subscribe(["t"], on_assign=broken)
+    for _ in range(200):
+        if isinstance(result := await attempt(one.poll(timeout=0.05)), Raised):
+            break
+    await one.close()
+    return result
+
+
+async def calls_beside_each_other(make: Make) -> Any:  # noqa: ANN401 -- as above
+    """They wait for one another, and no record is lost or delivered twice."""
+    async with make() as one:
+        await one.subscribe(["t"])
+        await read(one, 3)
+        found: list[Any] = []
+        until = time.monotonic() + 20
+        while len(found) < 3 * RECORDS - 3 and time.monotonic() < until:
+            for messages in await asyncio.gather(*(one.consume(7, timeout=0.1) for _ in range(3))):
+                found += messages
+        return len({(m.partition(), m.offset()) for m in found}), len(found)
+
+
+async def every_call_after_close(make: Make) -> Any:  # noqa: ANN401 -- as above
+    """RuntimeError."""
+    one = make()
+    await one.close()
+    calls = (one.poll(timeout=0), one.consume(1, 0), one.subscribe(["t"]), one.assignment(), one.commit(), one.close())
+    return [await attempt(call) for call in calls]
+
+
+async def statistics_reach_their_coroutine(make: Make) -> Any:  # noqa: ANN401 -- as above
+    """stats_cb is awaited in poll."""
+    seen: list[str] = []
+
+    async def note(text: str) -> None:
+        seen.append(text)
+
+    async with make(**{"statistics.interval.ms": 50, "stats_cb": note}) as one:
+        until = time.monotonic() + 10
+        while not seen and time.monotonic() < until:
+            await one.poll(timeout=0.05)
+    return bool(seen)
+
+
+CASES = [
+    records_and_offsets,
+    callbacks_may_await_calls,
+    a_callback_that_raises,
+    calls_beside_each_other,
+    every_call_after_close,
+    statistics_reach_their_coroutine,
+]
+
+
+@pytest.mark.parametrize("body", CASES, ids=lambda body: body.__name__)
+def test_both_consumers_do_the_same(cluster: MockCluster, body: Case) -> None:
+    """A program changes its class, and nothing else."""
+
+    async def result(kind: type) -> Any:  # noqa: ANN401 -- as the case
+        return await body(maker(cluster, kind))
+
+    bare, ours = (asyncio.run(result(kind)) for kind in (AIOConsumer, AIOGroupConsumer))
+    assert alike(bare, ours), f"bare: {bare!r}\nours: {ours!r}"
+
+
+def test_its_threads_end_with_it_and_the_configuration_is_not_changed(cluster: MockCluster) -> None:
+    """The base class writes wrapped callbacks into its caller's dictionary: a second consumer would wrap them twice."""
+
+    async def note(*_: object) -> None:
+        """Nothing."""
+
+    async def made() -> None:
+        config = {"bootstrap.servers": cluster.bootstrap_servers, "group.id": "g", "error_cb": note, "log_level": 0}
+        one = AIOGroupConsumer(config, max_workers=2)
+        await one.close()
+        assert config["error_cb"] is note
+
+    asyncio.run(made())

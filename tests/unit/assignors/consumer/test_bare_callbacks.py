@@ -1,0 +1,147 @@
+"""Callbacks and errors of topics, as confluent_kafka.Consumer passes them to its program."""
+
+import logging
+import time
+from typing import Any
+
+import pytest
+
+from producer.testing import MockCluster
+from tests.unit.assignors.conftest import RECORDS
+from tests.unit.assignors.consumer.bare_bench import (
+    SHORT,
+    Bench,
+    Case,
+    Raised,
+    attempt,
+    check,
+    messages,
+    plain,
+    read,
+)
+
+
+def callbacks_of_a_subscription(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+    """Assigned, revoked by unsubscribe, assigned again, revoked by close; a commit in on_revoke is kept."""
+    seen: list[Any] = []
+
+    def revoked(one: Any, partitions: Any) -> None:  # noqa: ANN401 -- either kind
+        seen.append(("revoked", plain(partitions)[0][2] > 0, plain(one.commit(asynchronous=False))))
+
+    one, _ = bench.joined(on_assign=lambda _, p: seen.append(("assigned", plain(p))), on_revoke=revoked, **SHORT)
+    one.unsubscribe()
+    one.poll(0.05)
+    seen.append(len(one.assignment()))
+    one.subscribe(["t"], on_assign=lambda _, p: seen.append(("again", len(p))))
+    while not one.assignment():
+        one.poll(0.05)
+    one.close()
+    return [entry if entry[0] != "revoked" else ("revoked", entry[2]) for entry in seen if isinstance(entry, tuple)]
+
+
+def a_callback_that_raises(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+    """Its error comes out of poll, and the partitions are read all the same; in close, out of close."""
+
+    def broken(*_: object) -> None:
+        raise LookupError
+
+    one = bench.make()
+    one.subscribe(["t"], on_assign=broken, on_revoke=broken)
+    results: list[Any] = []
+    for _ in range(200):
+        result = attempt(lambda: one.poll(0.05))
+        results += [result] if isinstance(result, Raised) else ["record"] if result is not None else []
+        if "record" in results:
+            break
+    return [results, attempt(one.close), attempt(one.close), attempt(lambda: one.poll(0))]
+
+
+def a_callback_that_exits(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+    """sys.exit() in a callback comes out of poll, and the consumer can be closed."""
+
+    def leave(*_: object) -> None:
+        raise SystemExit(3)
+
+    one = bench.make()
+    one.subscribe(["t"], on_assign=leave)
+    try:
+        for _ in range(200):
+            one.poll(0.05)
+    except SystemExit as error:
+        return [error.code, one.close()]
+    return "never"
+
+
+def on_assign_says_where_to_begin(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+    """assign() with offsets, in the callback."""
+
+    def begin(one: Any, partitions: Any) -> None:  # noqa: ANN401 -- either kind
+        for partition in partitions:
+            partition.offset = 45
+        one.assign(partitions)
+
+    one = bench.make()
+    one.subscribe(["t"], on_assign=begin)
+    return read(one, 15)
+
+
+def errors_of_topics_are_messages(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+    """Unknown, without rights, and a pattern without a topic, each once; records of others are delivered."""
+    one = bench.make(**SHORT)
+    one.subscribe(["t", "nosuch", "^zz"])
+    found = messages(one, errors=2, records=3 * RECORDS)
+    one.subscribe(["secret"])
+    return [found, messages(one, errors=1, records=0)]
+
+
+def a_name_that_no_topic_can_have(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+    """An error of that topic; the others are read. The code is the broker's; the mock calls the name unknown."""
+    one = bench.make()
+    one.subscribe(["t", "bad topic"])
+    return [(topic, text and len(text) > 0) for topic, _, text in messages(one, errors=1, records=3 * RECORDS)]
+
+
+def a_logger(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+    """Librdkafka logs to it."""
+    seen: list[str] = []
+
+    class Kept(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            seen.append(record.getMessage())
+
+    logger = logging.Logger("test")  # noqa: LOG001 -- no part of the tree of loggers
+    logger.addHandler(Kept())
+    one = bench.make(debug="cgrp", log_level=7, logger=logger)
+    one.subscribe(["t"])
+    until = time.monotonic() + 10
+    while not seen and time.monotonic() < until:
+        one.poll(0.05)
+    return bool(seen)
+
+
+def statistics_reach_their_callback(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+    """stats_cb is called in poll."""
+    seen: list[str] = []
+    one = bench.make(**{"statistics.interval.ms": 50, "stats_cb": seen.append})
+    until = time.monotonic() + 10
+    while not seen and time.monotonic() < until:
+        one.poll(0.05)
+    return bool(seen)
+
+
+CASES = [
+    callbacks_of_a_subscription,
+    a_callback_that_raises,
+    a_callback_that_exits,
+    on_assign_says_where_to_begin,
+    errors_of_topics_are_messages,
+    a_name_that_no_topic_can_have,
+    a_logger,
+    statistics_reach_their_callback,
+]
+
+
+@pytest.mark.parametrize("body", CASES, ids=lambda body: body.__name__)
+def test_both_consumers_do_the_same(cluster: MockCluster, body: Case) -> None:
+    """A program changes its class, and nothing else."""
+    check(body, cluster)

@@ -1,0 +1,145 @@
+"""Calls that need no records: arguments, configuration, and every call after close, as in confluent_kafka.Consumer."""
+
+from functools import partial
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from assignors import GroupConsumer
+from producer.testing import MockCluster
+from tests.unit.assignors.consumer.bare_bench import Bench, Case, at, attempt, check, plain
+
+
+def calls(name: str, *arguments: Any, **named: Any) -> Case:  # noqa: ANN401 -- any method's
+    """One call on a consumer that has no subscription."""
+    return lambda bench: attempt(lambda: getattr(bench.make(), name)(*arguments, **named))
+
+
+def configured(name: str, value: object) -> Case:
+    """A consumer with this property, or its error."""
+    return lambda bench: attempt(lambda: bench.make(**{name: value}).close())
+
+
+CASES: dict[str, Case] = {
+    "poll without a subscription": calls("poll", 0.01),
+    "consume without a subscription": calls("consume", 1, 0.01),
+    "assignment without a subscription": calls("assignment"),
+    "consume of nothing": calls("consume", 0, 0.01),
+    "consume of too many": calls("consume", 1_000_001, 0.01),
+    "consume of fewer than nothing": calls("consume", -1, 0.01),
+    "a commit of a record and of offsets": calls("commit", message=1, offsets=[at(0, 1)]),
+    "an asynchronous commit of nothing": calls("commit"),
+    "subscribe to a text": calls("subscribe", "t"),
+    "subscribe to nothing": calls("subscribe", []),
+    "subscribe to an empty name": calls("subscribe", [""]),
+    "subscribe to a broken pattern": calls("subscribe", ["^("]),
+    "subscribe with a callback that is none": calls("subscribe", ["t"], on_assign=5),
+    "unsubscribe from nothing": calls("unsubscribe"),
+    "unassign of nothing": calls("unassign"),
+    "store without arguments": calls("store_offsets"),
+    "pause what is not assigned": calls("pause", [at(0)]),
+    "resume what is not assigned": calls("resume", [at(0)]),
+    "watermarks": calls("get_watermark_offsets", at(1), timeout=10),
+    "watermarks of no partition": calls("get_watermark_offsets", at(9), timeout=10),
+    "cluster id": calls("cluster_id", 10),
+    "credentials": calls("set_sasl_credentials", "me", "secret"),
+    "position of what is not assigned": lambda bench: plain(bench.make().position([at(0)])),
+    "offsets for times": lambda bench: plain(bench.make().offsets_for_times([at(0, 0)], timeout=10)),
+    "topics": lambda bench: sorted(bench.make().list_topics(timeout=10).topics),
+    "member id outside of a group": lambda bench: bool(bench.make().memberid()),
+}
+for _name, _value in {
+    "enable.auto.commit": "yes",
+    "enable.auto.offset.store": 2,
+    "auto.offset.reset": "none",
+    "group.id": None,
+    "no.such.property": 1,
+    "max.poll.interval.ms": "5m",
+    "session.timeout.ms": "soon",
+}.items():
+    CASES[f"configuration {_name}={_value}"] = configured(_name, _value)
+for _name, _value in {"enable.auto.commit": "T", "group.protocol": "classic", "auto.offset.reset": "end"}.items():
+    CASES[f"configuration {_name}={_value}"] = configured(_name, _value)
+_AFTER_CLOSE: dict[str, tuple[Any, ...]] = {
+    "poll": (0,),
+    "consume": (1, 0),
+    "subscribe": (["t"],),
+    "unsubscribe": (),
+    "assign": ([at(0)],),
+    "unassign": (),
+    "incremental_assign": ([at(0)],),
+    "incremental_unassign": ([at(0)],),
+    "assignment": (),
+    "position": ([at(0)],),
+    "committed": ([at(0)],),
+    "commit": (),
+    "store_offsets": (None, [at(0, 1)]),
+    "seek": (at(0, 1),),
+    "pause": ([at(0)],),
+    "resume": ([at(0)],),
+    "memberid": (),
+    "consumer_group_metadata": (),
+    "list_topics": (),
+    "cluster_id": (),
+    "get_watermark_offsets": (at(0),),
+    "offsets_for_times": ([at(0, 0)],),
+    "set_sasl_credentials": ("me", "secret"),
+    "close": (),
+}
+
+
+def every_call_after_close(bench: Bench) -> Any:  # noqa: ANN401 -- results
+    """RuntimeError."""
+    one = bench.make()
+    one.close()
+    return [attempt(partial(getattr(one, name), *given)) for name, given in _AFTER_CLOSE.items()]
+
+
+def a_commit_outside_of_a_group(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+    """Accepted while the group is empty, with its metadata."""
+    one = bench.make()
+    committed = plain(one.commit(offsets=[at(0, 3, metadata="x")], asynchronous=False))
+    return committed and plain(one.committed([at(0), at(1)], 10))
+
+
+def a_joined_consumer_answers(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+    """Assignment, position, member id, metadata of the group."""
+    one, _ = bench.joined()
+    metadata = one.consumer_group_metadata()
+    whole = metadata.startswith(b"CGMDv2:") and metadata.endswith(one.memberid().encode() + b"\0\1")
+    return [len(one.assignment()), plain(one.position(one.assignment())), bool(one.memberid()), whole]
+
+
+def errors_of_partitions_that_are_not_assigned(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+    """Seek, position and pause; storing where records are stored automatically."""
+    one, _ = bench.joined(records=1)
+    other = TopicPartition("u", 0, 40)
+    return [
+        attempt(lambda: one.seek(at(9, 40))),
+        attempt(lambda: plain(one.position([other]))),
+        attempt(lambda: one.pause([other])),
+        attempt(lambda: one.incremental_unassign([other])),
+        attempt(lambda: one.store_offsets(offsets=[at(0, 3)])),
+    ]
+
+
+CASES |= {
+    "every call after close": every_call_after_close,
+    "a commit outside of a group": a_commit_outside_of_a_group,
+    "a joined consumer answers": a_joined_consumer_answers,
+    "errors of partitions that are not assigned": errors_of_partitions_that_are_not_assigned,
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_both_consumers_do_the_same(cluster: MockCluster, name: str) -> None:
+    """A program changes its class, and nothing else."""
+    check(CASES[name], cluster)
+
+
+def test_every_public_method_of_the_bare_consumer_is_there() -> None:
+    """And each is called in the case of calls after close."""
+    public = {name for name in dir(Consumer) if not name.startswith("_")}
+    assert public <= set(dir(GroupConsumer))
+    assert public == set(_AFTER_CLOSE)
