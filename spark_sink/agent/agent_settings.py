@@ -16,6 +16,7 @@ from assignors.settings import Whole, message, place, plain
 from spark_sink.errors import OptionError
 from spark_sink.kafka.broker_addresses import check_servers
 from spark_sink.kafka.client_properties import librdkafka_config
+from spark_sink.options.value_format import TABLE_SCHEMA
 
 AVAILABLE_NOW = "available-now"
 _SPAN = r"\+?\d+(\.\d+)?\s*(microsecond|millisecond|second|minute|hour|day|week)s?"
@@ -113,8 +114,7 @@ class AgentSettings(BaseSettings):
     @property
     def decodes(self) -> bool:
         """Whether values are decoded into columns, which must be known before anything is landed."""
-        formats = [value for name, value in self.source.items() if name.lower() == "valueformat"]
-        return any(value.lower() != "raw" for value in formats)
+        return (self._source_option("valueFormat") or "raw").lower() != "raw"
 
     def source_options(self, columns: str | None = None, *, land: bool = False) -> dict[str, str]:
         """Options of `.format("kafka-group")`.
@@ -135,6 +135,9 @@ class AgentSettings(BaseSettings):
             "maxOffsetsPerTrigger": self.max_offsets_per_trigger,
             "positions": self._tables(),
         }
+        if (self._source_option("valueFormat") or "").lower() == "json" and not self._source_option("valueSchema"):
+            # The agents of a group write one table, and samples taken at different times differ.
+            wanted["valueSchema"] = TABLE_SCHEMA
         given = {name: str(value) for name, value in wanted.items() if value}
         if land:
             given["landing"] = json.dumps(self.sink_options(columns))
@@ -151,6 +154,9 @@ class AgentSettings(BaseSettings):
     def admin_options(self) -> dict[str, str]:
         """Properties of a Kafka client that asks for offsets."""
         return {"bootstrap.servers": self.bootstrap_servers, **librdkafka_config(self.kafka)}
+
+    def _source_option(self, name: str) -> str | None:
+        return next((value for one, value in self.source.items() if one.lower() == name.lower()), None)
 
     def _tables(self) -> str:
         """Every address that has positions, as the option `positions` takes them."""

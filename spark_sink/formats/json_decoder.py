@@ -36,6 +36,15 @@ class JsonDecoder:
         self.unknown = unknown
 
     @property
+    def fields(self) -> pa.Schema:
+        """The columns without that of unknown fields."""
+        return self._fields
+
+    def with_columns(self, columns: pa.Schema) -> "JsonDecoder":
+        """The same for other columns."""
+        return JsonDecoder(columns, self.unknown, texts=self._texts)
+
+    @property
     def columns(self) -> pa.Schema:
         """Names and types of what is decoded."""
         return self._columns

@@ -170,7 +170,7 @@ def log_once(
 _KEPT = "topic %r: field %r is not in the schema (%d records of this batch have it); the column " + COLUMN + " keeps it"
 _SENTENCES = {
     "rescue": _KEPT,
-    "evolve": _KEPT + ", and a query that starts from now on makes a column of it where columns are inferred",
+    "evolve": _KEPT + ", and with mergeSchema=true it gets a column where the columns are those of the table",
     "quarantine": "topic %r: field %r is not in the schema (%d records of this batch have it); they are quarantined",
     "ignore": "topic %r: field %r is not in the schema (%d records of this batch have it); it is dropped",
 }

@@ -1,8 +1,8 @@
 """What becomes of fields of a value that the schema does not know, as the option `unknownFields` says.
 
 * `rescue`: the column `_rescued` holds them as JSON text; null where a record has none.
-* `evolve`: the same; and where columns are inferred, a query that starts later makes columns of them, which the sink's
-  `mergeSchema` adds to the table.
+* `evolve`: the same; and where the columns are those of the table, the sink's `mergeSchema` adds columns for them,
+  which later batches fill.
 * `quarantine`: the record is bad.
 * `ignore`: they are dropped, and not looked for.
 """

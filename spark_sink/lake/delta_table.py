@@ -41,6 +41,7 @@ from spark_sink.lake.table_repair import DoubleWatch
 from spark_sink.lake.table_storage import Storage, filesystem, table_uri
 from spark_sink.ranges.batch_offset import TopicPartition
 
+_ATTEMPTS = 5
 # Opening a table reads a checkpoint and all commits after it; writing one costs as much as the table has files.
 PROPERTIES = {"delta.checkpointInterval": "50", "delta.logRetentionDuration": "interval 2 days"}
 
@@ -152,6 +153,24 @@ class DeltaLakeTable:
         except (DeltaError, OSError, ValueError) as error:
             if not self._exists():
                 raise TableError(f"{self._uri}: the table cannot be made: {plain(error)}") from error
+
+    def add_columns(self, columns: pa.Schema) -> None:
+        """Add columns that the table lacks; quietly none where other writers were faster each time.
+
+        Raises:
+            TableError: the table cannot be read.
+        """
+        for _ in range(_ATTEMPTS):
+            snapshot, handle = self.refresh(), self._handle
+            have = {name.lower() for name in snapshot.schema.names} if snapshot else set()
+            new = [one for one in columns if one.name.lower() not in have]
+            if not new or handle is None:
+                return
+            with contextlib.suppress(DeltaError, OSError):
+                handle.alter.add_columns(
+                    [delta_field(one) for one in new], commit_properties=CommitProperties(max_commit_retries=0)
+                )
+                return
 
     def swap(self, snapshot: Snapshot, change: Change) -> None:
         """Commit the change on top of the snapshot.

@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from spark_sink.errors import OptionError
-from spark_sink.formats.unknown_policy import POLICIES, Policy
 from spark_sink.options.fetch_settings import FetchSettings
 from spark_sink.options.starting_offsets import Starting, starting
 from spark_sink.options.texts import choice, flag, fraction, json_value, number
+from spark_sink.options.value_format import REGISTRY, ValueFormat, value_format
 
 _KAFKA = "kafka."
-_REGISTRY = "schema.registry."
 # Properties that this source sets itself, with the alternative for the message.
 _REFUSED = {
     "kafka.auto.offset.reset": "use startingOffsets",
@@ -54,30 +53,7 @@ _KNOWN = frozenset(
     }
 )
 # Options of the sink, ignored here: one map may configure both sides of a query.
-_PASSED_OVER = ("storage.", _REGISTRY, "path", "format")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ValueFormat:
-    """The format of a value.
-
-    Attributes:
-        name: "raw", "json", "avro" or "protobuf".
-        schema: from an option; None for that of the subject (Avro, Protobuf) or of a sample (JSON).
-        subject: subject of the registry whose latest schema gives the columns.
-        message: full name of a Protobuf message; None for the first of the schema.
-        registry: properties of the registry's client.
-        sample: number of records from which a JSON schema is inferred.
-        unknown: handling of fields that the schema does not know: "rescue", "evolve", "quarantine" or "ignore".
-    """
-
-    name: str = "raw"
-    schema: str | None = None
-    subject: str | None = None
-    message: str | None = None
-    registry: Mapping[str, str] = field(default_factory=dict)
-    sample: int = 1_000
-    unknown: Policy = "rescue"
+_PASSED_OVER = ("storage.", REGISTRY, "path", "format")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,6 +131,7 @@ class SourceOptions:
         for name in ("session.timeout.ms", "max.poll.interval.ms"):
             number(given, _KAFKA + name, None)
         topics, pattern = _subscription(given)
+        landing = _landing(given.get("landing"))
         rack = given.get("rack") or kafka.get("client.rack")
         if rack:
             kafka["client.rack"] = rack
@@ -178,10 +155,10 @@ class SourceOptions:
             fail_on_data_loss=flag(given, "failondataloss", default=True),
             headers=flag(given, "includeheaders", default=False),
             poll_timeout_s=(number(given, "kafkaconsumer.polltimeoutms", 120_000) or 120_000) / 1000,
-            value=_value(given, topics),
+            value=value_format(given, topics, landing),
             telemetry=given.get("telemetry") or None,
             holding=given.get("holding") or None,
-            landing=_landing(given.get("landing")),
+            landing=landing,
         )
 
     @property
@@ -223,33 +200,6 @@ def _subscription(given: Mapping[str, str]) -> tuple[tuple[str, ...], str | None
     if bool(topics) == bool(pattern):
         raise OptionError("kafka-group needs one of the options 'subscribe' (topics) and 'subscribePattern' (a regex)")
     return topics, pattern
-
-
-def _value(given: Mapping[str, str], topics: tuple[str, ...]) -> ValueFormat:
-    name = choice(given, "valueformat", ("raw", "json", "avro", "protobuf"))
-    if name != "raw" and given.get("landing") and "columns" not in (_landing(given["landing"]) or {}):
-        raise OptionError(f"valueFormat={name} is landed by the tasks only where 'landing' holds the option 'columns'")
-    registry = {key[len(_REGISTRY) :]: value for key, value in given.items() if key.startswith(_REGISTRY)}
-    subject = given.get("valuesubject") or (f"{topics[0]}-value" if len(topics) == 1 else None)
-    if name in {"avro", "protobuf"}:
-        if not registry.get("url"):
-            raise OptionError(f"valueFormat={name} needs the option 'schema.registry.url'")
-        if not subject:
-            raise OptionError(f"valueFormat={name} on several topics needs the option 'valueSubject'")
-    return ValueFormat(
-        name=name,
-        schema=given.get("valueschema") or None,
-        subject=subject,
-        message=given.get("valuemessage") or None,
-        registry=registry,
-        sample=number(given, "inferrecords", 1_000) or 1_000,
-        unknown=_unknown(given),
-    )
-
-
-def _unknown(given: Mapping[str, str]) -> Policy:
-    name = choice(given, "unknownfields", POLICIES)
-    return next(one for one in POLICIES if one == name)
 
 
 def _workers(text: str | None) -> int | Mapping[str, int] | None:

@@ -22,6 +22,7 @@ from spark_sink.sink.direct_landing import (
     is_direct,
     parse,
     parse_ranges,
+    parse_schemas,
     refuse_unread,
     run_of_task,
     table_schema,
@@ -63,10 +64,14 @@ class Landed(WriterCommitMessage):
     Attributes:
         files: by the address of their table.
         ranges: what the task read of Kafka, where the reading tasks write the files.
+        columns: of the rows of each table, where these were looked up for the batch.
+        wanted: columns for fields that a table lacks.
     """
 
     files: dict[str, list[DataFile]]
     ranges: list[Range] = field(default_factory=list)
+    columns: dict[str, pa.Schema] = field(default_factory=dict)
+    wanted: dict[str, pa.Schema] = field(default_factory=dict)
 
 
 class SinkWriter(DataSourceStreamArrowWriter):
@@ -102,7 +107,10 @@ class SinkWriter(DataSourceStreamArrowWriter):
         for message in landed:
             for table, found in message.files.items():
                 files.setdefault(table, []).extend(found)
-        _tables(self._options).commit(offset, files, self._schema, batchId)
+        columns = {table: one for message in landed for table, one in message.columns.items()}
+        tables = _tables(self._options)
+        tables.commit(offset, files, self._schema, batchId, columns)
+        tables.add_columns([message.wanted for message in landed if message.wanted])
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 -- Spark's name
         """Do nothing: the commit may have gone through, and then its files belong to the table."""
@@ -120,6 +128,7 @@ class DirectWriter(SinkWriter):
         for batch in iterator:
             for text in batch.column(0).to_pylist():
                 landed.ranges.extend(parse_ranges(text))
+                landed.columns, landed.wanted = parse_schemas(text)
                 for table, found in parse(text, self._schema).items():
                     landed.files.setdefault(table, []).extend(found)
         return landed

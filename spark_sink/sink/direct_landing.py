@@ -6,6 +6,7 @@ sink knows that column and goes straight to the commit. Compare and swap is the 
 """
 
 import json
+from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
@@ -26,6 +27,7 @@ COLUMN = "_landed"
 _SCHEMA = pa.schema([pa.field(COLUMN, pa.string())])
 
 Files = dict[str, list[DataFile]]
+Schemas = dict[str, pa.Schema]
 
 
 def is_direct(names: list[str]) -> bool:
@@ -83,15 +85,47 @@ def land(
     sorting = Sorting(SinkOptions.parse(options), schema, run)
     for batch in batches:
         sorting.write(batch)
-    text = describe(sorting.close(), schema, ranges)
+    return description(describe(sorting.close(), schema, ranges))
+
+
+def description(text: str) -> pa.RecordBatch:
+    """The one row that a task hands on."""
     return pa.RecordBatch.from_arrays([pa.array([text], pa.string())], schema=_SCHEMA)
 
 
-def describe(files: Files, schema: pa.Schema, ranges: Iterable[Range] = ()) -> str:
-    """Data files, and the ranges that were read for them, as text."""
+def describe(
+    files: Files,
+    schema: pa.Schema,
+    ranges: Iterable[Range] = (),
+    columns: Schemas | None = None,
+    wanted: Schemas | None = None,
+) -> str:
+    """Data files, and the ranges that were read for them, as text.
+
+    Args:
+        files: by the address of their table.
+        schema: of the rows.
+        ranges: what was read.
+        columns: of the rows of each table, where these were looked up for the batch.
+        wanted: columns for fields that a table lacks.
+    """
     tables = {table: [describe_file(file) for file in found] for table, found in files.items()}
     read = [[*one.key, one.begin, one.end] for one in ranges]
-    return json.dumps({"columns": _columns(schema), "tables": tables, "ranges": read}, separators=(",", ":"))
+    value = {"columns": _columns(schema), "tables": tables, "ranges": read}
+    for name, schemas in (("by_table", columns), ("wanted", wanted)):
+        if schemas:
+            value[name] = {table: b64encode(one.serialize()).decode() for table, one in schemas.items()}
+    return json.dumps(value, separators=(",", ":"))
+
+
+def parse_schemas(text: str) -> tuple[Schemas, Schemas]:
+    """The columns of each table's rows and those wanted, from the text; none where the query's columns are fixed."""
+    value = json.loads(text)
+    columns, wanted = (
+        {table: pa.ipc.read_schema(pa.py_buffer(b64decode(one))) for table, one in value.get(name, {}).items()}
+        for name in ("by_table", "wanted")
+    )
+    return columns, wanted
 
 
 def parse(text: str, schema: pa.Schema) -> Files:
@@ -101,7 +135,7 @@ def parse(text: str, schema: pa.Schema) -> Files:
         SchemaError: they were written with other columns than the sink expects.
     """
     value = json.loads(text)
-    if value["columns"] != _columns(schema):
+    if value["columns"] != _columns(schema) and "by_table" not in value:
         raise SchemaError(
             f"files were landed with the columns {value['columns']}, the sink expects {_columns(schema)}; "
             "give source and sink the same options"

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from spark_sink.errors import OffsetError, TableError
+from spark_sink.formats.json_evolution import agreed_columns
 from spark_sink.formats.quarantined_rows import good_schema, quarantine_of
 from spark_sink.lake.delta_table import DeltaLakeTable, TableSettings
 from spark_sink.lake.positions import positions
@@ -23,6 +24,7 @@ from spark_sink.sink.spark_checkpoint import batch_offset
 _THREADS = 8
 
 Files = Mapping[str, Sequence[DataFile]]
+Schemas = Mapping[str, pa.Schema]
 
 
 class Tables:
@@ -36,7 +38,9 @@ class Tables:
         self._options = options
         self._tables: dict[str, _QueryTable] = {}
 
-    def commit(self, offset: Offset, files: Files, schema: pa.Schema, number: int) -> list[Outcome]:
+    def commit(
+        self, offset: Offset, files: Files, schema: pa.Schema, number: int, columns: Schemas | None = None
+    ) -> list[Outcome]:
         """Bring one batch into its tables. A table that has it already takes nothing, so all may be repeated.
 
         Args:
@@ -44,6 +48,7 @@ class Tables:
             files: what was written, by the address of the table.
             schema: columns of the rows as the query has them.
             number: Spark's batch id.
+            columns: of the rows of a table, where they are other columns than the query's.
 
         Raises:
             HoleError: rows before this batch are missing in a table.
@@ -59,11 +64,17 @@ class Tables:
             table = self._table(address)
             if table.needs(part):
                 bad = files.get(quarantine_of(address), ())
-                parts.append((table, replace(batch, offset=part, files=files.get(address, ()), bad=bad)))
+                own = good_schema((columns or {}).get(address, schema))
+                parts.append((table, replace(batch, offset=part, files=files.get(address, ()), bad=bad, schema=own)))
         if len(parts) <= 1:
             return [table.commit(own) for table, own in parts]
         with ThreadPoolExecutor(_THREADS) as pool:
             return list(pool.map(lambda part: part[0].commit(part[1]), parts))
+
+    def add_columns(self, wanted: Sequence[Schemas]) -> None:
+        """Add columns for fields that tables lack. What fails is left to a later batch: the values are rescued."""
+        for address in sorted({address for one in wanted for address in one}):
+            self._table(address).add_columns(agreed_columns(one[address] for one in wanted if address in one))
 
     def _table(self, address: str) -> "_QueryTable":
         if address not in self._tables:
@@ -135,6 +146,10 @@ class _QueryTable:
         if outcome.quarantined is not None:
             self._quarantine.compact(self._options.compact_every)
         return outcome
+
+    def add_columns(self, columns: pa.Schema) -> None:
+        """Add columns that the table lacks; none where another writer is faster or the storage refuses."""
+        self._table.add_columns(columns)
 
     def _open(self, batch: Batch) -> None:
         """Compare the table with its quarantine and with the batch before, once in the life of this process."""

@@ -11,6 +11,7 @@
 * `group_membership`: its membership, a `GroupMember`.
 * `autoscaled_workers`: workers per topic as the autoscaler publishes them.
 * `value_decoding`: the decoder that the options ask for.
+* `table_columns`: columns of JSON values as the sink's tables have them.
 * `orphan_watch`: ends the reader when its query is gone.
 * `ownership_telemetry`: ownership and lag for other processes.
 """

@@ -8,6 +8,7 @@ from spark_sink.fetch.raw_columns import LANDED, arrow_schema
 from spark_sink.fetch.raw_columns import schema as raw_schema
 from spark_sink.formats import decoded_schema
 from spark_sink.options.source_options import SourceOptions
+from spark_sink.options.value_format import TABLE_SCHEMA
 from spark_sink.source.stream_reader import KafkaGroupReader
 from spark_sink.source.value_decoding import make_decoder
 
@@ -51,7 +52,11 @@ class KafkaGroupSource(DataSource):
         if options.landing is not None:
             from spark_sink.sink.direct_landing import table_schema  # noqa: PLC0415 -- deltalake, only where tasks land
 
-            return KafkaGroupReader(options, make_decoder(options, table_schema(options.landing)))
+            return KafkaGroupReader(
+                options,
+                make_decoder(options, table_schema(options.landing)),
+                per_batch=options.value.schema == TABLE_SCHEMA,
+            )
         return KafkaGroupReader(options, make_decoder(options, to_arrow_schema(schema, timezone="UTC")))
 
     @property

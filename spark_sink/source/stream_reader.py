@@ -18,13 +18,23 @@ from spark_sink.ranges.task_packing import Packing, pack
 
 if TYPE_CHECKING:
     from spark_sink.source.membership_session import MembershipSession
+    from spark_sink.source.table_columns import TableColumns, TopicsDecoder
 
 
 class TaskRanges(InputPartition):
-    """The ranges of one task, and the ids that their topics had when the batch was planned."""
+    """The ranges of one task, and the ids that their topics had when the batch was planned.
 
-    def __init__(self, ranges: Sequence[Range], identities: Mapping[str, str]) -> None:
+    Args:
+        ranges: at most one of each partition.
+        identities: ids by topic.
+        decoders: of the batch's topics, where the columns of their tables were looked up; else none.
+    """
+
+    def __init__(
+        self, ranges: Sequence[Range], identities: Mapping[str, str], decoders: "Sequence[TopicsDecoder]" = ()
+    ) -> None:
         super().__init__([tuple(one) for one in ranges])
+        self.decoders = decoders
         self.identities = {one.topic: identities[one.topic] for one in ranges if one.topic in identities}
 
     @property
@@ -39,15 +49,22 @@ class KafkaGroupReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     Contract:
     * Nothing is joined, opened or started before Spark asks for an offset: instances are pickled to tasks.
     * `partitions` needs no membership: after a crash Spark replays a batch before it asks for an offset.
+
+    Args:
+        options: of the source.
+        decoder: of values; None for the raw format.
+        per_batch: the tasks land JSON with the columns that the tables have when a batch is planned.
     """
 
-    def __init__(self, options: SourceOptions, decoder: Decoder | None = None) -> None:
+    def __init__(self, options: SourceOptions, decoder: Decoder | None = None, *, per_batch: bool = False) -> None:
         self._options = options
         self._decoder = decoder
+        self._per_batch = per_batch
+        self._columns: TableColumns | None = None
         self._session: MembershipSession | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_options": self._options, "_decoder": self._decoder, "_session": None}
+        return {**vars(self), "_session": None, "_columns": None}
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 -- Spark's name
         """Nothing is held yet."""
@@ -69,11 +86,12 @@ class KafkaGroupReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         with self._joined() as feed:
             return feed.next_offset(Offset.parse(start), most).value()
 
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[TaskRanges]:  # noqa: ARG002 -- Spark's call
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[TaskRanges]:
         """Pack the ranges of a batch into tasks; the end offset wholly describes them."""
         packing = Packing(tasks=self._options.parallelism, min_tasks=self._options.min_partitions)
         offset = Offset.parse(end)
-        return [TaskRanges(task, offset.identities) for task in pack(offset, packing)]
+        decoders = self._decoders(Offset.parse(start), offset) if self._per_batch else ()
+        return [TaskRanges(task, offset.identities, decoders) for task in pack(offset, packing)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read the ranges of a task; runs in Spark's Python workers."""
@@ -81,9 +99,14 @@ class KafkaGroupReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         assert isinstance(partition, TaskRanges)  # noqa: S101 -- Spark hands back what `partitions` made
         rows = fetch(partition.ranges, self._options.fetch, partition.identities)
+        if partition.decoders:
+            from spark_sink.source.table_columns import land_by_columns  # noqa: PLC0415 -- deltalake, as below
+
+            yield land_by_columns(rows, self._options, partition.decoders, partition.ranges)
+            return
         if (decoder := self._decoder) is not None:
             rows = (decode_batch(batch, decoder) for batch in rows)
-        return rows if self._options.landing is None else _landed(rows, self._options.landing, partition.ranges)
+        yield from rows if self._options.landing is None else _landed(rows, self._options.landing, partition.ranges)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Do nothing: Spark calls this a batch late and never while idle, so `latestOffset` commits."""
@@ -93,6 +116,16 @@ class KafkaGroupReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._session is not None:
             self._session.close()
             self._session = None
+
+    def _decoders(self, start: Offset, end: Offset) -> "Sequence[TopicsDecoder]":
+        from spark_sink.formats import JsonDecoder  # noqa: PLC0415 -- as said above
+        from spark_sink.source.table_columns import TableColumns  # noqa: PLC0415 -- as said above
+
+        if self._columns is None:
+            assert isinstance(self._decoder, JsonDecoder)  # noqa: S101 -- the options have been checked
+            assert self._options.landing is not None  # noqa: S101 -- the options have been checked
+            self._columns = TableColumns(self._options.landing, self._decoder, headers=self._options.headers)
+        return self._columns.decoders({one.topic for one in end if one.records}, {one.topic for one in start})
 
     def _joined(self) -> "MembershipSession":
         from spark_sink.source.membership_session import MembershipSession  # noqa: PLC0415 -- as said above

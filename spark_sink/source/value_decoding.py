@@ -3,13 +3,17 @@
 from collections.abc import Iterator
 
 import pyarrow as pa
+import structlog
 
 from spark_sink.errors import OptionError
 from spark_sink.formats import Decoder
 from spark_sink.options.source_options import SourceOptions
+from spark_sink.options.value_format import TABLE_SCHEMA
 from spark_sink.ranges.batch_offset import Range
 
 VARIANT_SCHEMA = "variant"  # in place of a schema: one column of Spark's variant type
+
+_log = structlog.get_logger("azimuth.source")
 
 
 def make_decoder(options: SourceOptions, known: pa.Schema | None = None) -> Decoder | None:
@@ -58,7 +62,8 @@ def _json_decoder(options: SourceOptions, known: pa.Schema | None) -> Decoder:
 
     if (options.value.schema or "").strip().lower() == VARIANT_SCHEMA:
         return VariantDecoder()
-    return JsonDecoder(_json_columns(options, known), options.value.unknown, texts=not options.value.schema)
+    given = options.value.schema not in {None, TABLE_SCHEMA}
+    return JsonDecoder(_json_columns(options, known), options.value.unknown, texts=not given)
 
 
 def _json_columns(options: SourceOptions, known: pa.Schema | None) -> pa.Schema:
@@ -66,12 +71,42 @@ def _json_columns(options: SourceOptions, known: pa.Schema | None) -> pa.Schema:
     from spark_sink.formats.decoder import RESERVED  # noqa: PLC0415 -- as said above
     from spark_sink.formats.json_schema import given_columns  # noqa: PLC0415 -- as said above
 
-    if options.value.schema:
+    kept = options.value.schema == TABLE_SCHEMA
+    if options.value.schema and not kept:
         return given_columns(options.value.schema)
     if known is not None:
         return pa.schema([field for field in known if field.name not in RESERVED])
+    found = _kept(options) if kept else None
+    if found is not None and options.value.unknown != "evolve":
+        return found
+    if not kept:
+        _log.warning(
+            "columns are inferred from a sample at each start, so queries that start at different times may differ: "
+            "give valueSchema, or valueSchema=table where the rows go into the table as they are"
+        )
     # Members with the name of a column of the record itself are unknown fields: the policy says what becomes of them.
-    return infer_columns(_sample(options), RESERVED if options.value.unknown in {"rescue", "evolve"} else ())
+    skipped = RESERVED if options.value.unknown in {"rescue", "evolve"} else ()
+    if found is None:
+        return infer_columns(_sample(options), skipped)
+    # Columns of Spark's rows are fixed for a query, so fields that only a sample has become columns at its start.
+    return _with_new(found, _sample(options))
+
+
+def _kept(options: SourceOptions) -> pa.Schema | None:
+    """The columns that the tables of the query have."""
+    # Imported here, so that a query without a table needs no deltalake.
+    from spark_sink.source.table_columns import kept_columns  # noqa: PLC0415
+
+    assert options.positions is not None  # noqa: S101 -- the options have been checked
+    return kept_columns(options.positions, options.storage)
+
+
+def _with_new(columns: pa.Schema, sample: Iterator[bytes | None]) -> pa.Schema:
+    from spark_sink.formats import JsonDecoder  # noqa: PLC0415 -- as said above
+    from spark_sink.formats.json_evolution import new_columns  # noqa: PLC0415 -- as said above
+
+    rescued = JsonDecoder(columns, "evolve", texts=True).decode(list(sample)).columns[-1]
+    return pa.schema([*columns, *new_columns(rescued.drop_null().to_pylist(), columns)])
 
 
 def _sample(options: SourceOptions) -> Iterator[bytes | None]:

@@ -1,0 +1,84 @@
+"""What the options of a source say of the values: their format, their schema, and fields that it lacks."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from spark_sink.errors import OptionError
+from spark_sink.formats.unknown_policy import POLICIES, Policy
+from spark_sink.options.texts import choice, number
+
+REGISTRY = "schema.registry."
+TABLE_SCHEMA = "table"  # in place of a schema of JSON: the columns that the sink's table has
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueFormat:
+    """The format of a value.
+
+    Attributes:
+        name: "raw", "json", "avro" or "protobuf".
+        schema: from an option; None for that of the subject (Avro, Protobuf) or of a sample (JSON); TABLE_SCHEMA for
+            the columns of the sink's table, and a sample until it exists (JSON).
+        subject: subject of the registry whose latest schema gives the columns.
+        message: full name of a Protobuf message; None for the first of the schema.
+        registry: properties of the registry's client.
+        sample: number of records from which a JSON schema is inferred.
+        unknown: handling of fields that the schema does not know: "rescue", "evolve", "quarantine" or "ignore".
+    """
+
+    name: str = "raw"
+    schema: str | None = None
+    subject: str | None = None
+    message: str | None = None
+    registry: Mapping[str, str] = field(default_factory=dict)
+    sample: int = 1_000
+    unknown: Policy = "rescue"
+
+
+def value_format(given: Mapping[str, str], topics: tuple[str, ...], landing: Mapping[str, str] | None) -> ValueFormat:
+    """Read the options of a source that say what is in a value.
+
+    Args:
+        given: options by name in lower case.
+        topics: subscribed to by name.
+        landing: options of the sink, where the tasks write the data files.
+
+    Raises:
+        OptionError: an option is missing, contradictory or has no meaning.
+    """
+    name = choice(given, "valueformat", ("raw", "json", "avro", "protobuf"))
+    if name != "raw" and landing is not None and "columns" not in landing:
+        raise OptionError(f"valueFormat={name} is landed by the tasks only where 'landing' holds the option 'columns'")
+    schema = _schema(given, name)
+    registry = {key[len(REGISTRY) :]: value for key, value in given.items() if key.startswith(REGISTRY)}
+    subject = given.get("valuesubject") or (f"{topics[0]}-value" if len(topics) == 1 else None)
+    if name in {"avro", "protobuf"}:
+        if not registry.get("url"):
+            raise OptionError(f"valueFormat={name} needs the option 'schema.registry.url'")
+        if not subject:
+            raise OptionError(f"valueFormat={name} on several topics needs the option 'valueSubject'")
+    return ValueFormat(
+        name=name,
+        schema=schema,
+        subject=subject,
+        message=given.get("valuemessage") or None,
+        registry=registry,
+        sample=number(given, "inferrecords", 1_000) or 1_000,
+        unknown=_unknown(given),
+    )
+
+
+def _schema(given: Mapping[str, str], name: str) -> str | None:
+    schema = given.get("valueschema") or None
+    if schema is None or schema.strip().lower() != TABLE_SCHEMA:
+        return schema
+    if name != "json":
+        raise OptionError(f"valueSchema={TABLE_SCHEMA} is for valueFormat=json; {name} has a schema of its own")
+    if not given.get("positions"):
+        raise OptionError(f"valueSchema={TABLE_SCHEMA} needs the option 'positions', the address of the sink's table")
+    return TABLE_SCHEMA
+
+
+def _unknown(given: Mapping[str, str]) -> Policy:
+    name = choice(given, "unknownfields", POLICIES)
+    return next(one for one in POLICIES if one == name)

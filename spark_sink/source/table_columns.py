@@ -1,0 +1,188 @@
+"""Columns of JSON values as the sink's tables have them: `valueSchema=table`.
+
+Each batch is planned with the columns that its tables have at that moment. So all agents of a group write a field the
+same way, whenever they started, and a column that one of them adds is taken up by the others with their next batch.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from spark_sink.errors import TableError, plain
+from spark_sink.fetch.raw_columns import arrow_schema
+from spark_sink.formats import Decoder, JsonDecoder, decode_batch, decoded_schema
+from spark_sink.formats.quarantined_rows import SUFFIX, good_schema
+from spark_sink.formats.json_evolution import common_columns, new_columns, value_columns
+from spark_sink.formats.unknown_policy import COLUMN
+from spark_sink.formats.variant_type import arrow_columns
+from spark_sink.lake.delta_table import DeltaLakeTable
+from spark_sink.lake.parquet_landing import normal_schema
+from spark_sink.lake.positions import existing
+from spark_sink.lake.table_contract import DataFile
+from spark_sink.lake.table_storage import Storage
+from spark_sink.options.source_options import SourceOptions
+from spark_sink.ranges.batch_offset import Range
+from spark_sink.sink.direct_landing import describe, description, run_of_task
+from spark_sink.sink.rows_by_table import Sorting
+from spark_sink.sink.sink_options import SinkOptions
+
+_THREADS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsDecoder:
+    """Topics whose values are decoded alike, because their tables have the same columns."""
+
+    topics: frozenset[str]
+    decoder: Decoder
+
+
+def kept_columns(addresses: str, storage: Storage | None = None) -> pa.Schema | None:
+    """The columns that values have in every table of a query.
+
+    Args:
+        addresses: as the option `positions` has them.
+        storage: options of the object store.
+
+    Returns:
+        None where no table exists, or none has a column of values.
+
+    Raises:
+        TableError: a table cannot be read.
+    """
+    given = json.loads(addresses) if addresses.startswith("[") else [addresses]
+    tables = [uri for one in given for uri, topic in existing(one, storage) if not (topic or "").endswith(SUFFIX)]
+    handles: dict[str, DeltaTable] = {}
+    with ThreadPoolExecutor(_THREADS) as pool:
+        found = pool.map(lambda uri: _table_schema(uri, storage, handles), tables)
+    columns = [value_columns(one) for one in found if one is not None]
+    return common_columns([one for one in columns if one is not None])
+
+
+class TableColumns:
+    """The columns of the tables of one query, read again for each batch.
+
+    Args:
+        sink: options of the sink.
+        first: the decoder for tables that are not there yet; its columns are those that they get.
+        headers: rows have the column `headers`.
+    """
+
+    def __init__(self, sink: Mapping[str, str], first: JsonDecoder, *, headers: bool) -> None:
+        self._options = SinkOptions.parse(sink)
+        self._first = first
+        self._headers = headers
+        self._handles: dict[str, DeltaTable] = {}
+
+    def decoders(self, topics: Iterable[str], known: Iterable[str]) -> Sequence[TopicsDecoder]:
+        """The decoders of one batch.
+
+        A table that is missing is made first, and of agents that do so at once one succeeds: all read what it has made.
+
+        Args:
+            topics: of the batch.
+            known: topics of the batch before. Where a table of theirs is missing, it was deleted: the sink says so.
+
+        Raises:
+            TableError: a table can neither be read nor made.
+        """
+        by_table = self._options.routes.by_table(topics)
+        before = self._options.routes.by_table(known)
+        with ThreadPoolExecutor(_THREADS) as pool:
+            found = pool.map(lambda table: self._columns(table, make=table not in before), by_table)
+        alike: dict[pa.Schema, set[str]] = {}
+        for columns, names in zip(found, by_table.values(), strict=True):
+            alike.setdefault(columns, set()).update(names)
+        return [TopicsDecoder(frozenset(names), self._first.with_columns(one)) for one, names in alike.items()]
+
+    def _columns(self, address: str, *, make: bool) -> pa.Schema:
+        options = self._options
+        schema = _table_schema(address, options.storage, self._handles)
+        if schema is None and make:
+            rows = landed_schema(self._first, headers=self._headers)
+            DeltaLakeTable(address, options.group, options.storage, options.table).create(good_schema(rows))
+            schema = _table_schema(address, options.storage, self._handles)
+        return (value_columns(schema) if schema else None) or self._first.fields
+
+
+def land_by_columns(
+    batches: Iterable[pa.RecordBatch],
+    options: SourceOptions,
+    decoders: Sequence[TopicsDecoder],
+    ranges: Iterable[Range],
+) -> pa.RecordBatch:
+    """Decode and write the rows of one task, each topic with the columns of its table; returns what describes them.
+
+    Raises:
+        TableError: the storage refused.
+    """
+    assert options.landing is not None  # noqa: S101 -- the options have been checked
+    sink, run = SinkOptions.parse(options.landing), run_of_task()
+    parts = [_Part(one, sink, run, options) for one in decoders]
+    for batch in batches:
+        for part in parts:
+            part.write(batch if len(parts) == 1 else part.own(batch))
+    files = {table: found for part in parts for table, found in part.close().items()}
+    columns = {table: part.schema for part in parts for table in sink.routes.by_table(part.topics)}
+    wanted = {table: found for part in parts if (found := part.wanted()) for table in sink.routes.by_table(part.topics)}
+    return description(describe(files, parts[0].schema, ranges, columns, wanted))
+
+
+class _Part:
+    """The rows of one task that are decoded alike."""
+
+    def __init__(self, one: TopicsDecoder, sink: SinkOptions, run: str, options: SourceOptions) -> None:
+        self.topics = one.topics
+        self.schema = landed_schema(one.decoder, headers=options.headers)
+        self._decoder = one.decoder
+        self._sorting = Sorting(sink, self.schema, run)
+        # Records of the first batch that has a new field show its type; the next batch has the column.
+        self._most = options.value.sample if one.decoder.unknown == "evolve" and sink.table.merge_schema else 0
+        self._rescued: list[str] = []
+
+    def own(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows of these topics."""
+        return batch.filter(pc.is_in(batch.column("topic"), pa.array(sorted(self.topics), pa.string())))
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Decode some rows and take them."""
+        if not batch.num_rows:
+            return
+        rows = decode_batch(batch, self._decoder)
+        self._sorting.write(rows)
+        if len(self._rescued) < self._most:
+            found = rows.column(COLUMN).drop_null().slice(0, self._most - len(self._rescued))
+            self._rescued += found.to_pylist()
+
+    def close(self) -> dict[str, list[DataFile]]:
+        """Finish the files; by the address of their table."""
+        return self._sorting.close()
+
+    def wanted(self) -> pa.Schema:
+        """Columns for fields that the table lacks; none but under `evolve`."""
+        return new_columns(self._rescued, self.schema)
+
+
+def landed_schema(decoder: Decoder, *, headers: bool) -> pa.Schema:
+    """The columns of rows that reading tasks land."""
+    return normal_schema(decoded_schema(arrow_schema(headers=headers), decoder.columns))
+
+
+def _table_schema(uri: str, storage: Storage | None, handles: dict[str, DeltaTable]) -> pa.Schema | None:
+    try:
+        if uri in handles:
+            handles[uri].update_incremental()
+        else:
+            handles[uri] = DeltaTable(uri, storage_options=dict(storage or {}) or None)
+    except TableNotFoundError:
+        handles.pop(uri, None)
+        return None
+    except (DeltaError, OSError) as error:
+        raise TableError(f"{uri}: the table cannot be read: {plain(error)}") from error
+    return arrow_columns(handles[uri].schema())

@@ -1,0 +1,92 @@
+"""Columns that a table keeps for JSON values: agents that take them from there decode alike."""
+
+import json
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spark_sink.formats import JsonDecoder
+from spark_sink.formats.json_evolution import agreed_columns, common_columns, new_columns, value_columns
+from spark_sink.formats.unknown_policy import COLUMN
+from tests.unit.spark_sink.formats.examples import decoded
+from tests.unit.spark_sink.formats.test_json_properties import ANY, _json
+
+KNOWN = pa.schema([("topic", pa.string()), ("id", pa.int64()), ("place", pa.struct([("x", pa.int64())]))])
+
+
+def test_columns_that_json_cannot_fill_are_left_to_their_writer() -> None:
+    """A table may have columns of another writer; a raw table has none that values could fill."""
+    table = pa.schema(
+        [
+            ("topic", pa.string()),
+            ("key", pa.binary()),
+            (COLUMN, pa.string()),
+            ("id", pa.int64()),
+            ("tags", pa.list_(pa.struct([("x", pa.decimal128(5, 2))]))),
+            ("blob", pa.binary()),
+            ("by_name", pa.map_(pa.string(), pa.string())),
+            ("part", pa.struct([("raw", pa.binary())])),
+        ]
+    )
+    found = value_columns(table)
+    assert found is not None
+    assert found.names == ["id", "tags"]
+    assert value_columns(pa.schema([("topic", pa.string()), ("value", pa.binary())])) is None
+
+
+def test_tables_share_the_columns_that_they_have_alike() -> None:
+    """A column that one of them lacks, or has in another type, would be refused there."""
+    one = pa.schema([("id", pa.int64()), ("x", pa.string()), ("y", pa.int64())])
+    assert common_columns([one, pa.schema([("y", pa.string()), ("id", pa.int64())])]) == pa.schema([("id", pa.int64())])
+    assert common_columns([one, pa.schema([("z", pa.string())])]) is None
+    assert common_columns([]) is None
+
+
+@pytest.mark.parametrize(
+    ("rescued", "expected"),
+    [
+        ('{"coupon": 5}', [("coupon", pa.int64())]),
+        ('{"coupon": {"code": "x", "off": 5}}', [("coupon", pa.struct({"code": pa.string(), "off": pa.int64()}))]),
+        ('{"place": {"y": 1}}', []),  # inside a column that is there
+        ('{"coupon": null, "a": [], "b": {}, "c": [null]}', []),  # nothing shows a type
+        ('{"ID": 1, "Topic": 2, "offset": 3, "_RESCUED": 4}', []),  # names that are taken, whatever their case
+        ('{"a b": 1, "c=d": 1, "": 1}', []),  # no names of columns
+        ('{"a": 1, "A": "x"}', [("A", pa.string())]),  # one of two that differ in case
+        ('{"a": {"b": 1, "B": 2}, "z": true}', [("z", pa.bool_())]),
+        ('{"n": 123456789012345678901234567890}', [("n", pa.float64())]),
+    ],
+)
+def test_fields_become_columns_where_a_table_can_take_them(
+    rescued: str, expected: list[tuple[str, pa.DataType]]
+) -> None:
+    """A field that any producer may send must not make the table refuse the batch."""
+    assert new_columns([rescued], KNOWN) == pa.schema(expected)
+
+
+def test_objects_used_as_maps_do_not_fill_the_table_with_columns() -> None:
+    """Names that are identifiers have no end."""
+    assert len(new_columns([json.dumps({f"user-{n}": n for n in range(5_000)})], KNOWN)) < 1_000
+
+
+def test_tasks_that_saw_other_values_agree() -> None:
+    """Each task sees some records only; text holds what has no type in common."""
+    parts = [
+        pa.schema([("a", pa.int64()), ("b", pa.int64()), ("s", pa.struct([("x", pa.int64())]))]),
+        pa.schema([("a", pa.float64()), ("b", pa.bool_()), ("s", pa.struct([("y", pa.string())])), ("A", pa.string())]),
+    ]
+    assert agreed_columns(parts) == pa.schema(
+        [("a", pa.float64()), ("b", pa.string()), ("s", pa.struct([("x", pa.int64()), ("y", pa.string())]))]
+    )
+
+
+@given(st.lists(st.dictionaries(st.sampled_from(["a", "A", "b c", "d", "id"]), ANY, max_size=4), max_size=5))
+def test_rescued_records_decode_into_the_columns_made_of_them(values: list[dict[str, object]]) -> None:
+    """After its columns were made, a record of the batch that showed them is good and decodes into them."""
+    texts = [_json(one).encode() for one in values]
+    known = pa.schema([("q", pa.string())])
+    rescued = [str(row[COLUMN]) for row, _ in decoded(texts, JsonDecoder(known, "evolve", texts=True)) if row[COLUMN]]
+    made = pa.schema([*known, *new_columns(rescued, known)])
+    again = decoded(texts, JsonDecoder(made, "evolve", texts=True))
+    assert [error for _, error in again] == [None] * len(values)
