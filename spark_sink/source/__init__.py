@@ -9,6 +9,7 @@
 * `membership_session`: the membership while a query is alive.
 * `group_contract`: what the reader asks of its group, as a Protocol.
 * `group_membership`: its membership, a `GroupMember`.
+* `name_fence`: one live member of an agent's name in a group.
 * `autoscaled_workers`: workers per topic as the autoscaler publishes them.
 * `value_decoding`: the decoder that the options ask for.
 * `table_columns`: columns of JSON values as the sink's tables have them.

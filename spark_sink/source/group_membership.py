@@ -12,6 +12,7 @@ from spark_sink.kafka.partition_offsets import PartitionOffsets
 from spark_sink.options.source_options import SourceOptions
 from spark_sink.ranges.assigned_positions import Assignment
 from spark_sink.ranges.batch_offset import TopicPartition
+from spark_sink.source.name_fence import name_fence
 
 if TYPE_CHECKING:
     from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
@@ -31,12 +32,14 @@ class KafkaMembership(PartitionOffsets):
         super().__init__(options)
         self._member: GroupMember | None = None
         self._last = Assignment()
+        self._fence = name_fence(options)
+        self._compared = False
 
     def assignment(self, timeout_s: float) -> Assignment:
         """The current assignment; waits for a join under way, and then returns the last one.
 
         Raises:
-            JoinError: no broker answered, or the group refuses this member for good.
+            JoinError: no broker answered, the group refuses this member for good, or an agent of its name is running.
         """
         try:
             member = self._joined()
@@ -47,6 +50,7 @@ class KafkaMembership(PartitionOffsets):
                 raise JoinError(f"{error}; {reason}" if reason else str(error)) from error
             _log.warning("the group is still rebalancing", seconds=timeout_s)
             return self._last
+        self._refuse_second_of_its_name(now.member_id)
         held = frozenset(TopicPartition(*one) for one in now.partitions)
         self._last = Assignment(generation=now.generation, partitions=held)
         return self._last
@@ -66,7 +70,19 @@ class KafkaMembership(PartitionOffsets):
         """Leave the group at once."""
         if self._member is not None:
             self._member.close()
+        if self._fence is not None:
+            self._fence.leave()
         self._member, self._last = None, Assignment()
+        self._fence, self._compared = name_fence(self._options), False
+
+    def _refuse_second_of_its_name(self, own: str) -> None:
+        if self._fence is None:
+            return
+        if not self._compared:
+            self._fence.start(own)
+            self._compared = True
+        if self._fence.refusal is not None:
+            raise JoinError(self._fence.refusal)
 
     def _joined(self) -> "GroupMember":
         # Imported here: it loads kafka-python's coordinator, which no task needs.

@@ -1,0 +1,108 @@
+"""One live member of an agent's name in a group, on whatever hosts: a member that finds another one ends.
+
+The assignor takes two members of one name for one agent that came back, and gives the new one what the old one holds.
+After a kill that is right, and the old member is gone when its session has expired. A member that outlives its session
+is another agent.
+"""
+
+import threading
+from collections.abc import Callable, Mapping
+
+import structlog
+
+from assignors.errors import GroupError
+from spark_sink.kafka.client_properties import kafka_python_config
+from spark_sink.options.source_options import SourceOptions
+
+Look = Callable[[], Mapping[str, str] | None]
+"""Hosts of the members that have the agent's name, by member id; None while the group rebalances."""
+
+_log = structlog.get_logger("azimuth.source")
+_MARGIN_S = 5.0
+_AGAIN_S = 2.0
+_LOOKS = 60
+
+
+class NameFence:
+    """Looks, in a thread of its own, whether another member has this one's name.
+
+    Args:
+        agent: the name.
+        group: the consumer group.
+        session_s: the time after which a member that died is gone.
+        look: asks the group.
+        wait: waits for so many seconds; true where the member has left meanwhile.
+    """
+
+    def __init__(
+        self, agent: str, group: str, session_s: float, look: Look, wait: Callable[[float], bool] | None = None
+    ) -> None:
+        self._agent = agent
+        self._group = group
+        self._session_s = session_s
+        self._look = look
+        self._left = threading.Event()
+        self._wait = wait or self._left.wait
+        self.refusal: str | None = None
+
+    def start(self, own: str) -> None:
+        """Begin to look, as the member with this id."""
+        threading.Thread(target=self.compare, args=(own,), name="agent-name", daemon=True).start()
+
+    def leave(self) -> None:
+        """End: this member has left the group."""
+        self._left.set()
+
+    def compare(self, own: str) -> None:
+        """Find members of this name that were in the group before this one and outlive a session."""
+        before = self._others(own)
+        if not before:
+            return
+        _log.warning(
+            "another member of the group has this agent's name: if it is alive after its session, this one ends",
+            agent=self._agent,
+            hosts=sorted(before.values()),
+            seconds=self._session_s,
+        )
+        if self._wait(self._session_s + _MARGIN_S):
+            return
+        now = self._others(own)
+        if alive := sorted({now[one] for one in before.keys() & now.keys()}):
+            self.refusal = (
+                f"agent {self._agent!r} of group {self._group!r} is running already, on {', '.join(alive)}: give each "
+                "agent a name of its own (option 'agent', --agent); the default of `azimuth sink` is the host's name"
+            )
+
+    def _others(self, own: str) -> Mapping[str, str]:
+        for _ in range(_LOOKS):
+            found = self._look()
+            if found is not None:
+                return {member: host for member, host in found.items() if member != own}
+            if self._wait(_AGAIN_S):
+                break
+        return {}
+
+
+def name_fence(options: SourceOptions) -> NameFence | None:
+    """The fence of a member; None where it has no name, or an instance id, which the brokers themselves fence."""
+    if options.agent is None or "group.instance.id" in options.kafka:
+        return None
+    return NameFence(options.agent, options.group, options.session_timeout_s, lambda: _same_name(options))
+
+
+def _same_name(options: SourceOptions) -> Mapping[str, str] | None:
+    from kafka import KafkaAdminClient  # noqa: PLC0415 -- the reader's process alone needs it
+
+    from assignors.comparison import read_group  # noqa: PLC0415 -- as above
+
+    known = kafka_python_config(options.kafka)
+    config = {name: value for name, value in known.items() if name in KafkaAdminClient.DEFAULT_CONFIG}
+    try:
+        group = read_group(options.kafka["bootstrap.servers"], options.group, config)
+    except GroupError as error:
+        # A group that rebalances shows no subscriptions, which reads as members that subscribe to nothing.
+        _log.debug("the group's members are not known", reason=str(error))
+        return None
+    if group.state != "Stable":
+        return None
+    return {one.id: group.hosts[one.id] for one in group.members if one.instance == options.agent}
