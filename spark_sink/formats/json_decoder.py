@@ -17,6 +17,10 @@ from spark_sink.formats.json_text import parse_exactly
 from spark_sink.formats.unknown_fields import find, known_fields, with_column
 from spark_sink.formats.unknown_policy import Policy
 
+# Parsing a value exactly and writing it as text need a stack, and a record must not decode differently where less of it
+# is left. orjson reads 1,024 levels and writes 254.
+_MOST_LEVELS = 200
+
 
 class JsonDecoder:
     """Decodes JSON objects into columns that are known beforehand.
@@ -56,7 +60,7 @@ class JsonDecoder:
         try:
             return self._decoded(values, rows, bad)
         except InexactError:
-            rows = [None if row is None else _exactly(values, number, bad) for number, row in enumerate(rows)]
+            rows = [None if row is None else _exactly(values, number) for number, row in enumerate(rows)]
             return self._decoded(values, rows, bad)
 
     def _decoded(self, values: Sequence[bytes | None], rows: Sequence[Row | None], bad: dict[int, Bad]) -> Decoded:
@@ -68,17 +72,23 @@ class JsonDecoder:
         rest = None
         if arrays.unknown or not set().union(*filter(None, rows)) <= self._known.keys():
             good = {n: row for n, row in enumerate(rows) if row is not None and n not in found.bad}
-            rest = find(good, self._known, lambda number: _exactly(values, number, {}) or {})
+            rest = find(good, self._known, lambda number: _exactly(values, number))
         return with_unknown(found, rest, self.unknown, len(rows))
 
 
-def _exactly(values: Sequence[bytes | None], number: int, bad: dict[int, Bad]) -> dict[str, Any] | None:
-    try:
-        found: dict[str, Any] = parse_exactly(values[number] or b"")
-    except RecursionError:
-        bad[number] = Bad("NotJson", "the value has too many levels")
-        return None
+def _exactly(values: Sequence[bytes | None], number: int) -> dict[str, Any]:
+    found: dict[str, Any] = parse_exactly(values[number] or b"")
     return found
+
+
+def _too_deep(value: object) -> bool:
+    level = [value]
+    for _ in range(_MOST_LEVELS):
+        inner = (one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list))
+        level = [one for some in inner for one in some]
+        if not level:
+            return False
+    return any(isinstance(one, dict | list) for one in level)
 
 
 def parse(value: bytes | None, number: int, bad: dict[int, Bad]) -> dict[str, Any] | None:
@@ -90,6 +100,9 @@ def parse(value: bytes | None, number: int, bad: dict[int, Bad]) -> dict[str, An
         found = orjson.loads(value)
     except orjson.JSONDecodeError as error:
         bad[number] = Bad("NotJson", str(error))
+        return None
+    if value.count(b"[") + value.count(b"{") > _MOST_LEVELS and _too_deep(found):
+        bad[number] = Bad("NotJson", f"the value has more than {_MOST_LEVELS} levels")
         return None
     if not isinstance(found, dict):
         bad[number] = Bad("NotAnObject", f"the value is a JSON {type(found).__name__}, need an object")

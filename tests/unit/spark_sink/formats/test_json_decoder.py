@@ -14,6 +14,7 @@ from spark_sink.fetch.raw_columns import arrow_schema
 from spark_sink.formats import JsonDecoder, decode_batch, decoded_schema, infer_columns
 from spark_sink.formats.json_schema import given_columns
 from spark_sink.formats.quarantined_rows import COLUMN, REASON
+from tests.unit.spark_sink.formats.examples import decoded, raw
 
 COLUMNS = given_columns(
     '{"id": "bigint", "name": "string", "at": "timestamp", "day": "date", "price": "decimal(10,2)", '
@@ -56,20 +57,6 @@ POISON = {
 }
 
 
-def raw(values: list[bytes | None]) -> pa.RecordBatch:
-    """A raw batch of these values."""
-    n = len(values)
-    arrays = [
-        pa.array(["t"] * n, pa.string()),
-        pa.array([0] * n, pa.int32()),
-        pa.array(range(n), pa.int64()),
-        pa.array([0] * n, pa.timestamp("us", tz="UTC")),
-        pa.array([b"k"] * n, pa.binary()),
-        pa.array(values, pa.binary()),
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(headers=False))
-
-
 def test_members_become_columns() -> None:
     """Types that JSON lacks stand as text; members that are no columns are passed over; missing ones are null."""
     batch = decode_batch(raw([json.dumps(GOOD).encode(), b"{}"]), JsonDecoder(COLUMNS))
@@ -110,6 +97,17 @@ def test_a_bad_row_is_null_in_every_column() -> None:
     batch = decode_batch(raw([b'{"id": 7, "at": "yesterday"}']), JsonDecoder(COLUMNS))
     assert batch.column("id").to_pylist() == [None]
     assert batch.schema.field(COLUMN).type == REASON
+
+
+@pytest.mark.parametrize("beside", [b'{"id": 1}', b'{"price": 1.5}'], ids=["alone", "beside a value read exactly"])
+@pytest.mark.parametrize(("levels", "error"), [(200, None), (201, "NotJson"), (1_000, "NotJson"), (2_000, "NotJson")])
+def test_levels_have_one_bound_whatever_is_beside_them(levels: int, error: str | None, beside: bytes) -> None:
+    """A record that is replayed beside others must decode as before, and stacks differ in depth."""
+    inner = levels - 1
+    for value in (b"[" * inner + b"1.5" + b"]" * inner, b'{"q":' * inner + b"1.5" + b"}" * inner):
+        for policy in ("rescue", "ignore"):
+            (_, found), (_, good) = decoded([b'{"deep":' + value + b"}", beside], JsonDecoder(COLUMNS, policy))
+            assert (found, good) == (error, None)
 
 
 def test_a_schema_is_inferred_from_what_is_there() -> None:
