@@ -22,6 +22,7 @@ import inspect
 import re
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_FRAMES = re.compile(r"^ +(\d+: |at )\S+.*$", re.MULTILINE)  # of a call stack
 
 
 class SparkSinkError(Exception):
@@ -32,8 +33,9 @@ class SparkSinkError(Exception):
 
 
 def plain(error: BaseException) -> str:
-    """What a library says as one line: delta-rs draws its causes as a coloured tree."""
-    return " ".join(_COLOUR.sub("", str(error)).replace("\N{DOWNWARDS ARROW WITH TIP RIGHTWARDS}", "").split())
+    """What a library says as one line: delta-rs draws its causes as a coloured tree, and may add a call stack."""
+    text = _FRAMES.sub("", _COLOUR.sub("", str(error)))
+    return " ".join(text.replace("\N{DOWNWARDS ARROW WITH TIP RIGHTWARDS}", "").split())
 
 
 class ClusterError(SparkSinkError):

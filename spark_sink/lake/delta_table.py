@@ -209,7 +209,11 @@ class DeltaLakeTable:
                 commit_properties=properties,
             )
         except CommitFailedError as error:
-            raise ConflictError(f"{self._uri}: {plain(error)}") from error
+            if self._log.has_commit(handle.version() + 1):
+                raise ConflictError(f"{self._uri}: {plain(error)}") from error
+            raise TableError(
+                f"{self._uri}: delta-rs refuses to write to the table, and nothing was written: {plain(error)}"
+            ) from error
         except (DeltaError, OSError) as error:
             raise TableError(f"{self._uri}: the commit failed: {plain(error)}") from error
 

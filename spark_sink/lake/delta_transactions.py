@@ -24,6 +24,9 @@ OURS = "kafka-azimuth"  # in the metadata of every commit of ours
 # A checkpoint does not say what its commits were, and delta-rs may write one right after a RESTORE.
 _LOOKED_BACK = 10
 
+# The last two: an entry is JSON, but not of the shape of an action.
+_UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError)
+
 _LOG = "_delta_log"
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.(?:parquet|(\d{10})\.(\d{10})\.parquet)")
@@ -91,7 +94,7 @@ class TransactionLog:
         """
         try:
             return self._read_on(version)
-        except (OSError, ValueError, KeyError) as error:
+        except _UNREADABLE as error:
             raise TableError(f"{self._uri}: the table's log cannot be read: {plain(error)}") from error
 
     @property
@@ -106,6 +109,10 @@ class TransactionLog:
             if text is None:
                 return
             yield version, text
+
+    def has_commit(self, version: int) -> bool:
+        """Whether this version was committed, by whomever."""
+        return read_text(self._files, _commit_path(version)) is not None
 
     def moved(self) -> bool:
         """The commit that was read last is gone or is another one: cleaned up, or a new table in its place."""

@@ -39,6 +39,7 @@ def replace_files(
 
     Raises:
         ConflictError: other writers were faster each time; nothing was changed.
+        CommitFailedError: delta-rs does not write to the table.
     """
     actions: list[AddAction | RemoveAction] = []
     for one in rewrites:
@@ -58,7 +59,10 @@ def replace_files(
                 ),
             )
         except CommitFailedError:
+            compared = handle.version()
             handle.update_incremental()
+            if handle.version() == compared:  # no other writer: delta-rs does not write to such a table
+                raise
             continue
         handle.update_incremental()
         return True

@@ -50,7 +50,7 @@ def quarantine_records(
                 yield batch.cast(wanted)
         for file in _named(uri, log, held):
             yield from _rows(address, file, storage, wanted)
-    except (DeltaError, OSError) as error:
+    except (DeltaError, OSError, pa.ArrowException) as error:
         raise TableError(f"{address}: the quarantine cannot be read: {plain(error)}") from error
 
 

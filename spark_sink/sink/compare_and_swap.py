@@ -18,7 +18,7 @@ from spark_sink.ranges.batch_offset import Offset, TopicPartition
 from spark_sink.sink.batch_against_table import Decision, Trim, Verdict, decide
 
 ATTEMPTS = 100
-FAILURES = 3
+_FAILURES = 3
 _PAUSE_S, _LONGEST_PAUSE_S = 0.01, 0.5
 
 Copies = dict[tuple[str, tuple[int, ...]], DataFile | None]
@@ -86,7 +86,7 @@ def commit(
     written = sum(file.rows for file in batch.files)
     good_copies: Copies = {}
     bad_copies: Copies = {}
-    failures = 0
+    failed: list[TableError] = []
     for attempt in range(ATTEMPTS):
         snapshot = _look(table, batch)
         decision = decide(snapshot.positions, batch.offset, batch.files, bad=batch.bad, identities=snapshot.identities)
@@ -95,16 +95,8 @@ def commit(
         quarantined = _quarantined(bad, decision, snapshot)
         rows = sum(file.rows for file in files)
         if not decision.empty:
-            try:
-                table.swap(snapshot, _change(decision, files, quarantined, batch, attempt))
-            except SchemaError:
-                raise
-            except TableError as error:
-                # A failure may hide a commit that went through: the next look tells.
-                failures += not isinstance(error, ConflictError)
-                if failures >= FAILURES:
-                    raise
-                sleep(pause_s(attempt))
+            change = _change(decision, files, quarantined, batch, attempt)
+            if not swapped(table, snapshot, change, failed, sleep=sleep):
                 continue
         return Outcome(
             rows=rows,
@@ -120,6 +112,36 @@ def commit(
     )
 
 
+def swapped(
+    table: Table, snapshot: Snapshot, change: Change, failed: list[TableError], *, sleep: Callable[[float], None]
+) -> bool:
+    """Swap once; False, after a pause, where the table must be looked at again.
+
+    Args:
+        table: where to.
+        snapshot: as the table was looked at.
+        change: what.
+        failed: errors of earlier attempts; this attempt's error is added.
+        sleep: waits, seconds.
+
+    Raises:
+        SchemaError: the columns do not fit, so another look would not help.
+        TableError: the storage refused too often.
+    """
+    try:
+        table.swap(snapshot, change)
+    except SchemaError:
+        raise
+    except TableError as error:
+        # A failure may hide a commit that went through: the next look shows it.
+        failed.append(error)
+        if sum(not isinstance(one, ConflictError) for one in failed) >= _FAILURES:
+            raise
+        sleep(_pause_s(len(failed) - 1))
+        return False
+    return True
+
+
 def _look(table: Table, batch: Batch) -> Snapshot:
     snapshot = table.refresh()
     if snapshot is None:
@@ -130,7 +152,7 @@ def _look(table: Table, batch: Batch) -> Snapshot:
     return snapshot
 
 
-def pause_s(attempt: int) -> float:
+def _pause_s(attempt: int) -> float:
     """How long to wait after a conflict, in seconds; longer each time, and spread between writers."""
     return random.uniform(0, min(_LONGEST_PAUSE_S, _PAUSE_S * 2**attempt))  # noqa: S311 -- spreads writers
 

@@ -7,6 +7,7 @@ which the sink refuses, and the next rewind finishes.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import DeltaError
 
@@ -77,7 +78,7 @@ def rewind(
             _add_named(uri, name, storage)
             _set_positions(handle, name, kept, found, log.restored)
             _rewind_quarantine(uri, name, storage)
-    except (DeltaError, OSError) as error:
+    except (DeltaError, OSError, pa.ArrowException) as error:
         raise TableError(
             f"{uri}: the positions were not set: {plain(error)}. Stop the agents, and run the command again"
         ) from error

@@ -10,11 +10,11 @@ one from adding them again.
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from spark_sink.errors import ConflictError, SchemaError, TableError
+from spark_sink.errors import TableError
 from spark_sink.formats.quarantined_rows import SCHEMA
 from spark_sink.lake.table_contract import Change, Quarantined, Snapshot, Table
 from spark_sink.ranges.batch_offset import TopicPartition
-from spark_sink.sink.compare_and_swap import ATTEMPTS, FAILURES, Batch, Outcome, commit, pause_s
+from spark_sink.sink.compare_and_swap import ATTEMPTS, Batch, Outcome, commit, swapped
 
 
 class TableWithQuarantine:
@@ -71,24 +71,12 @@ def add_quarantined(
     Raises:
         TableError: the quarantine cannot take the rows; they stay named, and the next call adds them.
     """
-    failures = 0
-    for attempt in range(ATTEMPTS):
+    failed: list[TableError] = []
+    for _ in range(ATTEMPTS):
         snapshot = _look(quarantine)
         missing = _missing(table, snapshot.positions, named, own)
-        if not missing:
+        if not missing or swapped(quarantine, snapshot, _change(missing), failed, sleep=sleep):
             return
-        try:
-            quarantine.swap(snapshot, _change(missing))
-        except SchemaError:
-            raise
-        except TableError as error:
-            # A failure may hide a commit that went through: the next look shows it.
-            failures += not isinstance(error, ConflictError)
-            if failures >= FAILURES:
-                raise
-            sleep(pause_s(attempt))
-            continue
-        return
     raise TableError(
         f"{quarantine.name}: bad rows lost against other writers {ATTEMPTS} times in a row; they are added with the "
         "next batch. Fewer agents, or a longer trigger interval, make room"

@@ -112,7 +112,9 @@ def _three_copies(path: str) -> None:
 
 
 @pytest.mark.parametrize("doubling", DOUBLINGS)
-@pytest.mark.parametrize("by", [None, ["topic", "partition"]], ids=["flat", "partition folders"])
+@pytest.mark.parametrize(
+    "by", [pytest.param(None, id="flat"), pytest.param(["partition"], id="partition folders", marks=pytest.mark.slow)]
+)
 def test_repair_takes_out_each_double_and_nothing_else(tmp_path: Path, doubling: str, by: list[str] | None) -> None:
     """Doubled rows lie in whole files, in parts of files, or twice in one file."""
     path = str(tmp_path / "table")
