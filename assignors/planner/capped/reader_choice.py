@@ -8,6 +8,8 @@ readers, `local_search` and `neighbourhood_search` improve it, and `min_cost_flo
 readers.
 """
 
+import heapq
+
 import numpy as np
 
 from assignors.planner.balance.fairest_loads import water_fill
@@ -124,6 +126,12 @@ def _add_newcomers(problem: Problem, racks: Racks, state: SearchState, topic: in
 def _share_out(count: int, owned: I64, load: I64, high: I64) -> I64:
     """Share partitions evenly among the readers of a topic, as far as their room allows."""
     out = np.zeros(len(load), dtype=np.int64)
+    # The first one is the next to get a partition: with room, with the smallest piece, with the smallest load.
+    rows = zip(load.tolist(), owned.tolist(), high.tolist(), strict=True)
+    order = [(full >= most, piece, full, i, most) for i, (full, piece, most) in enumerate(rows)]
+    heapq.heapify(order)
     for _ in range(count):
-        out[int(np.lexsort((load + out, owned + out, load + out >= high))[0])] += 1
+        _, piece, full, i, most = order[0]
+        heapq.heapreplace(order, (full + 1 >= most, piece + 1, full + 1, i, most))
+        out[i] += 1
     return out
