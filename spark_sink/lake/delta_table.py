@@ -89,6 +89,7 @@ class DeltaLakeTable:
         self._id: object = None
         self._restored = restored
         self._newest_version = -1
+        self._rewound: int | None = None
         self._log = TransactionLog(self._uri, self._storage)
         self._compaction = Compaction(self._uri, self._log, self._storage)
         self._doubles = DoubleWatch(self._uri, self._log, self._storage)
@@ -269,6 +270,13 @@ class DeltaLakeTable:
                 "written. Was an older copy put in its place? Start the agents again: they go on from its positions"
             )
         self._newest_version = version
+        before, self._rewound = self._rewound, found.get(REWOUND, -1)
+        if before not in {None, self._rewound}:
+            # What this process has read or committed since may be gone, so the caller begins again. Raised once.
+            raise TableError(
+                f"{self._uri}: `azimuth rewind` set the positions back while this process was running; nothing was "
+                "written. Start it again: it goes on from the new positions"
+            )
         at = self._log.restored
         if self._restored or at <= found.get(REWOUND, -1) or not parse_positions(found, self._group):
             return

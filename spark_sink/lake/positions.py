@@ -19,7 +19,7 @@ from spark_sink.ranges.batch_offset import TopicPartition
 _BEGIN = "begin"
 _IDENTITY = "identity"
 _QUARANTINED = "quarantined"
-REWOUND = "azimuth/rewound"  # the version of the newest RESTORE after which positions were set to what the rows hold
+REWOUND = "azimuth/rewound"  # the version that the newest rewind saw; a RESTORE up to there is dealt with
 _LOCK = threading.Lock()
 _LOGS: dict[tuple[str, tuple[tuple[str, str], ...]], TransactionLog] = {}
 

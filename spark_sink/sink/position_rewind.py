@@ -76,7 +76,7 @@ def rewind(
         found = _behind(handle, kept, name)
         if apply:
             _add_named(uri, name, storage)
-            _set_positions(handle, name, kept, found, log.restored)
+            _set_positions(handle, name, kept, found, log)
             _rewind_quarantine(uri, name, storage)
     except (DeltaError, OSError, pa.ArrowException) as error:
         raise TableError(
@@ -105,15 +105,12 @@ def _add_named(uri: str, group: str, storage: Storage | None) -> None:
 
 
 def _set_positions(
-    handle: DeltaTable, group: str, kept: Mapping[str, int], found: Sequence[Rewound], restored: int
+    handle: DeltaTable, group: str, kept: Mapping[str, int], found: Sequence[Rewound], log: TransactionLog
 ) -> None:
     named = parse_quarantined(kept, group)
     numbers = {application(group, one.key): one.after for one in found}
     numbers |= {quarantined(group, one.key): one.after for one in found if named.get(one.key, 0) > one.after}
-    if restored > kept.get(REWOUND, -1):
-        numbers[REWOUND] = restored
-    if numbers:
-        _set(handle, numbers)
+    _set(handle, numbers, log)
 
 
 def _rewind_quarantine(uri: str, group: str, storage: Storage | None) -> None:
@@ -133,13 +130,14 @@ def _rewind_quarantine(uri: str, group: str, storage: Storage | None) -> None:
         handle.delete(later, commit_properties=CommitProperties(custom_metadata=_NOTE))
         handle.update_incremental()
     numbers = {application(group, key): at for key, at in ahead.items()}
-    if log.restored > log.transactions.get(REWOUND, -1):
-        numbers[REWOUND] = log.restored
-    if numbers:
-        _set(handle, numbers)
+    _set(handle, numbers, log)
 
 
-def _set(handle: DeltaTable, numbers: Mapping[str, int]) -> None:
+def _set(handle: DeltaTable, numbers: Mapping[str, int], log: TransactionLog) -> None:
+    """Set positions, and the mark by which running writers notice that these went back."""
+    if not numbers and log.restored <= log.transactions.get(REWOUND, -1):
+        return
+    numbers = {**numbers, REWOUND: handle.version()}
     handle.create_write_transaction(
         [],
         mode="append",

@@ -139,7 +139,12 @@ class _QueryTable:
         """
         if not self._opened:
             self._open(batch)
-        outcome = self._both.commit(batch)
+        try:
+            outcome = self._both.commit(batch)
+        except TableError:
+            # A rewind may be the reason: what this process knows of the quarantine is compared again.
+            self._opened, self._both = False, TableWithQuarantine(self._table, self._quarantine)
+            raise
         self._exists = self._opened = True
         self._announced |= batch.offset.ranges.keys()
         self._table.compact(self._options.compact_every)

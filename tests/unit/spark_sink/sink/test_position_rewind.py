@@ -102,6 +102,31 @@ def test_a_rewind_that_was_cut_off_is_finished_by_the_next(tmp_path: Path, monke
     assert sorted(_offsets(path) + _offsets(quarantine_of(path))) == sorted([*range(30)] * 2)
 
 
+def test_a_writer_that_runs_through_a_rewind_is_refused_until_the_rewind_is_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It compared the two long ago, so it would name bad rows that the quarantine, still ahead, never adds."""
+    path = str(tmp_path / "table")
+    kept = _tables(path)
+    for begin in (0, 10, 20):
+        _commit(path, begin, kept)
+    DeltaTable(path).restore(1)
+    with monkeypatch.context() as patch:
+        patch.setattr("spark_sink.sink.position_rewind._rewind_quarantine", _crash)
+        with pytest.raises(KeyboardInterrupt):
+            rewind(path, apply=True)
+    with pytest.raises(TableError, match="set the positions back while this process was running"):
+        _commit(path, 10, kept)
+    with pytest.raises(TableError, match=r"it has records of t/[01] up to offset 30"):
+        _commit(path, 10, kept)
+    rewind(path, apply=True)
+    with pytest.raises(TableError, match="quarantine: `azimuth rewind` set the positions back"):
+        _commit(path, 10, kept)
+    for begin in (10, 20):
+        _commit(path, begin, kept)
+    assert sorted(_offsets(path) + _offsets(quarantine_of(path))) == sorted([*range(30)] * 2)
+
+
 def _crash(*_: object) -> None:
     raise KeyboardInterrupt
 

@@ -1,0 +1,272 @@
+"""The processes of a schedule: agents as Spark drives them, and everyone else who touches the table."""
+
+import contextlib
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+
+import pyarrow as pa
+from deltalake.exceptions import DeltaError
+
+from spark_sink.errors import HoleError, SparkSinkError, TableError
+from spark_sink.formats.quarantined_rows import COLUMN, REASON
+from spark_sink.lake.delta_table import DeltaLakeTable
+from spark_sink.lake.positions import positions
+from spark_sink.options.source_options import SourceOptions
+from spark_sink.ranges.batch_offset import Offset, Range
+from spark_sink.ranges.task_packing import Packing, pack
+from spark_sink.sink.delta_sink import DirectWriter, SinkWriter
+from spark_sink.sink.direct_landing import land
+from spark_sink.sink.position_rewind import rewind
+from spark_sink.sink.quarantine_replay import replay
+from spark_sink.sink.sink_options import SinkOptions
+from spark_sink.source.trigger_steps import BatchPlanner
+from tests.simulation.kafka_group import TOPIC, Member
+from tests.simulation.promises import GROUP
+from tests.simulation.scheduler import Crash
+from tests.simulation.world import TABLE, World
+
+SOURCE = SourceOptions.parse(
+    {"kafka.bootstrap.servers": "x:1", "kafka.group.id": GROUP, "subscribe": TOPIC, "startingOffsets": "earliest"}
+)
+SCHEMA = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("value", pa.binary()),
+        (COLUMN, REASON),
+    ]
+)
+_PACKING = Packing(tasks=2, min_tasks=2, min_records=1, min_piece=1)
+_REPAIRED, _OPTIMIZES = 0.7, 0.7
+_members = itertools.count()
+
+
+@cache  # never freed: `KeptSorting` tells them apart by identity
+def _records(ranges: tuple[Range, ...], bad: frozenset[tuple[int, int]]) -> pa.RecordBatch:
+    """The records of some ranges, as a decoder hands them on."""
+    reason = {"error_class": "Bad"}
+    rows = [
+        {"topic": TOPIC, "partition": one.partition, "offset": at, "value": b"v"}
+        | ({COLUMN: reason} if (one.partition, at) in bad else {})
+        for one in ranges
+        for at in range(one.begin, one.end)
+    ]
+    return pa.RecordBatch.from_pylist(rows, schema=SCHEMA)
+
+
+class Agent:
+    """A query, restarted whenever it ends.
+
+    Args:
+        world: of the schedule.
+        name: of the agent; its checkpoint has it too.
+        direct: the reading tasks write the files.
+    """
+
+    def __init__(self, world: World, name: str, checkpoint: str, *, direct: bool) -> None:
+        self._world, self._name, self._checkpoint, self._direct = world, name, checkpoint, direct
+
+    def __call__(self) -> None:
+        """Run until everything was read."""
+        world, scheduler = self._world, self._world.scheduler
+        me = scheduler.current
+        while not world.done() and not me.superseded:
+            member = world.members[me] = Member(world.group, next(_members))
+            world.restart[me] = Agent(world, self._name, self._checkpoint, direct=self._direct)
+            try:
+                self._run(member)
+            except Crash:
+                world.note_crash()
+            except HoleError as error:
+                scheduler.note(f"HoleError: {error}")
+                self._checkpoint += "+"
+            except (SparkSinkError, DeltaError, OSError) as error:
+                scheduler.note(f"{type(error).__name__}: {error}")
+                self._after(error)
+            me.memory.clear()
+            world.gone.append(member)
+        world.restart.pop(me, None)
+
+    def _after(self, error: Exception) -> None:
+        """What an operator does: as the message says."""
+        if self._world.ending and "azimuth rewind" in str(error):
+            rewind(TABLE, GROUP, apply=True)
+
+    def _run(self, member: Member) -> None:
+        world, scheduler = self._world, self._world.scheduler
+        planner = BatchPlanner(
+            SOURCE, member, positions=lambda: positions(TABLE, GROUP), clock=scheduler.clock, sleep=scheduler.sleep
+        )
+        given = self._options()
+        options = SinkOptions.parse(given)
+        writer = DirectWriter(options, SCHEMA) if self._direct else SinkWriter(options, SCHEMA)
+        number, previous, pending = self._recover()
+        rewinds = world.rewinds
+        while not (world.done() or scheduler.current.superseded):
+            offset = pending or planner.next_offset(previous, world.limit)
+            if pending is None:
+                if offset == previous:
+                    if world.rewinds != rewinds:  # a person starts the agents again after a rewind
+                        return
+                    world.end_sessions()
+                    scheduler.rest("nothing to read", 5, 30)
+                    continue
+                self._write_offset(number, offset)
+            pending = None
+            self._batch(writer, given, number, offset)
+            world.promises.check_acknowledged(offset)
+            scheduler.point(f"note that batch {number} is done")
+            world.store.texts[f"{self._checkpoint}/commits/{number}"] = "v1\n{}"
+            previous, number = offset, number + 1
+
+    def _options(self) -> dict[str, str]:
+        return {
+            "path": TABLE,
+            "kafka.group.id": GROUP,
+            "checkpointLocation": self._checkpoint,
+            "agent": self._name,
+            "compactEvery": str(self._world.compact_every),
+        }
+
+    def _recover(self) -> tuple[int, Offset, Offset | None]:
+        """The number of the next batch, the offset before it, and its own where it was begun."""
+        texts = self._world.store.texts
+        number = 0
+        while f"{self._checkpoint}/commits/{number}" in texts:
+            number += 1
+        previous = self._offset(number - 1) or Offset()
+        pending = self._offset(number)
+        if pending is not None:
+            self._world.scheduler.note(f"repeats batch {number}")
+        return number, previous, pending
+
+    def _offset(self, number: int) -> Offset | None:
+        text = self._world.store.texts.get(f"{self._checkpoint}/offsets/{number}")
+        return None if text is None else Offset.parse(text.splitlines()[-1])
+
+    def _write_offset(self, number: int, offset: Offset) -> None:
+        place = f"{self._checkpoint}/offsets/{number}"
+        ranges = " ".join(f"{one.partition}:[{one.begin},{one.end})" for one in offset)
+        self._world.scheduler.point(f"write offset {number}: {ranges}")
+        if place in self._world.store.texts and not (self._direct and self._world.checkpoint_overwrites):
+            raise TableError("Spark: another query has written this batch")
+        self._world.store.texts[place] = f"v1\n{{}}\n{offset.json()}"
+
+    def _batch(self, writer: SinkWriter, given: dict[str, str], number: int, offset: Offset) -> None:
+        messages = []
+        for task in pack(offset, _PACKING):
+            rows = self._decoded(task)
+            if self._direct:
+                rows = iter([land(rows, given, SCHEMA, "run", task)])
+            messages.append(writer.write(rows))
+        writer.commit(messages, number)
+
+    def _decoded(self, task: Sequence[Range]) -> Iterator[pa.RecordBatch]:
+        """Which records are bad differs each time: another schema, another agent."""
+        world = self._world
+        draw, rate = world.scheduler.random.random, world.bad_rate
+        bad = frozenset((one.partition, at) for one in task for at in range(one.begin, one.end) if draw() < rate)
+        world.scheduler.point(f"decode, bad are {sorted(bad)}")
+        yield _records(tuple(one._replace(generation=0) for one in task), bad)
+
+
+def compactor(world: World) -> None:
+    """Joins files as agents do, and is slow at it."""
+
+    def once() -> None:
+        table = DeltaLakeTable(TABLE, GROUP)
+        for _ in range(3):
+            if table.refresh() is not None:
+                table.compact(1)
+            world.scheduler.point("wait for more versions")
+
+    _repeat(world, 6, once)
+
+
+def replayer(world: World) -> None:
+    """Brings records back from quarantine, all or some."""
+    draw = world.scheduler.random.random
+
+    def repair(rows: pa.Table) -> pa.Table:
+        kept = rows.filter(pa.array([draw() < _REPAIRED for _ in range(rows.num_rows)], pa.bool_()))
+        return kept.select(["topic", "partition", "offset", "value"])
+
+    _repeat(world, 4, lambda: replay(TABLE, GROUP, repair))
+
+
+def other_writer(world: World) -> None:
+    """Another program: it joins files by the protocol, and changes properties."""
+
+    def once() -> None:
+        handle = world.table(TABLE)
+        if world.scheduler.random.random() < _OPTIMIZES:
+            handle.optimize()
+        else:
+            handle.set_property()
+
+    _repeat(world, 6, once)
+
+
+def restorer(world: World) -> None:
+    """A person takes rows back, and then sets the positions to what the rows hold."""
+    scheduler = world.scheduler
+    world.pass_by("wait before RESTORE", 20, 400)
+    with contextlib.suppress(DeltaError, Crash):
+        handle = world.table(TABLE)
+        if handle.version():
+            handle.restore(scheduler.random.randrange(handle.version()))
+    while world.promises.restored:
+        set_back(world)
+
+
+def set_back(world: World) -> None:
+    """Set the positions to what the rows hold, again where a call ends halfway."""
+    for _ in range(50):
+        try:
+            rewind(TABLE, GROUP, apply=True)
+        except (SparkSinkError, DeltaError, OSError) as error:
+            world.scheduler.note(f"{type(error).__name__}: {error}")
+        except Crash:
+            world.note_crash()
+        else:
+            world.rewinds += 1
+            return
+
+
+def producer(world: World) -> None:
+    """Records arrive."""
+    while sum(world.group.ends.values()) < world.records * world.partitions:
+        world.pass_by("produce", 1, 30)
+        key = world.scheduler.random.choice(list(world.group.ends))
+        world.group.ends[key] += world.scheduler.random.randint(1, 3)
+    world.produced = True
+
+
+def last_agent(world: World) -> None:
+    """When all others have ended: what is left is read, and nothing fails any more."""
+    world.ending = True
+    if world.promises.restored:
+        set_back(world)
+    for key in world.group.ends:  # a batch more, because bad rows that a dead agent left come with the next one
+        world.group.ends[key] += 1
+    Agent(world, "last", "mem://checkpoints/last", direct=False)()
+
+
+OTHERS = {"compactor": compactor, "replay": replayer, "writer": other_writer, "restore": restorer}
+
+
+def _repeat(world: World, most: int, once: Callable[[], object]) -> None:
+    """Do something now and then; when it fails, the next time is another process."""
+    for _ in range(most):
+        world.pass_by("wait", 1, 100)
+        if world.done():
+            return
+        try:
+            once()
+        except Crash:
+            world.note_crash()
+        except (SparkSinkError, DeltaError, OSError) as error:
+            world.scheduler.note(f"{type(error).__name__}: {error}")
+        world.scheduler.current.memory.clear()

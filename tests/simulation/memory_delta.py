@@ -1,0 +1,215 @@
+"""Delta tables in memory, as delta-rs keeps them: a log by put-if-absent, and its rules for commits that meet.
+
+The log entries are texts as delta-rs writes them, without the lines of files, so the code that parses them is the real
+one. `test_memory_delta`
+runs the same histories here and in delta-rs.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+from deltalake import CommitProperties, Schema
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.transaction import AddAction, RemoveAction
+
+from tests.simulation.memory_store import Log, Store, Version, short_name
+
+_RETRIES = 15
+_LATER = re.compile(r"\"partition\" = (\d+) AND \"offset\" >= (\d+)")
+
+
+class MemoryDelta:
+    """Stands for `deltalake.DeltaTable`; a subclass of it names the store."""
+
+    store: Store
+
+    def __init__(self, uri: str, version: int | None = None, storage_options: object = None) -> None:
+        del storage_options
+        self._uri = uri
+        fault = self.store.scheduler.point(f"open {short_name(uri)}", "stale", "refused")
+        if fault == "refused":
+            raise DeltaError("the store does not answer")
+        log = self.store.logs.get(uri)
+        if log is None:
+            raise TableNotFoundError("no log")
+        newest = len(log.versions) - 1
+        self._log = log
+        self._version = version if version is not None else max(0, newest - (fault == "stale"))
+
+    @classmethod
+    def is_deltatable(cls, uri: str, storage_options: object = None) -> bool:
+        """Whether there is a log."""
+        del storage_options
+        cls.store.scheduler.point(f"look for {short_name(uri)}")
+        return uri in cls.store.logs
+
+    @classmethod
+    def create(cls, uri: str, schema: Schema, **_: object) -> None:
+        """Create a table by put-if-absent."""
+        fault = cls.store.scheduler.point(f"create {short_name(uri)}", "refused", "lost", "crash after")
+        if fault == "refused":
+            raise DeltaError("the store does not answer")
+        if uri in cls.store.logs:
+            raise DeltaError("a table already exists at that location")
+        cls.store.logs[uri] = Log(schema, number=len(cls.store.logs))
+        text = json.dumps({"metaData": {"id": "x"}})
+        cls.store.append(uri, Version(text, {}, changes_metadata=True))
+        cls.store.answer(fault, f"create {short_name(uri)}")
+
+    def version(self) -> int:
+        """Where the handle stands."""
+        return self._version
+
+    def update_incremental(self) -> None:
+        """Go to the newest version."""
+        fault = self.store.scheduler.point(f"update {short_name(self._uri)}", "stale", "refused")
+        if fault == "refused":
+            raise DeltaError("the store does not answer")
+        self._version = max(self._version, len(self._log.versions) - 1 - (fault == "stale"))
+
+    def schema(self) -> Schema:
+        """The columns."""
+        return self._log.schema
+
+    def metadata(self) -> SimpleNamespace:
+        """The table's id and partition columns."""
+        return SimpleNamespace(id=self._log.number, partition_columns=[], configuration={})
+
+    def protocol(self) -> SimpleNamespace:
+        """No feature."""
+        return SimpleNamespace(reader_features=None, writer_features=None, min_writer_version=2, min_reader_version=1)
+
+    def get_add_actions(self, *, flatten: bool) -> pa.Table:
+        """The active files."""
+        assert flatten
+        files = self._log.versions[self._version].files
+        return pa.table({"path": list(files), "size_bytes": list(files.values())})
+
+    def create_write_transaction(
+        self,
+        actions: Sequence[AddAction | RemoveAction],
+        mode: str,
+        schema: Schema,
+        partition_by: Sequence[str],
+        commit_properties: CommitProperties,
+    ) -> None:
+        """Commit; a blind append goes through beside other commits, unless one of them set the same application id."""
+        del schema, partition_by
+        assert mode == "append"
+        transactions = {one.app_id: one.version for one in commit_properties.app_transactions or ()}
+        note = (commit_properties.custom_metadata or {}).get("kafka-azimuth", {})
+        infos = {"operation": "WRITE", "kafka-azimuth": note}
+        lines: list[dict[str, Any]] = [{"commitInfo": infos}]
+        lines += [{"txn": {"appId": name, "version": number}} for name, number in transactions.items()]
+        adds = {one.path: one.size for one in actions if isinstance(one, AddAction)}
+        removes = {one.path for one in actions if isinstance(one, RemoveAction)}
+        what = f"commit on {short_name(self._uri)} version {self._version}"
+        fault = self.store.scheduler.point(what, "refused", "lost", "crash after")
+        if fault == "refused":
+            raise DeltaError("the store does not answer")
+        self._refuse_conflicts(set(transactions), commit_properties.max_commit_retries)
+        files = {path: size for path, size in self._newest.files.items() if path not in removes} | adds
+        text = "\n".join(json.dumps(one) for one in lines)
+        made = Version(text, files, transactions, adds=list(adds), note=note if isinstance(note, dict) else {})
+        self.store.append(self._uri, made)
+        self.store.answer(fault, what)
+
+    def restore(self, target: int) -> None:
+        """Bring an older version back; application ids stay."""
+        what = f"RESTORE {short_name(self._uri)} to version {target}"
+        self.store.scheduler.point(what)
+        self._refuse_conflicts(set(), 0)
+        text = json.dumps({"commitInfo": {"operation": "RESTORE"}})
+        files = dict(self._log.versions[target].files)
+        self.store.append(self._uri, Version(text, files, changes_metadata=True, removes_data=True))
+
+    def delete(self, predicate: str, commit_properties: CommitProperties) -> None:
+        """Delete rows by the predicate of a rewind."""
+        del commit_properties
+        fault = self.store.scheduler.point(f"DELETE in {short_name(self._uri)}", "refused", "lost", "crash after")
+        if fault == "refused":
+            raise DeltaError("the store does not answer")
+        if any(one.files != self._log.versions[self._version].files for one in self._log.versions[self._version :]):
+            raise CommitFailedError("a concurrent transaction changed the files")
+        floors = {int(partition): int(offset) for partition, offset in _LATER.findall(predicate)}
+        self._rewrite("DELETE", floors)
+        self._version = len(self._log.versions) - 1
+        self.store.answer(fault, f"DELETE in {short_name(self._uri)}")
+
+    def optimize(self) -> None:
+        """Join all files as another program does that follows the protocol: not where files are gone."""
+        before = self._newest.files
+        self.store.scheduler.point(f"OPTIMIZE {short_name(self._uri)}")
+        if not before.keys() <= self._newest.files.keys() or len(before) < 2:
+            return
+        name = f"part-{self.store.new_name().hex}.parquet"
+        tables = [self.store.data[f"{self._uri}/{path}"] for path in before]
+        self.store.data[f"{self._uri}/{name}"] = pa.concat_tables(tables)
+        files = {path: size for path, size in self._newest.files.items() if path not in before}
+        text = json.dumps({"commitInfo": {"operation": "OPTIMIZE", "timestamp": 0}})
+        self.store.append(self._uri, Version(text, files | {name: sum(before.values())}))
+
+    def set_property(self) -> None:
+        """Another writer changes a property of the table."""
+        self.store.scheduler.point(f"set a property of {short_name(self._uri)}")
+        text = json.dumps({"commitInfo": {"operation": "SET TBLPROPERTIES"}})
+        self.store.append(self._uri, Version(text, self._newest.files, changes_metadata=True))
+
+    def to_pyarrow_dataset(self) -> "MemoryDataset":
+        """The rows of this version."""
+        return MemoryDataset(self.store, self._uri, list(self._log.versions[self._version].files))
+
+    @property
+    def _newest(self) -> Version:
+        return self._log.versions[-1]
+
+    def _refuse_conflicts(self, names: set[str], retries: int | None) -> None:
+        since = self._log.versions[self._version + 1 :]
+        if since and retries == 0:
+            raise CommitFailedError("Failed to commit transaction: 0")
+        for one in since[: _RETRIES if retries is None else retries]:
+            if one.changes_metadata:
+                raise CommitFailedError("Metadata changed since last commit.")
+            if one.removes_data:
+                raise CommitFailedError("a concurrent transaction deleted data this operation read")
+            if names & one.applications.keys():
+                raise CommitFailedError("Concurrent transaction failed.")
+
+    def _rewrite(self, operation: str, floors: Mapping[int, int]) -> None:
+        files = {}
+        for path, size in self._newest.files.items():
+            rows = self.store.rows(f"{self._uri}/{path}")
+            if not any(offset >= floors.get(partition, 1 << 60) for partition, offset in rows):
+                files[path] = size
+                continue
+            table = self.store.data[f"{self._uri}/{path}"]
+            pairs = zip(table["partition"].to_pylist(), table["offset"].to_pylist(), strict=True)
+            left = table.filter(pa.array([offset < floors.get(partition, 1 << 60) for partition, offset in pairs]))
+            name = f"part-{self.store.new_name().hex}.parquet"
+            self.store.data[f"{self._uri}/{name}"] = left
+            files[name] = left.num_rows
+        text = json.dumps({"commitInfo": {"operation": operation}})
+        self.store.append(self._uri, Version(text, files, removes_data=True))
+
+
+class MemoryDataset:
+    """The rows of one version of a table."""
+
+    def __init__(self, store: Store, uri: str, paths: Sequence[str]) -> None:
+        store.scheduler.point(f"read the rows of {short_name(uri)}")
+        self._tables = [store.data[f"{uri}/{path}"] for path in paths]
+
+    def to_batches(self, columns: Sequence[str], **_: object) -> Iterator[pa.RecordBatch]:
+        """Batches of some columns."""
+        for table in self._tables:
+            yield from table.select(list(columns)).to_batches()
+
+    def to_table(self, columns: Sequence[str], filter: Any) -> pa.Table:  # noqa: A002, ANN401 -- Arrow's names
+        """Rows that the filter lets through."""
+        if not self._tables:
+            return pa.table({"topic": [], "partition": [], "offset": []})
+        return pa.concat_tables([one.select(list(columns)) for one in self._tables]).filter(filter)

@@ -1,0 +1,118 @@
+"""Data files, entries of logs and files of checkpoints in memory, where Arrow's file system and Parquet would be."""
+
+from collections.abc import Iterator, Sequence
+from types import SimpleNamespace
+from typing import Any, Self
+
+import pyarrow as pa
+import pyarrow.fs as pa_fs
+
+from tests.simulation.memory_store import Store, short_name
+
+
+class Files:
+    """A file system rooted at an address, as `table_storage.filesystem` makes it."""
+
+    def __init__(self, store: Store, uri: str) -> None:
+        self._store, self._uri = store, uri
+
+    def open_output_stream(self, path: str) -> "Stream":
+        """A new file."""
+        return Stream(self._store, f"{self._uri}/{path}")
+
+    def open_input_file(self, path: str) -> "Stream":
+        """A data file."""
+        if self._store.scheduler.point(f"read {short_name(self._uri)}/{path}", "refused") == "refused":
+            raise OSError("the store does not answer")
+        if f"{self._uri}/{path}" not in self._store.data:
+            raise FileNotFoundError(path)
+        return Stream(self._store, f"{self._uri}/{path}")
+
+    def open_input_stream(self, path: str) -> "Stream":
+        """A text: an entry of a log, or a file of a checkpoint."""
+        text = self._text(path)
+        if text is None:
+            raise FileNotFoundError(path)
+        return Stream(self._store, path, text)
+
+    def get_file_info(self, asked: Any) -> Any:  # noqa: ANN401 -- as Arrow's: a path, or a selector
+        """The size of a file, or the names of a log."""
+        if isinstance(asked, pa_fs.FileSelector):
+            self._store.scheduler.point(f"list the log of {short_name(self._uri)}")
+            log = self._store.logs.get(self._uri)
+            return [SimpleNamespace(base_name=f"{at:020}.json") for at in range(len(log.versions) if log else 0)]
+        return SimpleNamespace(size=self._store.data[f"{self._uri}/{asked}"].num_rows)
+
+    def _text(self, path: str) -> str | None:
+        folder, _, name = path.rpartition("/")
+        if folder != "_delta_log":
+            self._store.scheduler.point(f"read {short_name(self._uri)}/{path}")
+            return self._store.texts.get(f"{self._uri}/{path}")
+        number = int(name.removesuffix(".json"))
+        fault = self._store.scheduler.point(f"read entry {number} of {short_name(self._uri)}", "stale", "refused")
+        if fault == "refused":
+            raise OSError("the store does not answer")
+        log = self._store.logs.get(self._uri)
+        known = len(log.versions) if log else 0
+        # A stale answer lacks the newest entry.
+        return log.versions[number].text if log and 0 <= number < known - (fault == "stale") else None
+
+
+class Stream:
+    """An open file."""
+
+    def __init__(self, store: Store, path: str, text: str = "") -> None:
+        self.store, self.path, self._text = store, path, text
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing is left open."""
+
+    def read(self) -> bytes:
+        """The whole text."""
+        return self._text.encode()
+
+    def close(self) -> None:
+        """Nothing is left open."""
+
+
+class ParquetWriter:
+    """As Arrow's: the file is there once it is closed."""
+
+    def __init__(self, stream: Stream, schema: pa.Schema, **_: object) -> None:
+        self._stream, self._schema, self._held = stream, schema, list[pa.Table]()
+
+    def write_table(self, table: pa.Table) -> None:
+        """Take rows."""
+        self._held.append(table)
+
+    def close(self) -> None:
+        """Finish the file."""
+        store, path = self._stream.store, self._stream.path
+        if store.scheduler.point(f"write {path.removeprefix('mem://lake/')}", "refused") == "refused":
+            raise OSError("the store does not answer")
+        store.data[path] = self._held[0] if len(self._held) == 1 else pa.concat_tables(self._held)
+
+
+class ParquetFile:
+    """As Arrow's."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._table = stream.store.data[stream.path]
+        self.schema_arrow = self._table.schema
+
+    def iter_batches(self, batch_size: int = 0, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """The rows."""
+        del batch_size
+        yield from (self._table.select(list(columns)) if columns else self._table).to_batches()
+
+
+def parquet() -> SimpleNamespace:
+    """What stands for the module pyarrow.parquet."""
+    return SimpleNamespace(
+        ParquetWriter=ParquetWriter,
+        ParquetFile=ParquetFile,
+        read_table=lambda stream: stream.store.data[stream.path],
+    )

@@ -1,0 +1,196 @@
+"""The code with one of its fences missing, or two of its steps swapped: a schedule must find each of them."""
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from deltalake import CommitProperties
+
+import spark_sink.lake.fenced_replacement as replacement_module
+import spark_sink.sink.batch_against_table as batch_module
+import spark_sink.sink.compare_and_swap as swap_module
+import spark_sink.sink.delta_sink as sink_module
+import spark_sink.sink.position_rewind as rewind_module
+import spark_sink.sink.quarantine_commit as quarantine_module
+import spark_sink.sink.quarantine_replay as replay_module
+import spark_sink.sink.query_tables as tables_module
+from spark_sink.formats.quarantined_rows import SUFFIX
+from spark_sink.lake.delta_table import DeltaLakeTable
+from spark_sink.lake.delta_transactions import TransactionLog
+from spark_sink.lake.table_contract import Change, DataFile, Quarantined, Snapshot
+from spark_sink.ranges.batch_offset import Offset, TopicPartition
+from spark_sink.sink.batch_against_table import Decision, Verdict, decide, judge
+from spark_sink.sink.compare_and_swap import Batch, Outcome
+from spark_sink.sink.quarantine_commit import TableWithQuarantine
+
+Patch = tuple[object, str, object]
+
+
+def _nothing(*_: object, **__: object) -> None:
+    return None
+
+
+def _compare_nothing(positions: object, offset: Offset, files: list[DataFile], **more: Any) -> Decision:  # noqa: ANN401
+    del positions
+    return decide({}, offset, files, **more)
+
+
+def _no_skip(cur: int | None, begin: int, end: int) -> Verdict:
+    found = judge(cur, begin, end)
+    return Verdict.COMMIT if found is Verdict.SKIP and begin < end else found
+
+
+def _no_hole(cur: int | None, begin: int, end: int) -> Verdict:
+    found = judge(cur, begin, end)
+    return Verdict.COMMIT if found is Verdict.HOLE else found
+
+
+_select = batch_module._select
+
+
+def _no_trim(files: list[DataFile], offset: Offset, floors: Mapping[TopicPartition, int]) -> object:
+    ends = {one.key: one.end for one in offset}
+    return _select(
+        files, offset, {key: at if at == ends[key] else offset.ranges[key].begin for key, at in floors.items()}
+    )
+
+
+def _decide_once() -> Callable[..., Decision]:
+    made: dict[int, tuple[object, Decision]] = {}
+
+    def once(positions: Mapping[TopicPartition, int], offset: Offset, files: object, **more: Any) -> Decision:  # noqa: ANN401
+        # The files are those of one attempt of a batch; they are kept, so that no other object gets their id.
+        if id(files) not in made:
+            made[id(files)] = files, decide(positions, offset, files, **more)  # type: ignore[arg-type]  # as given
+        return made[id(files)][1]
+
+    return once
+
+
+_swap = DeltaLakeTable.swap
+
+
+def _on_newest(*, quarantine: bool) -> Callable[[DeltaLakeTable, Snapshot, Change], None]:
+    def swap(self: DeltaLakeTable, snapshot: Snapshot, change: Change) -> None:
+        if self.name.endswith(SUFFIX) is quarantine and self._handle is not None:
+            self._handle.update_incremental()
+            snapshot = replace(snapshot, version=self._handle.version())
+        _swap(self, snapshot, change)
+
+    return swap
+
+
+_change = swap_module._change
+
+
+def _no_rows_after_a_conflict(decision: Decision, files: object, *others: Any) -> Change:  # noqa: ANN401
+    change = _change(decision, files, *others)  # type: ignore[arg-type]  # as given
+    return replace(change, files=()) if others[-1] else change
+
+
+def _no_positions(*given: Any) -> Change:  # noqa: ANN401 -- as the function it stands for
+    change = _change(*given)
+    return replace(change, positions=dict(list(change.positions.items())[:-1]))
+
+
+def _quarantine_first(self: TableWithQuarantine, batch: Batch) -> Outcome:
+    ends = {one.key: one.end for one in batch.offset if any(one.key in file.spans for file in batch.bad)}
+    if ends:
+        own = Quarantined(files=batch.bad, ends=ends)
+        quarantine_module.add_quarantined(self._table, self._quarantine, {}, own, sleep=self._sleep)
+    return swap_module.commit(self._table, replace(batch, bad=()), self._quarantine, sleep=self._sleep)
+
+
+_commit_both = TableWithQuarantine.commit
+
+
+def _own_bad_rows_only(self: TableWithQuarantine, batch: Batch) -> Outcome:
+    self._compared = True
+    self._added = dict.fromkeys(batch.offset.ranges, 1 << 40)
+    return _commit_both(self, batch)
+
+
+_missing = quarantine_module._missing
+
+
+def _add_again(table: Any, held: object, named: Any, own: Any) -> object:  # noqa: ANN401 -- as the function it stands for
+    del held
+    return _missing(table, {}, named, own)
+
+
+class _Everything(set[str]):
+    def __ge__(self, _: object) -> bool:
+        return True
+
+
+def _with_retries(**given: Any) -> CommitProperties:  # noqa: ANN401 -- delta-rs' own
+    return CommitProperties(**{**given, "max_commit_retries": None})
+
+
+def _unmarked(**given: Any) -> Change:  # noqa: ANN401 -- as the class it stands for
+    return Change(**{**given, "replays": None})
+
+
+_snapshot = replay_module._snapshot
+
+
+class _Far(dict[TopicPartition, int]):
+    def get(self, *_: object) -> int:  # type: ignore[override]  # every position is far ahead
+        return 1 << 40
+
+
+_refuse_other_past = DeltaLakeTable._refuse_other_past
+
+
+def _unaware_of_rewinds(self: DeltaLakeTable, version: int, found: Mapping[str, int]) -> None:
+    self._rewound = None
+    _refuse_other_past(self, version, found)
+
+
+MUTANTS: Mapping[str, Callable[[], Patch]] = {
+    "the position is not compared": lambda: (swap_module, "decide", _compare_nothing),
+    "a replay moves the position back": lambda: (batch_module, "judge", _no_skip),
+    "rows below the position are kept": lambda: (batch_module, "_select", _no_trim),
+    "holes are accepted": lambda: (batch_module, "judge", _no_hole),
+    "a lost answer is retried with the old decision": lambda: (swap_module, "decide", _decide_once()),
+    "the table's commit goes onto any version": lambda: (DeltaLakeTable, "swap", _on_newest(quarantine=False)),
+    "the quarantine's commit goes onto any version": lambda: (DeltaLakeTable, "swap", _on_newest(quarantine=True)),
+    "positions without rows after a conflict": lambda: (swap_module, "_change", _no_rows_after_a_conflict),
+    "rows without a position": lambda: (swap_module, "_change", _no_positions),
+    "the quarantine commits before the table": lambda: (TableWithQuarantine, "commit", _quarantine_first),
+    "bad rows of a dead writer are left": lambda: (TableWithQuarantine, "commit", _own_bad_rows_only),
+    "the quarantine adds what it has": lambda: (quarantine_module, "_missing", _add_again),
+    "a quarantine ahead of its table is accepted": lambda: (tables_module._QueryTable, "_open", _nothing),
+    "compaction removes files that are gone": lambda: (replacement_module, "_paths", lambda _: _Everything()),
+    "compaction is committed with delta-rs' retries": lambda: (replacement_module, "CommitProperties", _with_retries),
+    "a replay is not marked": lambda: (replay_module, "Change", _unmarked),
+    "a replay ignores the positions": lambda: (
+        replay_module,
+        "_snapshot",
+        lambda handle: replace(_snapshot(handle), positions=_Far()),
+    ),
+    "a rewind is committed with delta-rs' retries": lambda: (rewind_module, "CommitProperties", _with_retries),
+    "a rewind leaves the quarantine": lambda: (rewind_module, "_rewind_quarantine", _nothing),
+    "running writers do not notice a rewind": lambda: (DeltaLakeTable, "_refuse_other_past", _unaware_of_rewinds),
+    "a RESTORE is not noticed": lambda: (TransactionLog, "restored", -1),
+    "files of another batch are accepted": lambda: (batch_module, "_refuse_strangers", _nothing),
+    "ranges that no task read are accepted": lambda: (sink_module, "refuse_unread", _nothing),
+}
+
+
+def mutated(name: str) -> AbstractContextManager[None]:
+    """The code with this mutant in it."""
+    return _Mutated(MUTANTS[name]())
+
+
+class _Mutated(AbstractContextManager[None]):
+    def __init__(self, patch: Patch) -> None:
+        self._patch, self._context = patch, pytest.MonkeyPatch.context()
+
+    def __enter__(self) -> None:
+        self._context.__enter__().setattr(*self._patch)
+
+    def __exit__(self, *_: object) -> None:
+        self._context.__exit__(None, None, None)
