@@ -126,10 +126,13 @@ class Seating:
         bounds = seat_bounds(sum(counts), topics, self.weights, epsilon)
         level = Level(bounds, [0] * len(self.weights), [[] for _ in range(topics)])
         self.levels.append(level)
+        # An agent that is full stays full while a level is made: for a seat that it passes on it gets another one. So
+        # the agents before the last one seated are not looked at again.
+        places = [0] * topics
         for layer in range(max(counts, default=0)):
             for topic in range(topics):
                 if layer < counts[topic]:
-                    agent = self._best(level, topic)
+                    places[topic], agent = self._best(level, topic, places[topic])
                     if agent is None:
                         agent = self._make_room(level, topic)
                     level.put(topic, self._least(level, topic) if agent is None else agent)
@@ -167,7 +170,7 @@ class Seating:
             if agent is not None and agent != gone:
                 level.loads[agent] -= 1
             seats[place] = None
-            found = self._best(level, topic)
+            _, found = self._best(level, topic)
             seats[place] = found = self._least(level, topic) if found is None else found
             if found is not None:
                 level.loads[found] += 1
@@ -187,14 +190,17 @@ class Seating:
                 break
         return taken
 
-    def _best(self, level: Level, topic: int) -> int | None:
+    def _best(self, level: Level, topic: int, begin: int = 0) -> tuple[int, int | None]:
+        """Find the best agent with room, from a place of the topic's ranking on, and its place."""
         taken, alive, loads, bounds = self._taken(level, topic), self.alive, level.loads, level.bounds
-        if len(taken) > _FEW:
+        ranked = self.ranking[topic]
+        if not begin and len(taken) > _FEW:
             taken = set(taken)  # type: ignore[assignment]  # asked only whether it holds an agent
-        for agent in self.ranking[topic]:
+        for place in range(begin, len(ranked)):
+            agent = ranked[place]
             if loads[agent] < bounds[agent] and alive[agent] and agent not in taken:
-                return agent
-        return None
+                return place, agent
+        return len(ranked), None
 
     def _make_room(self, level: Level, topic: int) -> int | None:
         """Find a full agent that can pass seats of other topics on to one with room, and do so (an augmenting path).
