@@ -133,7 +133,8 @@ class MemoryDelta:
         fault = self.store.scheduler.point(f"DELETE in {short_name(self._uri)}", "refused", "lost", "crash after")
         if fault == "refused":
             raise DeltaError("the store does not answer")
-        if any(one.files != self._log.versions[self._version].files for one in self._log.versions[self._version :]):
+        seen, *since = self._log.versions[self._version :]
+        if any(one.changes_metadata or one.files != seen.files for one in since):
             raise CommitFailedError("a concurrent transaction changed the files")
         floors = {int(partition): int(offset) for partition, offset in _LATER.findall(predicate)}
         self._rewrite("DELETE", floors)

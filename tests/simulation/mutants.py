@@ -11,11 +11,9 @@ from deltalake import CommitProperties
 import spark_sink.lake.fenced_replacement as replacement_module
 import spark_sink.sink.batch_against_table as batch_module
 import spark_sink.sink.compare_and_swap as swap_module
-import spark_sink.sink.delta_sink as sink_module
 import spark_sink.sink.position_rewind as rewind_module
 import spark_sink.sink.quarantine_commit as quarantine_module
 import spark_sink.sink.quarantine_replay as replay_module
-import spark_sink.sink.query_tables as tables_module
 from spark_sink.formats.quarantined_rows import SUFFIX
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.delta_transactions import TransactionLog
@@ -72,14 +70,11 @@ def _decide_once() -> Callable[..., Decision]:
 _swap = DeltaLakeTable.swap
 
 
-def _on_newest(*, quarantine: bool) -> Callable[[DeltaLakeTable, Snapshot, Change], None]:
-    def swap(self: DeltaLakeTable, snapshot: Snapshot, change: Change) -> None:
-        if self.name.endswith(SUFFIX) is quarantine and self._handle is not None:
-            self._handle.update_incremental()
-            snapshot = replace(snapshot, version=self._handle.version())
-        _swap(self, snapshot, change)
-
-    return swap
+def _on_newest(self: DeltaLakeTable, snapshot: Snapshot, change: Change) -> None:
+    if not self.name.endswith(SUFFIX) and self._handle is not None:
+        self._handle.update_incremental()
+        snapshot = replace(snapshot, version=self._handle.version())
+    _swap(self, snapshot, change)
 
 
 _change = swap_module._change
@@ -137,16 +132,8 @@ _snapshot = replay_module._snapshot
 
 
 class _Far(dict[TopicPartition, int]):
-    def get(self, *_: object) -> int:  # type: ignore[override]  # every position is far ahead
+    def get(self, *_: object) -> int:
         return 1 << 40
-
-
-_refuse_other_past = DeltaLakeTable._refuse_other_past
-
-
-def _unaware_of_rewinds(self: DeltaLakeTable, version: int, found: Mapping[str, int]) -> None:
-    self._rewound = None
-    _refuse_other_past(self, version, found)
 
 
 MUTANTS: Mapping[str, Callable[[], Patch]] = {
@@ -155,14 +142,12 @@ MUTANTS: Mapping[str, Callable[[], Patch]] = {
     "rows below the position are kept": lambda: (batch_module, "_select", _no_trim),
     "holes are accepted": lambda: (batch_module, "judge", _no_hole),
     "a lost answer is retried with the old decision": lambda: (swap_module, "decide", _decide_once()),
-    "the table's commit goes onto any version": lambda: (DeltaLakeTable, "swap", _on_newest(quarantine=False)),
-    "the quarantine's commit goes onto any version": lambda: (DeltaLakeTable, "swap", _on_newest(quarantine=True)),
+    "the table's commit goes onto any version": lambda: (DeltaLakeTable, "swap", _on_newest),
     "positions without rows after a conflict": lambda: (swap_module, "_change", _no_rows_after_a_conflict),
     "rows without a position": lambda: (swap_module, "_change", _no_positions),
     "the quarantine commits before the table": lambda: (TableWithQuarantine, "commit", _quarantine_first),
     "bad rows of a dead writer are left": lambda: (TableWithQuarantine, "commit", _own_bad_rows_only),
     "the quarantine adds what it has": lambda: (quarantine_module, "_missing", _add_again),
-    "a quarantine ahead of its table is accepted": lambda: (tables_module._QueryTable, "_open", _nothing),
     "compaction removes files that are gone": lambda: (replacement_module, "_paths", lambda _: _Everything()),
     "compaction is committed with delta-rs' retries": lambda: (replacement_module, "CommitProperties", _with_retries),
     "a replay is not marked": lambda: (replay_module, "Change", _unmarked),
@@ -171,12 +156,8 @@ MUTANTS: Mapping[str, Callable[[], Patch]] = {
         "_snapshot",
         lambda handle: replace(_snapshot(handle), positions=_Far()),
     ),
-    "a rewind is committed with delta-rs' retries": lambda: (rewind_module, "CommitProperties", _with_retries),
     "a rewind leaves the quarantine": lambda: (rewind_module, "_rewind_quarantine", _nothing),
-    "running writers do not notice a rewind": lambda: (DeltaLakeTable, "_refuse_other_past", _unaware_of_rewinds),
     "a RESTORE is not noticed": lambda: (TransactionLog, "restored", -1),
-    "files of another batch are accepted": lambda: (batch_module, "_refuse_strangers", _nothing),
-    "ranges that no task read are accepted": lambda: (sink_module, "refuse_unread", _nothing),
 }
 
 

@@ -74,7 +74,7 @@ class Promises:
             raise BrokenPromiseError(f"at the end {sorted(twice)} are in the table and in the quarantine")
 
     def _follow(self, version: Version, number: int) -> None:
-        if '"RESTORE"' in version.text:
+        if '"RESTORE"' in version.text and self.positions:  # without positions nothing is to be set back
             self.restored = self._ever_restored = True
         elif version.note.get("kind") == "table" and self.restored:
             raise BrokenPromiseError(f"version {number} was committed between a RESTORE and its rewind")

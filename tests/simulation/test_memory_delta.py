@@ -30,9 +30,10 @@ class _Real:
     def open(self) -> Any:  # noqa: ANN401 -- either of both
         return DeltaTable(str(self._folder))
 
-    def write(self, name: str, rows: pa.Table) -> None:
-        """A data file."""
+    def write(self, name: str, rows: pa.Table) -> int:
+        """A data file; its size."""
         pq.write_table(rows, self._folder / name)
+        return (self._folder / name).stat().st_size
 
     def offsets(self) -> list[int]:
         """The rows of the newest version."""
@@ -54,15 +55,16 @@ class _Memory:
         scheduler = Scheduler(0, fault_rate=0.0, stay=1.0, calm_after=0)
         scheduler._current = Actor("test")
         self._store = Store(scheduler)
-        self._table = type("Table", (MemoryDelta,), {"store": self._store})
+        self._table: Any = type("Table", (MemoryDelta,), {"store": self._store})
         self._table.create("mem://lake/table", schema=Schema.from_arrow(SCHEMA))
 
     def open(self) -> Any:  # noqa: ANN401 -- either of both
         return self._table("mem://lake/table")
 
-    def write(self, name: str, rows: pa.Table) -> None:
-        """A data file."""
+    def write(self, name: str, rows: pa.Table) -> int:
+        """A data file; its size."""
         self._store.data[f"mem://lake/table/{name}"] = rows
+        return rows.num_rows
 
     def offsets(self) -> list[int]:
         """The rows of the newest version."""
@@ -92,9 +94,9 @@ def _commit(
 ) -> None:
     """Add a file of these offsets, perhaps in the place of all others, and set an application id."""
     name = f"part-{'-'.join(map(str, offsets))}-{application}.parquet"
-    table.write(name, _rows(*offsets))
+    size = table.write(name, _rows(*offsets))
     stats = {"numRecords": len(offsets), "minValues": {"offset": min(offsets)}, "maxValues": {"offset": max(offsets)}}
-    actions: list[AddAction | RemoveAction] = [AddAction(name, 1_000, {}, 0, not removes, json.dumps(stats))]
+    actions: list[AddAction | RemoveAction] = [AddAction(name, size, {}, 0, not removes, json.dumps(stats))]
     if removes:
         before = pa.table(handle.get_add_actions(flatten=True)).to_pylist()
         actions += [RemoveAction(one["path"], False, 0, one["size_bytes"], {}) for one in before]  # noqa: FBT003 -- no data changes
@@ -137,7 +139,7 @@ def test_two_commits_meet_as_in_delta_rs(tmp_path: Path, ours: str, other: str) 
         (tmp_path / kind.__name__).mkdir()
         table: Any = kind(tmp_path / kind.__name__)
         for offset in range(4):
-            _commit(table, table.open(), offset, application=f"first {offset}")
+            _commit(table, table.open(), offset, application=f"first{offset}")
         handle = table.open()
         OTHERS[other](table, table.open())
         try:

@@ -24,6 +24,7 @@ import spark_sink.sink.rows_by_table as rows_module
 import spark_sink.sink.spark_checkpoint as checkpoint_module
 import spark_sink.source.trigger_steps as trigger_module
 from spark_sink.ranges.batch_offset import TopicPartition
+from spark_sink.sink.quarantine_commit import TableWithQuarantine, add_quarantined
 from tests.simulation.kafka_group import TOPIC, Coordinator, Member
 from tests.simulation.kept_landing import KeptSorting
 from tests.simulation.memory_delta import MemoryDelta
@@ -151,8 +152,8 @@ class World:
         for module in (sink_module, direct_module):
             yield module, "Sorting", sorting
         yield swap_module, "random", Random(0)
-        yield tables_module, "TableWithQuarantine", partial(tables_module.TableWithQuarantine, sleep=scheduler.sleep)
-        yield rewind_module, "add_quarantined", partial(rewind_module.add_quarantined, sleep=scheduler.sleep)
+        yield tables_module, "TableWithQuarantine", partial(TableWithQuarantine, sleep=scheduler.sleep)
+        yield rewind_module, "add_quarantined", partial(add_quarantined, sleep=scheduler.sleep)
         yield positions_module, "_LOGS", _OfProcess(scheduler, "logs")
         yield positions_module, "_LOCK", contextlib.nullcontext()
         yield sink_module, "_KEPT", _OfProcess(scheduler, "kept")
