@@ -91,6 +91,9 @@ class AvailableNow:
         unread = self._unread()
         patience_s = self._patience_s(alone=assignment.partitions >= set(unread))
         if unread and idle_s >= patience_s:
+            if self._looked_at < now:  # others may have read the rest since
+                self._looked_at = -math.inf
+                return False
             raise FetchError(self._sentence(unread, assignment, ends, patience_s))
         return not unread
 
