@@ -1,20 +1,20 @@
-"""The planner: topics, members and claims in, an owner for each partition out. Pure: no I/O, no Kafka client.
+"""The planner: computes an owner for each partition from topics, members and claims. Pure: no I/O, no Kafka client.
 
-* `plan`: `plan()`: where a partition is given to a member, step by step.
+* `plan`: `plan()` assigns partitions to members, step by step.
 * `topics_and_members`: `Topic` and `Member`, the input.
 * `plan_request`: the input as arrays, with the settings.
-* `plan_result`: `Plan`, the answer.
-* `explanation`: why a member reads a topic or does not.
-* `input_arrays`: the input as arrays, claims checked.
-* `worker_caps`: workers per topic: how many members may read it.
-* `member_hosts`: the host in a member's identity.
+* `plan_result`: `Plan`, the result.
+* `explanation`: explains why a member reads a topic or not.
+* `input_arrays`: the input as arrays, with checked claims.
+* `worker_caps`: workers per topic, the most members that may read it.
+* `member_hosts`: finds the host in a member's identity.
 * `rack_locality`: which partitions are local to which members.
-* `member_ranking`: which member a topic prefers.
-* `load_bounds`: how many partitions each member may hold.
-* `kept_claims`: which members keep what they own.
-* `place_unowned`: which member gets a partition without an owner.
+* `member_ranking`: ranks the members for each topic.
+* `load_bounds`: the smallest and largest number of partitions of each member.
+* `kept_claims`: decides which partitions stay with their owner.
+* `place_unowned`: places partitions without an owner.
 * `balance`: different subscriptions, racks and large groups.
-* `capped`: topics that only a few members may read.
+* `capped`: topics that only a limited number of members may read.
 """
 
 import typing

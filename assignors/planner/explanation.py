@@ -1,4 +1,4 @@
-"""Why each member reads a topic or does not: the members in order of preference, with a reason."""
+"""Explains why each member reads a topic or not: the members in order of preference, each with a reason."""
 
 from dataclasses import dataclass
 
@@ -21,7 +21,7 @@ class Candidate:
         identity: the name that it is ranked by.
         kept: partitions of the topic that it owned and keeps, ascending.
         gained: partitions of the topic that are new to it, ascending.
-        reason: why it has these partitions or none.
+        reason: explains these partitions, or their absence.
     """
 
     rank: int
@@ -33,7 +33,7 @@ class Candidate:
 
 
 def explain_topic(request: PlanRequest, owner: I32, topic: str) -> list[Candidate]:
-    """Rank the members for a topic, each with the reason why it reads the topic or does not."""
+    """Rank the members for a topic, each with the reason why it reads the topic or not."""
     problem = request.problem
     at = next((i for i, t in enumerate(problem.topics) if t.name == topic), None)
     if at is None:

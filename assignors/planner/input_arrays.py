@@ -1,4 +1,4 @@
-"""The planner's input as arrays: topics and members in one fixed order, claims checked."""
+"""The planner's input as arrays: topics and members in one fixed order, with checked claims."""
 
 import itertools
 from collections.abc import Iterable, Sequence
@@ -23,18 +23,18 @@ _MOST_PARTITIONS = 1 << 31
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """Topics sorted by name, members by identity, partitions numbered through.
+    """Topics sorted by name, members by identity, partitions numbered consecutively.
 
     Attributes:
         topics: sorted by name.
         members: sorted by identity, then id.
         first: number of the first partition of each topic, shape (T + 1,).
         owner: member that holds a valid claim on each partition, or NO_OWNER, shape (P,).
-        claimant: the only member with any claim on it, valid or not; NO_OWNER; or SEVERAL_CLAIMANTS; shape (P,).
+        claimant: the only member with a claim on it, valid or not; NO_OWNER; or SEVERAL_CLAIMANTS; shape (P,).
         group_of: subscription group of each member, shape (M,): equal subscriptions are one group.
         subscribed: which group subscribes to which topic, shape (G, T).
         hashes: of the members' identities, shape (M,).
-        weights: of the members, shape (M,); scaled to at most 1 where they differ by more than any load.
+        weights: of the members, shape (M,); scaled to at most 1 if they differ by more than any load.
         unread: topics without a subscriber or a partition, sorted by name; not in `topics`.
     """
 
@@ -71,8 +71,9 @@ class Problem:
 def read_problem(topics: Iterable[Topic], members: Iterable[Member], seed: int, *, keep: bool = True) -> Problem:
     """Sort the input and check the claims.
 
-    A claim is valid when its topic exists and is subscribed, its partition exists, no newer generation claims it and
-    no other member of the same generation does (KIP-792): two of one generation are both void. Without `keep` all are.
+    A claim is valid if the member subscribes to the topic, the partition exists, no newer generation claims it, and no
+    other member claims it in the same generation (KIP-792): two claims of one generation are both void. Without `keep`
+    all claims are void.
 
     Raises:
         TopicError: two topics of one name, or two members of one id.
@@ -87,7 +88,7 @@ def read_problem(topics: Iterable[Topic], members: Iterable[Member], seed: int, 
     read = subscribed.any(axis=0) & np.array([t.partitions > 0 for t in given], dtype=bool)
     ordered = tuple(t for t, some in zip(given, read, strict=True) if some)
     subscribed = subscribed[:, read]
-    if len(subscribed) > 1:  # members that differ only in topics that do not exist subscribe to the same
+    if len(subscribed) > 1:  # members that differ only in nonexistent topics have equal subscriptions
         first_of, same = equal_rows(subscribed)
         subscribed, group_of = subscribed[first_of], same[group_of].astype(np.int32)
     first = np.zeros(len(ordered) + 1, dtype=np.int64)
@@ -116,13 +117,13 @@ def read_problem(topics: Iterable[Topic], members: Iterable[Member], seed: int, 
 def _weights(members: Sequence[Member]) -> NDArray[np.float64]:
     weights: NDArray[np.float64] = np.array([m.weight for m in members], dtype=np.float64)
     if weights.size and (weights.max() > _HEAVIEST or weights.min() < 1 / _HEAVIEST):
-        # Their sum, or a quotient by them, would be infinite; and no number of partitions tells such weights apart.
+        # Their sum, or a quotient by them, would be infinite, and no number of partitions distinguishes such weights.
         weights = np.maximum(weights / weights.max(), 1 / _HEAVIEST)
     return weights
 
 
 def equal_rows(table: Bools) -> tuple[I64, I64]:
-    """Number the different rows in the order they appear (np.unique sorts them field by field, which is far slower).
+    """Number the distinct rows in order of appearance (np.unique sorts them field by field, which is much slower).
 
     Returns:
         The first row of each number, and the number of each row.
@@ -144,7 +145,7 @@ def _refuse_duplicates(names: Sequence[str], what: str) -> None:
 
 
 def _identity_hashes(members: Sequence[Member], seed: int) -> U64:
-    # Two members of one identity (the same agent= given twice) must not rank alike: the second one gets a suffix.
+    # Two members of one identity (the same agent= set twice) must have different ranks, so the second gets a suffix.
     names = [m.identity for m in members]
     if len(set(names)) < len(names):
         before = [None, *names[:-1]]
@@ -159,7 +160,7 @@ def _subscriptions(topics: Sequence[Topic], members: Sequence[Member]) -> tuple[
     by_value: dict[frozenset[str], int] = {}
     group_of = np.zeros(len(members), dtype=np.int32)
     for i, member in enumerate(members):
-        # Often all members share one set object, and no sets have to be compared.
+        # Often all members share one set object, so no sets have to be compared.
         group = by_object.get(id(member.topics))
         if group is None:
             group = by_value.setdefault(frozenset(member.topics), len(by_value))
@@ -177,7 +178,7 @@ def _claims(topics: Sequence[Topic], members: Sequence[Member], first: I64) -> t
     at, member = _claimed_places(topics, members, first)
     claimant = np.full(total, NO_OWNER, dtype=np.int32)
     latest = claimant.copy()
-    latest[at] = member  # members ascend: of several claims the last stays
+    latest[at] = member  # members ascend: the last of several claims remains
     claimant[at[::-1]] = member[::-1]
     contested = latest != claimant
     owner = claimant.copy()
@@ -207,7 +208,7 @@ def _claimed_places(topics: Sequence[Topic], members: Sequence[Member], first: I
 
 
 def _settle_contested(owner: I32, at: I64, member: I64, generations: I64) -> None:
-    """Give each partition to its claimant of the newest generation, where that is one member."""
+    """Give each partition to its claimant of the newest generation, if there is only one."""
     generation = generations[member]
     order = np.lexsort((member, generation, at))
     at, member, generation = at[order], member[order], generation[order]

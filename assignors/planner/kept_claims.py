@@ -1,4 +1,4 @@
-"""Which claims stay where every member may read every topic: as many as the bounds allow."""
+"""Decides which claims stay if every member may read every topic: as many as the bounds allow."""
 
 import numpy as np
 
@@ -10,8 +10,8 @@ from assignors.planner.load_bounds import Band
 def kept_loads(owned: I64, band: Band, partitions: int, weights: F64) -> I64:
     """Decide how many of its claims each member keeps; the sum is the largest that the band allows.
 
-    A member above its upper bound gives the surplus. Where the members below their lower bounds need more partitions
-    than have no owner, the highest loads give them, down to their lower bounds.
+    A member above its upper bound gives the surplus. If the members below their lower bounds need more partitions than
+    the unowned ones, the highest loads give them, down to their lower bounds.
 
     Args:
         owned: valid claims of each member, shape (M,).
@@ -25,7 +25,7 @@ def kept_loads(owned: I64, band: Band, partitions: int, weights: F64) -> I64:
     if short > 0:
         surplus = np.maximum(kept - band.low, 0)
         givers = np.repeat(np.arange(len(kept)), surplus)
-        # One entry for each unit above the lower bound, with the load that it would leave.
+        # One entry for each unit above the lower bound, with the load without that unit.
         height = kept[givers] - _count_up(surplus)
         order = np.lexsort((givers, -height / weights[givers]))
         kept = kept - np.bincount(givers[order[:short]], minlength=len(kept))
@@ -33,20 +33,20 @@ def kept_loads(owned: I64, band: Band, partitions: int, weights: F64) -> I64:
 
 
 def release(problem: Problem, owner: I32, kept: I64, kind_of: I64, topic_of: I32, hashes: U64) -> I32:  # noqa: PLR0913, PLR0917 - arrays of one plan
-    """Choose the claims that go where a member keeps fewer of a kind than it has.
+    """Choose the claims to release if a member keeps fewer partitions of a kind than it has.
 
-    First those of the topics it holds most of, which spreads them better, then those it ranks lowest for.
+    First come topics of which it holds most, which spreads them better, then topics for which it ranks lowest.
 
     Args:
         problem: what is planned.
         owner: valid claims that may stay, shape (P,).
-        kept: how many of each kind each member keeps, shape (M, K).
+        kept: number of each kind that each member keeps, shape (M, K).
         kind_of: kind of each partition, shape (P,).
         topic_of: topic of each partition, shape (P,).
         hashes: of the topic names, shape (T,).
 
     Returns:
-        The owner of each partition, NO_OWNER where it is free, shape (P,).
+        The owner of each partition, NO_OWNER if it is free, shape (P,).
     """
     kinds = kept.shape[1]
     bundle = np.where(owner >= 0, owner.astype(np.int64) * kinds + kind_of, -1)
@@ -68,12 +68,12 @@ def release(problem: Problem, owner: I32, kept: I64, kind_of: I64, topic_of: I32
 
 
 def _count_up(counts: I64) -> I64:
-    """Count from 0 for each count: [2, 3] gives 0 1 0 1 2."""
+    """Number the elements of each count from 0: [2, 3] gives 0 1 0 1 2."""
     ends = np.cumsum(counts)
     return np.arange(int(counts.sum())) - np.repeat(ends - counts, counts)
 
 
 def _run_positions(keys: I64 | I32) -> I64:
-    """Position of each entry in its run of equal keys."""
+    """Return the position of each entry in its run of equal keys."""
     starts = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]])
     return _count_up(np.diff(np.r_[starts, len(keys)]))

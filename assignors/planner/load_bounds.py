@@ -1,4 +1,4 @@
-"""How many partitions each member may hold: the fair share, and how far from it."""
+"""Bounds the number of partitions of each member: the fair share, and the allowed distance from it."""
 
 import math
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from assignors.planner.input_arrays import I64
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """The fewest and the most partitions of each member, shapes (M,)."""
+    """The smallest and the largest number of partitions of each member, shapes (M,)."""
 
     low: I64
     high: I64
@@ -33,10 +33,10 @@ def check_epsilon(epsilon: float) -> None:
 
 
 def fair_band(partitions: int, weights: F64, epsilon: float) -> Band:
-    """Bound the loads where every member may read every topic.
+    """Bound the loads if every member may read every topic.
 
-    Every load lies within (1 - epsilon) and (1 + epsilon) of the weighted fair share, in whole partitions. Where no
-    plan fits that, the band is widened to include the exactly balanced plans, and no further.
+    Every load is between (1 - epsilon) and (1 + epsilon) of the weighted fair share, in whole partitions. If no plan
+    fits this, the band is widened just enough to include the exactly balanced plans.
 
     Args:
         partitions: number of partitions to place.
@@ -45,7 +45,7 @@ def fair_band(partitions: int, weights: F64, epsilon: float) -> Band:
     """
     share = partitions * weights / weights.sum()
     # Rounded first: 1.1 * 10 is 11.000000000000002, and 0.9 * 10 must not become 9.000000000000002.
-    # No member can hold more than all: the sum of what a huge epsilon allows would not fit an integer.
+    # No member can hold more than all partitions; with a huge epsilon, the sum of the bounds would overflow.
     high = np.floor(np.round(np.minimum((1 + epsilon) * share, partitions), 9)).astype(np.int64)
     low = np.ceil(np.round(np.maximum(0.0, (1 - epsilon) * share), 9)).astype(np.int64)
     if epsilon > 0 and (low <= high).all() and low.sum() <= partitions <= high.sum():
@@ -57,10 +57,10 @@ def fair_band(partitions: int, weights: F64, epsilon: float) -> Band:
 
 
 def exact_band(partitions: int, weights: F64) -> Band:
-    """Bound the loads to those whose sorted load-to-weight vector is the smallest, compared from the highest down.
+    """Bound the loads to those with the smallest sorted load-to-weight vector, compared from the highest down.
 
-    Equal weights: floor and ceiling of the fair share. Otherwise units go one by one where (load + 1) / weight is
-    least; the members between whom the last units are a free choice may hold one more or not.
+    With equal weights these are floor and ceiling of the fair share. Otherwise units go one by one to the smallest
+    (load + 1) / weight; members that tie for the last units may hold one more or not.
     """
     if (weights == weights[0]).all():
         floor, rest = divmod(partitions, len(weights))
@@ -72,7 +72,7 @@ def exact_band(partitions: int, weights: F64) -> Band:
     while left:
         ratio = np.round((low + 1) / weights, 9)
         first = ratio == ratio.min()
-        # Of members with the same ratio after one more, the heavier one had the lower ratio before.
+        # Among members with the same ratio after one more unit, the heavier one had the lower ratio before.
         first &= weights == weights[first].max()
         if first.sum() > left:
             return Band(low, low + first)
@@ -83,7 +83,7 @@ def exact_band(partitions: int, weights: F64) -> Band:
 
 
 def _whole_shares(partitions: int, weights: F64) -> I64:
-    # Giving units one by one never gives less than the whole part of the share: at most M - 1 units are left.
+    # Giving units one by one gives at least the whole part of the share, so at most M - 1 units are left.
     share = partitions * weights / weights.sum()
     whole: I64 = np.floor(np.round(share, 9)).astype(np.int64)
     return whole

@@ -1,4 +1,4 @@
-"""The node a member runs on, read from its identity."""
+"""Finds the node of a member in its identity."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ _TAIL = re.compile(r"[-_.:/](?:\d+|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$
 
 
 def node_of(identity: str) -> str:
-    """Cut the end that differs between members of one node: a UUID or a number (`host-1-3f2a...`, `host-1:2`)."""
+    """Remove the suffix that differs between members of one node: a UUID or a number (`host-1-3f2a...`, `host-1:2`)."""
     return _TAIL.sub("", identity)
 
 
@@ -29,7 +29,7 @@ def node_numbers(members: Sequence[Member], node: Node = None) -> I32:
 
 
 def _cut_all(identities: list[str]) -> list[str]:
-    """Cut all identities with one search, five times as fast as one each."""
+    """Cut all identities with one search, five times as fast as separate searches."""
     lines = "\n".join(identities)
     if lines.count("\n") >= len(identities):  # an identity with a line break
         return [node_of(identity) for identity in identities]

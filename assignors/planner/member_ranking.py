@@ -1,4 +1,4 @@
-"""Which member a topic prefers: by rendezvous hashing, or by a seeded shuffle."""
+"""Ranks the members for each topic, by rendezvous hashing or by a seeded shuffle."""
 
 from typing import Final, Literal
 
@@ -10,11 +10,11 @@ from assignors.planner.place_unowned import Scores
 
 Strategy = Literal["hrw", "shuffled"]
 STRATEGIES: Final = ("hrw", "shuffled")
-_AT_ONCE: Final = 1 << 17  # pairs that are hashed in one go: 1 MB; more are hashed topic by topic
+_AT_ONCE: Final = 1 << 17  # pairs hashed in one call: 1 MB; more are hashed topic by topic
 
 
 def member_scores(problem: Problem, strategy: Strategy, seed: int) -> Scores:
-    """Give the preferences of the strategy."""
+    """Return the preferences of the strategy."""
     return hrw_scores(problem, seed) if strategy == "hrw" else shuffled_scores(problem, seed)
 
 
@@ -34,7 +34,7 @@ def hrw_scores(problem: Problem, seed: int) -> Scores:
 
 
 def shuffled_scores(problem: Problem, seed: int) -> Scores:
-    """Rank by place in a seeded shuffle of the members, which each topic starts where the one before it ended."""
+    """Rank by position in a seeded shuffle of the members; each topic starts where the previous one ended."""
     count = len(problem.members)
     place = np.empty(count, dtype=np.int64)
     place[np.argsort(mix64s(problem.hashes + np.uint64(seed & 0xFFFFFFFF)), kind="stable")] = np.arange(count)

@@ -1,4 +1,4 @@
-"""Place the partitions without an owner: topic by topic, on the best ranked members that have room."""
+"""Places the partitions without an owner: topic by topic, on the best ranked members that have room."""
 
 import math
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from assignors.hashing.hash import F64, U64
 from assignors.planner.input_arrays import I32, I64, Bools, Problem
 from assignors.planner.load_bounds import Band
 
-_SORT_ALL = 2  # times the needed members: more are partitioned before they are sorted
+_SORT_ALL = 2  # times the needed members: more members are partitioned before they are sorted
 Scores = Callable[[int], U64]
 """Preference of every member for the topic of this number, shape (M,); the highest is the first choice."""
 
@@ -22,12 +22,12 @@ class Placement:
     """
 
     def __init__(self, problem: Problem, node_of: I32, epsilon: float) -> None:
-        """Take what all topics have in common.
+        """Take the input that is common to all topics.
 
         Args:
             problem: what is planned.
             node_of: node of each member, shape (M,).
-            epsilon: how far above the running fair share a member may be while better ranked ones are still taken.
+            epsilon: how far above the running fair share a member may be and still be preferred by rank.
         """
         self.problem = problem
         self.node_of = node_of
@@ -36,13 +36,13 @@ class Placement:
         self.owner: I32 = problem.owner
 
     def place(self, scores: Scores, free: I64, band: Band, load: I64, share: F64) -> None:
-        """Place the free partitions, those of topics with many first.
+        """Place the free partitions, topics with many first.
 
         Args:
             scores: preference of the members for a topic.
             free: partitions to place, ascending, shape (F,).
             band: bounds of `load`; their sums leave room for all free partitions.
-            load: what counts towards these bounds, shape (M,); changed.
+            load: the loads that these bounds limit, shape (M,); changed.
             share: fair share of each member, sum 1, shape (M,).
         """
         first, owner = self.problem.first, self.owner
@@ -68,7 +68,7 @@ class Placement:
         return np.bincount(held[held >= 0], minlength=len(self.load))
 
     def _bound(self, more: int) -> I64:
-        # The bound grows with the placed partitions: under the final bound the last topics find few members with room.
+        # The bound grows with the placed partitions: with the final bound, the last topics would find little room.
         if self.even:
             limit = math.ceil((1 + self.epsilon) * (self.placed + more) / len(self.load) - 1e-9)
             if limit != self.limit:  # the same for many topics in a row
@@ -114,7 +114,7 @@ class Placement:
         """Sort by: below the running bound, on a node with few of the topic, best rank."""
         over = self.load[takers] >= self._bound(more)[takers]
         if not self.several_nodes and len(takers) - int(over.sum()) >= more:
-            # Only the best of those below the running bound are needed: no sort of all members for each topic.
+            # Only the best members below the running bound are needed, so not all members are sorted for each topic.
             takers = takers[~over]
             if len(takers) > _SORT_ALL * more:
                 takers = takers[np.sort(np.argpartition(~score[takers], more - 1)[:more])]
@@ -133,7 +133,7 @@ class Placement:
         return takers[rank[np.lexsort(keys)]]
 
     def _leave_enough_for_lower_bounds(self, takers: I64) -> I64:
-        """Drop takers above their lower bound where the rest is needed by those below theirs."""
+        """Drop takers above their lower bound if the members below theirs need the rest."""
         needy = self.load[takers] < self.band.low[takers]
         free = self.left - self.need
         if int((~needy).sum()) <= free:

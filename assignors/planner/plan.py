@@ -1,4 +1,4 @@
-"""The planner: topics, members and claims in, an owner for each partition out."""
+"""The planner: computes an owner for each partition from topics, members and claims."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -26,7 +26,7 @@ from assignors.planner.topics_and_members import Member, Topic
 from assignors.planner.worker_caps import Workers, worker_caps
 
 _IMPROVEMENTS: Final = 2
-_LARGEST_EPSILON: Final = 1e9  # allows every load, and a share times it still fits an integer
+_LARGEST_EPSILON: Final = 1e9  # allows every load, and its product with a share still fits an integer
 EXACT_CELLS: Final = 4_000_000
 """Members x kinds of partitions up to which different subscriptions and caps are planned exactly: about 300 MB."""
 
@@ -43,30 +43,30 @@ def plan(  # noqa: PLR0913
     rack_by: RackBy = "replicas",
     node: Node = None,
 ) -> Plan:
-    """Decide which member reads which partition.
+    """Compute the owner of each partition.
 
-    A pure function: no I/O, no clock, no randomness; the order of the input and PYTHONHASHSEED change nothing.
+    A pure function: no I/O, no clock, no randomness; the order of the input and PYTHONHASHSEED have no effect.
 
-    Goals, the most important first: every partition on exactly one subscriber; at most `workers` members a
+    Goals, the most important first: every partition on exactly one subscriber; at most `workers` members per
     topic; loads within epsilon of the weighted fair share; few partitions off their reader's rack; few moved; each
-    topic spread over nodes and members; few topics a member.
+    topic spread over nodes and members; few topics per member.
 
     Args:
-        topics: those that the group could read.
+        topics: the topics that the group could read.
         members: of the group, with what they own.
         strategy: `hrw` ranks by rendezvous hashing, `shuffled` by a seeded shuffle rotated from topic to topic.
         workers: most distinct members of a topic: a number, by name or pattern, or None for all.
         epsilon: allowed distance from the fair share; 0 is exact balance.
-        seed: another seed, another ranking.
-        keep: whether owned partitions stay where they may; False plans as if no member owned anything.
+        seed: another seed gives another ranking.
+        keep: whether owned partitions stay if possible; False plans as if no member owned partitions.
         rack_by: a partition is local to the racks of its `replicas` (KIP-881) or only of its `leader`.
-        node: how to find the host in a member's identity: a function, a pattern, or by the default cut.
+        node: how to find the host in a member's identity: a function, a pattern, or None for the default.
 
     Raises:
         BoundError: epsilon is negative or not a number.
-        StrategyError: no such strategy, no such rack_by, or a seed that is no whole number.
+        StrategyError: no such strategy, no such rack_by, or a seed that is not a whole number.
         TopicError: a topic or member is given twice.
-        WorkersError: workers below 1, or a pattern that is no regular expression.
+        WorkersError: workers below 1, or a pattern that is not a regular expression.
     """
     if strategy not in STRATEGIES:
         raise StrategyError(f"strategy={strategy!r}, need one of {', '.join(STRATEGIES)}")
@@ -106,7 +106,8 @@ def _solve(request: PlanRequest) -> Plan:
     proven = _plan_constrained(request, cap_binds, band, placement, least)
     before = problem.owner
     for _ in range(_IMPROVEMENTS if cap_binds.any() else 0):
-        # Choosing readers is a heuristic: it starts from its own plan again, or the next rebalance would, and move.
+        # Choosing readers is a heuristic: it runs again on its own plan, because otherwise the next rebalance, which
+        # starts from that plan, would move partitions.
         if _within(placement.owner, band) or np.array_equal(before, placement.owner):
             break
         before = placement.owner
@@ -120,7 +121,7 @@ def _solve(request: PlanRequest) -> Plan:
 
 
 def _plan_constrained(request: PlanRequest, cap_binds: Bools, band: Band, placement: Placement, least: int) -> bool:
-    """Plan different subscriptions, racks and caps into `placement.owner`; say whether it is proven the cheapest."""
+    """Plan different subscriptions, racks and caps into `placement.owner`; return whether it is proven the cheapest."""
     problem = request.problem
     scores = member_scores(problem, request.strategy, request.seed)
     readers, pieces = choose_readers(problem, request.racks, request.caps, cap_binds, band, scores, least)

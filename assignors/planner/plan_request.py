@@ -1,4 +1,4 @@
-"""What is planned: the input as arrays, and the settings."""
+"""The request of a plan: the input as arrays, and the settings."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ class PlanRequest:
         strategy: how members are ranked.
         epsilon: allowed distance from the fair share.
         seed: of the ranking.
-        node: how the host is found in an identity.
+        node: how to find the host in an identity.
     """
 
     problem: Problem

@@ -1,4 +1,4 @@
-"""The planner's answer."""
+"""The planner's result."""
 
 import itertools
 from functools import cached_property
@@ -17,12 +17,12 @@ def count_moved(problem: Problem, owner: I32) -> int:
 
 
 class Plan:
-    """The owner of each partition, and what the plan costs.
+    """The owner of each partition, and the cost of the plan.
 
     Attributes:
-        lower_bound: no plan within the same bounds and caps moves fewer claims. Where no worker cap binds, `moved` is
-            equal to it. Where one binds in a group too large to be planned exactly, it may be too low, and `moved`
-            above it: see `assignors.planner.capped.movement_lower_bound`. It is 0 where no bound is known.
+        lower_bound: no plan within the same bounds and caps moves fewer claims. If no worker cap binds, `moved` is
+            equal to it. If one binds in a group too large for an exact plan, it may be too low, and `moved` above it:
+            see `assignors.planner.capped.movement_lower_bound`. It is 0 if no bound is known.
     """
 
     def __init__(self, request: PlanRequest, owner: I32, lower_bound: int) -> None:
@@ -33,9 +33,9 @@ class Plan:
 
     @cached_property
     def partitions(self) -> dict[str, list[TopicPartition]]:
-        """Partitions of each member, sorted; members with nothing are listed with an empty list."""
+        """Partitions of each member, sorted; members without partitions have an empty list."""
         members = self._problem.members
-        # One tuple for each partition, in order of topic and partition: sorted members' lists need no second sort.
+        # Partitions are visited in order of topic and number, so the members' lists need no sort.
         of_topic = (zip(itertools.repeat(t.name), range(t.partitions)) for t in self._problem.topics)
         pairs = list(itertools.chain.from_iterable(of_topic))
         by_owner = list(map(pairs.__getitem__, np.argsort(self._owner, kind="stable").tolist()))
@@ -60,7 +60,7 @@ class Plan:
 
     @cached_property
     def off_rack(self) -> int:
-        """Number of partitions that are read from another rack, where both racks are known."""
+        """Number of partitions read from another rack, if both racks are known."""
         return self._question.racks.count_off(self._owner)
 
     @cached_property
@@ -70,7 +70,7 @@ class Plan:
 
     @cached_property
     def withheld(self) -> dict[str, list[TopicPartition]]:
-        """Partitions that a cooperative round may not give yet: another member may still read them (KIP-429)."""
+        """Partitions that a cooperative round must not assign yet: another member may still read them (KIP-429)."""
         before = self._problem.owner
         claimant = self._problem.claimant
         held = (self._owner >= 0) & (claimant != -1) & (claimant != self._owner) & (before != self._owner)
@@ -78,7 +78,7 @@ class Plan:
         return {m: [p for p in mine if p in wait] for m, mine in self.partitions.items()}
 
     def explain(self, topic: str) -> list[Candidate]:
-        """Say why each member reads the topic or does not.
+        """Explain why each member reads the topic or not.
 
         Returns:
             All members, best ranked first, each with the partitions that it keeps and gains and the reason; empty for

@@ -1,4 +1,4 @@
-"""Which partitions are local to which members."""
+"""Determines which partitions are local to which members."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,14 +19,14 @@ class Racks:
 
     Attributes:
         kind_of: number of each partition's rack set, shape (P,).
-        off: whether a member's known rack is in none of a known set, shape (K, M). Unknown is no mismatch.
+        off: whether a member's known rack is not in a known set, shape (K, M). Unknown racks are no mismatch.
     """
 
     kind_of: I32
     off: Bools
 
     def count_off(self, owner: I32) -> int:
-        """Count the partitions whose owner sits in none of their racks."""
+        """Count the partitions whose owner is in none of their racks."""
         if not self.off.any():
             return 0
         given = owner >= 0
@@ -34,7 +34,7 @@ class Racks:
 
 
 def read_racks(problem: Problem, rack_by: RackBy) -> Racks:
-    """Compare members' racks with those of the replicas (KIP-881), or of the leader alone."""
+    """Compare members' racks with those of the replicas (KIP-881), or only of the leader."""
     kinds: dict[frozenset[str], int] = {frozenset(): 0}
     kind_of = np.zeros(problem.partitions, dtype=np.int32)
     if all(m.rack is None for m in problem.members):

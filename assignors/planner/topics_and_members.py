@@ -17,12 +17,12 @@ class Topic:
     Attributes:
         name: its name in Kafka.
         partitions: their number, 0 or more.
-        racks: for each partition the racks of its replicas; an empty set or None is unknown. None: all unknown.
-        leaders: for each partition the rack of its leader, None where unknown. None: all unknown.
-        id: Kafka's topic id, where known. Not used by the planner.
+        racks: for each partition the racks of its replicas; an empty set or None means unknown. None: all unknown.
+        leaders: for each partition the rack of its leader, None if unknown. None: all unknown.
+        id: Kafka's topic id, if known. Not used by the planner.
 
     Raises:
-        TopicError: partitions negative or not whole, or racks or leaders for another number of them.
+        TopicError: partitions negative or not whole, or racks or leaders for another number of partitions.
     """
 
     name: str
@@ -53,10 +53,10 @@ class Member:
     Attributes:
         id: the broker's member id, new at each join.
         topics: names that it subscribes to.
-        rack: its rack, None where unknown.
+        rack: its rack, None if unknown.
         weight: capacity relative to the other members, above 0.
-        owned: claims: partitions that it says it owns. A hint, which the planner checks.
-        generation: the generation of the claims, -1 where unknown (KIP-792).
+        owned: claims: partitions that it claims to own. A hint, which the planner checks.
+        generation: the generation of the claims, -1 if unknown (KIP-792).
         instance: identity that survives a restart: group.instance.id, or the agent's name.
 
     Raises:
@@ -81,5 +81,5 @@ class Member:
 
     @property
     def identity(self) -> str:
-        """The name that the member is ranked by."""
+        """The name that ranks the member."""
         return self.instance or self.id

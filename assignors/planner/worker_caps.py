@@ -1,4 +1,4 @@
-"""Workers per topic: how many distinct members may read it."""
+"""Workers per topic: the most distinct members that may read it."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ def check_workers(workers: Workers) -> None:
     """Check a setting of workers per topic.
 
     Raises:
-        WorkersError: a number below 1, no whole number, or a pattern that is no regular expression.
+        WorkersError: a number below 1, not a whole number, or a pattern that is not a regular expression.
     """
     if isinstance(workers, Mapping):
         for key, number in workers.items():
@@ -34,7 +34,7 @@ def check_workers(workers: Workers) -> None:
 
 
 def worker_caps(workers: Workers, topics: Sequence[str]) -> NDArray[np.int32]:
-    """Return the most distinct members of each topic, `NO_CAP` where all may read it.
+    """Return the most distinct members of each topic, `NO_CAP` if all may read it.
 
     Raises:
         WorkersError: as `check_workers`.

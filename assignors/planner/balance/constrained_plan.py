@@ -1,7 +1,8 @@
 """Plans under different subscriptions, racks and worker caps.
 
-Partitions that the same members may read, with the same racks, are one kind. `fairest_loads` finds the best loads,
-`min_cost_flow` how many of each kind every member keeps and gets, `kept_claims` and `place_unowned` which ones.
+Partitions with the same racks that the same members may read are one kind. `fairest_loads` finds the best loads.
+`min_cost_flow` finds the number of partitions of each kind that every member keeps and gets. `kept_claims` and
+`place_unowned` choose the partitions.
 """
 
 from dataclasses import dataclass
@@ -42,7 +43,7 @@ def read_kinds(problem: Problem, racks: Racks, readers: Bools, cap_binds: Bools)
         problem: what is planned.
         racks: which members are local to which partitions.
         readers: which members may read which topic, shape (T, M).
-        cap_binds: topics whose readers were chosen, shape (T,): each is a kind of its own.
+        cap_binds: topics whose readers were chosen, shape (T,): each is a separate kind.
     """
     first, column_of = equal_rows(problem.subscribed.T)
     column_of = np.where(cap_binds, len(first) + np.arange(len(cap_binds)), column_of)
@@ -62,9 +63,9 @@ def general_plan(  # noqa: PLR0913, PLR0917
     Args:
         problem: what is planned.
         kinds: of the partitions.
-        pieces: how many partitions of each capped topic its readers should get, shape (T, M), or empty.
+        pieces: number of partitions of each capped topic that its readers should get, shape (T, M), or empty.
         epsilon: allowed distance from the fair share.
-        placement: places the free partitions; has the result.
+        placement: places the free partitions, and has the result.
         scores: preference of the members for a topic.
         hashes: of the topic names, shape (T,).
 
@@ -92,7 +93,7 @@ def general_plan(  # noqa: PLR0913, PLR0917
 
 
 def _preferred_counts(kinds: Kinds, pieces: I64, topic_of: I32) -> I64 | None:
-    """Write the pieces of the capped topics as counts of their kinds, where a topic is one kind."""
+    """Return the pieces of the capped topics as counts of kinds, for topics that are one kind."""
     if not pieces.size:
         return None
     preferred = np.zeros(kinds.allowed.shape, dtype=np.int64)
@@ -105,9 +106,9 @@ def _preferred_counts(kinds: Kinds, pieces: I64, topic_of: I32) -> I64 | None:
 
 
 def _is_optimal(counts: I64, kinds: Kinds, owned: I64, band: Band, least: int) -> bool:
-    """Return whether no counts are better, where that is plain: all placed, on rack, and as few moved as must be.
+    """Return whether the counts are obviously optimal: all placed, on rack, and only required moves.
 
-    The loads are within the band; or no claim moves, and the members that may read anything differ by one at most.
+    The loads are within the band; or no claim moves, and loads of members with a readable kind differ by at most one.
     """
     if kinds.off.any() or (counts.sum(axis=0) != kinds.counts).any():
         return False
@@ -120,7 +121,7 @@ def _is_optimal(counts: I64, kinds: Kinds, owned: I64, band: Band, least: int) -
 
 
 def _solve(problem: Problem, kinds: Kinds, owned: I64, preferred: I64 | None, epsilon: float) -> Flow:
-    """Solve within the band; where subscriptions differ or no plan is in it, with the best exact loads."""
+    """Solve within the band; if subscriptions differ or no plan fits the band, with the best exact loads."""
     _, weight_class = np.unique(problem.weights, return_inverse=True)
     if problem.equal:
         band = fair_band(int(kinds.counts.sum()), problem.weights, epsilon)

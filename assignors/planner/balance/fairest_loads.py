@@ -1,8 +1,8 @@
 """The fairest loads under different subscriptions: the highest as low as possible, then the next, and so on.
 
 Kinds of partitions that the same members may read are planned as counts, so the work grows with kinds x members and
-not with partitions. Optimality is the usual exchange argument: a load vector is the smallest exactly when no chain of
-hand-overs leads from a member to one that would still be less loaded after it took one more.
+not with partitions. Optimality follows from the usual exchange argument: a load vector is the smallest exactly if no
+chain of hand-overs leads from a member to one that is still less loaded after taking one more partition.
 
 Source: semi-matchings, Harvey, Ladner, Lovasz and Tamir 2006.
 """
@@ -13,7 +13,7 @@ from assignors.hashing.hash import F64
 from assignors.planner.input_arrays import I64, Bools
 
 Chain = list[tuple[int, int, int]]
-"""Hand-overs: one partition of the kind goes from the member to the other: (from, kind, to)."""
+"""Hand-overs (from, kind, to): one partition of the kind moves from one member to the other."""
 
 
 def fairest_counts(counts: I64, allowed: Bools, weights: F64) -> I64:
@@ -44,16 +44,16 @@ def fairest_counts(counts: I64, allowed: Bools, weights: F64) -> I64:
 
 
 def water_fill(amount: int, load: I64, weights: F64) -> I64:
-    """Give units one by one to the least (load + 1) / weight, computed at once (water-filling)."""
+    """Give units one by one to the smallest (load + 1) / weight, computed in one step (water-filling)."""
     order = np.argsort(load / weights, kind="stable")
     filled, weight = np.cumsum(load[order]), np.cumsum(weights[order])
     levels = (amount + filled) / weight
-    # The level is the first one that does not reach the next member's own.
+    # The level is the first one below the level of the next member.
     above = np.r_[load[order][1:] / weights[order][1:], np.inf]
     level = levels[int(np.argmax(levels <= above))]
     out: I64 = np.maximum(0, np.floor(np.round(level * weights, 9)).astype(np.int64) - load)
     over = amount - int(out.sum())
-    while over < 0:  # rounding gave too many
+    while over < 0:  # rounding distributed too many
         out[int(np.argmax(np.where(out > 0, (load + out) / weights, -1)))] -= 1
         over += 1
     while over > 0:
@@ -64,15 +64,15 @@ def water_fill(amount: int, load: I64, weights: F64) -> I64:
 
 
 def _exchange(given: I64, load: I64, allowed: Bools, weights: F64) -> None:
-    """Follow improving chains until there is none."""
+    """Apply improving chains until there are no more."""
     alive = np.array(allowed.any(axis=1), dtype=bool)
     while alive.any():
         height = np.where(alive, np.round(load / weights, 9), -1.0)
-        start = int(np.lexsort((weights, -height))[0])  # of equal heights the lighter has more to gain
+        start = int(np.lexsort((weights, -height))[0])  # among equal heights the lighter member gains more
         reached, parents = reach(start, given, allowed, alive)
         after = np.where(reached, np.round((load + 1) / weights, 9), np.inf)
         after[start] = np.inf
-        # At the same height after it, the heavier member loses less.
+        # Among equal heights afterwards, the heavier member loses less.
         end = int(np.lexsort((-weights, after))[0])
         if (after[end], -weights[end]) < (height[start], -weights[start]):
             apply_chain(given, trace(start, end, parents))
@@ -89,8 +89,8 @@ def reach(start: int, given: I64, allowed: Bools, alive: Bools) -> tuple[Bools, 
     """Find every member that a chain of hand-overs leads to.
 
     Returns:
-        Reached members, shape (M,), the start among them; the kind by which each member was reached and the member
-        from which each kind was taken.
+        Reached members, shape (M,), including the start; the kind through which each member was reached, and the
+        member from which each kind was taken.
     """
     by_kind = np.full(given.shape[0], -1, dtype=np.int64)
     by_member = np.full(given.shape[1], -1, dtype=np.int64)

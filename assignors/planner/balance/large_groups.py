@@ -1,7 +1,7 @@
-"""Plans of groups too large for exact counts: topic by topic, claims first, then the least loaded readers.
+"""Plans groups too large for exact counts: topic by topic, claims first, then the least loaded readers.
 
-Valid, within the caps, and as balanced as one pass can be; not proven optimal. Used where members x kinds of
-partitions would need gigabytes, with some thousands of different subscriptions or capped topics.
+The plans are valid, within the caps, and as balanced as one pass allows; they are not proven optimal. They are used if
+members x kinds of partitions would need gigabytes, with some thousands of different subscriptions or capped topics.
 """
 
 import numpy as np
@@ -20,9 +20,9 @@ def topic_by_topic_plan(  # noqa: PLR0913, PLR0917
     Args:
         problem: what is planned.
         readers: which members may read which topic, shape (T, M).
-        pieces: how many partitions of each capped topic its readers should get, shape (T, M), or empty.
+        pieces: number of partitions of each capped topic that its readers should get, shape (T, M), or empty.
         epsilon: allowed distance from the fair share.
-        placement: places the free partitions; has the result.
+        placement: places the free partitions, and has the result.
         scores: preference of the members for a topic.
     """
     high = fair_band(problem.partitions, problem.weights, epsilon).high

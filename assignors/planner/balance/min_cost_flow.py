@@ -1,8 +1,8 @@
-"""The cheapest counts within the bounds of the loads: fewest partitions off rack, then fewest moved.
+"""Finds the cheapest counts within the bounds of the loads: fewest partitions off rack, then fewest moved.
 
-A minimum cost flow between kinds of partitions and members, solved by a good start and by cancelling negative cycles
-(Klein 1967). When no cycle is left the counts are optimal, and `Flow.proven` says so. Costs are dense arrays of members
-x kinds, so a round of Bellman-Ford is a handful of vectorised operations.
+The problem is a minimum cost flow between kinds of partitions and members. It is solved by a good start and by
+cancelling negative cycles (Klein 1967). If no cycle is left, the counts are optimal and `Flow.proven` is true. Costs
+are dense arrays of members x kinds, so a round of Bellman-Ford is a handful of vectorised operations.
 """
 
 from dataclasses import dataclass
@@ -14,17 +14,17 @@ from assignors.planner.input_arrays import I64, Bools
 
 _OFF: Final = 1 << 24
 _NEVER: Final = 1 << 50
-_FIRST_ROUNDS: Final = 4  # most cycles are short: these rounds each look for some, later ones seldom
+_FIRST_ROUNDS: Final = 4  # most cycles are short: each of these rounds searches for cycles, later rounds only sometimes
 ROUNDS: Final = 2_000
-"""Most rounds of cancelling: a bound on the work of a leader whose heartbeats wait, not met in any test."""
+"""Most rounds of cancelling: bounds the work of a leader while its heartbeats wait; no test reaches it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """Which loads may change against each other by one.
+    """Decides which loads may change by one in exchange for each other.
 
-    With a band (`exact=False`) any load may rise to `high` and fall to `low`. With exact loads a member of load l and
-    weight w may only swap its place with one of load l - 1 and weight w: the sorted loads stay the same.
+    With a band (`exact=False`) any load may rise to `high` and fall to `low`. With exact loads a member with load l and
+    weight w may only swap loads with a member with load l - 1 and weight w, so the sorted loads stay the same.
     """
 
     low: I64
@@ -33,7 +33,7 @@ class Exchange:
     weights: I64
 
     def classes(self, load: I64) -> tuple[I64, I64, int]:
-        """Number the classes: a member may take one more where another of the same class gives one."""
+        """Number the classes: a member may take one more if another of the same class gives one."""
         if not self.exact:
             return np.where(load < self.high, 0, -1), np.where(load > self.low, 0, -1), 1
         span = int(load.max(initial=0)) + 2
@@ -42,12 +42,12 @@ class Exchange:
         return numbers[: len(load)], numbers[len(load) :], len(names)
 
     def step(self, load: I64, taker: int, giver: int) -> int:
-        """Say how many may be exchanged at once."""
+        """Return how many partitions may be exchanged at once."""
         return 1 if self.exact else int(min(self.high[taker] - load[taker], load[giver] - self.low[giver]))
 
 
 class Flow:
-    """Counts of each kind on each member, on the way to the cheapest.
+    """Counts of each kind on each member, while they are improved to the cheapest ones.
 
     Attributes:
         given: partitions of each kind on each member, shape (M, K).
@@ -62,7 +62,7 @@ class Flow:
             counts: partitions of each kind, shape (K,); 0 where no member may read it.
             allowed: which members may read which kind, shape (M, K).
             off: which members are off the racks of which kind, shape (M, K).
-            owned: valid claims, shape (M, K); 0 where not allowed.
+            owned: valid claims, shape (M, K); 0 if not allowed.
         """
         self.counts, self.allowed, self.owned = counts, allowed, owned
         self.off = np.where(off, _OFF, 0).astype(np.int64)
@@ -71,12 +71,12 @@ class Flow:
         self.proven = False
 
     def solve(self, exchange: Exchange, preferred: I64 | None, least: int) -> bool:
-        """Place all partitions within the bounds, at the least cost.
+        """Place all partitions within the bounds, at the lowest cost.
 
         Args:
             exchange: the bounds.
             preferred: counts to begin with, shape (M, K).
-            least: lower bound of the claims that move, where known.
+            least: lower bound of the claims that move, if known.
 
         Returns:
             Whether a plan within the bounds was found.
@@ -101,10 +101,10 @@ class Flow:
         return free
 
     def _keep(self, claims: I64, high: I64) -> None:
-        """Take claims as far as they are not placed yet and loads stay within `high`."""
+        """Keep claims that are not placed yet, as far as loads stay within `high`."""
         wanted = np.maximum(claims - self.given, 0)
         wanted = np.clip(self._free() - (np.cumsum(wanted, axis=0) - wanted), 0, wanted)
-        # Kinds that few members may read first: the others are easier to place elsewhere.
+        # Kinds that few members may read go first, because the others are easier to place elsewhere.
         order = np.argsort(self.allowed.sum(axis=0), kind="stable")
         ranked = wanted[:, order]
         ranked = np.clip((high - self.load)[:, None] - (np.cumsum(ranked, axis=1) - ranked), 0, ranked)
@@ -112,7 +112,7 @@ class Flow:
         self.load += ranked.sum(axis=1)
 
     def _spread(self, where: Bools, exchange: Exchange) -> None:
-        """Give free partitions evenly to members with room, first to those below their lower bound."""
+        """Distribute free partitions evenly among members with room, first to those below their lower bound."""
         free = self._free()
         for kind in np.argsort(where.sum(axis=0), kind="stable"):
             for cap in (exchange.low, exchange.high):
@@ -137,7 +137,7 @@ class Flow:
         self.take_cost[member, kind] = int(given <= owned) - off if given > 0 else _NEVER
 
     def _connect(self, exchange: Exchange) -> bool:
-        """Place along paths what the greedy start left; say whether all is placed and every lower bound is reached."""
+        """Place the rest along paths; return whether all is placed and every load reaches its lower bound."""
         none_of_members = np.full(len(self.load), _NEVER)
         while (free := self._free()).any():
             if not self._push(np.where(free > 0, 0, _NEVER), none_of_members, self.load < exchange.high):
@@ -149,12 +149,12 @@ class Flow:
         return True
 
     def _push(self, by_kind: I64, by_member: I64, targets: Bools) -> bool:
-        """Move one partition along a cheapest path to each target that has one; say whether any moved."""
+        """Move one partition along a cheapest path to each target that has one; return whether any moved."""
         source_kinds, source_members = by_kind == 0, by_member == 0
         kinds, members = by_kind.copy(), by_member.copy()
         from_kind = np.full(len(members), -1)
         from_member = np.full(len(kinds), -1)
-        # Gains count as 0: with negative cycles, which are cancelled later, there is no cheapest path.
+        # Gains count as 0: with negative cycles, which are cancelled later, a cheapest path does not exist.
         take_cost, give_cost = np.maximum(self.take_cost, 0), np.maximum(self.give_cost, 0)
         for _ in range(len(members) + len(kinds)):
             through = members[:, None] + take_cost
@@ -303,12 +303,12 @@ def _cycles(via: I64, from_member: I64, from_swap: I64, kinds: int) -> list[list
 
 
 def _water_fill_capped(amount: int, load: I64, cap: I64) -> I64:
-    """Give units one by one to the lowest load that is below its cap, computed at once."""
+    """Give units one by one to the lowest load that is below its cap, computed in one step."""
     room = cap - load
     if amount >= int(room.sum()):
         return room
     low, high = int(load.min()), int(cap.max())
-    while low < high:  # the highest level that needs no more than there is
+    while low < high:  # find the highest level that needs at most `amount`
         middle = (low + high + 1) // 2
         if int(np.clip(middle - load, 0, room).sum()) <= amount:
             low = middle

@@ -1,10 +1,10 @@
 """Plans where worker caps bind: at most `workers` members read a topic.
 
 * `exact_small_groups`: the optimum of small groups.
-* `reader_choice`: which members read a topic in larger groups.
+* `reader_choice`: chooses the readers of a topic in larger groups.
 * `local_search`: hand-overs between readers until the loads are within their bounds.
-* `candidate_moves`: the hand-overs that one step of the search chooses from.
-* `search_state`: what each reader holds during the search.
-* `neighbourhood_search`: everything that a few members hold, divided among them at the least cost.
-* `movement_lower_bound`: how many claims move in any plan.
+* `candidate_moves`: the hand-overs from which one step of the search chooses.
+* `search_state`: the partitions of each reader during the search.
+* `neighbourhood_search`: divides all partitions of a few members among them at the lowest cost.
+* `movement_lower_bound`: a lower bound of the claims that move in any plan.
 """

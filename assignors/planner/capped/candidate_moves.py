@@ -1,4 +1,4 @@
-"""Hand-overs between the readers of capped topics that one step of the search chooses from, one a row."""
+"""Hand-overs between the readers of capped topics, one per row, from which one step of the search chooses."""
 
 from dataclasses import dataclass, fields, replace
 from typing import Final
@@ -9,13 +9,13 @@ from assignors.planner.capped.search_state import Move, SearchState
 from assignors.planner.input_arrays import I64
 
 _TRIES: Final = 8  # fullest and emptiest members that a step considers
-_FEW: Final = 3  # of them, those that exchange pieces
+_FEW: Final = 3  # the number of these that exchange pieces
 _WIDE: Final = 4  # fullest members of a step that finds many hand-overs
 
 
 @dataclass(frozen=True, slots=True)
 class CandidateMoves:
-    """Hand-overs, one a row, and what goes the other way in exchange (`back` -1: nothing)."""
+    """Hand-overs, one per row, with the topic given in exchange (`back`; -1 for none)."""
 
     topic: I64
     giver: I64
@@ -45,9 +45,9 @@ class CandidateMoves:
 
 
 def wide_gifts(state: SearchState) -> CandidateMoves:
-    """Pieces that the fullest members can give to every member below its lower bound.
+    """Return pieces that the fullest members can give to every member below its lower bound.
 
-    Where no member is below, to every member with room; where none is above its upper bound, from the most loaded.
+    If no member is below, every member with room can take; if none is above its upper bound, the most loaded can give.
     """
     room, surplus = state.band.high - state.load, state.load - state.band.low
     lacking, over = np.flatnonzero(surplus < 0), np.flatnonzero(room < 0)
@@ -62,7 +62,7 @@ def _between(state: SearchState, givers: I64, takers: I64) -> CandidateMoves:
 
 
 def _whole(state: SearchState, topics: I64, givers: I64, takers: I64) -> CandidateMoves:
-    """Whole pieces, where the takers subscribe to the topic."""
+    """Return hand-overs of whole pieces to takers that subscribe to the topic."""
     fits = state.may[topics, takers] & (givers != takers)
     topics, givers, takers = topics[fits], givers[fits], takers[fits]
     piece = state.pieces[topics, givers]
@@ -78,7 +78,7 @@ def extremes(state: SearchState) -> tuple[I64, I64]:
 
 
 def gifts(state: SearchState, full: I64, empty: I64) -> CandidateMoves:
-    """Pieces that the fullest can give to any member, and that the emptiest can take from any."""
+    """Return pieces that the fullest can give to any member, and that the emptiest can take from any."""
     given = _between(state, full, np.arange(len(state.load)))
     topic, giver = np.nonzero(state.pieces) if empty.size else (given.topic[:0], given.giver[:0])
     topics, givers = np.tile(topic, len(empty)), np.tile(giver, len(empty))
@@ -87,7 +87,7 @@ def gifts(state: SearchState, full: I64, empty: I64) -> CandidateMoves:
 
 
 def swaps(state: SearchState, full: I64, empty: I64) -> CandidateMoves:
-    """Whole pieces that the fullest can exchange with the least loaded, and the emptiest with the most loaded."""
+    """Return whole pieces that the fullest can exchange with the least loaded, the emptiest with the most loaded."""
     order = np.argsort(state.load / state.weights, kind="stable")
     low, high = order[:_TRIES], order[::-1][:_TRIES]
     one, two = _exchanges(state, full[:_FEW], low), _exchanges(state, high, empty[:_FEW])
@@ -96,7 +96,7 @@ def swaps(state: SearchState, full: I64, empty: I64) -> CandidateMoves:
 
 
 def _exchanges(state: SearchState, givers: I64, takers: I64) -> tuple[I64, I64, I64, I64]:
-    """Pair each piece of the givers with each of the takers where both may read what they get.
+    """Pair each piece of the givers with each of the takers, if both may read the topic that they get.
 
     Returns:
         Topic, giver, the topic in exchange, taker.
@@ -110,7 +110,7 @@ def _exchanges(state: SearchState, givers: I64, takers: I64) -> tuple[I64, I64, 
 
 
 def limit_counts(state: SearchState, moves: CandidateMoves, wanted: I64) -> CandidateMoves:
-    """Hand over only as many as wanted where the taker reads the topic already, or the cap allows one more reader."""
+    """Limit counts to `wanted` if the taker already reads the topic, or the cap allows one more reader."""
     divisible = state.pieces[moves.topic, moves.taker] > 0
     divisible |= state.readers[moves.topic] < state.caps[moves.topic]
     count = np.where(divisible & (moves.back < 0), np.minimum(np.maximum(wanted, 1), moves.count), moves.count)

@@ -1,7 +1,7 @@
-"""The exact optimum of small groups with worker caps, where readers and loads have to be chosen together.
+"""Finds the exact optimum of small groups with worker caps; readers and loads have to be chosen together.
 
-Dynamic programming over topics: for each vector of loads the cheapest way to reach it. Costs are compared in the order
-of the goals: off rack, moved, spread within the topic, rank.
+Dynamic programming over topics finds the cheapest way to each vector of loads. Costs are compared in the order of the
+goals: off rack, moved, spread within the topic, rank.
 """
 
 from collections.abc import Iterator
@@ -24,10 +24,10 @@ Owners = tuple[int, ...]
 
 
 def is_small(problem: Problem) -> bool:
-    """Whether the exact optimum costs a fraction of a second at most."""
+    """Return whether the exact optimum takes at most a fraction of a second."""
     members = len(problem.members)
     sizes = np.diff(problem.first).tolist()
-    if members > 8 or problem.partitions > 40:  # noqa: PLR2004 - only keeps `comb` small
+    if members > 8 or problem.partitions > 40:  # noqa: PLR2004 - limits the arguments of `comb`
         return False
     options = max((comb(n + members - 1, members - 1) for n in sizes), default=1)
     work, placed = 0, 0
@@ -94,7 +94,7 @@ def _add(one: Cost, two: Cost) -> Cost:
 
 
 def _best_loads(problem: Problem, reached: dict[Loads, Cost], epsilon: float) -> Loads:
-    """Pick the cheapest loads within the bounds; where there are none, those with the smallest sorted vector."""
+    """Return the cheapest loads within the bounds; if there are none, those with the smallest sorted vector."""
     weights = problem.weights
     placed = sum(next(iter(reached)))
     if problem.equal:

@@ -1,10 +1,11 @@
 """Hand-overs between the readers of capped topics that bring the loads into their bounds.
 
-A piece is what one reader has of a topic. A part of it can go to another reader, or to a newcomer where the cap allows
-one more; otherwise a newcomer takes the whole piece. Each step takes the hand-over, or the exchange of two pieces, that
-brings the loads nearest to their bounds for the fewest moved claims. `neighbourhood_search` finds what single steps do
-not: loads within their bounds, and then fewer moves. Where no loads within the bounds are found, each piece is tried
-elsewhere and the loads are repaired; the result stays where they are more even (iterated local search).
+A piece is the part of a topic that one reader has. A part of it can go to another reader, or to a new reader if the cap
+allows one more; otherwise a new reader takes the whole piece. Each step takes the hand-over, or the exchange of two
+pieces, that brings the loads nearest to their bounds with the fewest moved claims. `neighbourhood_search` finds
+solutions that single steps miss: loads within their bounds, and then fewer moves. If no loads within the bounds are
+found, the search moves each piece to another member and repairs the loads. It keeps the result if the loads are more
+even (iterated local search).
 """
 
 from collections.abc import Iterator
@@ -22,16 +23,16 @@ _NEARER: Final = 1 << 20
 _NEVER: Final = 1 << 62
 _ENDLESS: Final = 1 << 62
 _LEAST: Final = 1e-9
-_REPAIR_STEPS: Final = 8  # after a piece was tried elsewhere
+_REPAIR_STEPS: Final = 8  # after a piece was moved to another member
 _MANY: Final = 8  # members outside their bounds: with more, one step finds many hand-overs
-_POOLS_HELP: Final = 64  # members outside their bounds: more are not repaired by dividing what a few hold
-_CALL_WORK: Final = 2_000  # hand-overs that could be priced in the time of a call without any
+_POOLS_HELP: Final = 64  # members outside their bounds: with more, dividing the pieces of a few does not help
+_CALL_WORK: Final = 2_000  # hand-overs that could be priced in the time of an empty call
 _MIXED: Final = 1009
 BALANCE_WORK: Final = 4_000_000
-"""Limit of the work that brings loads near to their bounds, and again of the work that brings them there: a leader's
-heartbeats wait for it, about a second each."""
+"""Limit of the work that brings loads near to their bounds, and separately of the work that brings them inside: about
+a second each, during which the leader's heartbeats wait."""
 SEARCH_WORK: Final = 2_000_000
-"""The same for fewer moves; two thirds of it where loads are outside their bounds, which often cannot be repaired."""
+"""Limit of the work for fewer moves; two thirds of it if loads are outside their bounds, often beyond repair."""
 
 
 def bring_into_band(state: SearchState, least: int) -> None:
@@ -39,7 +40,7 @@ def bring_into_band(state: SearchState, least: int) -> None:
 
     Args:
         state: changed.
-        least: lower bound of the claims that move; the search ends when no more do.
+        least: lower bound of the claims that move; the search ends when it is reached.
     """
     _approach_band(state)
     _balance(state, _ENDLESS, end=state.work + BALANCE_WORK)
@@ -50,9 +51,9 @@ def bring_into_band(state: SearchState, least: int) -> None:
 
 
 def _is_fairest(state: SearchState) -> bool:
-    """Return whether no plan has more even loads: the caps leave members without a topic, and the rest are even.
+    """Return whether no plan has more even loads: the caps leave members without a topic, and the others are even.
 
-    A join beyond the readers that the caps allow is such a case. No search can bring its loads into the bounds.
+    This is the case if more members join than the caps allow as readers. No search can bring its loads into the bounds.
     """
     sizes = state.pieces.sum(axis=1)
     readers = int(np.minimum(np.minimum(state.caps, sizes), state.may.sum(axis=1)).sum())
@@ -64,7 +65,7 @@ def _is_fairest(state: SearchState) -> bool:
 
 
 def _come_inside(state: SearchState, least: int) -> None:
-    """Search for loads within the bounds, which may not exist; then for more even ones."""
+    """Search for loads within the bounds, which may not exist; then for more even loads."""
     if np.count_nonzero(state.outside_band()) <= _POOLS_HELP:
         before, pieces = state.key(), state.pieces.copy()
         search_neighbourhoods(state, least, state.work + SEARCH_WORK // 3)
@@ -81,7 +82,7 @@ def _come_inside(state: SearchState, least: int) -> None:
 
 
 def _try(state: SearchState, move: Move) -> bool:
-    """Do a move and repair the loads; undo all of it where the plan is no better. Say whether it stays."""
+    """Do a move and repair the loads; undo both unless the plan is better. Return whether it stays."""
     before = state.key()
     topic, _, taker, _ = move[0]
     for swaps in (False, True):
@@ -94,7 +95,7 @@ def _try(state: SearchState, move: Move) -> bool:
 
 
 def _approach_band(state: SearchState) -> None:
-    """Bring loads near to their bounds by many hand-overs a step, while many members are outside them."""
+    """Bring loads near to their bounds by many hand-overs per step, while many members are outside them."""
     end = state.work + BALANCE_WORK
     while np.count_nonzero(state.outside_band()) > _MANY and state.work < end:
         chosen = _disjoint_moves(state, candidate_moves.wide_gifts(state))
@@ -109,7 +110,7 @@ def _disjoint_moves(state: SearchState, gifts: CandidateMoves) -> list[Move]:
     if not gifts.topic.size:
         return []
     moves, price = _priced(state, gifts)
-    # Of equal price, each taker starts with another piece, or all would choose the same one.
+    # Among equal prices, each taker starts with a different piece, because otherwise all would choose the same one.
     mixed = (moves.topic * 31 + moves.giver * 17 + moves.taker * 7) % _MIXED
     order = np.lexsort((mixed, price))
     order = order[price[order] < _NEVER]
@@ -128,7 +129,7 @@ def _disjoint_moves(state: SearchState, gifts: CandidateMoves) -> list[Move]:
 
 
 def _returns(state: SearchState) -> Iterator[Move]:
-    """Yield moves that return missing partitions to their owners, the most first; each fits the state at that time."""
+    """Yield moves that return missing partitions to their owners, largest first; each fits the state at that time."""
     topics, owners = np.nonzero(state.pieces < state.owned)
     missing = state.owned[topics, owners] - state.pieces[topics, owners]
     for i in np.argsort(-missing, kind="stable").tolist():
@@ -158,7 +159,7 @@ def _other_readers(state: SearchState) -> Iterator[Move]:
 def _balance(
     state: SearchState, most: int, stays: tuple[int, int] = (-1, -1), *, swaps: bool = True, end: int = _ENDLESS
 ) -> list[Move]:
-    """Move towards the bounds; where no move leads there, relieve the fullest member. Return the moves."""
+    """Move towards the bounds; if no move leads there, relieve the fullest member. Return the moves."""
     done: list[Move] = []
     while len(done) < most and state.work < end and state.outside_band().any():
         move = _best_move(state, stays, swaps=swaps)
@@ -173,7 +174,7 @@ def _best_move(state: SearchState, stays: tuple[int, int], *, swaps: bool) -> Mo
     full, empty = candidate_moves.extremes(state)
     gifts = candidate_moves.gifts(state, full, empty).without(*stays)
     best = _nearest(state, gifts)
-    if best is not None and (best[0] < 0 or not swaps):  # each moved claim brings a load nearer
+    if best is not None and (best[0] < 0 or not swaps):  # a negative price: each moved claim brings a load nearer
         return best[1]
     exchanges = candidate_moves.swaps(state, full, empty).without(*stays) if swaps else gifts.first(0)
     found = [b for b in (best, _nearest(state, exchanges)) if b is not None]
@@ -183,9 +184,9 @@ def _best_move(state: SearchState, stays: tuple[int, int], *, swaps: bool) -> Mo
 
 
 def _nearest(state: SearchState, moves: CandidateMoves) -> tuple[int, Move] | None:
-    """Find the move that brings loads nearest to their bounds for the fewest claims, and its price.
+    """Find the move that brings loads nearest to their bounds with the fewest claims, and its price.
 
-    The price counts claims that bring no load nearer. A claim that goes from a member above its bounds to one below
+    The price counts claims that bring no load nearer. A claim that moves from a member above its bounds to one below
     brings both nearer.
     """
     if not moves.topic.size:
@@ -196,7 +197,7 @@ def _nearest(state: SearchState, moves: CandidateMoves) -> tuple[int, Move] | No
 
 
 def _priced(state: SearchState, moves: CandidateMoves) -> tuple[CandidateMoves, I64]:
-    """Limit each hand-over to what is wanted, and price it; _NEVER where it brings loads no nearer."""
+    """Limit each hand-over to the needed count, and price it; _NEVER if it brings no load nearer."""
     state.work += _CALL_WORK + moves.topic.size
     load, low, high = state.load, state.band.low, state.band.high
     giver, taker = moves.giver, moves.taker
@@ -216,7 +217,7 @@ def _priced(state: SearchState, moves: CandidateMoves) -> tuple[CandidateMoves, 
 
 
 def _lowest(state: SearchState, gifts: CandidateMoves, swaps: CandidateMoves) -> Move | None:
-    """Find the move that lowers the higher of two loads most, where the bounds cannot be reached."""
+    """Find the move that lowers the higher of two loads most; used if the bounds cannot be reached."""
     best: tuple[float, float, Move] | None = None
     for found in (gifts, swaps):
         if not found.topic.size:

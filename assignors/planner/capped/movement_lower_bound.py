@@ -1,16 +1,16 @@
-"""A lower bound of the claims that move, where worker caps bind and all members read the same topics.
+"""A lower bound of the claims that move if worker caps bind and all members read the same topics.
 
-Four things force moves, and each is counted so that no claim is counted twice:
+Four conditions force moves; no claim is counted twice:
 
-* a member above its upper bound gives the surplus; a topic with `workers=1` it can only give as a whole;
-* a load is a sum of whole topics where every topic has one worker, so its bounds are rounded to such sums;
-* a topic without an owner that is larger than the room of its readers pushes claims out;
-* members below their lower bound need more partitions than have no owner;
+* a member above its upper bound gives the surplus; it can give a topic with `workers=1` only as a whole;
+* if every topic has one worker, a load is a sum of whole topics, so its bounds are rounded to such sums;
+* a topic without an owner that is larger than the room of its readers displaces claims;
+* members below their lower bound need more partitions than the unowned ones;
 
-and, where that is more, the owners above the cap of their topic keep nothing of it.
+and, if it gives a larger number, owners in excess of the cap of their topic keep no partition of it.
 
-Whether a plan within the bounds exists at all is bin packing where `workers=1`, so no bound that is found quickly is
-always tight.
+With `workers=1` the existence of a plan within the bounds is a bin packing problem, so no bound that is found quickly
+is always tight.
 """
 
 import numpy as np
@@ -58,12 +58,12 @@ def _in_whole_topics(band: Band, sizes: I64, whole: I64) -> Band:
     sums = _sums(sizes[whole].tolist(), int(sizes[~whole].sum()), top)
     low = np.array([_next(sums, n) for n in band.low.tolist()])
     high = np.array([_last(sums, n) for n in band.high.tolist()])
-    fits = low <= high  # else there is no plan within the bounds, and nothing to bound
+    fits = low <= high  # else no plan is within the bounds
     return Band(np.where(fits, low, band.low), np.where(fits, high, band.high))
 
 
 def _most_kept(claims: I64, whole: I64, high: int) -> int:
-    """Return how many of its claims a member can keep within its bound."""
+    """Return the most claims that a member can keep within its bound."""
     sums = _sums(claims[whole & (claims > 0)].tolist(), int(claims[~whole].sum()), int(claims.sum()))
     return _last(sums, high)
 

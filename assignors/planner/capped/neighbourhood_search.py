@@ -1,9 +1,9 @@
-"""Everything that a few members hold, divided among them at the least cost: fewer moves than by single hand-overs.
+"""Divides all partitions of a few members among them at the lowest cost: fewer moves than with single hand-overs.
 
-Where members hold few topics and bounds are narrow, a single hand-over leaves the bounds; only several together stay
-within them. So two to four members, one of which misses a piece, form a pool: all that they hold is divided exactly, by
-dynamic programming over their loads, and then that of the next pool (large neighbourhood search). Of divisions that
-cost the same one is drawn at random, from a fixed sequence: it may open the way to a cheaper one.
+If members hold few topics and bounds are narrow, a single hand-over leaves the bounds; only several together stay
+within them. So two to four members, one of which misses a piece, form a pool. All their partitions are divided exactly,
+by dynamic programming over their loads; then the next pool follows (large neighbourhood search). Among divisions of
+equal cost one is drawn at random, from a fixed sequence, because it may lead to a cheaper one.
 
 Source: Shaw 1998; the sequence is Knuth's MMIX.
 """
@@ -22,18 +22,18 @@ from assignors.planner.capped.search_state import SearchState
 from assignors.planner.input_arrays import I64, Bools
 
 _POOL_SIZE: Final = 4
-_STATES: Final = 10_000  # vectors of loads in a table: with more, the pool is smaller
-_DIVISIONS: Final = 100  # of one topic; with more, only those close to the present one
+_STATES: Final = 10_000  # vectors of loads in a table; if there were more, the pool is made smaller
+_DIVISIONS: Final = 100  # of one topic; if there are more, only those close to the present one are tried
 _SHIFT: Final = 2
-# The cost of a division; the lowest bits are for the random choice among equal ones.
+# The cost of a division; the lowest bits select at random among equal costs.
 _CLAIM: Final = 1 << 14
 _OFF: Final = 1 << 32
 _OUTSIDE: Final = 1 << 48
 _FAR: Final = 1 << 12
 _NO: Final = 1 << 61
 _MIXED: Final = 8
-# Work, in hand-overs that could be priced in the same time: of a pool, a topic in it, its racks, a division. And the
-# states of a table, and the cells of the search state, that take the time of one.
+# Work, in hand-overs that could be priced in the same time: of a pool, a topic in it, its racks, a division. Then the
+# number of table states, and of search state cells, that take the time of one hand-over.
 _POOL_WORK: Final = 1_500
 _TOPIC_WORK: Final = 200
 _RACK_WORK: Final = 600
@@ -51,11 +51,12 @@ class _Item:
 
 
 def search_neighbourhoods(state: SearchState, least: int, end: int) -> None:
-    """Divide pools until no more claims move than the lower bound, or the limit of work is reached.
+    """Divide pools until the moved claims reach the lower bound, or the work reaches its limit.
 
-    Where loads are outside their bounds, until all are within. Loads never end farther outside; then no more partitions
-    are off rack, as far as the readers decide that; then no more claims move. Racks alone start a search only where no
-    member owns anything: otherwise a stable group would move.
+    If loads are outside their bounds, the search runs until all are inside. The result is never worse: first, loads are
+    not farther outside; then, not more partitions are off rack, as far as this depends on the readers; then, not more
+    claims move. Racks start a search only if no member owns partitions: otherwise partitions of a stable group would
+    move.
 
     Args:
         state: changed.
@@ -80,7 +81,7 @@ def _draws() -> Iterator[int]:
 
 
 def _pool(state: SearchState, draws: Iterator[int]) -> I64:
-    """Draw an owner that misses a piece and its reader, or a member above its bounds and one below; and others.
+    """Draw an owner that misses a piece and its reader, or a member above its bounds and one below; add others.
 
     Half of the others are drawn from the members whose pieces differ from their claims.
     """
@@ -111,7 +112,7 @@ def _pool(state: SearchState, draws: Iterator[int]) -> I64:
 
 
 def _divide(state: SearchState, pool: I64, draws: Iterator[int]) -> bool:
-    """Divide all that the pool holds at the least cost; say whether every division was tried."""
+    """Divide all partitions of the pool at the lowest cost; return whether every division was tried."""
     items, whole = _items(state, pool)
     shape = tuple((np.maximum(state.load, state.band.high)[pool[:-1]] + 1).tolist())
     table = np.full(shape, _NO)
@@ -129,7 +130,7 @@ def _divide(state: SearchState, pool: I64, draws: Iterator[int]) -> bool:
 
 
 def _with(item: _Item, table: I64) -> I64:
-    """Return the least cost of each vector of loads with one more topic."""
+    """Return the lowest cost of each vector of loads with one more topic."""
     longer = np.full(table.shape, _NO)
     for counts, cost in zip(item.counts.tolist(), item.cost.tolist(), strict=True):
         into = tuple(slice(n, None) for n in counts[:-1])
@@ -139,7 +140,7 @@ def _with(item: _Item, table: I64) -> I64:
 
 
 def _outside(state: SearchState, pool: I64, shape: tuple[int, ...]) -> I64:
-    """Return how far each vector of loads, and what it leaves for the last of the pool, is outside the bounds."""
+    """Return how far each vector of loads, with the rest for the last member of the pool, is outside the bounds."""
     loads = np.indices(shape)
     last = int(state.load[pool].sum()) - loads.sum(axis=0)
     out = np.zeros(shape, dtype=np.int64)
@@ -173,7 +174,7 @@ def _items(state: SearchState, pool: I64) -> tuple[list[_Item], bool]:
 def _off_rack(state: SearchState, topic: int, pool: I64, counts: I64) -> I64:
     """Return the fewest partitions off rack under each division, by the smallest cut (Ford and Fulkerson 1956).
 
-    The readers outside the pool count as one that is local to whatever one of them is local to.
+    The readers outside the pool count as one reader that is local wherever one of them is local.
     """
     outside = state.pieces[topic] > 0
     outside[pool] = False
@@ -206,7 +207,7 @@ def _walk_back(state: SearchState, pool: I64, items: list[_Item], tables: list[I
 
 @lru_cache(maxsize=1024)
 def _divisions(count: int, most: int, members: int) -> I64 | None:
-    """List the ways to divide `count` among at most `most` of the members; None where there are too many."""
+    """List the ways to divide `count` among at most `most` of the members; None if there are too many."""
     if sum(comb(members, k) * comb(count - 1, k - 1) for k in range(1, most + 1)) > _DIVISIONS:
         return None
     ways = []

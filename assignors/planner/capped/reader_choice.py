@@ -1,9 +1,9 @@
-"""Which members read a topic with a worker cap: its owners first, then newcomers by rank.
+"""Chooses the readers of a topic with a worker cap: its owners first, then new readers by rank.
 
-Choosing readers so that loads are within their bounds is bin packing: with `workers=1` and epsilon 0 each load is a
-sum of whole topics, and whether three topics fill each of M members exactly is 3-PARTITION, which is NP-complete also
-where sizes are written in unary, as partitions are (Garey and Johnson 1979, SP15). So no leader finds the optimum of
-every group in time. `exact_small_groups` plans small groups exactly. In larger ones this module chooses a first set of
+Choosing readers so that loads are within their bounds is bin packing. With `workers=1` and epsilon 0 each load is a sum
+of whole topics. The question whether three topics fill each of M members exactly is 3-PARTITION, which is NP-complete
+even if sizes are in unary, as partitions are (Garey and Johnson 1979, SP15). So no leader can find the optimum of every
+group in time. `exact_small_groups` plans small groups exactly. For larger groups this module chooses a first set of
 readers, `local_search` and `neighbourhood_search` improve it, and `min_cost_flow` moves the fewest partitions for these
 readers.
 """
@@ -31,13 +31,13 @@ def choose_readers(  # noqa: PLR0913, PLR0917
         problem: what is planned.
         racks: which members are local to which partitions.
         caps: most distinct members of each topic, shape (T,).
-        cap_binds: which topics have a cap below what their size and the group allow, shape (T,).
+        cap_binds: topics whose cap is below their size and the number of possible readers, shape (T,).
         band: loads of a balanced plan.
         scores: preference of the members for a topic.
         least: lower bound of the claims that move.
 
     Returns:
-        Which members may read which topic, shape (T, M), and how many partitions of the capped ones each should get.
+        Which members may read which topic, shape (T, M), and the number of partitions of the capped topics for each.
     """
     readers = problem.subscribed[problem.group_of].T.copy()
     if not cap_binds.any():
@@ -62,7 +62,7 @@ def _keep_owners(  # noqa: PLR0913, PLR0917
     np.add.at(owned, _rows(problem, cap_binds), problem.owned)
     pieces = owned.copy()
     for topic in np.flatnonzero(cap_binds & ((owned > 0).sum(axis=1) > caps)).tolist():
-        # Of more owners than the cap allows, those with the largest pieces stay readers.
+        # If a topic has more owners than its cap, those with the largest pieces stay readers.
         pieces[topic, np.argsort(-owned[topic], kind="stable")[int(caps[topic]) :]] = 0
     return SearchState(
         weights=problem.weights,
@@ -77,7 +77,7 @@ def _keep_owners(  # noqa: PLR0913, PLR0917
 
 
 def _rack_sets(problem: Problem, racks: Racks, cap_binds: Bools) -> I64:
-    """Partitions of each capped topic by their rack set, shape (T, K)."""
+    """Count the partitions of each capped topic by rack set, shape (T, K)."""
     topic_of = np.repeat(np.arange(len(cap_binds)), np.diff(problem.first))
     sets = np.zeros((len(cap_binds), len(racks.off)), dtype=np.int64)
     np.add.at(sets, (topic_of, racks.kind_of), 1)
@@ -85,7 +85,7 @@ def _rack_sets(problem: Problem, racks: Racks, cap_binds: Bools) -> I64:
 
 
 def _rows(problem: Problem, cap_binds: Bools) -> I64:
-    """Number the row of each topic; topics without a cap that the same members read share one.
+    """Number the row of each topic; topics without a cap that the same members read share a row.
 
     Their partitions may go to any of these members, so the search treats them as one topic.
     """
@@ -96,7 +96,7 @@ def _rows(problem: Problem, cap_binds: Bools) -> I64:
 
 
 def _place_uncapped(problem: Problem, state: SearchState, cap_binds: Bools) -> None:
-    """Give the partitions without an owner of the topics without a cap to the least loaded members."""
+    """Give unowned partitions of topics without a cap to the least loaded members."""
     rows = _rows(problem, cap_binds)
     counts = np.bincount(rows, weights=np.diff(problem.first), minlength=len(rows)).astype(np.int64)
     for row in np.unique(rows[~cap_binds]).tolist():
@@ -107,7 +107,7 @@ def _place_uncapped(problem: Problem, state: SearchState, cap_binds: Bools) -> N
 
 
 def _add_newcomers(problem: Problem, racks: Racks, state: SearchState, topic: int, scores: Scores) -> None:
-    """Share what the owners do not hold among them and the best ranked newcomers with room for a whole piece."""
+    """Divide unowned partitions among the owners and the best ranked new readers with room for a whole piece."""
     start, end = int(problem.first[topic]), int(problem.first[topic + 1])
     owned = state.pieces[topic]
     left = end - start - int(owned.sum())
@@ -124,7 +124,7 @@ def _add_newcomers(problem: Problem, racks: Racks, state: SearchState, topic: in
 
 
 def _share_out(count: int, owned: I64, load: I64, high: I64) -> I64:
-    """Share partitions evenly among the readers of a topic, as far as their room allows."""
+    """Divide partitions evenly among the readers of a topic, as far as their room allows."""
     out = np.zeros(len(load), dtype=np.int64)
     # The first one is the next to get a partition: with room, with the smallest piece, with the smallest load.
     rows = zip(load.tolist(), owned.tolist(), high.tolist(), strict=True)

@@ -1,4 +1,4 @@
-"""What each reader holds of each capped topic during the search, and how far the loads are from their bounds."""
+"""The partitions of each capped topic on each reader during the search, and the distance of loads from their bounds."""
 
 from dataclasses import dataclass, field
 
@@ -9,13 +9,13 @@ from assignors.planner.input_arrays import I32, I64, Bools
 from assignors.planner.load_bounds import Band
 
 Move = list[tuple[int, int, int, int]]
-"""Hand-overs that belong together: (topic, giver, taker, partitions)."""
+"""Hand-overs that are done together: (topic, giver, taker, partitions)."""
 Key = tuple[bool, tuple[float, ...], int]
 
 
 @dataclass(slots=True, kw_only=True)
 class SearchState:
-    """Pieces of topics on their readers: a piece is what one member has of one topic.
+    """Pieces of topics on their readers; a piece is the part of one topic that one member has.
 
     Attributes:
         weights: of the members, shape (M,).
@@ -28,9 +28,9 @@ class SearchState:
         sets: partitions of each capped topic by their rack set, shape (T, K); empty where no member is off rack.
         off: which members are outside which rack set, shape (K, M).
         load: sums of the pieces, shape (M,).
-        readers: how many members read each topic, shape (T,).
+        readers: number of members that read each topic, shape (T,).
         moved: valid claims that other members hold now.
-        work: what the search has done so far, in hand-overs priced: it stops at a limit, the same on every machine.
+        work: work done so far, in priced hand-overs; the search stops at a limit that is the same on every machine.
     """
 
     weights: F64
@@ -76,7 +76,7 @@ class SearchState:
             self.load[member] += more
 
     def put(self, topic: int, members: I64, counts: I64) -> None:
-        """Set how many partitions these members have; in all as many as before."""
+        """Set the number of partitions of these members; the sum stays the same."""
         before = np.maximum(self.owned[topic] - self.pieces[topic], 0).sum()
         self.load[members] += counts - self.pieces[topic, members]
         self.pieces[topic, members] = counts
@@ -89,7 +89,7 @@ class SearchState:
             self.give(topic, giver, taker, count)
 
     def undo(self, steps: list[Move]) -> None:
-        """Take the steps back, the last one first."""
+        """Undo the steps, the last one first."""
         for step in reversed(steps):
             for topic, giver, taker, count in reversed(step):
                 self.give(topic, taker, giver, count)
@@ -100,7 +100,7 @@ class SearchState:
         return out
 
     def key(self) -> Key:
-        """Return what is to be small, in the order of the goals."""
+        """Return the values to minimise, in the order of the goals."""
         if not self.outside_band().any():
             return False, (), self.moved
         return True, tuple(np.sort(np.round(self.load / self.weights, 9))[::-1].tolist()), self.moved
