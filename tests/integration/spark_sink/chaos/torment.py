@@ -87,11 +87,10 @@ class Torment(ABC):
             kinds: list[str] = []
             faults = FAULTS.split(",") if FAULTS else self.known_faults()
             began = time.monotonic()
-            while (passed := time.monotonic() - began) < SECONDS:
-                if passed > SECONDS / 3:
-                    stream.change()
+            while time.monotonic() - began < SECONDS:
                 kinds = kinds or self.random.sample(faults, len(faults))
                 self._strike(kinds.pop())
+                stream.change()
                 struck = time.monotonic()
                 self.wait_for_commits()
                 self.say(f"every partition moved within {time.monotonic() - struck:.1f} s")
