@@ -3,14 +3,14 @@
 A job claims a few partitions, works, commits and disowns. When a job dies, others take its partitions once the lease
 ends. SQLAlchemy and a driver come with `pip install 'kafka-azimuth[sql]'`.
 
-* `partition_claims`: `PartitionClaims`.
+* `partition_claims`: `PartitionClaims`, the calls of a job.
 * `claim_values`: the values of claims.
-* `due_partitions`: when a partition is due (pure).
-* `claim_rows`: how each database claims rows.
+* `due_partitions`: decides when a partition is due (pure).
+* `claim_rows`: the statements that claim rows, for each database.
 * `claims_table`: the table and the database's clock.
-* `column_limits`: what a row can hold.
+* `column_limits`: limits of the values in a row.
 * `database`: connections and named errors.
-* `claim_status`: how partitions stand.
+* `claim_status`: the status of partitions, for readers.
 """
 
 import typing

@@ -1,10 +1,10 @@
-"""The forms of claiming: each picks the free and due partitions that are due longest, and no two owners get the same.
+"""The forms of claiming: each takes the free partitions that have been due longest, and no two owners get the same one.
 
 * PostgreSQL, one statement: `UPDATE ... FROM (SELECT ... FOR UPDATE SKIP LOCKED) RETURNING`.
 * MariaDB, one statement: `INSERT ... SELECT ... FOR UPDATE SKIP LOCKED ON DUPLICATE KEY UPDATE ... RETURNING`, because
-  it cannot return what an UPDATE changed.
+  it cannot return the rows that an UPDATE changed.
 * SQLite: `BEGIN IMMEDIATE; UPDATE ... RETURNING; COMMIT`.
-* MySQL, which returns nothing: `SELECT ... FOR UPDATE SKIP LOCKED; UPDATE; SELECT; COMMIT`.
+* MySQL, which cannot return rows of either: `SELECT ... FOR UPDATE SKIP LOCKED; UPDATE; SELECT; COMMIT`.
 """
 
 import functools
@@ -29,13 +29,13 @@ _LOOKS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """Whose partitions are claimed by whom.
+    """The parameters of all claims of one process.
 
     Attributes:
-        table: of the claims.
-        cluster: whose topics.
+        table: the table of claims.
+        cluster: the cluster of the topics.
         owner: unique to one process.
-        lease: how long.
+        lease: duration of a claim.
     """
 
     table: Table
@@ -44,10 +44,10 @@ class Scope:
     lease: Lease
 
     def candidates(self, most: int, *columns: str) -> Select[Any]:
-        """Free and due, the longest due first.
+        """Select free and due partitions, the longest due first.
 
-        Read in the order of the index, so that InnoDB locks only what is looked at.
-        Under another name: where a statement writes to the table as well, MariaDB must know which is meant.
+        Rows are read in the order of the index, so that InnoDB locks only the rows that it examines. The table has an
+        alias: if a statement also writes to the table, MariaDB must distinguish the two references.
         """
         seen = self.table.alias("candidate")
         chosen = select(*(seen.c[name] for name in columns))
@@ -58,12 +58,12 @@ class Scope:
 
     @property
     def values(self) -> list[tuple[Any, Any]]:
-        """What a claim writes."""
+        """Return the columns and values that a claim writes."""
         return picked(self.table, self.owner, self.lease.lease_ms, self.lease.hold_ms)
 
     @property
     def returned(self) -> tuple[Any, ...]:
-        """What makes a `Claim`."""
+        """Return the columns of a `Claim`."""
         table = self.table
         return (
             table.c.topic,
@@ -76,7 +76,7 @@ class Scope:
 
 
 def claiming(form: Form, database: Database, scope: Scope) -> Claiming:
-    """Choose how partitions are claimed.
+    """Choose the form of claiming.
 
     Raises:
         ClaimsAwayError: the database does not answer.
@@ -95,13 +95,13 @@ def claiming(form: Form, database: Database, scope: Scope) -> Claiming:
 
 
 class OneStatement:
-    """Claim by a statement made for a number of partitions."""
+    """Claim with one statement, which is compiled for a number of partitions."""
 
     def __init__(
         self, ask: Callable[[Callable[[Connection], list[Claim]]], list[Claim]], statement: Callable[[int], Any]
     ) -> None:
         self._ask = ask
-        self._statement = functools.lru_cache(_KEPT)(statement)  # putting it together takes longer than running it
+        self._statement = functools.lru_cache(_KEPT)(statement)  # building it takes longer than running it
 
     def __call__(self, most: int) -> list[Claim]:
         """Claim up to so many."""
@@ -111,7 +111,7 @@ class OneStatement:
 
 
 class TwoSteps:
-    """Lock, then write."""
+    """Lock rows, then write them."""
 
     def __init__(self, database: Database, scope: Scope) -> None:
         self._database = database
@@ -135,19 +135,19 @@ class TwoSteps:
 
 
 class Optimistic:
-    """Read rows, then write those that no other owner has changed since.
+    """Read rows, then write those that no other owner has changed in between.
 
-    Everyone sees the same oldest partitions, so each draws from several times as many as it wants: with none to
-    spare, all but one would lose.
+    All jobs see the same oldest partitions, so each job draws from several times as many as it wants: otherwise all
+    jobs except one would lose.
     """
 
     def __init__(self, database: Database, scope: Scope) -> None:
         self._database = database
         self._scope = scope
-        self._random = random.Random()  # noqa: S311 -- spreads those who look at once
+        self._random = random.Random()  # noqa: S311 -- spreads concurrent jobs
 
     def __call__(self, most: int) -> list[Claim]:
-        """Claim up to so many; fewer where others were faster on every look."""
+        """Claim at most `most`; fewer if other jobs were faster in every attempt."""
         won: list[Claim] = []
         for _ in range(_LOOKS):
             wanted = most - len(won)
@@ -174,7 +174,7 @@ class Optimistic:
             table.c.topic == row["topic"],
             table.c.partition == row["partition"],
             table.c.updated_at == row["updated_at"],
-            # Two writes may fall into one millisecond; no two claims have one epoch.
+            # `updated_at` is not enough: two writes may have the same millisecond. No two claims have the same epoch.
             table.c.epoch == row["epoch"],
             free(table),
         )
@@ -197,7 +197,7 @@ def _postgresql(scope: Scope) -> Callable[[int], Any]:
     table = scope.table
 
     def statement(most: int) -> Any:  # noqa: ANN401 -- SQLAlchemy's own
-        # A query that locks rows is run once, which a subquery in WHERE need not be.
+        # PostgreSQL may run a subquery in WHERE more than once, but not a FROM item that locks rows.
         locked = scope.candidates(most, "topic", "partition").with_for_update(skip_locked=True).cte("free")
         mine = and_(
             table.c.cluster == scope.cluster,

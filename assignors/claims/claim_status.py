@@ -1,4 +1,4 @@
-"""How partitions stand, for who only looks."""
+"""The status of partitions, for programs that only read."""
 
 from sqlalchemy import ColumnElement, RowMapping, Table, select, true
 
@@ -9,16 +9,16 @@ from assignors.errors import ClaimsError
 
 
 def standings(address: str, table: str = "partition_claims") -> list[Standing]:
-    """How each partition of every cluster stands, for who only looks.
+    """Return the status of each partition of every cluster; writes nothing.
 
     Raises:
         ClaimsAwayError: the database does not answer.
-        ClaimsError: it refuses, or the address has no meaning, or names a file that is not there.
+        ClaimsError: it refuses, or the address is invalid, or names a file that does not exist.
     """
     described = claims_table(table)
     database = Database(address, Lease().lease_s, reads=True)
     if (file := database.file) is not None and not file.exists():
-        # SQLite would make it, and say that it holds no such table.
+        # SQLite would create the file, and report that it has no such table.
         raise ClaimsError(f"{database.name}: there is no such file; the first job makes it")
     try:
         return standings_of(database, described, true())
@@ -27,7 +27,7 @@ def standings(address: str, table: str = "partition_claims") -> list[Standing]:
 
 
 def standings_of(database: Database, table: Table, which: ColumnElement[bool]) -> list[Standing]:
-    """How each partition stands that a condition admits, sorted.
+    """Return the status of each partition that fulfils a condition, sorted.
 
     Raises:
         ClaimsAwayError: the database does not answer.

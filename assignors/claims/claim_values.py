@@ -1,4 +1,4 @@
-"""The values of claims: who holds which partition, under which epoch, and until when."""
+"""The values of claims: the owner of each partition, its epoch, and the end of its lease."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -8,17 +8,17 @@ from assignors.errors import ClaimsError
 
 LONGEST_HOLD_S = LONGEST_PAUSE_S = 3600.0
 SHORTEST_LEASE_S = 0.1
-"""Less is over before the answer to the claim is there."""
+"""A shorter lease could end before the answer to the claim arrives."""
 MS = 1000
 
 
 class Form(Enum):
-    """How partitions are claimed.
+    """The form of claiming.
 
     Attributes:
-        LOCKING: lock free rows and skip those that another locks: one statement where the database has one for it.
-        OPTIMISTIC: look without a lock, then write where `updated_at` is still what was seen; any database can do that.
-        TWO_STEPS: lock, then write, in one transaction: LOCKING's way on MySQL, which cannot return what it updates.
+        LOCKING: lock free rows and skip rows that are locked: one statement if the database supports it.
+        OPTIMISTIC: read without a lock, then write if `updated_at` is unchanged; works on any database.
+        TWO_STEPS: lock, then write, in one transaction: used for LOCKING on MySQL, which cannot return updated rows.
     """
 
     LOCKING = "locking"
@@ -28,12 +28,12 @@ class Form(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
-    """How long a claim lasts, on the database's clock.
+    """The duration of a claim, by the database's clock.
 
     Attributes:
-        lease_s: from the last claim, commit or renewal; then others may take the partition. A tenth of a second at
-            least.
-        hold_s: from the claim, however often it is renewed; an hour at most.
+        lease_s: time from the last claim, commit or renewal until others may take the partition. At least a tenth of a
+            second.
+        hold_s: longest time from the claim, however often it is renewed; at most an hour.
     """
 
     lease_s: float = 30.0
@@ -64,9 +64,9 @@ class Claim:
         topic: name.
         partition: number.
         epoch: the fencing token: rises with each claim of the partition, and no two claims ever have the same.
-        committed_offset: where the holders before came to; None where none said so. A hint, as Kafka's offsets are.
+        committed_offset: position of the previous holders; None if none committed. A hint, as Kafka's offsets are.
         volume: records per second, smoothed over earlier visits.
-        waited_s: since the claim before; None on the first.
+        waited_s: time since the previous claim; None on the first.
     """
 
     topic: str
@@ -79,12 +79,12 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visit:
-    """What a holder found; decides when the partition is due again.
+    """The result of a holder's visit; it decides when the partition is due again.
 
     Attributes:
-        records: read.
-        more: whether there was more to read.
-        failed: whether nothing could be read or written: the volume stays as it is, and others come first.
+        records: number of records read.
+        more: whether there were more records to read.
+        failed: whether reading or writing failed: the volume does not change, and other partitions come first.
     """
 
     records: int = 0
@@ -97,20 +97,20 @@ class Visit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """How one partition stands, on the database's clock.
+    """The status of one partition, by the database's clock.
 
     Attributes:
-        cluster: whose topic.
+        cluster: the cluster of the topic.
         topic: name.
         partition: number.
-        owner: who holds it or held it last; None after it was disowned.
-        held: whether its lease lasts.
-        lease_s: what is left of the lease; 0 or less where it is free.
-        free_s: for how long it has been free; 0 where it is held.
-        due_s: until it is due; 0 or less where it is.
-        picked_s: since it was claimed last; None where it never was.
-        epoch: of the last claim.
-        committed_offset: where holders came to.
+        owner: the present or the last holder; None after the partition was disowned.
+        held: whether its lease has not ended.
+        lease_s: rest of the lease; 0 or less if the partition is free.
+        free_s: time since the partition is free; 0 if it is held.
+        due_s: time until the partition is due; 0 or less if it is due.
+        picked_s: time since the last claim; None if it was never claimed.
+        epoch: epoch of the last claim.
+        committed_offset: position of the holders.
         volume: records per second, smoothed.
     """
 

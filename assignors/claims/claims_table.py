@@ -27,7 +27,7 @@ from assignors.claims.claim_values import LONGEST_HOLD_S, MS
 
 _LONGEST_MS = int(LONGEST_HOLD_S * MS)
 BACK_MS = 10_000
-"""A row that was written this far ahead of the database's clock was written before that went back."""
+"""If the time of a row is this far ahead of the database's clock, the row was written before the clock went back."""
 _MYSQL = ("mysql", "mariadb")
 
 
@@ -44,7 +44,7 @@ def _postgresql(*_: object, **__: object) -> str:
     return "CAST(EXTRACT(EPOCH FROM statement_timestamp()) * 1000 AS BIGINT)"
 
 
-# Counted in UTC: UNIX_TIMESTAMP(NOW()) goes back an hour with the session's summer time.
+# Computed in UTC: UNIX_TIMESTAMP(NOW()) goes back an hour at the end of daylight saving time.
 @compiles(DatabaseNow, "mysql")
 @compiles(DatabaseNow, "mariadb")
 def _mysql(*_: object, **__: object) -> str:
@@ -57,7 +57,7 @@ def _sqlite(*_: object, **__: object) -> str:
 
 
 class Lesser(FunctionElement[int]):
-    """The lesser of two numbers: `least`, which SQLite calls `min`."""
+    """The smaller of two numbers: `least`, which SQLite calls `min`."""
 
     name = "lesser"
     type = BigInteger()
@@ -75,13 +75,13 @@ def _min(element: Lesser, compiler: SQLCompiler, **options: Any) -> str:  # noqa
 
 
 def claims_table(name: str) -> Table:
-    """Describe the table; one for each set of jobs that share partitions.
+    """Describe the table of claims; each set of jobs that share partitions has its own.
 
-    Times are milliseconds on the database's clock. Names compare byte by byte: a topic `a` is not `A`, which MySQL and
-    MariaDB would say it is.
+    Times are milliseconds by the database's clock. Names are compared byte by byte, because MySQL and MariaDB would
+    otherwise treat the topics `a` and `A` as equal.
 
     Raises:
-        ClaimsError: a name that not all databases take.
+        ClaimsError: a name that not all databases accept.
     """
     column_limits.table_name(name)
     text: Any = String(190)
@@ -105,19 +105,19 @@ def claims_table(name: str) -> Table:
         Column("last_picked_at", BigInteger),
         Column("due_at", BigInteger, nullable=False, default=0),
         Column("updated_at", BigInteger, nullable=False),
-        # Read in this order: InnoDB locks each row that it looks at, and a sort would look at all of them.
+        # Claims read in this order: InnoDB locks each row that it examines, and a sort would examine all rows.
         Index(f"{name}_due", "cluster", "due_at"),
     )
 
 
 def free(table: FromClause) -> ColumnElement[bool]:
-    """No owner holds it: the lease is over, or was given before the database's clock went back."""
+    """Return the condition that a partition is free: its lease has ended, or began before the clock went back."""
     ahead = table.c.lease_until > DatabaseNow() + _LONGEST_MS
     return or_(table.c.lease_until <= DatabaseNow(), ahead, _went_back(table))
 
 
 def due(table: FromClause) -> ColumnElement[bool]:
-    """Its time has come; or was fixed before the database's clock went back."""
+    """Return the condition that a partition is due, or that its due time was set before the clock went back."""
     ahead = table.c.due_at > DatabaseNow() + _LONGEST_MS
     return or_(table.c.due_at <= DatabaseNow(), ahead, _went_back(table))
 
@@ -127,7 +127,7 @@ def _went_back(table: FromClause) -> ColumnElement[bool]:
 
 
 def picked(table: Table, owner: str, lease_ms: int, hold_ms: int) -> list[tuple[Column[Any], Any]]:
-    """What a claim writes. MySQL computes from left to right: `waited_ms` comes before `last_picked_at`."""
+    """Return the columns that a claim writes; MySQL evaluates left to right: `waited_ms` precedes `last_picked_at`."""
     now = DatabaseNow()
     return [
         (table.c.owner, literal(owner)),
@@ -142,7 +142,7 @@ def picked(table: Table, owner: str, lease_ms: int, hold_ms: int) -> list[tuple[
 
 
 def held(table: Table, owner: str) -> ColumnElement[bool]:
-    """This owner's lease lasts; one that was given before the database's clock went back does not."""
+    """Return the condition that this owner's lease has not ended; a lease from before the clock went back has."""
     return and_(
         table.c.owner == owner,
         table.c.lease_until > DatabaseNow(),

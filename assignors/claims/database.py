@@ -1,15 +1,16 @@
-"""The connection to the database of claims: settings by dialect, and errors that say what to do.
+"""The connection to the database of claims: settings by dialect, and errors with a remedy.
 
-No transaction spans two round trips where that can be avoided: a process that is stopped (SIGSTOP, a long pause)
-between them would keep its row locks, and others would skip its rows for ever. Who is killed loses its
-locks everywhere. Where it cannot be avoided:
+Transactions take one round trip if possible: a process that is stopped (SIGSTOP, a long pause) between two round trips
+would keep its row locks, and others would skip its rows until it continues. A killed process loses its locks on all
+databases. Where a transaction needs more round trips:
 
-* SQLite has one lock for the whole file, and its holder is the process itself: no server could take it away. Who is
-  stopped between `BEGIN IMMEDIATE` and `COMMIT` keeps all others from writing until it goes on or is killed; they wait
-  `_TIMEOUT_S` and get a `ClaimsAwayError`, each time. That is a limit of SQLite, and no lease ends it.
-* PostgreSQL: others skip rows that are locked; only `register` locks over more than a statement, and only new rows.
-  `idle_in_transaction_session_timeout`, which is the lease, ends the connection and with it the locks.
-* MariaDB and MySQL: so does `wait_timeout`.
+* SQLite has one lock for the whole file. The process itself holds it, and no server can release it. A process that is
+  stopped between `BEGIN IMMEDIATE` and `COMMIT` prevents all others from writing until it continues or is killed; they
+  wait `_TIMEOUT_S` and get a `ClaimsAwayError` each time. This is a limit of SQLite, and the end of the lease does not
+  help.
+* PostgreSQL: others skip locked rows; only `register` holds locks for more than a statement, and only on new rows.
+  `idle_in_transaction_session_timeout`, which is set to the lease, ends the connection and releases the locks.
+* MariaDB and MySQL: `wait_timeout` does the same.
 """
 
 import inspect
@@ -43,25 +44,25 @@ _DRIVERS = {"postgresql": "postgresql+psycopg", "mysql": "mysql+pymysql", "maria
 _MYSQL = frozenset({"mysql", "mariadb"})
 _PASSING_STATES = frozenset({"40P01", "40001", "55P03"})
 _PASSING_CODES = frozenset({1205, 1213, 1020})
-_STATES_AWAY = frozenset({"08", "53"})  # no connection; no room for one
+_STATES_AWAY = frozenset({"08", "53"})  # no connection; too many connections
 _MYSQL_AWAY = frozenset({1040, 1053, 1077, 1079, 1927})  # too many connections, shutting down, killed
 _MYSQL_CLIENT = 2000  # up to 2999: the client's own, such as "server has gone away"
 _SQLITE_AWAY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN})
 
 
 class Database:
-    """An engine, and questions to it.
+    """An engine, and requests to it.
 
     Args:
         address: SQLAlchemy's, such as `sqlite:///claims.db`, `postgresql://user@host/database`, `mariadb://...`.
         lease_s: the server ends a transaction that is idle for this long; SQLite has no server and ends none.
-        reads: nothing is written, so a file of any owner stays as it is.
+        reads: for reading only, so a file of any owner is not changed.
 
     Attributes:
-        name: the address without what may be secret.
+        name: the address without secrets.
 
     Raises:
-        ClaimsError: the address has no meaning, the driver is missing, or the database is none of those known.
+        ClaimsError: the address is invalid, the driver is missing, or the database is not supported.
     """
 
     def __init__(self, address: str, lease_s: float, *, reads: bool = False) -> None:
@@ -71,11 +72,11 @@ class Database:
             url = url.set(drivername=_DRIVERS.get(url.drivername, url.drivername))
             self.name = shown(url.render_as_string(hide_password=False))
             self._engine = _engine(url, "AUTOCOMMIT")
-            # An engine of its own: to change a connection's isolation for one call takes two more round trips.
+            # A separate engine, because changing a connection's isolation for one call takes two more round trips.
             self._transactions = _engine(url, "READ COMMITTED")
-        except (ArgumentError, NoSuchModuleError, TypeError) as error:  # the last: of an option
+        except (ArgumentError, NoSuchModuleError, TypeError) as error:  # TypeError: of an option
             raise ClaimsError(f"{shown(address)!r} is no address of a database, {_SUCH}: {error}") from error
-        except ValueError as error:  # in its words there may be a part of the password
+        except ValueError as error:  # its message may contain a part of the password
             raise ClaimsError(
                 f"{shown(address)!r} is no address of a database, {_SUCH}: need a number as the port, and %XX for each "
                 "character of a password that has a meaning there"
@@ -87,7 +88,7 @@ class Database:
 
     @property
     def file(self) -> Path | None:
-        """SQLite's file, also where the address is in SQLite's own form, `file:...?uri=true`; None for a server."""
+        """SQLite's file, also for an address in SQLite's own form, `file:...?uri=true`; None for a server."""
         url = self._engine.url
         if url.get_backend_name() != "sqlite":
             return None
@@ -96,7 +97,7 @@ class Database:
 
     @property
     def dialect(self) -> str:
-        """`sqlite`, `postgresql`, `mariadb` or `mysql`; asks the server which of the last two it is."""
+        """`sqlite`, `postgresql`, `mariadb` or `mysql`; a request to the server distinguishes the last two."""
         name = self._engine.dialect.name
         if name not in _MYSQL:
             return name
@@ -104,7 +105,7 @@ class Database:
         return "mariadb" if getattr(self._engine.dialect, "is_mariadb", False) else "mysql"
 
     def ask(self, question: Callable[[Connection], Answer]) -> Answer:
-        """Run statements, each a transaction of its own.
+        """Run statements, each in a separate transaction.
 
         Raises:
             ClaimsAwayError: the database does not answer.
@@ -113,7 +114,7 @@ class Database:
         return self._repeated(self._engine, question)
 
     def transaction(self, question: Callable[[Connection], Answer]) -> Answer:
-        """Run statements as one transaction; on SQLite one that writes from its beginning.
+        """Run statements in one transaction; on SQLite it takes the write lock at its beginning.
 
         Raises:
             ClaimsAwayError: the database does not answer.
@@ -136,7 +137,7 @@ class Database:
                     raise self._named(error) from error
             except SQLAlchemyError as error:
                 raise self._named(error) from error
-            time.sleep(random.uniform(0, _PAUSE_S * 2 ** min(attempt, 5)))  # noqa: S311 -- spreads those who collide
+            time.sleep(random.uniform(0, _PAUSE_S * 2 ** min(attempt, 5)))  # noqa: S311 -- spreads colliding processes
         raise AssertionError  # pragma: no cover
 
     def _named(self, error: SQLAlchemyError) -> ClaimsError:
@@ -160,7 +161,7 @@ class Database:
         )
 
     def _ping_after_rest(self, connection: Any, record: Any, _proxy: object) -> None:  # noqa: ANN401 -- the pool's own
-        """Look whether a connection still stands; not before each call, which would double the round trips."""
+        """Check a connection after a pause; checking before each call would double the round trips."""
         if time.monotonic() - record.info.get(_LAST, time.monotonic()) < _REST_S:
             return
         try:
@@ -175,14 +176,14 @@ class Database:
 
     def _set_up_mysql(self, connection: Any, _record: object) -> None:  # noqa: ANN401 -- the driver's own
         with connection.cursor() as cursor:
-            # A process stopped within a transaction loses its connection, and with it its locks, when its lease ends.
+            # A process that is stopped within a transaction loses its connection and its locks when its lease ends.
             cursor.execute(f"SET SESSION wait_timeout = {max(1, round(self._lease_s))}")
             cursor.execute(f"SET SESSION innodb_lock_wait_timeout = {_TIMEOUT_S}")
 
 
 def _engine(url: URL, isolation: str) -> Engine:
     name = url.get_backend_name()
-    if "@" in (url.host or ""):  # the driver would tell whom it cannot reach, and with that half of the password
+    if "@" in (url.host or ""):  # the driver's error would contain the host, and so half of the password
         raise ValueError(url.host)
     if name == "sqlite":
         if url.database in {None, "", ":memory:"}:
@@ -194,7 +195,7 @@ def _engine(url: URL, isolation: str) -> Engine:
     elif name in _MYSQL:
         settings["connect_args"] = dict.fromkeys(("connect_timeout", "read_timeout", "write_timeout"), _TIMEOUT_S)
         made = create_engine(url, **settings)
-        # An option that the driver does not know is otherwise a TypeError at the first question.
+        # Otherwise an option that the driver does not know raises a TypeError at the first request.
         inspect.signature(made.dialect.loaded_dbapi.connect).bind(**made.dialect.create_connect_args(url)[1])
         return made
     else:
@@ -208,9 +209,9 @@ def _note_time(_connection: object, record: Any) -> None:  # noqa: ANN401 -- the
 
 def _set_up_sqlite(connection: Any, _record: object) -> None:  # noqa: ANN401 -- the driver's own
     cursor = connection.cursor()
-    cursor.execute("PRAGMA journal_mode = WAL")  # who looks does not wait for who writes
-    # A write is not waited for on the disk while the lock is held. After a power cut the last ones may be missing, but
-    # every holder of a claim is gone as well: a file has no clients on other machines.
+    cursor.execute("PRAGMA journal_mode = WAL")  # readers do not wait for a writer
+    # A commit does not wait for the disk while it holds the lock. After a power cut the last commits may be missing,
+    # but then all holders of claims are gone, too: a file has no clients on other machines.
     cursor.execute("PRAGMA synchronous = NORMAL")
     cursor.close()
 
@@ -220,13 +221,13 @@ def _begin_immediately(connection: Connection) -> None:
 
 
 def _passing(error: DBAPIError) -> bool:
-    """Another transaction was in the way, and this one was undone: deadlocks, serialisation, lock waits."""
+    """Return whether a conflict with another transaction rolled this one back: deadlock, serialisation, lock wait."""
     cause = error.orig
     return getattr(cause, "sqlstate", None) in _PASSING_STATES or _code(cause) in _PASSING_CODES
 
 
 def _away(error: SQLAlchemyError) -> bool:
-    """Whether the server gave no answer, or only that it is full or too slow; any other answer is a refusal."""
+    """Return whether the server gave no answer, or reports that it is full or too slow; other errors are refusals."""
     if not isinstance(error, DBAPIError):
         return isinstance(error, PoolTimeoutError)
     if error.connection_invalidated or _passing(error):

@@ -1,8 +1,8 @@
-"""When a partition is due again: at once, or when its historic volume makes a visit worthwhile. Pure.
+"""Decides when a partition is due again: immediately, or when its historic volume makes a visit worthwhile. Pure.
 
-Each visit fixes a due time, and partitions are claimed by due time, the oldest first. A busy partition is due soon, a
-quiet one late, none later than `longest_s`; and because a due time once fixed stands still while the others move on,
-each partition becomes the oldest: it ages instead of starving, whatever the others do.
+Each visit sets a due time, and partitions are claimed by due time, the oldest first. A busy partition is due soon, a
+quiet one late, at the latest after `longest_s`. A due time does not change until the next visit, so each partition
+becomes the oldest at some time: no partition starves.
 """
 
 import math
@@ -17,13 +17,13 @@ _FAILED_S = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picking:
-    """In which order partitions are claimed.
+    """The order in which partitions are claimed.
 
     Attributes:
-        worth_records: a visit is worthwhile when so many records are expected. 0, the default: due at once, so the
-            order is that of the last claim alone.
-        longest_s: no partition waits longer than this to be due, even where nothing ever came.
-        half_life_s: after this time a volume counts half.
+        worth_records: a visit is worthwhile when this many records are expected. 0, the default: due immediately, so
+            the order is that of the last claims.
+        longest_s: a partition is due after at most this time, even if it never had records.
+        half_life_s: after this time the weight of a volume is half.
     """
 
     worth_records: float = 0.0
@@ -36,30 +36,30 @@ class Picking:
         column_limits.real("half_life_s", self.half_life_s, _SHORTEST_S, _LONGEST_S)
 
     def volume(self, before: float, visit: Visit, elapsed_s: float | None) -> float:
-        """Smooth a volume over visits; each counts by the time that it covers.
+        """Smooth a volume over visits; each has the weight of the time that it covers.
 
         Args:
             before: records per second until now.
-            visit: what was found.
-            elapsed_s: what the visit covers; None where that is unknown, as at the first one.
+            visit: the result of the visit.
+            elapsed_s: time that the visit covers; None if it is unknown, as at the first visit.
 
         Returns:
             Records per second, between `before` and the visit's own.
         """
         if visit.failed or not elapsed_s or elapsed_s < 0:
             return before
-        if not before:  # the first number known: a mean with the nothing before it would take half-lives to catch up
+        if not before:  # the first known volume: a mean with 0 would take several half-lives to catch up
             return visit.records / elapsed_s
         kept = math.exp2(-elapsed_s / self.half_life_s)
         return kept * before + (1 - kept) * visit.records / elapsed_s
 
     def pause_s(self, volume: float, visit: Visit) -> float:
-        """How long after the claim the partition is due again.
+        """Return the time from the claim until the partition is due again.
 
         Args:
             volume: records per second.
-            visit: what was found; where it left records behind, the partition is due at once, and where it failed,
-                some seconds later.
+            visit: the result of the visit; if it left records unread, the partition is due immediately, and if it
+                failed, some seconds later.
         """
         if visit.failed:
             return min(_FAILED_S, self.longest_s)

@@ -36,26 +36,26 @@ class PartitionClaims:
     """Claims on the partitions of one Kafka cluster, for one process.
 
     Contract:
-    * A partition has one holder at a time, and each claim of it a higher epoch than any before.
-    * `commit`, `renew` and `disown` write only for the owner, under its epoch, while its lease lasts; a claim that is
-      lost stays lost. All times are the database's: what this process takes for the time changes nothing.
-    * Nothing is written while one of these calls is not running: who is stopped or killed between two holds no lock.
-      Who is stopped within one may hold one; what that means for others depends on the database (`database`).
-    * A database that goes away is a `ClaimsAwayError`; the next call connects again. A claim whose answer was lost
+    * A partition has one holder at a time, and each claim of it has a higher epoch than all previous ones.
+    * `commit`, `renew` and `disown` write only for the owner, under its epoch, until its lease ends; a lost claim stays
+      lost. All times are the database's; the clock of this process has no effect.
+    * Only these calls write, so a process that is stopped or killed between two calls holds no lock. A process that is
+      stopped within a call may hold a lock; the effect on others depends on the database (see `database`).
+    * An unreachable database raises `ClaimsAwayError`; the next call connects again. A claim whose answer was lost
       ends with its lease.
-    * Calls block on the database. Threads may share an instance; processes may not (make it after a fork).
+    * Calls block on the database. Threads may share an instance; processes may not (create it after a fork).
 
     Args:
         address: SQLAlchemy's, such as `sqlite:///claims.db`, `postgresql://user@host/database`, `mariadb://...`.
         cluster: the cluster's own id.
-        owner: what others see; made unique by a suffix. The host and process, where none is given.
-        lease: how long a claim lasts.
-        picking: in which order partitions are claimed.
-        form: how they are claimed.
+        owner: name for others, made unique by a suffix. The default is the host and the process.
+        lease: duration of a claim.
+        picking: order in which partitions are claimed.
+        form: form of claiming.
         table: name of the table: one for each set of jobs that share the work.
 
     Raises:
-        ClaimsError: the address has no meaning, its driver is missing, or a name is none that databases keep.
+        ClaimsError: the address is invalid, its driver is missing, or a name cannot be stored.
     """
 
     def __init__(  # noqa: PLR0913 -- each with a default, and none belongs to another
@@ -79,7 +79,7 @@ class PartitionClaims:
         self._table = claims_table(table)
         self._database = Database(address, self.lease.lease_s)
         self._claiming: Claiming | None = None
-        # Made once: putting a statement together takes longer than running it.
+        # Built once, because building a statement takes longer than running it.
         freed = {"owner": None, "lease_until": 0, "updated_at": DatabaseNow()}
         until = Lesser(DatabaseNow() + self.lease.lease_ms, self._table.c.hold_until)
         renewed = {"lease_until": until, "updated_at": DatabaseNow()}
@@ -96,10 +96,10 @@ class PartitionClaims:
         self.close()
 
     def register(self, partitions: Iterable[tuple[str, int]]) -> int:
-        """Make partitions known, and the table where there is none; known ones stay as they are.
+        """Register partitions, and create the table if there is none; registered partitions do not change.
 
         Returns:
-            How many were not known.
+            Number of new partitions.
 
         Raises:
             ClaimsAwayError: the database does not answer.
@@ -115,7 +115,7 @@ class PartitionClaims:
         return len(new)
 
     def forget(self, partitions: Iterable[tuple[str, int]]) -> None:
-        """Remove partitions that are gone, with any holder.
+        """Remove partitions that no longer exist, with their claims.
 
         Raises:
             ClaimsAwayError: the database does not answer.
@@ -136,14 +136,14 @@ class PartitionClaims:
         return self._database.ask(self._known)
 
     def claim(self, most: int) -> list[Claim]:
-        """Claim free partitions that are due, those longest due first.
+        """Claim free partitions that are due, the longest due first.
 
         Returns:
-            Up to `most`, sorted; none where all are held or none is due.
+            Up to `most`, sorted; empty if all are held or none is due.
 
         Raises:
             ClaimsAwayError: the database does not answer.
-            ClaimsError: it refuses, or `most` is no whole number, 1 or more.
+            ClaimsError: it refuses, or `most` is not a whole number of 1 or more.
         """
         most = column_limits.whole("most", most, 1, column_limits.MOST_32)
         if self._claiming is None:
@@ -152,12 +152,12 @@ class PartitionClaims:
         return self._claiming(most)
 
     def commit(self, offsets: Mapping[Claim, int]) -> None:
-        """Say how far partitions have come, and renew their leases.
+        """Commit the positions of partitions, and renew their leases.
 
         Raises:
-            ClaimLostError: some are not held any more; those of the others are committed. `lost` names them.
+            ClaimLostError: some claims are lost; the others are committed. `lost` names the lost ones.
             ClaimsAwayError: the database does not answer.
-            ClaimsError: it refuses, or an offset is none; then nothing is committed.
+            ClaimsError: it refuses, or an offset is invalid; then nothing is committed.
         """
         self._refuse(self._guarded(self._committed, {one: {"offset": _offset(one, at)} for one, at in offsets.items()}))
 
@@ -165,7 +165,7 @@ class PartitionClaims:
         """Renew leases, up to the longest hold.
 
         Returns:
-            Those that are still held.
+            The claims that are still held.
 
         Raises:
             ClaimsAwayError: the database does not answer.
@@ -176,13 +176,13 @@ class PartitionClaims:
         return sorted(wanted.keys() - set(lost))
 
     def disown(self, visits: Mapping[Claim, Visit] | Collection[Claim]) -> list[Claim]:
-        """Give partitions back; with what was found, where that is known, to decide when they are due again.
+        """Release partitions; a `Visit` decides when the partition is due again.
 
         Returns:
-            Those that were not held any more; nothing was written for them.
+            The claims that were already lost; nothing was written for them.
 
         Raises:
-            ClaimsAwayError: the database does not answer: they are free when their leases end.
+            ClaimsAwayError: the database does not answer; the partitions are free when their leases end.
             ClaimsError: it refuses.
         """
         if isinstance(visits, Mapping):
@@ -190,7 +190,7 @@ class PartitionClaims:
         return self._guarded(self._freed, {one: {} for one in visits})
 
     def standings(self) -> list[Standing]:
-        """How each partition of this cluster stands.
+        """Return the status of each partition of this cluster.
 
         Raises:
             ClaimsAwayError: the database does not answer.
@@ -199,10 +199,10 @@ class PartitionClaims:
         return standings_of(self._database, self._table, self._table.c.cluster == self._cluster)
 
     def close(self) -> None:
-        """Disown what this owner still holds, and close the connections.
+        """Disown all partitions of this owner, and close the connections.
 
         Raises:
-            ClaimsAwayError: the database does not answer: what is held is free when its lease ends.
+            ClaimsAwayError: the database does not answer; the partitions are free when their leases end.
         """
         mine = and_(self._table.c.cluster == self._cluster, self._table.c.owner == self.owner)
         try:
@@ -213,12 +213,12 @@ class PartitionClaims:
             self._database.close()
 
     def _guarded(self, statement: Update, values: Mapping[Claim, Mapping[str, Any]]) -> list[Claim]:
-        """Write under each claim's epoch; those that are lost are returned.
+        """Write under each claim's epoch, and return the lost claims.
 
-        A statement each: none waits for another's lock while it holds one, and no lock outlives a round trip.
+        Each claim has its own statement: none waits for a lock while it holds one, and no lock outlives a round trip.
         """
         named = {one: _names(one) for one in values}
-        # MySQL's own count leaves out rows that were so already; SQLAlchemy asks it for those found.
+        # MySQL's own count leaves out rows that did not change; SQLAlchemy makes it count the rows found.
         return self._database.ask(
             lambda connection: [
                 one
@@ -228,7 +228,7 @@ class PartitionClaims:
         )
 
     def _update(self, values: Mapping[str, Any]) -> Update:
-        """Write for a claim that is held; its names are parameters."""
+        """Build the update for a held claim; its names are parameters."""
         columns = self._table.c
         mine = and_(
             columns.cluster == self._cluster,
@@ -265,7 +265,7 @@ class PartitionClaims:
 
     def _insert(self, connection: Connection, rows: list[dict[str, Any]]) -> None:
         now = connection.execute(select(DatabaseNow())).scalar_one()
-        # Epochs begin with the time: a partition that is forgotten and registered again repeats none.
+        # Epochs start at the current time, so a partition that is forgotten and registered again never repeats one.
         full = [row | {"epoch": now, "updated_at": now, "lease_until": 0, "hold_until": 0} for row in rows]
         connection.execute(_quiet_insert(connection, self._table), full)
 
@@ -281,7 +281,7 @@ def _offset(claim: Claim, offset: int) -> int:
 
 
 def _quiet_insert(connection: Connection, table: Any) -> Any:  # noqa: ANN401 -- SQLAlchemy's own
-    """Insert; rows that are there stay as they are."""
+    """Insert, and leave existing rows unchanged."""
     if connection.dialect.name in _MYSQL:
         return mysql.insert(table).prefix_with("IGNORE")
     if connection.dialect.name == "postgresql":

@@ -1,10 +1,10 @@
-"""What every Kafka client here needs, whatever it is used for.
+"""Code that every Kafka client of these packages needs.
 
 * `property_names`: librdkafka's properties under kafka-python's names.
 * `addresses`: addresses without secrets, for messages.
-* `unreachable`: why brokers do not answer.
+* `unreachable`: the reason why brokers do not answer.
 * `log_offsets`: offsets of many partitions in a few requests.
-* `topic_names`: what a topic may be called.
+* `topic_names`: valid names of topics.
 * `kafka_python_internals`: the private names of kafka-python, in one place.
 """
 

@@ -1,4 +1,4 @@
-"""Addresses as messages may show them: logs, pages and probes are read by more people than configurations are."""
+"""Addresses without secrets, for messages: more people read logs, pages and probes than configurations."""
 
 import re
 
@@ -6,16 +6,16 @@ _HIDDEN = "***"
 
 
 def shown(address: str) -> str:
-    """An address without what may be secret: who is before the `@`, and every value of the query.
+    """Return an address without secrets: without the part before the `@`, and without the values of the query.
 
-    A password that should have been escaped is hidden whole, so of an address that is none little is left.
+    A password that is not escaped is hidden completely, so little is left of an invalid address.
     """
     scheme, slashes, rest = address.partition("://")
-    if not slashes:  # perhaps an address with a slash too few, or settings in another notation
+    if not slashes:  # possibly an address with a missing slash, or settings in another notation
         named = re.match(r"[\w./\\-]*", address)
         return address if named is None or named.group() == address else named.group() + _HIDDEN
     place, mark, query = rest.partition("?")
-    if "@" in query:  # of a password with a question mark in it, or of a value
+    if "@" in query:  # part of a password with a question mark, or of a value
         return f"{scheme}://{_HIDDEN}"
     _, at, host = place.rpartition("@")
     values = re.sub(r"=[^&]*", f"={_HIDDEN}", query)

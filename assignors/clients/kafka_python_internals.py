@@ -1,9 +1,9 @@
 # ruff: noqa: SLF001 -- the one module that names what kafka-python keeps private
 """Every private name of kafka-python that is used here.
 
-kafka-python promises nothing about these names: `pyproject.toml` bounds its version. The assignors use them through
-the functions, which this module's test calls on kafka-python's own objects. `clients` and `member`, which are about
-kafka-python's coordinator, use those of `NAMES` in place; the test looks for each in the version that is installed.
+kafka-python gives no guarantee for these names, so `pyproject.toml` bounds its version. The assignors use them through
+the functions, which this module's test calls on kafka-python's own objects. `clients` and `member`, which work on
+kafka-python's coordinator, use the names in `NAMES` directly; the test looks for each in the installed version.
 """
 
 import sys
@@ -39,33 +39,33 @@ NAMES: Final[Mapping[type, tuple[str, ...]]] = {
     Fetcher: ("_group_list_offset_requests", "_send_list_offsets_request"),
     StickyPartitionAssignor: ("_metadata",),
 }
-"""The private names by the class that has them."""
+"""The private names by class."""
 
 
 def partition_metadata(cluster: Any, topic: str) -> dict[int, Any]:  # noqa: ANN401 -- kafka-python is untyped
-    """Copy the metadata of a topic's partitions (`leader_id`, `replica_nodes`) by number; another thread may change it.
+    """Return a copy of the metadata of a topic's partitions (`leader_id`, `replica_nodes`) by number.
 
-    No public method leads from a partition to its replicas.
+    It is a copy because another thread may change the original. No public method returns the replicas of a partition.
     """
     return dict(getattr(cluster, "_partitions", {}).get(topic) or {})
 
 
 def listening_coordinators(cluster: Any) -> list[Any]:  # noqa: ANN401 -- as above
-    """List the objects whose weakly held methods listen to the cluster's metadata: coordinators are among them."""
+    """List the objects whose weakly referenced methods listen to the cluster's metadata, including coordinators."""
     targets = (getattr(listener, "target", None) for listener in list(getattr(cluster, "_listeners", ())))
     return [found for target in targets if callable(target) and (found := target()) is not None]
 
 
 def assignors_of(coordinator: Any) -> Mapping[str, Any]:  # noqa: ANN401 -- as above
-    """Return a coordinator's assignors by name; empty for a listener that is no coordinator."""
+    """Return a coordinator's assignors by name; empty for a listener that is not a coordinator."""
     assignors: Mapping[str, Any] = getattr(coordinator, "_assignors", {})
     return assignors
 
 
 def asking_coordinator() -> Any:  # noqa: ANN401 -- as above
-    """Return the coordinator that asks for an assignor's metadata, from the call stack; None where there is none.
+    """Return the coordinator that requests an assignor's metadata, from the call stack; None if there is none.
 
-    kafka-python does not pass it, and nothing else tells two members apart that share one assignor.
+    kafka-python does not pass it, and nothing else distinguishes two members that share one assignor.
     """
     frame = sys._getframe(1)
     while frame.f_back is not None:
@@ -81,17 +81,17 @@ def is_closed(coordinator: Any) -> bool:  # noqa: ANN401 -- as above
 
 
 def sticky_subscription(topics: list[str], owned: Iterable[TopicPartition], generation: int) -> Any:  # noqa: ANN401 -- as above
-    """Make the subscription of a member of the stock sticky assignor that owns these partitions."""
+    """Create the subscription of a member of the stock sticky assignor that owns these partitions."""
     return StickyPartitionAssignor._metadata(topics, owned, generation)
 
 
 def last_metadata_ms(cluster: Any) -> float:  # noqa: ANN401 -- as above
-    """Return when the last metadata came, in milliseconds of the monotonic clock; 0 before the first."""
+    """Return the time of the last metadata, in milliseconds of the monotonic clock; 0 before the first."""
     return float(getattr(cluster, "_last_successful_refresh_ms", 0))
 
 
 def wake_on_rejoin(coordinator: Any, wake: Callable[[], object]) -> None:  # noqa: ANN401 -- as above
-    """Have `wake` called whenever the coordinator finds that the group must be joined again."""
+    """Call `wake` whenever the coordinator finds that it must rejoin the group."""
 
     def then_wake(change: Callable[..., None]) -> Callable[..., None]:
         def changed(*arguments: Any, **named: Any) -> None:  # noqa: ANN401 -- passed on
@@ -105,9 +105,9 @@ def wake_on_rejoin(coordinator: Any, wake: Callable[[], object]) -> None:  # noq
 
 
 def wake_on_metadata(coordinator: Any, wake: Callable[[], object]) -> None:  # noqa: ANN401 -- as above
-    """Have `wake` called after each answer with metadata."""
+    """Call `wake` after each response with metadata."""
 
-    async def listen() -> None:  # in the event loop, which goes through the listeners
+    async def listen() -> None:  # in the event loop, which calls the listeners
         coordinator._cluster.add_listener(lambda _: wake())
 
     coordinator._net.run(listen)

@@ -1,7 +1,7 @@
 # ruff: noqa: SLF001 - kafka-python answers one partition a call in public; many at once only inside
-"""Offsets of logs and of a group, through kafka-python: one request a broker, whatever the number of partitions.
+"""Offsets of logs and of a group, through kafka-python: one request per broker, for any number of partitions.
 
-Not through librdkafka's admin client: when a broker dies while it is asked for offsets, it can end the process
+librdkafka's admin client is not used: if a broker dies during a request for offsets, it can end the process
 (`rd_kafka_enq_once_del_source_return`: assertion `eonce->refcnt > 0`, seen with 2.16.0).
 """
 
@@ -23,7 +23,7 @@ _BACKOFF_S = 0.05
 
 
 class OffsetWithMetadata(NamedTuple):
-    """An offset that a group commits, and the text beside it."""
+    """An offset that a group commits, with its metadata text."""
 
     offset: int
     metadata: str
@@ -36,8 +36,8 @@ class LogOffsets:
     """Requests over a consumer's connections; the consumer need not be a member of its group.
 
     Contract:
-    * Any thread may call; a call waits for brokers, `timeout_s` at most.
-    * Answers leave out what cannot be answered in that time: a leader is being elected, a topic was just deleted.
+    * Any thread may call; a call waits for brokers, at most `timeout_s`.
+    * Answers leave out partitions without an answer in that time: a leader is being elected, a topic was just deleted.
     """
 
     def __init__(self, consumer: Any) -> None:  # noqa: ANN401 - kafka-python is untyped
@@ -52,7 +52,7 @@ class LogOffsets:
         """Connect.
 
         Args:
-            config: settings of kafka-python's consumer; `group_id` only where its offsets are asked for.
+            config: settings of kafka-python's consumer; `group_id` only for requests of the group's offsets.
 
         Raises:
             MembershipError: no broker answers, or a setting is wrong.
@@ -78,7 +78,7 @@ class LogOffsets:
     def committed_with_metadata(
         self, partitions: Iterable[TopicPartition], timeout_s: float
     ) -> dict[TopicPartition, OffsetWithMetadata]:
-        """As `committed`, with the text beside each offset."""
+        """As `committed`, with the metadata of each offset."""
         asked = [KafkaPartition(*key) for key in partitions]
         try:
             found = self._coordinator.fetch_committed_offsets(asked, timeout_ms=timeout_s * 1000)
@@ -91,19 +91,19 @@ class LogOffsets:
         }
 
     def ends(self, partitions: Iterable[TopicPartition], timeout_s: float) -> dict[TopicPartition, int]:
-        """The exclusive end of each log, as the isolation level sees it."""
+        """Return the exclusive end of each log, for the isolation level."""
         return _present(self._at(dict.fromkeys(partitions, _LATEST), timeout_s))
 
     def beginnings(self, partitions: Iterable[TopicPartition], timeout_s: float) -> dict[TopicPartition, int]:
-        """The first offset of each log."""
+        """Return the first offset of each log."""
         return _present(self._at(dict.fromkeys(partitions, _EARLIEST), timeout_s))
 
     def at_times(self, times_ms: Mapping[TopicPartition, int], timeout_s: float) -> dict[TopicPartition, int | None]:
-        """The first offset at or after a time; None where no record is so late."""
+        """Return the first offset at or after a time; None if all records are earlier."""
         return self._at(times_ms, timeout_s)
 
     def topic_ids(self, topics: Iterable[str], timeout_s: float) -> dict[str, str]:
-        """`<cluster id>/<topic id>` of topics (KIP-516), as librdkafka writes ids; those without one are left out.
+        """Return `<cluster id>/<topic id>` of topics (KIP-516), as librdkafka writes ids, without topics without an id.
 
         Raises:
             MembershipError: no broker answered in time.

@@ -1,4 +1,4 @@
-"""One configuration for both clients: what kafka-python calls librdkafka's properties."""
+"""One configuration for both clients: librdkafka's properties under kafka-python's names."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -15,17 +15,17 @@ KAFKA_PYTHON_NAMES: Final[Mapping[str, str]] = {
     "ssl.key.password": "ssl_password",
     "topic.metadata.refresh.interval.ms": "metadata_max_age_ms",
 }
-"""Names that are not librdkafka's own with underscores for dots."""
+"""Names that differ from librdkafka's name with underscores for dots."""
 _NUMBERS: Final = (".ms", ".bytes", ".records", ".connection")
 
 
 def kafka_python_settings(kafka: Mapping[str, Any]) -> dict[str, Any]:
-    """Name properties of librdkafka or of Kafka as kafka-python's consumer does; what it does not know is left out.
+    """Translate properties of librdkafka or of Kafka for kafka-python's consumer; it leaves out unknown ones.
 
     Args:
-        kafka: `bootstrap.servers` at least.
+        kafka: at least `bootstrap.servers`.
     """
-    from kafka import KafkaConsumer  # noqa: PLC0415 -- the names are wanted by tasks that have no such client
+    from kafka import KafkaConsumer  # noqa: PLC0415 -- tasks need the names and have no such client
 
     config: dict[str, Any] = {}
     for name, value in kafka.items():

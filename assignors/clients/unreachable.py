@@ -1,4 +1,4 @@
-"""Why brokers do not answer: a refused password and a wrong certificate look like silence to who only waits."""
+"""Finds out why brokers do not answer: to a client that only waits, a refused password looks like silence."""
 
 import re
 import time
@@ -7,28 +7,28 @@ from typing import Any, Final
 
 _ASK_S: Final = 5.0
 _TRY_S: Final = 0.5
-# How long it took: another sentence each time would be another problem each time.
+# The duration in a message is removed, because each different message would count as a new problem.
 _TIMES: Final = re.compile(r" \(after \d+ms in state [^)]*\)")
 _PROTOCOL: Final = "security.protocol"
 
 
 def why_unreachable(kafka: Mapping[str, Any]) -> str:
-    """Ask librdkafka, which tells a refused password, a certificate and a wrong protocol from silence.
+    """Try librdkafka, which distinguishes a refused password, a certificate and a wrong protocol from silence.
 
     Args:
-        kafka: librdkafka's properties, `bootstrap.servers` at least.
+        kafka: librdkafka's properties, at least `bootstrap.servers`.
 
     Returns:
-        One clause, empty where the brokers answer.
+        One clause, empty if the brokers answer.
     """
-    from confluent_kafka import KafkaError, KafkaException  # noqa: PLC0415 -- asked only when something is wrong
+    from confluent_kafka import KafkaError, KafkaException  # noqa: PLC0415 -- needed only after an error
     from confluent_kafka.admin import AdminClient  # noqa: PLC0415 -- as above
 
     said: list[str] = []
     protocol = str(kafka.get(_PROTOCOL, "PLAINTEXT"))
 
     def hear(error: Any) -> None:  # noqa: ANN401 -- confluent-kafka has no types
-        if error.code() != KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001 -- which tells nothing
+        if error.code() != KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001 -- it gives no reason
             said.append(_settled(_TIMES.sub("", " ".join(str(error.str()).split())), protocol))
 
     config: dict[str, Any] = {**kafka, "error_cb": hear, "log_level": 0}
@@ -44,12 +44,12 @@ def why_unreachable(kafka: Mapping[str, Any]) -> str:
             client.poll(0)
         else:
             return ""
-    # Of a broker that hangs up at once librdkafka tells only its log.
+    # If a broker closes the connection at once, librdkafka reports it only in its log.
     return said[0] if said else f"no broker, or none that speaks security.protocol={protocol}"
 
 
 def _settled(text: str, protocol: str) -> str:
-    # Where a broker hangs up within the handshake, it is chance which of librdkafka's sentences comes.
+    # If a broker closes the connection during the handshake, librdkafka's message varies.
     if "SSL" in protocol.upper() and "Disconnected" in text:
         return f"{text.partition(': ')[0]}: Disconnected, as by a listener without TLS"
     return text

@@ -1,5 +1,5 @@
 # ruff: noqa: SLF001 - kafka-python commits with the generation of its own choice in public
-"""Commits of a member, fenced by its generation, beside the requests that any consumer may send."""
+"""Commits of a member, fenced by its generation, and the requests that any consumer may send."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -28,8 +28,8 @@ _BACKOFF_S = 0.05
 class FencedCommits(LogOffsets):
     """Commits and requests for offsets over a member's connections.
 
-    Contract: a commit is checked against the ownership and sent with the generation in one step of the event loop:
-    between the two no rebalance can come.
+    Contract: one step of the event loop checks a commit against the ownership and sends it with the generation, so no
+    rebalance can come between the two.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class FencedCommits(LogOffsets):
 
         Raises:
             NotOwnedError: a partition is not owned; nothing was committed.
-            FencedError: the group went on without this member.
+            FencedError: the group continued without this member.
             MembershipError: the coordinator did not answer in time, or refused.
         """
         if not offsets:
@@ -103,7 +103,7 @@ def _with_metadata(at: Offset) -> Any:  # noqa: ANN401 -- kafka-python is untype
 
 
 def _passes(error: KafkaError) -> bool:
-    """Whether a refused commit may be accepted in a moment: a rebalance is under way, and the partitions are kept."""
+    """Return whether a retry of a refused commit may succeed: a rebalance is in progress, and the partitions stay."""
     if isinstance(error, CommitFailedError):
         return bool(error.args) and isinstance(error.args[0], RebalanceInProgressError)
     return True

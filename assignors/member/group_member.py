@@ -1,5 +1,5 @@
 # ruff: noqa: SLF001 -- kafka-python's coordinator is inside its consumer
-"""Membership of a consumer group alone: a thread of its own keeps it, and no record is fetched."""
+"""Membership of a consumer group without fetching: a separate thread keeps the membership."""
 
 import re
 import threading
@@ -22,7 +22,7 @@ from assignors.member.rebalance_callbacks import Callback, RebalanceListener
 from assignors.planner.topics_and_members import TopicPartition
 
 _DEFAULTS: Final[Mapping[str, object]] = {
-    "allow_auto_create_topics": False,  # asking for a topic must not make it
+    "allow_auto_create_topics": False,  # a metadata request must not create a topic
     "metrics_enabled": False,
 }
 
@@ -31,37 +31,37 @@ class GroupMember:
     """A member of a consumer group that fetches nothing.
 
     Contract:
-    * Between `start` and `close` a thread of its own joins, keeps the membership and joins again: brokers may die, the
-      coordinator may move, the session may expire, topics may come and go. Only an error that a retry cannot fix ends
-      it; `failed` then has it, and every later call raises it.
-    * Callbacks run one after another in another thread, and heartbeats go on meanwhile. They get the partitions that
-      change and may commit and ask for offsets, but not close. One that raises, or calls sys.exit(), is logged and
-      counts as returned.
-    * `on_revoked` is called before the partitions can go to another member, which waits for its return, for
-      `callback_timeout_s` at most. `on_lost` is called when another member has them already: commits would be refused.
+    * Between `start` and `close` a separate thread joins, keeps the membership and rejoins: brokers may die, the
+      coordinator may move, the session may expire, topics may be created and deleted. Only an error that a retry cannot
+      fix ends it; `failed` then has it, and every later call raises it.
+    * Callbacks run one after another in another thread while heartbeats continue. They get the changed partitions, and
+      may commit and request offsets, but not close. A callback that raises, or calls sys.exit(), is logged and counts
+      as returned.
+    * `on_revoked` is called before the partitions can go to another member. The group waits for its return, at most
+      `callback_timeout_s`. `on_lost` is called when other members may own them already: commits would be refused.
       Without `on_lost`, `on_revoked` is called for both (KIP-429).
     * All other methods may be called from any thread.
 
     Args:
         config: settings of kafka-python's KafkaConsumer: bootstrap_servers, group_id, group_instance_id, client_rack,
-            session_timeout_ms, heartbeat_interval_ms, metadata_max_age_ms (how soon new topics are seen), security.
-        topics: names subscribed to; one that does not exist yet is joined when it does.
+            session_timeout_ms, heartbeat_interval_ms, metadata_max_age_ms (delay until new topics are seen), security.
+        topics: subscribed names; a topic that does not exist yet is assigned after its creation.
         pattern: instead of names, a regular expression that whole names must match; it may match nothing yet.
         assignors: instances, the preferred one first; all members of a group need one in common.
-        on_assigned: called with partitions gained.
-        on_revoked: called with partitions to give up.
-        on_lost: called with partitions that were lost.
-        callback_timeout_s: how long the group waits for a callback, below max_poll_interval_ms.
+        on_assigned: called with assigned partitions.
+        on_revoked: called with revoked partitions.
+        on_lost: called with lost partitions.
+        callback_timeout_s: longest time that the group waits for a callback, below max_poll_interval_ms.
         awake: called before each step; while it returns False, the member joins no rebalance, and after
             max_poll_interval_ms it leaves the group until it is awake again.
-        on_change: called after each change of what is held or of `failed`, in any thread; it must not wait.
-        on_topics: called when the brokers have listed topics, in the member's thread, with the topics that exist (of
-            those subscribed to, or of all under a pattern) and those that this client may not read.
-        quiet_s: seconds between two calls of `awake` while nothing happens, 1 at most.
+        on_change: called after each change of the ownership or of `failed`, in any thread; it must not wait.
+        on_topics: called when the brokers have listed topics, in the member's thread, with the existing topics (of the
+            subscribed ones, or of all under a pattern) and the topics that this client may not read.
+        quiet_s: seconds between two calls of `awake` without other events, at most 1.
 
     Raises:
-        MembershipError: no group id, no assignor, neither or both of topics and pattern, a pattern that is no regular
-            expression, or a setting unknown to kafka-python.
+        MembershipError: no group id, no assignor, neither or both of topics and pattern, a pattern that is not a
+            regular expression, or a setting unknown to kafka-python.
     """
 
     def __init__(  # noqa: PLR0913 - each is named at the call
@@ -84,7 +84,7 @@ class GroupMember:
         self._config |= {"enable_auto_commit": False, "partition_assignment_strategy": list(assignors)}
         _check(self._config, topics, pattern)
         self._topics = sorted(topics)
-        # kafka-python searches from the beginning of a name: the end has to be asked for.
+        # kafka-python matches the beginning of a name, so the end is added to the pattern.
         self._pattern = None if pattern is None else f"^(?:{pattern})$"
         self._cell = OwnershipCell(on_change)
         self._callbacks = (on_assigned, on_revoked, on_lost)
@@ -93,17 +93,17 @@ class GroupMember:
         self._on_topics = on_topics
         self._quiet_s = quiet_s
         self._closed = False
-        self._starting = threading.Lock()  # a close() during start() waits for it, and ends the member then
+        self._starting = threading.Lock()  # close() during start() waits for start(), then ends the member
         self._consumer: Any = None
         self._listener: RebalanceListener | None = None
         self._offsets: FencedCommits | None = None
         self._thread: MemberThread | None = None
 
     def start(self) -> Self:
-        """Connect, and join in the background. A second call does nothing.
+        """Connect, and join in the background. A second call has no effect.
 
         Raises:
-            MembershipError: no broker answered (within bootstrap_timeout_ms), a setting is wrong, or it is closed.
+            MembershipError: no broker answered (within bootstrap_timeout_ms), a setting is invalid, or it is closed.
         """
         with self._starting:
             if self._closed:
@@ -140,14 +140,14 @@ class GroupMember:
         self._thread.start()
 
     def close(self, leave: bool = True) -> None:  # noqa: FBT001, FBT002 - the only setting
-        """Give everything up (`on_revoked` is called) and end. A second call does nothing.
+        """Release all partitions (`on_revoked` is called), and end. A second call has no effect.
 
         Args:
-            leave: tell the group, so that others take over at once. Without it, and always with a group_instance_id
-                (KIP-345), the partitions wait for this member until its session expires.
+            leave: send LeaveGroup, so that others take over immediately. Without it, and always with a
+                group_instance_id (KIP-345), the partitions are reserved for this member until its session expires.
 
         Raises:
-            MembershipError: called in a callback, which it would wait for.
+            MembershipError: called in a callback, for which it would wait.
         """
         if self._listener is not None and self._listener.thread.here():
             raise MembershipError("close() was called in a callback, whose return it waits for: call it elsewhere")
@@ -171,15 +171,15 @@ class GroupMember:
 
     @property
     def failed(self) -> BaseException | None:
-        """What ended the membership for good, None while it goes on."""
+        """The error that ended the membership, None while it continues."""
         return self._cell.failed
 
     def ownership(self) -> Ownership:
-        """What is held now; never waits."""
+        """The present ownership; never waits."""
         return self._cell.value
 
     def wait_joined(self, timeout_s: float) -> Ownership:
-        """Wait until no rebalance is under way.
+        """Wait until no rebalance is in progress.
 
         Raises:
             MembershipError: not so in time, or the membership ended.
@@ -187,7 +187,7 @@ class GroupMember:
         return self.wait_for(lambda now: now.joined, timeout_s)
 
     def wait_for(self, fits: Callable[[Ownership], bool], timeout_s: float) -> Ownership:
-        """Wait until what is held fits.
+        """Wait until the ownership fits.
 
         Raises:
             MembershipError: not so in time, or the membership ended.
@@ -199,19 +199,19 @@ class GroupMember:
         return found
 
     def commit(self, offsets: Mapping[TopicPartition, Offset], timeout_s: float = 10.0) -> None:
-        """Commit the next offset of each partition, with generation and member id; waits for the answer.
+        """Commit the next offset of each partition, with generation and member id, and wait for the answer.
 
-        An offset is a number, or `OffsetWithMetadata`: the number and a text that is kept beside it.
+        An offset is a number, or `OffsetWithMetadata`: the number with a metadata text.
 
         Raises:
             NotOwnedError: a partition is not owned; nothing was committed.
-            FencedError: the group went on without this member.
+            FencedError: the group continued without this member.
             MembershipError: the coordinator did not answer in time, or refused.
         """
         self._started().commit(offsets, timeout_s)
 
     def committed(self, partitions: Iterable[TopicPartition], timeout_s: float = 10.0) -> dict[TopicPartition, int]:
-        """Offsets that the group has committed; partitions without one are left out. One request.
+        """Return the group's committed offsets, without partitions that have none. One request.
 
         Raises:
             MembershipError: the coordinator did not answer in time, or refused.
@@ -221,11 +221,11 @@ class GroupMember:
     def committed_with_metadata(
         self, partitions: Iterable[TopicPartition], timeout_s: float = 10.0
     ) -> dict[TopicPartition, OffsetWithMetadata]:
-        """As `committed`, with the text beside each offset."""
+        """As `committed`, with the metadata of each offset."""
         return self._started().committed_with_metadata(partitions, timeout_s)
 
     def set_sasl_credentials(self, username: str, password: str) -> None:
-        """Log in with these from the next connection on."""
+        """Use these credentials from the next connection on."""
         credentials = {"sasl_plain_username": username, "sasl_plain_password": password}
         self._config |= credentials
         if self._consumer is not None:
@@ -234,22 +234,22 @@ class GroupMember:
     def beginning_offsets(
         self, partitions: Iterable[TopicPartition], timeout_s: float = 10.0
     ) -> dict[TopicPartition, int]:
-        """First offset of each log; what has no leader in that time is left out. One request a broker."""
+        """Return the first offset of each log, without partitions that have no leader. One request per broker."""
         return self._started().beginnings(partitions, timeout_s)
 
     def end_offsets(self, partitions: Iterable[TopicPartition], timeout_s: float = 10.0) -> dict[TopicPartition, int]:
-        """Exclusive end of each log (with isolation_level read_committed, before any open transaction); as above."""
+        """Return the exclusive end of each log (with read_committed, before any open transaction); as above."""
         return self._started().ends(partitions, timeout_s)
 
     def offsets_for_times(
         self, times_ms: Mapping[TopicPartition, int], timeout_s: float = 10.0
     ) -> dict[TopicPartition, int]:
-        """First offset at or after a time; left out where no record is so late. One request a broker."""
+        """Return the first offset at or after a time, or none if all records are earlier. One request per broker."""
         found = self._started().at_times(times_ms, timeout_s)
         return {key: at for key, at in found.items() if at is not None}
 
     def rejoin(self) -> None:
-        """Ask for a rebalance; within one, for another after it."""
+        """Request a rebalance; during a rebalance, request another one after it."""
         self._started()
         assert self._thread is not None  # noqa: S101 -- as checked
         self._thread.rejoin()
@@ -264,7 +264,7 @@ class GroupMember:
         try:
             return KafkaConsumer(**{"kafka_client": client, **self._config})
         except (KafkaError, ValueError, TypeError) as error:
-            for one in made:  # a consumer that could not be made leaves its loop and sockets open
+            for one in made:  # a failed constructor leaves its loop and sockets open
                 one.close()
             raise MembershipError(f"no member of group {self._config['group_id']!r}: {error!r}") from error
 

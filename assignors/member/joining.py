@@ -1,5 +1,5 @@
 # ruff: noqa: SLF001 -- kafka-python has no public hooks in a join
-"""Two corrections of kafka-python's joins: each one is finished, and one member's bad subscription stops no leader."""
+"""Two corrections of kafka-python: it finishes each join, and one member's invalid subscription stops no leader."""
 
 import logging
 from typing import Any
@@ -13,24 +13,24 @@ log = logging.getLogger(__name__)
 
 
 def see_joins_through(coordinator: Any) -> None:  # noqa: ANN401 - untyped
-    """Have each join finished, and `on_lost` called before a member that was removed joins again.
+    """Finish each join, and call `on_lost` before a removed member rejoins.
 
-    kafka-python goes on with a join only while `need_rejoin` is true. Once JoinGroup is sent, that may turn false: for
-    a member that joins because its topics have changed (JoinGroup carries them), and for a leader whose topics have
-    changed and changed back. An answer that comes between two polls would then never be used, no heartbeat would be
-    sent, and the member would leave its group without noticing. So the rejoin is requested until the join is over.
+    kafka-python continues a join only while `need_rejoin` is true. After JoinGroup is sent, it may become false: for a
+    member that joins because its topics have changed (JoinGroup contains them), and for a leader whose topics have
+    changed and changed back. An answer that arrives between two polls would then never be used, no heartbeat would be
+    sent, and the member would leave its group without noticing. So the rejoin is requested until the join is complete.
 
-    kafka-python reports lost partitions where a heartbeat finds that the member was removed. Where the answer to
-    JoinGroup or SyncGroup says so (the process was suspended for longer than its session), it joins at once as a new
-    member and, under a cooperative assignor, keeps its old partitions. Those it gets back would be read on from its
-    old positions, behind the offsets that their owner in between has committed. Those it does not get back would be
-    reported as revoked, and their commits accepted, because they carry the new generation. So the loss is reported
-    before each attempt.
+    kafka-python reports lost partitions if a heartbeat finds that the member was removed. If the answer to JoinGroup or
+    SyncGroup shows this (the process was suspended for longer than its session), it joins immediately as a new member
+    and, under a cooperative assignor, keeps its old partitions. It would read the partitions that it gets back from its
+    old positions, which are before the offsets that the owner in between has committed. It would report the partitions
+    that it does not get back as revoked, and their commits would be accepted, because they have the new generation. So
+    the loss is reported before each attempt.
     """
     attempt = coordinator._do_join_and_sync_async
 
     async def join() -> bytes:
-        coordinator.request_rejoin()  # the end of the join takes this back
+        coordinator.request_rejoin()  # the end of the join resets this
         generation = coordinator._generation
         if generation.is_lost() and coordinator._subscription.assigned_partitions():
             await coordinator._on_join_prepare_async(generation.generation_id, generation.member_id)
@@ -41,9 +41,9 @@ def see_joins_through(coordinator: Any) -> None:  # noqa: ANN401 - untyped
 
 
 def lead_any_member(coordinator: Any) -> None:  # noqa: ANN401 - untyped
-    """Plan for the other members where one has sent a subscription that cannot be read.
+    """Plan for the other members if one has sent a subscription that cannot be read.
 
-    The broker passes on whatever a member sends. kafka-python raises on the leader, which ends its membership, then
+    The broker does not check subscriptions. kafka-python raises an error on the leader, which ends its membership, then
     that of the next leader, and so on.
     """
     perform = coordinator._perform_assignment
@@ -65,14 +65,14 @@ def lead_any_member(coordinator: Any) -> None:  # noqa: ANN401 - untyped
         )
         for one, metadata in zip(members, readable, strict=True):
             one.metadata = metadata
-        coordinator._subscription.reset_group_subscription()  # the first try has left its topics there
+        coordinator._subscription.reset_group_subscription()  # the first attempt has left its topics there
         return perform(leader, protocol, members)
 
     coordinator._perform_assignment = assign
 
 
 def _readable(metadata: bytes) -> bytes:
-    """Return the subscription as sent if kafka-python can read it and ask for its topics, else the rest of it."""
+    """Return the subscription unchanged if kafka-python can read it and its topics are valid, else the valid part."""
     try:
         read = ConsumerProtocolSubscription.decode(metadata)
         topics = [one for one in read.topics if _is_name(one)]

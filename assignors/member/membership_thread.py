@@ -29,7 +29,7 @@ _QUIET_POLL_PART: Final = 0.25
 _SETTLE_S: Final = 5.0
 _BACKOFF_S: Final = 0.5
 _CLOSE_MS: Final = 3_000
-# Errors that a retry cannot fix. All other errors of the protocol are tried again: brokers die and come back.
+# Errors that a retry cannot fix. After all other errors of the protocol the thread retries: brokers die and return.
 FATAL: Final = (
     kafka_errors.SaslAuthenticationFailedError,
     kafka_errors.FencedInstanceIdError,
@@ -47,10 +47,10 @@ OnTopics = Callable[[frozenset[str], frozenset[str]], object]
 
 
 class _JoinAnswer(Future):
-    """The answer to a join, which looks unanswered until a poll waits for it.
+    """The answer to a join, which appears incomplete until a poll waits for it.
 
-    Before each poll kafka-python checks whether a join is answered, and if so it drops the answer and joins again:
-    an answer that comes between two polls would cost the whole group a second rebalance.
+    Before each poll kafka-python checks whether a join is answered, and if so it drops the answer and rejoins: an
+    answer that arrives between two polls would cost the whole group a second rebalance.
     """
 
     def __init__(self, answer: Future) -> None:
@@ -58,7 +58,7 @@ class _JoinAnswer(Future):
         self.answer = answer
 
     def add_callback(self, f: Callable[..., Any], *args: Any, **kwargs: Any) -> Self:  # noqa: ANN401 - kafka-python's
-        """Pass the answer on: a poll waits for it."""
+        """Pass the answer on, because a poll waits for it."""
         super().add_callback(f, *args, **kwargs)  # type: ignore[no-untyped-call]  # as above
         self.answer.add_callback(self.success)
         self.answer.add_errback(self.failure)
@@ -66,25 +66,25 @@ class _JoinAnswer(Future):
 
 
 class MemberThread:
-    """Drives kafka-python's coordinator, and notes in the cell where the member stands.
+    """Drives kafka-python's coordinator, and writes the state of the member to the cell.
 
     Contract:
-    * Errors that a retry can fix end nothing; another one is passed to the listener, and the thread ends.
-    * While `awake` returns False, the member joins no rebalance; one that it has joined is finished.
-    * When it is to end within a rebalance, it first finishes that one, for 5 s at most, awake or not. A slow member
-      that holds the rebalance open for longer costs the last commit: records since the one before are delivered again.
-    * An answer to a join is used even where it comes between two polls; the topics are known before the first join.
+    * The thread survives errors that a retry can fix; it passes any other error to the listener and ends.
+    * While `awake` returns False, the member joins no rebalance, but finishes one that it has joined.
+    * If it has to end during a rebalance, it first finishes the rebalance, for at most 5 s, awake or not. If a slow
+      member delays the rebalance for longer, the last commit fails: records since the previous one are delivered again.
+    * An answer to a join is used even if it arrives between two polls; the topics are known before the first join.
 
     Args:
         consumer: kafka-python's, subscribed with the listener.
-        listener: learns of a failure, and ends with the thread.
+        listener: gets a failure, and ends with the thread.
         cell: written to after each step.
         awake: called before each step.
-        on_topics: called with the topics that exist, and those that this client may not read, when they are listed.
-        quiet_s: seconds between two steps while nothing happens.
+        on_topics: called with the existing topics, and those that this client may not read, when they are listed.
+        quiet_s: seconds between two steps without events.
     """
 
-    def __init__(  # noqa: PLR0913 -- what the member was given, passed on
+    def __init__(  # noqa: PLR0913 -- the arguments of the member, passed on
         self,
         consumer: Any,  # noqa: ANN401 - kafka-python is untyped
         listener: RebalanceListener,
@@ -116,19 +116,19 @@ class MemberThread:
         )
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def rejoin(self) -> None:
-        """Ask for a rebalance; where one is under way, for another after it, whose end would forget what was asked."""
+        """Request a rebalance; during one, request another after it, because its end would drop the request."""
         self._rejoin.set()
         self._wake.set()
 
     def end(self, *, leave: bool) -> None:
-        """Stop, give everything up, close the consumer; waits for all of it.
+        """Stop, release all partitions and close the consumer; waits for all of it.
 
         Args:
-            leave: tell the group.
+            leave: send LeaveGroup.
         """
         self._ended.set()
         self._wake.set()
@@ -145,8 +145,8 @@ class MemberThread:
     def _run(self) -> None:
         self._ask_for_topics()
         while self._cell.failed is None and not self._ended.is_set():
-            # A join that was sent is finished: no heartbeat is sent before its answer is used, and a program that does
-            # not poll for longer than a session would cost its member the group, and the group one more rebalance.
+            # A join that was sent is finished: no heartbeat is sent before its answer is used. If the program does not
+            # poll for longer than a session, the member would be removed, and the group would rebalance again.
             awake = self._awake()
             pause_s = self._step(take_part=self._coordinator.rejoining or awake)
             self._wake.wait(pause_s)
@@ -154,10 +154,10 @@ class MemberThread:
         self._settle()
 
     def _ask_for_topics(self) -> None:
-        """Know the topics before the first join: a leader that knows none gives nothing, and all have to join again.
+        """Load the topics before the first join: a leader without topics assigns no partitions, and all must rejoin.
 
-        Asked twice, because the first answer may be that to a request of before the subscription; only topics that
-        are listed after both are passed to `on_topics`.
+        Two requests are needed, because the first answer may belong to a request from before the subscription. Only
+        topics that are listed after both are passed to `on_topics`.
         """
         coordinator = self._coordinator
         for _ in range(2):
@@ -167,10 +167,10 @@ class MemberThread:
                 coordinator._net.run(coordinator._manager.wait_for, coordinator._cluster.request_update(), _TOPICS_MS)
 
     def _settle(self) -> None:
-        """Finish a rebalance that is under way: within one, what is given up at the end cannot be committed.
+        """Finish a rebalance in progress, because during it offsets of released partitions cannot be committed.
 
-        kafka-python commits nothing between a join and its answer, and sees the answer only where it is polled. Also
-        of a member that was not awake: its program asks for the end, and is there for what is given up.
+        kafka-python commits nothing between a join and its answer, and sees the answer only if it is polled. This also
+        holds for a member that was not awake: its program requested the end, and can handle the revocation.
         """
         until = time.monotonic() + _SETTLE_S
         if self._under_way():
@@ -182,7 +182,7 @@ class MemberThread:
         return self._cell.failed is None and bool(self._coordinator.rebalance_in_progress())
 
     def _step(self, *, take_part: bool) -> float:
-        """Let kafka-python do what is due; returns the seconds to pause after it."""
+        """Let kafka-python do its due work; return the seconds to pause after it."""
         try:
             listed = self._list_topics()
             quiet = self._quiet() and not listed
@@ -204,7 +204,7 @@ class MemberThread:
         return self._quiet_s if quiet else _PAUSE_S
 
     def _quiet(self) -> bool:
-        """Whether a poll has nothing to do: it costs several switches of threads, 1 % of a core at 20 a second."""
+        """Whether a poll has no work: it costs several thread switches, 1 % of a core at 20 polls a second."""
         coordinator = self._coordinator
         return (
             self._cell.value.joined
@@ -217,7 +217,8 @@ class MemberThread:
     def _poll(self) -> None:
         coordinator, join = self._coordinator, self._coordinator._join_task
         if isinstance(join, _JoinAnswer) and time.monotonic() - self._polled_at > _FRESH_S:
-            # No poll for long, and no heartbeat is sent before an answer is used: the group may have gone on.
+            # After a long time without a poll the group may have continued without this member, because no heartbeat is
+            # sent before an answer is used.
             coordinator._join_task = join.answer
         if self._rejoin.is_set() and not coordinator.rejoining:
             self._rejoin.clear()
@@ -231,7 +232,7 @@ class MemberThread:
                 coordinator._join_task = _JoinAnswer(join.answer if isinstance(join, _JoinAnswer) else join)
 
     def _list_topics(self) -> bool:
-        """Pass on which topics there are; return whether the brokers have listed them again."""
+        """Pass on the existing topics; return whether the brokers have listed them again."""
         cluster = self._coordinator._cluster
         listed_at = last_metadata_ms(cluster)
         if listed_at == self._topics_at:
@@ -242,7 +243,7 @@ class MemberThread:
         return True
 
     def _look(self) -> None:
-        """Note generation and member id, which change without a call of the listener where no partition moves."""
+        """Record generation and member id, which change without a listener call if no partition moves."""
         coordinator = self._coordinator
         generation = coordinator.generation_if_stable()
         if coordinator._generation.is_lost():
@@ -252,7 +253,7 @@ class MemberThread:
             self._cell.change(lambda now: now.standing(generation=-1, member_id=now.member_id, joined=False))
             return
         if not coordinator._heartbeat_enabled and not coordinator.rejoining and coordinator.stable():
-            # The heartbeats of a fenced instance stop, which is the only sign of it.
+            # The only sign of a fenced instance is that its heartbeats stop.
             raise FencedInstanceIdError(coordinator.group_instance_id)
         self._inform_assignors(coordinator, generation)
         joined = not coordinator.need_rejoin()
@@ -261,10 +262,10 @@ class MemberThread:
         )
 
     def _inform_assignors(self, coordinator: Any, generation: Any) -> None:  # noqa: ANN401 - untyped
-        """Pass the assignment to the assignors that the group did not choose, too.
+        """Pass the assignment also to the assignors that the group did not choose.
 
-        kafka-python passes it to the chosen one alone. When the group changes to another assignor, that one's claims
-        would be empty, and a cooperative leader would give partitions away that their owners still read.
+        kafka-python passes it only to the chosen one. When the group changes to another assignor, that assignor's
+        claims would be empty, and a cooperative leader would reassign partitions that their owners still read.
         """
         if generation.generation_id == self._shared_generation:
             return

@@ -1,4 +1,4 @@
-"""The partitions that a member holds: a value, and the cell through which threads share it."""
+"""The partitions that a member owns: a value, and the cell that shares it between threads."""
 
 import threading
 from collections.abc import Callable, Iterable
@@ -9,14 +9,14 @@ from assignors.planner.topics_and_members import TopicPartition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ownership:
-    """The partitions that this member holds, and its place in the group.
+    """The partitions that this member owns, and its state in the group.
 
     Attributes:
         version: grows with each change of any other attribute.
-        generation: of the group, -1 where this member is in none.
-        member_id: given by the broker, empty where it gave none.
-        partitions: held now. A partition is held until the callback of its revocation has returned.
-        joined: no rebalance is under way as far as this member knows.
+        generation: generation of the group, -1 if this member is in no group.
+        member_id: assigned by the broker, empty if it assigned none.
+        partitions: owned now. A partition is owned until the callback of its revocation has returned.
+        joined: no rebalance is in progress as far as this member knows.
     """
 
     version: int = 0
@@ -26,19 +26,19 @@ class Ownership:
     joined: bool = False
 
     def plus(self, given: Iterable[TopicPartition], generation: int) -> "Ownership":
-        """With these partitions too, since that generation."""
+        """Return a copy with these partitions added, in that generation."""
         return self._changed(partitions=self.partitions | frozenset(given), generation=generation)
 
     def minus(self, taken: Iterable[TopicPartition]) -> "Ownership":
-        """Without these partitions. They go in a rebalance, whose end brings others or the same ones back."""
+        """Return a copy without these partitions; a rebalance removes them, and its end assigns others or the same."""
         return self._changed(partitions=self.partitions - frozenset(taken), joined=False)
 
     def outside(self) -> "Ownership":
-        """In no group, with nothing."""
+        """Return the ownership of a member outside any group."""
         return self._changed(partitions=frozenset(), joined=False, generation=-1)
 
     def standing(self, *, generation: int, member_id: str, joined: bool) -> "Ownership":
-        """With this standing in the group."""
+        """Return a copy with this state in the group."""
         return self._changed(generation=generation, member_id=member_id, joined=joined)
 
     def _changed(self, **values: object) -> "Ownership":
@@ -52,10 +52,10 @@ class OwnershipCell:
 
     Contract:
     * Reading never waits for the network.
-    * Changes are made one after another; `wait` sees each state that lasts.
+    * Changes happen one after another; `wait` sees each state that lasts.
 
     Args:
-        on_change: called after each change, in the thread that makes it; it must not wait.
+        on_change: called after each change, in the thread of the change; it must not wait.
     """
 
     def __init__(self, on_change: Callable[[], object] = lambda: None) -> None:
@@ -66,12 +66,12 @@ class OwnershipCell:
 
     @property
     def value(self) -> Ownership:
-        """What is held now."""
+        """The present ownership."""
         return self._value
 
     @property
     def failed(self) -> BaseException | None:
-        """Why the membership ended, None while it goes on."""
+        """The error that ended the membership, None while it continues."""
         return self._failed
 
     def change(self, how: Callable[[Ownership], Ownership]) -> None:
@@ -83,7 +83,7 @@ class OwnershipCell:
             self._on_change()
 
     def fail(self, error: BaseException) -> None:
-        """The membership has ended: nothing is held any more. The first reason stays."""
+        """End the membership, without partitions. The first error remains."""
         with self._changed:
             self._failed = self._failed or error
             self._value = self._value.outside()
@@ -91,7 +91,7 @@ class OwnershipCell:
         self._on_change()
 
     def wait(self, fits: Callable[[Ownership], bool], timeout_s: float) -> Ownership | None:
-        """The first value that fits; None when there is none in time, or the membership ended."""
+        """Return the first value that fits; None if there is none in time, or the membership ended."""
         with self._changed:
             self._changed.wait_for(lambda: self._failed is not None or fits(self._value), timeout_s)
             return self._value if fits(self._value) else None

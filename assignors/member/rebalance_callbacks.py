@@ -1,5 +1,5 @@
 # ruff: noqa: SLF001 -- kafka-python passes a listener no generation
-"""The caller's callbacks, run beside kafka-python's event loop so that heartbeats go on while they take their time."""
+"""Runs the user's callbacks outside kafka-python's event loop, so that heartbeats continue during slow callbacks."""
 
 import contextlib
 import logging
@@ -30,11 +30,11 @@ class CallbackThread:
         self._thread.start()
 
     def here(self) -> bool:
-        """Whether the caller is one of the callbacks."""
+        """Whether the call comes from a callback."""
         return threading.current_thread() is self._thread
 
     def put(self, callback: Callback, partitions: frozenset[TopicPartition], then: Callable[[], None]) -> None:
-        """Run the callback after those before it, and `then` when it has returned."""
+        """Run the callback after the previous ones, and `then` after its return."""
 
         def call() -> None:
             try:
@@ -47,7 +47,7 @@ class CallbackThread:
         self._waiting.put(call)
 
     def end(self) -> None:
-        """End when all that waits has run."""
+        """End the thread after all waiting callbacks."""
         self._waiting.put(None)
 
     def _run(self) -> None:
@@ -59,12 +59,12 @@ class RebalanceListener(AsyncConsumerRebalanceListener):
     """Translates kafka-python's rebalances into changes of the ownership and calls of the callbacks.
 
     Contract:
-    * Runs in the event loop, which goes on (heartbeats, commits) while a callback runs.
-    * Gained partitions are owned before `on_assigned` is called; revoked ones until `on_revoked` has returned or
-      `timeout_s` has passed; lost ones (KIP-429) are gone before `on_lost` is called.
+    * It runs in the event loop, which continues (heartbeats, commits) while a callback runs.
+    * Assigned partitions are owned before `on_assigned` is called, revoked partitions until `on_revoked` has returned
+      or `timeout_s` has passed. Lost partitions (KIP-429) are no longer owned when `on_lost` is called.
     """
 
-    def __init__(  # noqa: PLR0913 - what the member was given, passed on
+    def __init__(  # noqa: PLR0913 - the arguments of the member, passed on
         self,
         cell: OwnershipCell,
         *,
@@ -81,7 +81,8 @@ class RebalanceListener(AsyncConsumerRebalanceListener):
         self._timeout_ms = timeout_s * 1000
         self._manager: Any = None
         self._coordinator: Any = None
-        # Partitions that the caller knows of. A lost membership empties the ownership at once, and on_lost comes later.
+        # Partitions that the user's callbacks have seen. A lost membership clears the ownership before on_lost is
+        # called.
         self._announced: frozenset[TopicPartition] = frozenset()
         self.thread = CallbackThread(name)
 
@@ -90,7 +91,7 @@ class RebalanceListener(AsyncConsumerRebalanceListener):
         self._manager, self._coordinator = manager, coordinator
 
     async def on_partitions_assigned(self, assigned: Iterable[KafkaPartition]) -> None:
-        """Own them, then call on_assigned."""
+        """Add them to the ownership, then call on_assigned."""
         keys = _keys(assigned)
         generation = self._coordinator._generation.generation_id
         self._announced |= keys
@@ -98,19 +99,19 @@ class RebalanceListener(AsyncConsumerRebalanceListener):
         await self._call(self._on_assigned, keys, "on_assigned")
 
     async def on_partitions_revoked(self, revoked: Iterable[KafkaPartition]) -> None:
-        """Call on_revoked, then own them no more."""
+        """Call on_revoked, then remove them from the ownership."""
         keys = self._take(_keys(revoked))
         await self._call(self._on_revoked, keys, "on_revoked")
         self._cell.change(lambda now: now.minus(keys))
 
     async def on_partitions_lost(self, lost: Iterable[KafkaPartition]) -> None:
-        """Own them no more, then call on_lost: others may own them already."""
+        """Remove them from the ownership, then call on_lost: other members may own them already."""
         keys = self._take(_keys(lost))
         self._cell.change(lambda now: now.outside())
         await self._call(self._on_lost, keys, "on_lost")
 
     def fail(self, error: BaseException) -> None:
-        """The membership has ended: have on_lost called for everything, from any thread and without waiting."""
+        """End the membership: schedule on_lost for all partitions, from any thread and without waiting."""
         keys = self._take(self._announced)
         if self._on_lost is not None and keys:
             self.thread.put(self._on_lost, keys, lambda: None)
@@ -130,7 +131,7 @@ class RebalanceListener(AsyncConsumerRebalanceListener):
             done.success(None)
 
         def finish_in_loop() -> None:
-            with contextlib.suppress(RuntimeError):  # the event loop was closed meanwhile
+            with contextlib.suppress(RuntimeError):  # the event loop has been closed
                 self._manager.call_soon(finish)
 
         self.thread.put(callback, keys, finish_in_loop)

@@ -1,12 +1,12 @@
-"""The assignors inside kafka-python's group protocol: its subscriptions in, its assignment out.
+"""The assignors inside kafka-python's group protocol.
 
 * `kafka_python_assignors`: `HRWAssignor` and `ShuffledRoundRobinAssignor`.
-* `base_assignor`: what they share.
-* `subscription`: what a member sends to the leader (version 3).
-* `cluster_metadata`: topics as kafka-python knows them.
-* `fallback_plan`: the plan where the planner failed.
+* `base_assignor`: their common base class.
+* `subscription`: the data that a member sends to the leader (version 3).
+* `cluster_metadata`: reads topics from kafka-python's metadata.
+* `fallback_plan`: a simple plan, used if the planner fails.
 * `worker_caps_source`: workers per topic from a function or a file.
-* `rebalance_trigger`: asks for a rebalance when those change.
+* `rebalance_trigger`: requests a rebalance when these workers change.
 """
 
 import typing

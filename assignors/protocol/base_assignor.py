@@ -1,7 +1,7 @@
-"""The part of the group protocol that all assignors share, as kafka-python calls it.
+"""The base class of the assignors, with the interface that kafka-python calls.
 
-A member's identity is its `group_instance_id`, else `agent=`, else the member id. A broker makes a new member id at
-each join, so only with the first two does a restarted consumer get its topics back.
+A member's identity is its `group_instance_id`, else `agent=`, else the member id. A broker assigns a new member id at
+each join, so a restarted consumer gets its topics back only with one of the first two.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ _TEXT: Final = 500
 
 
 class Assignor(AbstractPartitionAssignor):
-    """A member's side of the protocol, and on the leader the plan, which the subclass makes.
+    """A member's side of the protocol, and on the leader the plan, which the subclass computes.
 
     Attributes:
         last_plan: on the leader, its latest plan.
@@ -57,11 +57,11 @@ class Assignor(AbstractPartitionAssignor):
 
     @property
     def name(self) -> str:
-        """The name the group agrees on: all members must offer it."""
+        """The name of the protocol; all members of the group must offer it."""
         return self._name
 
     def use_rack(self, rack: str) -> None:
-        """Take the rack of the client that this assignor serves, where it was made without one."""
+        """Use the rack of the client, unless the assignor was created with a rack."""
         if self._rack is None:
             _check_name("client.rack", rack)
             self._rack = rack
@@ -100,9 +100,9 @@ class Assignor(AbstractPartitionAssignor):
         self._owned = tuple((t, p) for t, partitions in assignment.assigned_partitions for p in partitions)
         self._generation = generation
         if self._follow_up is not None:
-            # A member that must give up partitions asks for the second round itself (KIP-429). A member that lost them
-            # still claims them and has none to give up: then only the leader asks. It asks later than the others,
-            # because a rejoin that overtakes a member's SyncGroup costs one more round.
+            # A member with revoked partitions requests the second round itself (KIP-429). A member that lost them still
+            # claims them and has none to revoke: then only the leader requests it. The leader requests it later than
+            # the members, because a rejoin that overtakes a member's SyncGroup costs one more round.
             timer = threading.Timer(_FOLLOW_UP_S, self._ask_again, (self._follow_up, generation))
             timer.daemon = True
             timer.start()
@@ -139,7 +139,7 @@ class Assignor(AbstractPartitionAssignor):
     def _read_member(self, member: Any) -> Member:  # noqa: ANN401
         try:
             read, data = decode_member(member)
-        except Exception as error:  # noqa: BLE001 - another client's fields may raise anything; it is still a subscriber
+        except Exception as error:  # noqa: BLE001 - fields of another client may raise any error; it remains a subscriber
             self._warn("fields", f"member {member.member_id!r} sent invalid fields, which are ignored: {error!r}")
             wanted = frozenset(getattr(member.metadata, "topics", None) or ())
             return Member(id=member.member_id, topics=frozenset(t for t in wanted if isinstance(t, str)))
@@ -178,7 +178,7 @@ class Assignor(AbstractPartitionAssignor):
             return 0
 
     def _warn(self, subject: str, message: str) -> None:
-        """Warn once of each subject: a group that rebalances every minute must not fill the log."""
+        """Warn once about each subject: a group that rebalances every minute must not fill the log."""
         if subject not in self._warned:
             self._warned.add(subject)
             log.warning(message)
@@ -192,7 +192,7 @@ class Assignor(AbstractPartitionAssignor):
 
 
 def _check_name(setting: str, name: object) -> None:
-    # A longer one would not fit into the user data, and the leader would not know the member's identity.
+    # A longer name would not fit into the user data, and the leader would not know the member's identity.
     try:
         fits = name is None or (isinstance(name, str) and len(name.encode()) <= _NAME_BYTES)
     except UnicodeEncodeError:  # a surrogate, which cannot be sent
@@ -202,14 +202,14 @@ def _check_name(setting: str, name: object) -> None:
 
 
 def _shortened(configuration: str) -> str:
-    """Limit the text of the settings: with a hundred patterns the user data would be too long to be read."""
+    """Limit the text of the settings: with a hundred patterns the leader would refuse the user data as too long."""
     if len(configuration) <= _TEXT:
         return configuration
     return f"{configuration[:_TEXT]}... (sha256 {hashlib.sha256(configuration.encode()).hexdigest()[:16]})"
 
 
 def assignment_of(pairs: list[TopicPartition]) -> ConsumerProtocolAssignment:
-    """Make the protocol's assignment of these partitions."""
+    """Create the protocol's assignment of these partitions."""
     by_topic: dict[str, list[int]] = {}
     for topic, partition in pairs:
         by_topic.setdefault(topic, []).append(partition)

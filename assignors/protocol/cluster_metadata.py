@@ -1,4 +1,4 @@
-"""Topics as kafka-python's cluster metadata knows them."""
+"""Reads topics from kafka-python's cluster metadata."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -8,7 +8,7 @@ from assignors.planner.topics_and_members import Topic
 
 
 def read_topics(cluster: Any, names: Iterable[str]) -> list[Topic]:  # noqa: ANN401 - untyped in kafka-python
-    """Read partitions and racks; topics that the metadata does not have (deleted, or not fetched yet) are left out."""
+    """Read partitions and racks; topics that are not in the metadata (deleted, or not fetched yet) are left out."""
     racks = {b.node_id: b.rack for b in cluster.brokers() if getattr(b, "rack", None)}
     found = (_read_topic(cluster, name, racks) for name in sorted(names))
     return [topic for topic in found if topic is not None]
@@ -20,7 +20,7 @@ def _read_topic(cluster: Any, name: str, racks: dict[int, str]) -> Topic | None:
         return None
     count = max(numbers) + 1
     state = partition_metadata(cluster, name) if racks else {}
-    if not state:  # unknown, and not remote
+    if not state:  # unknown topic
         return Topic(name, count)
     of = [state.get(p) for p in range(count)]
     return Topic(

@@ -1,4 +1,4 @@
-"""A plan in a few lines, for a leader whose planner failed."""
+"""A simple plan, for a leader whose planner failed."""
 
 from collections.abc import Iterable
 
@@ -11,7 +11,7 @@ def fallback_plan(
     """Give each partition to its only claimant or to the least loaded subscriber; deterministic.
 
     Args:
-        topics: those that the group could read.
+        topics: the topics that the group could read.
         members: of the group, with what they own.
         cooperative: leave out for this round the partitions that several members claim.
 

@@ -1,4 +1,4 @@
-"""The assignors as kafka-python takes them: instances in `partition_assignment_strategy`.
+"""The assignors for kafka-python, used as instances in `partition_assignment_strategy`.
 
 KafkaConsumer(partition_assignment_strategy=[HRWAssignor(workers=2)], group_id="ingest", ...)
 """
@@ -22,11 +22,11 @@ _EPSILON: Final = 0.05
 
 
 class HRWAssignor(Assignor):
-    """Sticky assignment whose prior is rendezvous hashing (highest random weight).
+    """Sticky assignment that prefers members by rendezvous hashing (highest random weight).
 
     Contract:
     * Runs on the group leader with heartbeats blocked: no I/O, no sleep.
-    * The order of `members` has no effect; equal input gives an equal plan: without a change nothing moves.
+    * The order of `members` has no effect; equal input gives an equal plan, so without a change no partition moves.
     * Claims are hints. A stale, duplicate or impossible one (KIP-792) is ignored and never an error.
     * `members` is read only; the result is new and the caller may change it.
     * Every partition whose topic has a subscriber is assigned, also when members send invalid data.
@@ -54,16 +54,16 @@ class HRWAssignor(Assignor):
         Args:
             workers: most distinct members of a topic: a number, a mapping of topics or patterns to numbers, a function
                 that returns one of these, or the path of a JSON file with one. When a function's or file's value
-                changes, the leader asks for a rebalance.
+                changes, the leader requests a rebalance.
             epsilon: allowed distance from the fair share; 0 is exact balance.
             weight: capacity of this member relative to the others. Other than 1, it is sent as user data, which keeps
                 brokers from migrating the group online to the new protocol (KIP-848).
             rack: rack or zone of this member; kafka-python does not pass its `client_rack` to an assignor.
-            agent: identity that survives a restart, where there is no group_instance_id: prefer that one, because
+            agent: identity that survives a restart, if there is no group_instance_id: prefer group_instance_id, because
                 `agent` is sent as user data, too.
-            seed: another seed is another ranking.
+            seed: another seed gives another ranking.
             cooperative: incremental rebalancing (KIP-429), under the name `hrw-cooperative`.
-            rack_by: a partition is local where a replica is (`replicas`), or only where its leader is (`leader`).
+            rack_by: a partition is local to the racks of its replicas (`replicas`), or only of its leader (`leader`).
             node: how to find the host in an identity: a function or a pattern; see `assignors.planner.member_hosts`.
             watch_interval_s: seconds between two reads of a function or file.
 
@@ -95,14 +95,14 @@ class HRWAssignor(Assignor):
             node_numbers([Member(id="", topics=frozenset())], node)  # raises NodesError
 
     def metadata(self, topics: set[str]) -> ConsumerProtocolSubscription:
-        """Return the subscription of this member; before a join the workers are read again."""
+        """Return the subscription of this member, after reading the workers again."""
         if self._workers.changes:
             self._workers.refresh()
         return super().metadata(topics)
 
     def assign(self, cluster: Any, members: list[Any]) -> dict[str, ConsumerProtocolAssignment]:  # noqa: ANN401
-        """Plan for the group, and watch from now on whether the workers change."""
-        planned = self._workers.value  # before the plan: a change while it is made counts as a change
+        """Plan for the group, and watch the workers for changes from now on."""
+        planned = self._workers.value  # read before the plan, so that a change during the plan counts as a change
         given = super().assign(cluster, members)
         self._was_leader = True
         if self._workers.changes:
@@ -166,11 +166,11 @@ class ShuffledRoundRobinAssignor(Assignor):
         """Configure. All members of a group need the same settings except `rack` and `agent`.
 
         Args:
-            seed: another seed is another shuffle.
+            seed: another seed gives another shuffle.
             rack: rack or zone of this member.
-            agent: identity that survives a restart, where there is no group_instance_id: prefer that one.
+            agent: identity that survives a restart, if there is no group_instance_id: prefer group_instance_id.
             cooperative: incremental rebalancing (KIP-429), under the name `shuffled-cooperative`.
-            keep: whether members keep owned partitions where they may.
+            keep: whether members keep owned partitions if possible.
         """
         super().__init__(rack=rack, agent=agent, weight=1.0, cooperative=cooperative)
         self._seed = seed

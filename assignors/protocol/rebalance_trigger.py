@@ -1,4 +1,4 @@
-"""Asks for a rebalance when the workers per topic change: no restart, and no work in the event loop."""
+"""Requests a rebalance when the workers per topic change, without a restart and without work in the event loop."""
 
 import logging
 import threading
@@ -27,7 +27,7 @@ class Rejoin:
         return self._coordinator is not None and self._coordinator() is not None
 
     def ask(self) -> bool:
-        """Ask for a rebalance at the consumer's next poll (the flag that a failed heartbeat sets, too)."""
+        """Request a rebalance at the consumer's next poll (with the flag that a failed heartbeat sets, too)."""
         coordinator = self._coordinator() if self._coordinator is not None else None
         if coordinator is None:
             return False
@@ -36,19 +36,19 @@ class Rejoin:
 
 
 class WorkersWatch:
-    """A daemon thread on the leader that reads the source, and asks for a rebalance while it differs from the plan's.
+    """A daemon thread on the leader: reads the source, and requests a rebalance while it differs from the plan's value.
 
-    It ends when it is stopped or the consumer no longer exists. One request is not enough: kafka-python drops a request
-    that is made within a rebalance at the end of that one, although it was planned with the old value.
+    It ends when it is stopped or the consumer no longer exists. One request is not enough: if it comes during a
+    rebalance, kafka-python drops it at the end of that rebalance, although the plan used the old value.
     """
 
     def __init__(self, source: WorkersSource, planned: Workers, rejoin: Rejoin, interval_s: float) -> None:
         """Start watching.
 
         Args:
-            source: of the workers.
+            source: source of the workers.
             planned: the workers of the present plan.
-            rejoin: asks the consumer.
+            rejoin: requests the rebalance.
             interval_s: seconds between two reads.
         """
         self._stopped = threading.Event()
@@ -56,7 +56,7 @@ class WorkersWatch:
         threading.Thread(target=self._run, args=arguments, name="workers-watch", daemon=True).start()
 
     def stop(self) -> None:
-        """End the thread soon, without waiting for it."""
+        """Request the end of the thread, without waiting for it."""
         self._stopped.set()
 
     def _run(self, source: WorkersSource, planned: Workers, rejoin: Rejoin, interval_s: float) -> None:

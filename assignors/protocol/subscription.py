@@ -1,8 +1,8 @@
-"""What a member sends to the leader: ConsumerProtocolSubscription version 3, and user data only where needed.
+"""The data that a member sends to the leader: ConsumerProtocolSubscription version 3, and user data only if needed.
 
-User data keeps a broker from migrating the group online to the new protocol (KIP-848). So only a member with `agent=`
-or `weight` sends it, which the leader cannot plan without. It is JSON: `{"azimuth": 1, "agent": ..., "weight": ...,
-"plan": ...}`; any other content is another assignor's and is ignored.
+User data prevents a broker from migrating the group online to the new protocol (KIP-848). So only a member with
+`agent=` or `weight` sends it, because the leader needs these values. It is JSON: `{"azimuth": 1, "agent": ...,
+"weight": ..., "plan": ...}`; any other content belongs to another assignor and is ignored.
 """
 
 import json
@@ -24,9 +24,9 @@ class UserData:
     """The part of a member's configuration that the leader must know.
 
     Attributes:
-        agent: identity that survives a restart, None where the group instance id or the member id is it.
+        agent: identity that survives a restart, None if the group instance id or the member id is the identity.
         weight: capacity relative to the other members.
-        plan: what the member would plan with, as text: the leader warns where members differ. None: not known.
+        plan: the member's settings of the plan, as text: the leader warns if members differ. None: not known.
     """
 
     agent: str | None = None
@@ -34,7 +34,7 @@ class UserData:
     plan: str | None = None
 
     def encode(self) -> bytes:
-        """Encode; empty where the leader needs neither the agent nor the weight."""
+        """Encode; empty if the leader needs neither the agent nor the weight."""
         if self.agent is None and self.weight == 1:
             return b""
         content = {"azimuth": 1, "agent": self.agent, "weight": self.weight, "plan": self.plan}
@@ -45,7 +45,7 @@ def decode_user_data(raw: bytes | None) -> UserData | None:
     """Read user data.
 
     Returns:
-        None where it is another assignor's, is cut off, or has values that are not valid.
+        None if it belongs to another assignor, is truncated, or has invalid values.
     """
     if not raw:
         return UserData()
@@ -55,8 +55,8 @@ def decode_user_data(raw: bytes | None) -> UserData | None:
         content = json.loads(bytes(raw))
         agent, weight, plan = content["agent"], float(content["weight"]), content["plan"]
         Member(id="", topics=frozenset(), weight=weight)
-        f"{agent}{plan}".encode()  # JSON may hold a surrogate, which cannot be hashed
-    except Exception:  # noqa: BLE001 - bytes of another client may raise anything
+        f"{agent}{plan}".encode()  # JSON may contain a surrogate, which cannot be hashed
+    except Exception:  # noqa: BLE001 - bytes of another client may raise any error
         return None
     if content.get("azimuth") != 1 or not isinstance(agent, str | None) or not isinstance(plan, str | None):
         return None
@@ -66,7 +66,7 @@ def decode_user_data(raw: bytes | None) -> UserData | None:
 def encode_subscription(
     topics: Iterable[str], owned: Iterable[TopicPartition], generation: int, rack: str | None, user_data: bytes
 ) -> ConsumerProtocolSubscription:
-    """Make the subscription that goes into JoinGroup."""
+    """Create the subscription for JoinGroup."""
     by_topic: dict[str, list[int]] = defaultdict(list)
     for topic, partition in owned:
         by_topic[topic].append(partition)

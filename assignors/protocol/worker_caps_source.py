@@ -1,4 +1,4 @@
-"""Workers per topic from a function or a file, where they can change at run time."""
+"""Workers per topic from a function or a file, which can change at run time."""
 
 import json
 import logging
@@ -19,9 +19,9 @@ class WorkersSource:
     """The last valid value of a source.
 
     Contract:
-    * The first read raises, so that a wrong setting fails where it is made.
-    * A later failure keeps the last valid value, and is logged once until the source is valid again: a group never
-      stops because a file is being written.
+    * The first read raises, so that an invalid setting fails at its creation.
+    * After a later failure the last valid value stays, and the failure is logged once until the source is valid again:
+      a group never stops because a file is being written.
     """
 
     def __init__(self, source: WorkersSetting) -> None:
@@ -51,7 +51,7 @@ class WorkersSource:
         before = self.value
         try:
             self._read()
-        except Exception as error:  # noqa: BLE001 - a user's function may raise anything; the last valid value stays
+        except Exception as error:  # noqa: BLE001 - a user's function may raise any error; the last valid value stays
             if not self._failed:
                 log.warning("workers stay at %r, the source failed: %s", before, error)
             self._failed = True
