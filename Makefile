@@ -19,7 +19,7 @@ AT_ONCE ?= 2
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-all test-slow unit integration test-spark43 test-wheel docker-test chaos proof broker lint type audit docs bench format lock build image clean
+.PHONY: help venv demo test test-all test-slow unit integration test-spark43 test-wheel docker-test chaos proof broker lint type audit docs bench bench-check format lock build image clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -103,6 +103,9 @@ docs: $(READY) ## build the documentation into build/site, warnings are errors
 
 bench: $(READY) ## measure beside the peers; write build/bench/<area>.json
 	@$(BIN)/python -m pytest -q -s -m benchmark tests/benchmarks
+
+bench-check: $(READY) ## print each figure of make bench beside its bar; fails below one
+	@$(BIN)/python -m tests.benchmarks.bars
 
 format: $(READY) ## format the code and fix what ruff can fix
 	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .

@@ -91,7 +91,7 @@ SAFE = {"enable.idempotence": True}  # acknowledged by all replicas in sync, as 
 def test_end_to_end_rate_beside_the_bare_client(
     cluster: Cluster, admin: AdminClient, replicas: int, config: dict[str, Any]
 ) -> None:
-    """>= 90 % of bare `produce(key=)`, delivered; what a record costs the client altogether, not the choice alone.
+    """>= 95 % of bare `produce(key=)`, delivered; what a record costs the client altogether, not the choice alone.
 
     With three replicas, so that a dead zone loses nothing; and with one, where nothing but the client is the limit.
     Seconds of records: of a few thousand nearly all are still in the client's queue when the last one is handed over.
@@ -132,7 +132,6 @@ def test_end_to_end_rate_beside_the_bare_client(
                 for kind in kinds
             },
             "cpu_us_per_record": {kind: statistics.median(cpu[kind]) for kind in kinds},
-            "bar": 0.9,
         },
     )
     remove(admin, ["rate"])
@@ -226,7 +225,6 @@ def test_a_zone_dies_five_times(cluster: Cluster, admin: AdminClient) -> None:
             "errors": [str(error) for error in errors],
             "times_left_home": sum(reason is not Reason.LOCAL for reason in reasons),
             "traffic": traffic.as_dict(),
-            "bars": {"lost": 0, "duplicated": 0, "errors": 0, "home_again_s": 30, "times_left_home": 5},
         },
     )
     remove(admin, ["chaos"])

