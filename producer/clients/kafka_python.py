@@ -158,7 +158,8 @@ class AZAwarePartitioner(Partitioner):
 
         kafka-python shows a partitioner no headers, so `producer.send` is replaced by one that counts them.
         """
-        send = producer.send
+        untyped: Any = producer
+        send = untyped.send
 
         @functools.wraps(send)
         def weighed(  # noqa: PLR0913, PLR0917 - kafka-python's signature
@@ -174,14 +175,16 @@ class AZAwarePartitioner(Partitioner):
                 self._count_headers(future, headers_length(headers), keyed=key is not None)
             return future
 
-        producer.send = weighed
+        untyped.send = weighed
         self._accumulator = weakref.ref(producer._accumulator)  # noqa: SLF001 - no public name shows the queue
         self._wire = WireTotals(producer._metrics)  # noqa: SLF001 - the public view has rates only, which forget
 
     def _count_headers(self, future: Any, size: int, *, keyed: bool) -> None:  # noqa: ANN401 - untyped there
         place = getattr(getattr(future, "_produce_future", None), "topic_partition", None)
-        partitioner = self._partitioners.get(place.topic) if place is not None else None
-        if partitioner is not None:  # otherwise the record was refused
+        if place is None:  # the record was refused
+            return
+        partitioner = self._partitioners.get(place.topic)
+        if partitioner is not None:
             destinations = partitioner.destinations
             counts = destinations.keyed if keyed else destinations.unkeyed
             counts.add(place.partition, size, 0)

@@ -55,7 +55,8 @@ class _Memory:
         scheduler = Scheduler(0, fault_rate=0.0, stay=1.0, calm_after=0)
         scheduler._current = Actor("test")
         self._store = Store(scheduler)
-        self._table: Any = type("Table", (MemoryDelta,), {"store": self._store})
+        bound: Any = type("Table", (MemoryDelta,), {"store": self._store})
+        self._table = bound
         self._table.create("mem://lake/table", schema=Schema.from_arrow(SCHEMA))
 
     def open(self) -> Any:  # noqa: ANN401 -- either of both
@@ -64,7 +65,7 @@ class _Memory:
     def write(self, name: str, rows: pa.Table) -> int:
         """A data file; its size."""
         self._store.data[f"mem://lake/table/{name}"] = rows
-        return rows.num_rows
+        return int(rows.num_rows)
 
     def offsets(self) -> list[int]:
         """The rows of the newest version."""

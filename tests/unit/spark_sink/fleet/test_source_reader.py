@@ -364,9 +364,9 @@ def test_a_topic_that_changes_its_lane_is_handed_over_before_the_other_lane_begi
         subscribed: tuple[str, ...] = ()
         script_of: tuple[str, ...] = ()
 
-        def subscribe(self, topics: list[str], **calls: Callable[..., None]) -> None:
-            super().subscribe(topics, **calls)
-            new = [one for one in topics if one not in self.held and one not in self.script_of]
+        def subscribe(self, _topics: list[str], **calls: Callable[..., None]) -> None:
+            super().subscribe(_topics, **calls)
+            new = [one for one in _topics if one not in self.held and one not in self.script_of]
             self.script_of = (*self.script_of, *new)
 
         def consume(self, _most: int, _wait_s: float) -> list[Record]:
@@ -395,6 +395,6 @@ def test_a_topic_that_changes_its_lane_is_handed_over_before_the_other_lane_begi
     reader.end()
     reader.join(20)
     assert begun == [0, 5]
-    assert positions(table, "g")["x", 0] == 9
+    assert positions(table, "g")[TopicPartition("x", 0)] == 9
     report = verify(table, "g")
     assert (report.duplicates, report.missing) == (0, 0)
