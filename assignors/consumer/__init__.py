@@ -5,9 +5,9 @@
 * `configuration`: one configuration split for both clients; `member_security`: certificates and tokens of the member.
 * `subscription`: names and patterns; `topic_errors`: their errors as messages.
 * `rebalance_handling`: the effects of a rebalance on member and fetching.
-* `rebalance_events`: rebalances on their way to the thread that polls.
-* `fetching`: records of owned partitions only; `read_ahead`: records that `poll` returns next.
-* `consumed_offsets`: how far the program has come.
+* `rebalance_events`: the queue of rebalances for the thread that polls.
+* `fetching`: fetches records of owned partitions only; `read_ahead`: records that `poll` returns next.
+* `consumed_offsets`: the progress of the program.
 * `offset_commits`: Kafka commits in the order of their calls.
 * `call_gate`: one call at a time, in one process; `lifetime`: consumers that are dropped, or copied by a fork.
 * `consumer_errors`: errors that are `MembershipError` and `KafkaException`.

@@ -14,18 +14,18 @@ from assignors.consumer.group_consumer import GroupConsumer
 
 
 class AIOGroupConsumer(AIOConsumer):
-    """A `confluent_kafka.aio.AIOConsumer` with assignors of one's own: a `GroupConsumer` whose calls are awaited.
+    """A `confluent_kafka.aio.AIOConsumer` with custom assignors: a `GroupConsumer` whose calls are awaited.
 
         async with AIOGroupConsumer(config, assignors=[HRWAssignor()]) as consumer:
             await consumer.subscribe(["^flights"])
             messages = await consumer.consume(10_000, timeout=1.0)
 
     Contract:
-    * Made and used inside one running event loop, as the base class. Each call runs in a thread of the pool and keeps
-      `GroupConsumer`'s contract; calls beside one that is under way wait for it.
-    * Callbacks are coroutine functions, given by name. `on_assign`, `on_revoke` and `on_lost` get this consumer, and
-      may await its calls.
-    * Leave it by `close`, or by the end of the `async with` block.
+    * Create and use it inside one running event loop, as the base class. Each call runs in a thread of the pool and
+      keeps `GroupConsumer`'s contract; concurrent calls wait for each other.
+    * Callbacks are coroutine functions, passed by keyword. `on_assign`, `on_revoke` and `on_lost` get this consumer,
+      and may await its calls.
+    * End it with `close`, or with an `async with` block.
 
     Args:
         consumer_conf: librdkafka's properties, as for `AIOConsumer`; it is not changed.
@@ -35,7 +35,7 @@ class AIOGroupConsumer(AIOConsumer):
         member: as for `GroupConsumer`.
 
     Raises:
-        ConsumerError: no servers, no group, or a property that is said differently here.
+        ConsumerError: no servers, no group, or a property that is set in another way here.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class AIOGroupConsumer(AIOConsumer):
         assignors: Sequence[AbstractPartitionAssignor] | None = None,
         member: Mapping[str, Any] | None = None,
     ) -> None:
-        # Not the base class's, which makes a consumer of librdkafka.
+        # The base class's constructor is not called, because it creates a consumer of librdkafka.
         if executor is None and max_workers < 1:
             raise ArgumentError(f"max_workers={max_workers}, need 1 or more")
         loop = asyncio.get_running_loop()
@@ -55,7 +55,7 @@ class AIOGroupConsumer(AIOConsumer):
         callbacks.wrap_common_callbacks(loop, config)
         callbacks.wrap_conf_callback(loop, config, "on_commit")
         consumer: Any = GroupConsumer(config, assignors=assignors, member=member)
-        self._consumer = consumer  # it has all methods of the base class's
+        self._consumer = consumer  # has all methods of the base class's consumer
         self._closed = False
         self._owns_executor = executor is None
         self.executor = executor or ThreadPoolExecutor(max_workers, "group-consumer")

@@ -1,4 +1,4 @@
-"""What a consumer can be asked: its position, its membership, and what the brokers know."""
+"""The queries of a consumer: its position, its membership, and metadata of the brokers."""
 
 import struct
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ _GROUP_METADATA: Final = b"CGMDv2:"
 
 
 class BrokerQueries:
-    """The queries of confluent_kafka.Consumer, with its arguments; librdkafka's errors where it answers alone."""
+    """The queries of confluent_kafka.Consumer, with its arguments; librdkafka's own answers raise its errors."""
 
     _config: Configuration
     _fetching: Fetching
@@ -37,7 +37,7 @@ class BrokerQueries:
         return [KafkaPartition(*key) for key in sorted(self._fetching.partitions)]
 
     def position(self, partitions: Iterable[KafkaPartition]) -> list[KafkaPartition]:
-        """Return the offset after the last record delivered, or sought since; OFFSET_INVALID where there is neither."""
+        """Return the offset after the last delivered record, or of a later seek; OFFSET_INVALID if there is neither."""
         self._check_usable()
         keys = [key_of(one) for one in partitions]
         with self._gate:
@@ -45,7 +45,7 @@ class BrokerQueries:
         return kafka_partitions({key: found.get(key, OFFSET_INVALID) for key in keys})
 
     def committed(self, partitions: Iterable[KafkaPartition], timeout: float = -1) -> list[KafkaPartition]:
-        """Return what the group has committed, with its metadata; OFFSET_INVALID where nothing.
+        """Return the group's committed offsets, with their metadata; OFFSET_INVALID if there is none.
 
         Raises:
             ConsumerError: the coordinator did not answer in time (-1: 20 s).
@@ -65,18 +65,18 @@ class BrokerQueries:
         return kafka_partitions({key: found.get(key, OFFSET_INVALID) for key in keys})
 
     def ownership(self) -> Ownership:
-        """Return partitions and generation as the group has them now."""
+        """Return the present partitions and generation of the member."""
         return self._membership.owned()
 
     def memberid(self) -> str:
-        """Return the id that the broker gave; empty outside of a group."""
+        """Return the member id from the broker; empty outside a group."""
         self._check_usable()
         return self.ownership().member_id
 
     def consumer_group_metadata(self) -> bytes:
-        """Return what `Producer.send_offsets_to_transaction` needs, with generation and member id of this moment.
+        """Return the argument of `Producer.send_offsets_to_transaction`, with the present generation and member id.
 
-        The broker refuses a transaction with the metadata of a member that the group went on without: a zombie's.
+        The broker refuses a transaction with the metadata of a member that is no longer in the group.
         """
         self._check_usable()
         now = self.ownership()
@@ -87,7 +87,7 @@ class BrokerQueries:
         return _GROUP_METADATA + struct.pack("<i", now.generation) + named + ends
 
     def set_sasl_credentials(self, username: str, password: str) -> None:
-        """Log in with these from the next connection on, both for records and for the membership."""
+        """Use these credentials from the next connection on, both for records and for the membership."""
         self._check_usable()
         self._fetching.set_sasl_credentials(username, password)
         self._membership.set_sasl_credentials(username, password)
@@ -117,7 +117,7 @@ class BrokerQueries:
         timeout: float = -1,
         cached: bool = False,  # noqa: FBT001, FBT002 -- as confluent-kafka has it
     ) -> tuple[int, int] | None:
-        """Return the first offset of a log and its exclusive end; with `cached` as last fetched, without a request.
+        """Return the first offset of a log and its exclusive end; `cached` returns the last known values at once.
 
         Raises:
             KafkaException: no answer in time, or there is no such partition.
@@ -129,7 +129,7 @@ class BrokerQueries:
         return found
 
     def offsets_for_times(self, partitions: Iterable[KafkaPartition], timeout: float = -1) -> list[KafkaPartition]:
-        """Return the first offset at or after the time in `offset` (milliseconds); OFFSET_END where no record is later.
+        """Return the first offset at or after the time in `offset` (milliseconds); OFFSET_END if all are earlier.
 
         Raises:
             KafkaException: no answer in time.

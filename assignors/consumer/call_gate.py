@@ -1,4 +1,4 @@
-"""One call at a time: calls of other threads wait for the step of `poll` that is under way."""
+"""One call at a time: calls of other threads wait for the current step of `poll`."""
 
 import os
 import threading
@@ -15,11 +15,11 @@ class CallGate:
     """Lets one caller in at a time: the body of `with gate:`.
 
     Contract:
-    * A call inside a callback belongs to the call that runs the callback, and passes. With asyncio the two run in
-      different threads, and confluent-kafka's context variable says that they belong together.
-    * A caller that leaves and comes back at once, as a loop of `poll` does, lets waiting callers in before it.
-    * A consumer belongs to the process that made it: after a fork the child's calls are refused, since no thread of
-      either client runs there.
+    * A call inside a callback belongs to the call that runs the callback, and may enter. With asyncio the two run in
+      different threads, and confluent-kafka's context variable links them.
+    * If a caller leaves and returns immediately, as a loop of `poll` does, waiting callers enter before it.
+    * A consumer belongs to the process that created it: after a fork the child's calls are refused, because no thread
+      of either client runs there.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class CallGate:
 
     @property
     def waited_for(self) -> bool:
-        """Whether a caller waits outside."""
+        """Whether a caller waits to enter."""
         return self._waiting > 0
 
     def check_process(self) -> None:

@@ -1,4 +1,4 @@
-"""One configuration for two clients: librdkafka's names in, settings for the member and for the fetching out."""
+"""Splits one configuration with librdkafka's names into settings of the member and of the fetching client."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -45,8 +45,8 @@ class Configuration:
     Attributes:
         member: settings of kafka-python's KafkaConsumer.
         fetching: properties of librdkafka's consumer.
-        reset: the logical offset to begin at where the group has committed none; None where that is an error.
-        auto_store: whether a record counts as processed once it is delivered; else `store_offsets` says so.
+        reset: the logical offset at which to begin if the group has no committed offset; None if that is an error.
+        auto_store: whether a delivered record counts as processed; else `store_offsets` marks it.
         auto_commit_s: seconds between two automatic commits, None for none.
         max_poll_s: a program that does not poll for this many seconds loses its partitions.
         on_commit: called with (error or None, partitions) after each asynchronous commit.
@@ -66,10 +66,10 @@ def read(config: Mapping[str, Any], member: Mapping[str, Any]) -> Configuration:
 
     Args:
         config: librdkafka's properties.
-        member: settings of kafka-python's consumer that are added, or replace what was translated.
+        member: settings of kafka-python's consumer that are added to, or replace, the translated ones.
 
     Raises:
-        ArgumentError: no group or servers, a value of the wrong kind, or a property that has another place here.
+        ArgumentError: no group or servers, a value of the wrong type, or a property that is set in another way here.
     """
     servers = next((str(config[name]) for name in _SERVERS if config.get(name)), None)
     if servers is None:
@@ -109,7 +109,7 @@ def _number(name: str, value: object) -> int:
 
 
 def _truth(config: Mapping[str, Any], name: str) -> bool:
-    """Read a boolean as librdkafka does: other words are an error, not False."""
+    """Read a boolean as librdkafka does: any other word is an error, not False."""
     said = str(config.get(name, True)).lower()
     if said not in _TRUE | _FALSE:
         raise ArgumentError(f"{name}={config[name]!r}, need true or false")

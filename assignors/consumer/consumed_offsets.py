@@ -1,4 +1,4 @@
-"""Offsets, as confluent-kafka's objects say them, and how far the program has come."""
+"""Offsets in confluent-kafka's objects, and the progress of the program."""
 
 from collections.abc import Collection, Iterable, Mapping
 
@@ -12,11 +12,11 @@ from assignors.planner.topics_and_members import TopicPartition
 
 
 class Progress:
-    """The offsets that a commit without arguments commits: how far the program has come.
+    """The progress of the program: the offsets that a commit without arguments commits.
 
     Args:
-        fetching: knows the last record delivered of each partition.
-        auto_store: whether a record counts as processed once it is delivered; else `store` says so.
+        fetching: knows the last delivered record of each partition.
+        auto_store: whether a delivered record counts as processed; else `store` marks it.
     """
 
     def __init__(self, fetching: Fetching, *, auto_store: bool) -> None:
@@ -25,13 +25,13 @@ class Progress:
         self._stored: dict[TopicPartition, Offset] = {}
 
     def done(self) -> dict[TopicPartition, Offset]:
-        """Return the next offset of each partition; one without any progress is left out."""
+        """Return the next offset of each partition, without partitions that have no progress."""
         return {**self._fetching.positions()} if self._auto_store else dict(self._stored)
 
     def to_commit(
         self, message: Message | None, offsets: Iterable[KafkaPartition] | None
     ) -> dict[TopicPartition, Offset]:
-        """Return the offset after a record, these offsets, or the progress where neither is given.
+        """Return the offset after a record, or these offsets, or the progress if neither is given.
 
         Raises:
             ArgumentError: both are given, or the message is an error.
@@ -47,7 +47,7 @@ class Progress:
         return self.done()
 
     def store(self, message: Message | None, offsets: Iterable[KafkaPartition] | None) -> None:
-        """Note how far the program has come.
+        """Record the progress of the program.
 
         Raises:
             NotOwnedConsumerError: a partition is not read; nothing was stored.
@@ -67,18 +67,18 @@ class Progress:
         self._stored |= wanted
 
     def forget(self, partitions: Collection[TopicPartition]) -> None:
-        """Forget partitions of another member, which says from now on how far they are."""
+        """Forget partitions that now belong to another member, which commits for them."""
         for key in partitions:
             self._stored.pop(key, None)
 
 
 def key_of(partition: KafkaPartition) -> TopicPartition:
-    """Return topic and number."""
+    """Return topic and number of a partition."""
     return partition.topic, partition.partition
 
 
 def offset_of(partition: KafkaPartition) -> Offset:
-    """Return the offset, with its metadata where there is any."""
+    """Return the offset, with its metadata if there is any."""
     metadata = getattr(partition, "metadata", None)
     return OffsetWithMetadata(partition.offset, str(metadata)) if metadata else partition.offset
 

@@ -2,9 +2,9 @@
 
 MembershipError and KafkaException
 └── ConsumerError                 the group, the brokers or the configuration do not allow the call
-    ├── ArgumentError             the arguments make no sense; also a ValueError and a TypeError
+    ├── ArgumentError             the arguments are invalid; also a ValueError and a TypeError
     ├── ClosedConsumerError       the consumer is closed, or belongs to another process; also a RuntimeError
-    ├── FencedConsumerError       the group went on without this member; also a FencedError
+    ├── FencedConsumerError       the group continued without this member; also a FencedError
     └── NotOwnedConsumerError     a commit for a partition of another member; also a NotOwnedError
 """
 
@@ -15,10 +15,10 @@ from assignors.errors import FencedError, MembershipError, NotOwnedError
 
 
 class ConsumerError(MembershipError, KafkaException):
-    """The consumer could not do what was asked.
+    """The consumer could not complete the call.
 
     Contract: `args[0]` is a `KafkaError`, as in any `KafkaException`. The methods `code`, `name`, `str`, `fatal` and
-    `retriable` are those of that error, so an `on_commit` callback reads both alike.
+    `retriable` are those of that error, so an `on_commit` callback can treat both in the same way.
     """
 
     def __init__(self, message: str, code: int = KafkaError._STATE) -> None:  # noqa: SLF001 -- librdkafka's own code
@@ -43,11 +43,11 @@ class ConsumerError(MembershipError, KafkaException):
         return self._message
 
     def fatal(self) -> bool:
-        """Say that the consumer goes on after this error."""
+        """Return False: the consumer continues after this error."""
         return False
 
     def retriable(self) -> bool:
-        """Say whether the same call may succeed later."""
+        """Return whether the same call may succeed later."""
         return self.error.retriable()
 
 
@@ -71,7 +71,7 @@ class NotOwnedConsumerError(ConsumerError, NotOwnedError):
 
 
 def consumer_error(error: MembershipError) -> ConsumerError:
-    """Return a member's error as one of the consumer's, with the broker's code where a broker caused it."""
+    """Convert a member's error into one of the consumer's, with the broker's code if a broker caused it."""
     if isinstance(error, ConsumerError):
         return error
     kind = ConsumerError

@@ -1,4 +1,4 @@
-"""Fetching by librdkafka: which partitions, from where, and no record of any other."""
+"""Fetching by librdkafka, of owned partitions only."""
 
 import contextlib
 import itertools
@@ -17,23 +17,23 @@ from assignors.planner.topics_and_members import TopicPartition
 log = logging.getLogger(__name__)
 
 _LEADERS_S: Final = 1.0
-_ONE_BY_ONE: Final = 8  # more topics are asked for at once, with all others that there are
+_ONE_BY_ONE: Final = 8  # metadata of more topics is requested at once, with that of all other topics
 
 
 class Fetching:
-    """librdkafka's consumer, and the records that were taken from it ahead of `poll`.
+    """librdkafka's consumer, and the records fetched from it before `poll` needs them.
 
     Contract:
     * Not safe for threads.
-    * After `remove` no record of these partitions is delivered that was fetched before. librdkafka itself drops what it
-      had queued: each partition has a version there, which grows with each removal, and older records are thrown away.
-    * `take` delivers records of owned partitions only. The ownership may shrink without `remove`, where a program was
-      too slow for its group; only then is each record checked.
-    * A client that has failed for good is replaced by a new one, which goes on after the last record delivered.
+    * After `remove`, records of these partitions that were fetched before are not delivered. librdkafka itself drops
+      queued records: each partition has a version, which grows with each removal, and older records are dropped.
+    * `take` delivers records of owned partitions only. The ownership may shrink without `remove` if a program was too
+      slow for its group; only then is each record checked.
+    * After a fatal error a new client replaces the old one, and continues after the last delivered record.
 
     Args:
         config: librdkafka's properties.
-        logger: where librdkafka logs; standard error where None.
+        logger: for librdkafka's log; None for standard error.
     """
 
     COMMITTED: Final = OFFSET_STORED
@@ -50,7 +50,7 @@ class Fetching:
 
     @property
     def client(self) -> Consumer:
-        """Librdkafka's consumer, for requests that have nothing to do with fetching."""
+        """Librdkafka's consumer, for requests other than fetching."""
         return self._consumer
 
     @property
@@ -59,12 +59,12 @@ class Fetching:
         return frozenset(self._begun)
 
     def set_sasl_credentials(self, username: str, password: str) -> None:
-        """Log in with these from the next connection on, also with a client that replaces this one."""
+        """Use these credentials from the next connection on, also with a client that replaces this one."""
         self._consumer.set_sasl_credentials(username, password)
         self._config |= {"sasl.username": username, "sasl.password": password}
 
     def add(self, begins: Mapping[TopicPartition, int]) -> None:
-        """Read these too, from these offsets on."""
+        """Read these partitions in addition, from these offsets on."""
         new = {key: at for key, at in begins.items() if key not in self._begun}
         unknown = {topic for topic, _ in new} - {topic for topic, _ in self._begun}
         self._begun |= new
@@ -73,7 +73,7 @@ class Fetching:
             self._assign(new, unknown)
 
     def remove(self, partitions: Collection[TopicPartition]) -> None:
-        """Read these no more."""
+        """Stop reading these partitions."""
         gone = [key for key in partitions if self._begun.pop(key, None) is not None]
         for key in gone:
             self._sought.pop(key, None)
@@ -83,12 +83,12 @@ class Fetching:
             self._consumer.incremental_unassign([KafkaPartition(*key) for key in gone])
 
     def take(self, most: int, waits_s: Iterable[float], ownership: Callable[[], Ownership]) -> list[Message]:
-        """Return up to `most` records, those read ahead first; only if none are there, waits time after time."""
+        """Return up to `most` records, first those read ahead; wait for each time in turn only if there are none."""
         found: list[Message] = []
         fetched: list[list[Message]] = []
         try:
-            # A signal that comes during a call raises after it, before its value could be assigned: Ctrl-C would lose
-            # the records. All in one call of C, they are in a list by then.
+            # A signal during a call raises after the call, before its value is assigned, so Ctrl-C would lose the
+            # records. This single call into C has put them into a list by then.
             found.extend(itertools.islice(self.ahead.records, most))
             if len(found) < most:
                 for wait_s in (0.0,) if found else waits_s:
@@ -106,7 +106,7 @@ class Fetching:
             raise
 
     def read_ahead(self, most: int, waits_s: Iterable[float], ownership: Callable[[], Ownership]) -> None:
-        """Hold up to `most` records in `ahead`, after those that are there; waits for the first ones as `take` does."""
+        """Add up to `most` records to `ahead`; wait for the first ones as `take` does."""
         found: list[Message] = []
         try:
             found += self.take(most, waits_s, ownership)
@@ -117,7 +117,7 @@ class Fetching:
             raise
 
     def put_back(self, messages: Iterable[Message]) -> None:
-        """Deliver these again, which their program has not seen, and do not count them as delivered."""
+        """Deliver these again and do not count them as delivered: the program has not seen them."""
         first: dict[TopicPartition, int] = {}
         for one in messages:
             if one.error() is None:
@@ -127,12 +127,12 @@ class Fetching:
                 self.seek(key, at)
 
     def check_ahead(self, owned: Ownership) -> None:
-        """Forget the records read ahead of partitions that are no longer owned."""
+        """Drop the records read ahead of partitions that are no longer owned."""
         if owned is not self._checked:
             self.ahead.keep_only(owned.partitions)
 
     def _deliverable(self, found: list[Message], ownership: Callable[[], Ownership]) -> list[Message]:
-        # Checked after the wait: a partition given up meanwhile is not delivered.
+        # Checked after the wait, because a partition may have been revoked during it.
         owned = ownership()
         if owned is not self._checked:
             if not self._begun.keys() <= owned.partitions:
@@ -148,7 +148,7 @@ class Fetching:
         return found
 
     def positions(self) -> dict[TopicPartition, int]:
-        """The offset after the last record delivered, or sought since; what has neither is left out."""
+        """The offset after the last delivered record, or of a later seek; partitions with neither are left out."""
         asked = [KafkaPartition(*key) for key in self._begun]
         found = {(one.topic, one.partition): one.offset for one in self._consumer.position(asked)} if asked else {}
         found |= self._sought
@@ -156,7 +156,7 @@ class Fetching:
         return {key: at for key, at in found.items() if at >= 0}
 
     def seek(self, key: TopicPartition, offset: int) -> None:
-        """Go on with a partition at this offset.
+        """Continue a partition at this offset.
 
         Raises:
             ConsumerError: the partition is not read.
@@ -164,7 +164,7 @@ class Fetching:
         if key not in self._begun:
             raise ConsumerError(f"{key[0]!r} partition {key[1]} is not assigned: seek() when it is")
         self.ahead.drop([key])
-        # A seek fails while the first fetch is being prepared; removing and adding does not.
+        # A seek fails before the first fetch is ready; removing and adding the partition does not.
         self._consumer.incremental_unassign([KafkaPartition(*key)])
         self._consumer.incremental_assign([KafkaPartition(*key, offset)])
         if key in self._paused:
@@ -172,7 +172,7 @@ class Fetching:
         self._sought[key] = offset
 
     def pause(self, partitions: Collection[TopicPartition]) -> None:
-        """Deliver nothing of these until `resume`."""
+        """Deliver no records of these partitions until `resume`."""
         these = [key for key in partitions if key in self._begun]
         ahead = self.ahead.next_offsets()
         for key in these:
@@ -182,29 +182,29 @@ class Fetching:
         self._consumer.pause([KafkaPartition(*key) for key in these])
 
     def resume(self, partitions: Collection[TopicPartition]) -> None:
-        """Deliver them again."""
+        """Deliver records of these partitions again."""
         these = [key for key in partitions if key in self._begun]
         self._paused.difference_update(these)
         self._consumer.resume([KafkaPartition(*key) for key in these])
 
     def close(self) -> None:
-        """End the client."""
+        """Close the client."""
         self._begun.clear()
         self.ahead.clear()
         self._consumer.close()
 
     def _assign(self, begins: Mapping[TopicPartition, int], topics: Collection[str]) -> None:
-        """Begin to read, after asking for the leaders of these topics."""
+        """Start reading, after requesting the leaders of these topics."""
         try:
             self._ask_for_leaders(topics)
-        finally:  # also after Ctrl-C: they count as read
+        finally:  # also after Ctrl-C, because the partitions count as read
             self._consumer.incremental_assign([KafkaPartition(*key, at) for key, at in begins.items()])
             self._consumer.pause([KafkaPartition(*key) for key in begins.keys() & self._paused])
 
     def _ask_for_leaders(self, topics: Collection[str]) -> None:
-        """Ask for the leaders now: on its own, librdkafka waits half a second or more before it asks for a leader."""
+        """Request the leaders now: librdkafka itself waits half a second or more before it requests a leader."""
         asked: Iterable[dict[str, str]] = ({"topic": topic} for topic in topics) if len(topics) <= _ONE_BY_ONE else [{}]
-        with contextlib.suppress(KafkaException):  # asked again by librdkafka
+        with contextlib.suppress(KafkaException):  # librdkafka retries
             for which in asked:
                 self._consumer.list_topics(**which, timeout=_LEADERS_S)
 

@@ -1,4 +1,4 @@
-"""A consumer whose group is kept by kafka-python, with any assignor, and whose records come through librdkafka."""
+"""A consumer with kafka-python's membership, and so with any assignor, and with librdkafka's fetching."""
 
 import contextlib
 import itertools
@@ -33,7 +33,8 @@ from assignors.protocol.kafka_python_assignors import HRWAssignor, ShuffledRound
 log = logging.getLogger(__name__)
 
 OnChange = Callable[["GroupConsumer", list[KafkaPartition]], object]
-# Longest wait for records in one step. A rebalance waits for the end of the step, so an idle program takes longer ones.
+# Longest wait for records in one step. A rebalance waits for the end of the step, so only an idle program takes longer
+# ones.
 _STEP_S = 0.05
 _IDLE_STEP_S = 0.2
 _IDLE_AFTER_S = 2.0
@@ -44,44 +45,45 @@ _MOST_MESSAGES = 1_000_000
 
 
 class GroupConsumer(BrokerQueries, PartitionCalls):
-    """A consumer with confluent-kafka's interface and speed, and with assignors of one's own.
+    """A consumer with confluent-kafka's interface and speed, and with custom assignors.
 
         with GroupConsumer({"bootstrap.servers": ..., "group.id": "ingest"}, assignors=[HRWAssignor()]) as consumer:
             consumer.subscribe(["^flights"], on_revoke=lambda one, partitions: one.commit(asynchronous=False))
             messages = consumer.consume(10_000, timeout=1.0)
 
     Contract:
-    * As in confluent_kafka.Consumer: `on_assign`, `on_revoke` and `on_lost` are called in `poll` and `consume`, with
-      this consumer and a list of partitions; a program that does not poll for max.poll.interval.ms loses its
-      partitions; on_revoke stands in for a missing on_lost. Other threads may call: they wait for the step of `poll`
-      that is under way, 0.2 s at most, and for a callback that runs.
-    * What a callback raises comes out of `poll` or `consume`, and of `close` when that is done; the callback counts as
-      returned: partitions gained are read, partitions given up are not.
-    * A partition is given up in the group only when `on_revoke` has returned. Its commits are accepted, and records
-      that were fetched and not delivered by then never are: the next owner reads them.
-    * Fetching of a partition begins when its `on_assign` has returned: at the offset given there (`assign`,
-      `incremental_assign` or `seek`), else at the group's, else where auto.offset.reset says.
-    * Commits carry the group's generation: a member that the group went on without commits nothing. Asynchronous
-      commits are merged while a request is under way; `on_commit` is called for each of them.
+    * As in confluent_kafka.Consumer: `poll` and `consume` call `on_assign`, `on_revoke` and `on_lost` with this
+      consumer and a list of partitions; a program that does not poll for max.poll.interval.ms loses its partitions;
+      without on_lost, on_revoke is called instead. Other threads may call: they wait for the current step of `poll`, at
+      most 0.2 s, and for a running callback.
+    * An exception of a callback is raised by `poll` or `consume`, or by `close` at its end. The callback counts as
+      returned: assigned partitions are read, revoked partitions are released.
+    * The group can reassign a partition only after `on_revoke` has returned. Its commits are accepted. Records that
+      were fetched and not delivered by then are dropped: the next owner reads them.
+    * Fetching of a partition begins after its `on_assign` has returned: at the offset given there (`assign`,
+      `incremental_assign` or `seek`), else at the group's offset, else as auto.offset.reset says.
+    * Commits carry the group's generation: a member that is no longer in the group cannot commit. Asynchronous commits
+      are merged while a request is in flight; `on_commit` is called for each of them.
     * enable.auto.commit commits the records that earlier calls of `poll` and `consume` delivered, never those of the
-      call that commits. With enable.auto.offset.store=False it, and a plain `commit()`, commit what `store_offsets`
-      was given.
-    * Ctrl-C in `poll` or `consume` loses nothing: records in hand are delivered by the next call, and not committed.
-    * A failure of one client leaves the other at work: while no coordinator answers records are delivered, and when
-      librdkafka ends, it is started again where it was. Errors of topics and partitions come as messages with an
-      `error()`; all errors of the group are `KafkaException` and `MembershipError`.
+      call that commits. With enable.auto.offset.store=False, it and `commit()` without arguments commit the offsets
+      passed to `store_offsets`.
+    * Ctrl-C in `poll` or `consume` loses no record: the next call delivers the records already taken, and they are not
+      committed before.
+    * A failure of one client does not stop the other: without a coordinator, records are still delivered; after a fatal
+      error of librdkafka, a new client continues at the same position. Errors of topics and partitions arrive as
+      messages with an `error()`; all errors of the group are `KafkaException` and `MembershipError`.
     * After a fork the child's calls are refused. A consumer that is dropped without `close` leaves its group.
-    * Not offered: reading without a group by `assign`. Unlike confluent_kafka.Consumer, a commit of nothing is no
-      error, and a commit for another member's partition is one.
+    * Reading without a group by `assign` is not supported. Unlike in confluent_kafka.Consumer, an empty commit is not
+      an error, and a commit for another member's partition is an error.
 
     Args:
         config: librdkafka's properties, as for confluent_kafka.Consumer.
-        assignors: what this member offers, the preferred one first; `hrw-cooperative` by default.
-        member: settings of kafka-python's consumer for what cannot be said in librdkafka's properties.
-        logger: where librdkafka logs, as for confluent_kafka.Consumer.
+        assignors: the assignors of this member, the preferred one first; `hrw-cooperative` by default.
+        member: settings of kafka-python's consumer that have no equivalent in librdkafka's properties.
+        logger: for librdkafka's log, as for confluent_kafka.Consumer.
 
     Raises:
-        ConsumerError: no servers, no group, or a property that is said differently here.
+        ConsumerError: no servers, no group, or a property that is set in another way here.
     """
 
     def __init__(
@@ -129,7 +131,7 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
         """Join the group for these topics; a name that begins with ^ is a pattern. Replaces an earlier subscription.
 
         Raises:
-            ConsumerError: no broker answered, the consumer is closed, or these are no names and patterns.
+            ConsumerError: no broker answered, the consumer is closed, or these are not names and patterns.
         """
         self._check_usable()
         subscription = Subscription.of(topics)
@@ -143,14 +145,14 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
             self._membership.join(subscription)
 
     def unsubscribe(self) -> None:
-        """Give everything up (`on_revoke` is called) and leave the group."""
+        """Release all partitions (`on_revoke` is called), and leave the group."""
         self._check_usable()
         with self._gate:
             self._refuse_in_callback("unsubscribe()")
             self._membership.leave()
 
     def poll(self, timeout: float = -1) -> Message | None:
-        """Return one record, or an error as a message; None when there is none in time (-1: no limit)."""
+        """Return one record, or an error as a message; None if there is none in time (-1: no limit)."""
         ahead = self._ahead
         if not ahead.interrupted:
             for message in ahead.records:
@@ -158,7 +160,7 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
         return self._poll(timeout)
 
     def consume(self, num_messages: int = 1, timeout: float = -1) -> list[Message]:
-        """Return so many records at most; fewer when the time is up, or when partitions come or go."""
+        """Return at most `num_messages` records; fewer if the time is up, or if partitions change."""
         if not 0 <= num_messages <= _MOST_MESSAGES:
             raise ArgumentError(f"consume({num_messages!r}): need 0 to 1000000 messages")
         ahead = self._ahead
@@ -172,15 +174,15 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
             while not self._consume_step(found, num_messages, until):
                 pass
         except BaseException:
-            # Ctrl-C with records in hand, which the program never gets: close() would commit them as delivered.
+            # Ctrl-C after records were taken: the program never gets them, and close() would commit them as delivered.
             self._fetching.put_back(found)
             raise
         return found
 
     def close(self) -> None:
-        """Give everything up (`on_revoke` is called), leave the group, end. A second call does nothing.
+        """Release all partitions (`on_revoke` is called), leave the group, and end. A second call has no effect.
 
-        Without brokers it takes some ten seconds at most: commits that were not answered by then are given up.
+        Without brokers it takes at most about ten seconds: it does not wait longer for answers to commits.
         """
         if self._membership.closed or self._gate.forked:
             return
@@ -206,7 +208,7 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
         until = self._until("poll()", timeout)
         while not self._poll_step(until):
             pass
-        # No step of the interpreter that a signal could interrupt comes between taking a record and its return.
+        # Between taking a record and returning it there is no interpreter step that a signal could interrupt.
         for message in self._ahead.records:
             return message
         return None
@@ -225,11 +227,11 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
             return time.monotonic() >= until
 
     def _consume_step(self, found: list[Message], most: int, until: float) -> bool:
-        """Add records to those found; return whether the call is over."""
+        """Add records to those found; return whether the call is complete."""
         with self._gate:
             self._refuse_in_callback("consume()")
             now = time.monotonic()
-            # Changes are handled only with empty hands: a record taken here is delivered before its revocation.
+            # Rebalances are handled only before records are taken: a record is delivered before its revocation.
             if not found:
                 self._serve(now)
             if most - len(found) < _READ_AHEAD:
@@ -240,14 +242,14 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
             return len(found) >= most or bool(found and self._membership.changes) or time.monotonic() >= until
 
     def _read_ahead(self, now: float) -> None:
-        """Fetch many records at once where there are some, for this call and later ones."""
+        """Fetch many available records at once, for this call and later ones."""
         if not self._idle(now) and not self._ahead.left():
             self._fetching.read_ahead(_READ_AHEAD, _NO_WAIT, self._membership.owned)
 
     def _waits_s(self, now: float, until: float) -> Iterator[float]:
-        """Yield how long to wait, step by step, until the time is up or this or another thread has something to do.
+        """Yield the waits of the steps, until the time is up, or this or another thread has work.
 
-        The steps of an idle program are all that it does, so they do no more than that: 5 wake-ups a second.
+        An idle program runs only these steps, so they wake up only 5 times a second.
         """
         if self._config.auto_commit_s is not None:
             until = min(until, self._committed_at + self._config.auto_commit_s)
@@ -274,14 +276,14 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
             self._serve_interruption()
 
     def _serve_interruption(self) -> None:
-        """Look for all that other threads may have to be done."""
-        self._ahead.interrupted = False  # before all reasons are looked at: one that comes later sets it again
+        """Handle all requests of other threads."""
+        self._ahead.interrupted = False  # cleared before the reasons are checked, so a later reason sets it again
         try:
             self._membership.rebalance()
             self._report_commits()
             self._membership.rejoin_if_ended()
         except BaseException:
-            self._ahead.interrupt()  # the rest is done by the next call
+            self._ahead.interrupt()  # the next call does the rest
             raise
         self._fetching.check_ahead(self._membership.owned())
         if errors := self._topic_errors.take():

@@ -17,7 +17,7 @@ _IN_USE: "weakref.WeakSet[Fetching]" = weakref.WeakSet()
 def leave_when_dropped(
     consumer: object, membership: Membership, commits: CommitQueue, fetching: Fetching
 ) -> "weakref.finalize[Any, Any]":
-    """Leave the group, without callbacks, when the consumer is garbage: its threads would keep the partitions."""
+    """Leave the group, without callbacks, when the consumer is garbage collected; else its threads keep partitions."""
     found = weakref.finalize(consumer, _leave_in_background, os.getpid(), membership, commits, fetching)
     found.atexit = False
     return found
@@ -25,7 +25,7 @@ def leave_when_dropped(
 
 def _leave_in_background(process: int, membership: Membership, commits: CommitQueue, fetching: Fetching) -> None:
     if process == os.getpid():
-        # Garbage is collected in any thread, which must not wait for brokers.
+        # Garbage collection may run in any thread, so it must not wait for brokers.
         threading.Thread(target=_leave, args=(membership, commits, fetching), name="group-consumer-dropped").start()
 
 
@@ -37,7 +37,7 @@ def _leave(membership: Membership, commits: CommitQueue, fetching: Fetching) -> 
 
 
 def refuse_after_fork(fetching: Fetching) -> None:
-    """Have a child process refuse the calls of this consumer, and end without its client's threads."""
+    """Make a child process refuse calls of this consumer, and exit without waiting for its client's threads."""
     _IN_USE.add(fetching)
 
 

@@ -1,4 +1,4 @@
-"""TLS and OAuth of the member: what librdkafka takes as texts and callbacks, as kafka-python's settings."""
+"""TLS and OAuth of the member: translates librdkafka's texts and callbacks into kafka-python's settings."""
 
 import ssl
 import threading
@@ -39,11 +39,11 @@ def member_security(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class TokenProvider(AbstractTokenProvider):
-    """Tokens of an `oauth_cb`, kept for most of their life.
+    """Tokens of an `oauth_cb`, reused for most of their lifetime.
 
     Args:
-        callback: as for confluent_kafka: takes `sasl.oauthbearer.config`, returns a token, the time of its end in
-            seconds since 1970, and optionally a principal and extensions.
+        callback: as for confluent_kafka: gets `sasl.oauthbearer.config`, returns a token, its expiry time in seconds
+            since 1970, and optionally a principal and extensions.
         config: the callback's argument.
     """
 
@@ -81,7 +81,7 @@ def _context(config: Mapping[str, Any]) -> ssl.SSLContext:
     try:
         _trust(context, config)
         _identify(context, config)
-    except (OSError, ValueError) as error:  # ssl.SSLError is an OSError; the text of a key is not part of either
+    except (OSError, ValueError) as error:  # ssl.SSLError is an OSError; neither contains the text of a key
         named = ", ".join(sorted(name for name in config if name.startswith("ssl.")))
         raise ArgumentError(f"certificates or keys cannot be read ({named}): {error}") from error
     return context
@@ -106,7 +106,7 @@ def _identify(context: ssl.SSLContext, config: Mapping[str, Any]) -> None:
     certificate, key = _certificate_and_key(config)
     if certificate is None:
         return
-    # OpenSSL reads a chain from files alone.
+    # OpenSSL reads a chain only from files.
     with TemporaryDirectory() as folder:  # readable by this user only
         chain, private = Path(folder, "chain.pem"), Path(folder, "key.pem")
         chain.write_bytes(certificate)

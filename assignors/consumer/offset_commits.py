@@ -1,4 +1,4 @@
-"""Commits in the order of their calls; those that wait for a slow coordinator are merged into one request."""
+"""Commits in the order of their calls; commits that wait for a slow coordinator are merged into one request."""
 
 import itertools
 import threading
@@ -20,13 +20,13 @@ OnCommit = Callable[[ConsumerError | None, Offsets], object]
 
 
 _COMMIT_S: Final = 20.0
-# Brokers need their session, 9 s by default, to replace a dead coordinator. A shorter limit would leave the last
-# offsets uncommitted, and their records would come twice.
+# Brokers need their session timeout, 9 s by default, to replace a dead coordinator. With a shorter limit the last
+# offsets would not be committed, and their records would be delivered twice.
 _CLOSING_S: Final = 20.0
 
 
 class CommitTimeout:
-    """Seconds that a commit may take: fewer while the consumer closes, so that close() ends without brokers."""
+    """Time limit of a commit in seconds: shorter while the consumer closes, so that close() ends without brokers."""
 
     def __init__(self) -> None:
         self._until: float | None = None
@@ -36,7 +36,7 @@ class CommitTimeout:
         return _COMMIT_S if self._until is None else max(0.0, self._until - time.monotonic())
 
     def begin_closing(self) -> None:
-        """Give all commits from now on one common time limit."""
+        """Set one common time limit for all commits from now on."""
         self._until = time.monotonic() + _CLOSING_S
 
 
@@ -44,10 +44,10 @@ class Committer(Protocol):
     """The part of `GroupMember` that commits."""
 
     def commit(self, offsets: Offsets, timeout_s: float) -> None:
-        """Commit, fenced by the generation; raise MembershipError where that fails."""
+        """Commit, fenced by the generation; raise MembershipError if that fails."""
 
     def ownership(self) -> Ownership:
-        """Return what the member owns now."""
+        """Return the present ownership of the member."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,19 +58,19 @@ class _Request:
 
 
 class CommitQueue:
-    """One thread that commits.
+    """A thread that commits.
 
     Contract:
     * An older call never overwrites the offsets of a newer one.
-    * One request is under way. Calls that come meanwhile are merged into the next one, and of each partition the
-      newest call's offset is sent: however many commits are asked for, all are answered after two round trips.
-    * A call that names a partition of another member fails alone; the calls merged with it are sent without it.
-    * `wait_until_answered` is called before a revocation is acknowledged, so no commit comes after it.
+    * At most one request is in flight. Calls during that time are merged into the next one, with the newest call's
+      offset for each partition: any number of commits is answered after two round trips.
+    * If a call names a partition of another member, only that call fails; the calls merged with it are sent without it.
+    * `wait_until_answered` is called before a revocation is acknowledged, so no commit follows the revocation.
     * `report` calls `on_commit` for each asynchronous call, in the thread of its caller.
 
     Args:
         on_commit: called with the error or None, and the offsets of the call.
-        timeout_s: how long a request may take now.
+        timeout_s: time limit of a request that is sent now.
         notify: called from the thread after each answer.
     """
 
@@ -96,7 +96,7 @@ class CommitQueue:
         request.answer.result()
 
     def commit_later(self, member: Committer, offsets: Offsets) -> None:
-        """Commit, and do not wait."""
+        """Commit without waiting for the answer."""
         request = _Request(member, offsets)
         self._unreported.append(request)
         self._enqueue(request)
@@ -159,7 +159,7 @@ class CommitQueue:
                 one.answer.set_exception(error)
 
     def _send_apart(self, requests: Sequence[_Request]) -> None:
-        """Merge the calls whose partitions are all owned; each other call is refused without a request."""
+        """Merge the calls whose partitions are all owned; refuse the other calls without a request."""
         owned = requests[0].member.ownership().partitions
         accepted = [one for one in requests if one.offsets.keys() <= owned]
         if 0 < len(accepted) < len(requests):

@@ -1,4 +1,4 @@
-"""Calls that name partitions: what to commit, where to go on, what to hold back."""
+"""Calls with partitions as arguments: commit, seek, pause and the like."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -34,21 +34,21 @@ class PartitionCalls:
         offsets: Iterable[KafkaPartition] | None = None,
         asynchronous: bool = True,  # noqa: FBT001, FBT002 -- as confluent-kafka has it
     ) -> list[KafkaPartition] | None:
-        """Commit the offset after a record, these offsets, or what was delivered of all partitions.
+        """Commit the offset after a record, or these offsets, or the progress of all partitions.
 
         Returns:
-            The offsets committed; None where asynchronous: `on_commit` of the configuration is then called.
+            The committed offsets; None if asynchronous: `on_commit` of the configuration is then called.
 
         Raises:
             NotOwnedError: a partition is not this member's; nothing was committed (synchronous only).
-            FencedError: the group went on without this member (synchronous only).
+            FencedError: the group continued without this member (synchronous only).
             ConsumerError: the coordinator did not answer in time, or the message is an error.
         """
         self._check_usable()
         with self._gate:
             wanted = self._progress.to_commit(message, offsets)
             member = self._membership.member
-            if member is None:  # in no group: as any client may commit while the group is empty
+            if member is None:  # in no group: any client may commit while the group is empty
                 return self._commit_outside(wanted, asynchronous=asynchronous)
             if asynchronous and wanted:
                 self._commits.commit_later(member, wanted)
@@ -59,7 +59,7 @@ class PartitionCalls:
         return kafka_partitions(wanted)
 
     def store_offsets(self, message: Message | None = None, offsets: Iterable[KafkaPartition] | None = None) -> None:
-        """Note what is processed: the next automatic commit, or `commit()` without arguments, commits it.
+        """Mark records as processed: the next automatic commit, or `commit()` without arguments, commits them.
 
         Raises:
             NotOwnedError: a partition is not assigned; nothing was stored.
@@ -70,10 +70,10 @@ class PartitionCalls:
             self._progress.store(message, offsets)
 
     def assign(self, partitions: Iterable[KafkaPartition]) -> None:
-        """In `on_assign`: begin there. Elsewhere the group decides which member reads what, and this is an error.
+        """In `on_assign`: begin at these offsets. Elsewhere this is an error, because only the group assigns.
 
         Raises:
-            ConsumerError: called outside of on_assign.
+            ConsumerError: called outside on_assign.
         """
         self._check_usable()
         for one in partitions:
@@ -86,7 +86,7 @@ class PartitionCalls:
     incremental_assign = assign
 
     def unassign(self) -> None:
-        """In `on_revoke` and `on_lost`: nothing is left to do, reading ends when the callback returns.
+        """In `on_revoke` and `on_lost`: no effect, because reading ends when the callback returns.
 
         Raises:
             ConsumerError: called elsewhere, with partitions assigned.
@@ -103,7 +103,7 @@ class PartitionCalls:
                 raise ConsumerError(f"{one.topic!r} partition {one.partition} is not assigned")
 
     def seek(self, partition: KafkaPartition) -> None:
-        """Go on with this partition at its offset; in `on_assign`: begin there.
+        """Continue this partition at its offset; in `on_assign`: begin there.
 
         Raises:
             ConsumerError: the partition is not assigned.
@@ -114,13 +114,13 @@ class PartitionCalls:
                 self._fetching.seek(key_of(partition), partition.offset)
 
     def pause(self, partitions: Iterable[KafkaPartition]) -> None:
-        """Deliver nothing of these until `resume`, or until they are given up; in `on_assign` too."""
+        """Deliver no records of these until `resume`, or until they are revoked; also allowed in `on_assign`."""
         self._check_usable()
         with self._gate:
             self._membership.pause([key_of(one) for one in partitions])
 
     def resume(self, partitions: Iterable[KafkaPartition]) -> None:
-        """Deliver them again."""
+        """Deliver records of these partitions again."""
         self._check_usable()
         with self._gate:
             self._membership.resume([key_of(one) for one in partitions])

@@ -1,4 +1,4 @@
-"""Records that were fetched ahead of `poll` and `consume`, and when these have more to do than to return them."""
+"""Records fetched before `poll` and `consume` need them, and the flag that these have other work to do first."""
 
 import copy
 import operator
@@ -14,18 +14,18 @@ _NONE: Final[tuple[Message, ...]] = ()
 
 
 class ReadAhead:
-    """What `poll` and `consume` return next without a call of librdkafka.
+    """The records that `poll` and `consume` return next, without a call of librdkafka.
 
-    `poll` and `consume` take records from `records` as long as `interrupted` is False: an iterator in a `for` statement
-    returns a record in so few steps of the interpreter that no signal comes between them.
+    `poll` and `consume` take records from `records` while `interrupted` is False: an iterator in a `for` statement
+    returns a record in so few interpreter steps that no signal can come between them.
 
     Contract:
-    * Any thread may set `interrupted`, and only the program's thread clears it, before it looks for the reason.
-    * The program is active as long as it calls `poll`: the member's thread sees that by the records left.
+    * Any thread may set `interrupted`, and only the program's thread clears it, before it checks the reasons.
+    * The program is active while it calls `poll`: the member's thread detects that by the number of records left.
 
     Attributes:
         records: the records that `poll` returns next.
-        interrupted: whether `poll` has something else to do first.
+        interrupted: whether `poll` has other work to do first.
     """
 
     __slots__ = ("_left", "_polled_at", "interrupted", "records")
@@ -37,15 +37,15 @@ class ReadAhead:
         self._polled_at = time.monotonic()
 
     def interrupt(self) -> None:
-        """Have the next `poll` look for what there is to do."""
+        """Make the next `poll` check for other work."""
         self.interrupted = True
 
     def polled(self) -> None:
-        """Note that the program polls now."""
+        """Record that the program polls now."""
         self._polled_at = time.monotonic()
 
     def idle_s(self) -> float:
-        """Return the seconds since the program polled last."""
+        """Return the seconds since the program's last poll."""
         left = self.left()
         if left != self._left:
             self._left = left
@@ -53,7 +53,7 @@ class ReadAhead:
         return time.monotonic() - self._polled_at
 
     def left(self) -> int:
-        """Return how many records are held."""
+        """Return the number of records held."""
         return operator.length_hint(self.records)
 
     def hold(self, messages: list[Message]) -> None:
@@ -69,19 +69,19 @@ class ReadAhead:
         return found
 
     def drop(self, partitions: Collection[TopicPartition]) -> None:
-        """Forget the records of these partitions."""
+        """Drop the records of these partitions."""
         self._keep(lambda one: one.error() is not None or key_of_message(one) not in partitions)
 
     def keep_only(self, partitions: Collection[TopicPartition]) -> None:
-        """Forget the records of all other partitions."""
+        """Drop the records of all other partitions."""
         self._keep(lambda one: one.error() is not None or key_of_message(one) in partitions)
 
     def clear(self) -> None:
-        """Forget all records."""
+        """Drop all records."""
         self.records = iter(_NONE)
 
     def put_first(self, messages: list[Message]) -> None:
-        """Have `poll` return these before all others."""
+        """Make `poll` return these before all others."""
         self._replace(lambda held: [*messages, *held])
 
     def _keep(self, wanted: Callable[[Message], bool]) -> None:
@@ -89,7 +89,7 @@ class ReadAhead:
             self._replace(lambda held: [one for one in held if wanted(one)])
 
     def _replace(self, change: Callable[[list[Message]], list[Message]]) -> None:
-        """Hold what `change` returns. Another thread's `poll` takes no record meanwhile, which would come twice."""
+        """Hold the result of `change`. Another thread's `poll` must take no record meanwhile: it would come twice."""
         held: list[Message] = []
         records, self.records = self.records, iter(_NONE)
         try:

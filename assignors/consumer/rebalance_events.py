@@ -1,4 +1,4 @@
-"""Rebalances on their way from the member's thread to the program that polls."""
+"""The queue of rebalances from the member's thread to the program that polls."""
 
 import threading
 from collections import deque
@@ -9,7 +9,7 @@ from assignors.planner.topics_and_members import TopicPartition
 
 
 class Kind(Enum):
-    """What happens to the partitions."""
+    """The kind of a change: assigned, revoked or lost."""
 
     ASSIGNED = "assigned"
     REVOKED = "revoked"
@@ -17,10 +17,10 @@ class Kind(Enum):
 
 
 class Rebalance:
-    """One change, handled once: in time by the program, or too late.
+    """One change; the program handles it once, or it is too late.
 
     Attributes:
-        kind: what happens to the partitions.
+        kind: assigned, revoked or lost.
         partitions: the partitions of this change.
     """
 
@@ -31,29 +31,29 @@ class Rebalance:
         self._done = threading.Event()
 
     def begin(self) -> bool:
-        """Begin to handle it; False when it is too late, and the group has gone on."""
+        """Begin to handle it; False if it is too late because the group has continued."""
         return self._begun.acquire(blocking=False)
 
     def end(self) -> None:
-        """Let the group go on."""
+        """Let the group continue."""
         self._done.set()
 
     def wait(self, timeout_s: float) -> None:
-        """Wait until the change was handled; after the timeout it is too late to begin."""
+        """Wait until the change is handled; after the timeout it is too late to begin."""
         if not self._done.wait(timeout_s):
             self._begun.acquire(blocking=False)
 
 
 class Rebalances:
-    """The changes that the program has not seen yet, in their order.
+    """The changes that the program has not seen yet, in order.
 
-    Contract: the member's callbacks add, one after another; only the program takes. A revocation waits until the
-    program has handled it, and so does a loss: a member that joins again before its program knows of the loss may get
-    the partitions back, and the broker would accept the program's old offsets as those of the new owner. A gain does
-    not wait.
+    Contract: the member's callbacks add changes, one after another; only the program takes them. A revocation waits
+    until the program has handled it, and so does a loss: if the member rejoined before its program knows of the loss,
+    it could get the partitions back, and the broker would accept the program's old offsets as those of the new owner.
+    An assignment does not wait.
 
     Args:
-        timeout_s: how long a revocation or a loss waits.
+        timeout_s: longest wait of a revocation or a loss.
         notify: called when a change is added.
     """
 
@@ -67,24 +67,24 @@ class Rebalances:
         return bool(self._waiting)
 
     def assigned(self, partitions: frozenset[TopicPartition]) -> None:
-        """They are ours now."""
+        """Add assigned partitions."""
         self._waiting.append(Rebalance(Kind.ASSIGNED, partitions))
         self._notify()
 
     def revoked(self, partitions: frozenset[TopicPartition]) -> None:
-        """They are to be given up; return when they are, or when the group waits no longer."""
+        """Add revoked partitions; return when the program has handled them, or when the group stops waiting."""
         self._handled(Rebalance(Kind.REVOKED, partitions))
 
     def lost(self, partitions: frozenset[TopicPartition]) -> None:
-        """They are another member's; return when the program knows, or when the group waits no longer."""
+        """Add lost partitions; return when the program has handled them, or when the group stops waiting."""
         self._handled(Rebalance(Kind.LOST, partitions))
 
     def take(self) -> Rebalance | None:
-        """Return the oldest change; None where there is none."""
+        """Return the oldest change; None if there is none."""
         return self._waiting.popleft() if self._waiting else None
 
     def abandon(self) -> None:
-        """End all waiting: the program takes no more changes."""
+        """End all waits: the program takes no more changes."""
         self._abandoned = True
         while (change := self.take()) is not None:
             change.end()

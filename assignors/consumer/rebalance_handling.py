@@ -1,4 +1,4 @@
-"""A consumer's place in its group: the member, and its rebalances handled where the program polls."""
+"""A consumer's membership: the member, and its rebalances, handled in the program's poll."""
 
 import logging
 import threading
@@ -33,23 +33,23 @@ CallProgram = Callable[[Kind, frozenset[TopicPartition]], object]
 
 
 class Membership:
-    """One member at a time, and what each of its rebalances does to fetching and commits.
+    """One member at a time, and the effects of its rebalances on fetching and commits.
 
     Contract:
-    * Used by one thread at a time. The member's own threads only note changes; `rebalance` and `leave` handle them, and
-      `records.interrupted` says that there is something to handle.
-    * Fetching of gained partitions begins when the program's callback has returned. Partitions to give up are fetched,
-      owned and may be committed until the callback has returned and all commits are answered. Both hold also where the
-      callback raises; its error is raised here.
-    * While the program does not poll, the member joins no rebalance, and leaves after a time.
+    * Used by one thread at a time. The member's own threads only queue changes; `rebalance` and `leave` handle them,
+      and `records.interrupted` signals that there is a change to handle.
+    * Fetching of assigned partitions begins when the program's callback has returned. Revoked partitions are fetched
+      and owned, and may be committed, until the callback has returned and all commits are answered. Both also hold if
+      the callback raises; its error is raised here.
+    * While the program does not poll, the member joins no rebalance, and leaves after max.poll.interval.ms.
 
     Args:
-        config: of the consumer.
+        config: configuration of the consumer.
         assignors: the assignors that each member offers.
-        fetching: gained partitions are added to it, and others removed.
-        progress: the offsets that are committed of partitions to give up, where the program commits automatically.
-        commits: all are answered before a partition is given up.
-        topic_errors: learns which topics there are.
+        fetching: assigned partitions are added to it, revoked ones removed.
+        progress: the offsets to commit for revoked partitions, if the program commits automatically.
+        commits: all are answered before a partition is released.
+        topic_errors: gets the existing topics.
         call_program: calls the program's callback.
     """
 
@@ -74,7 +74,7 @@ class Membership:
         self._subscription = Subscription((), ())
         self._rebalances = Rebalances(config.max_poll_s, fetching.ahead.interrupt)
         self._begins: dict[TopicPartition, int] | None = None
-        self._paused: set[TopicPartition] = set()  # of those that begin
+        self._paused: set[TopicPartition] = set()  # of the partitions that are about to begin
         self._credentials: dict[str, str] = {}
         self.member: GroupMember | None = None
         self.giving_up = False
@@ -108,14 +108,14 @@ class Membership:
             raise consumer_error(error) from error
 
     def leave(self) -> None:
-        """Give everything up and leave the group; raises at the end the first error of a callback."""
+        """Release all partitions and leave the group; raise the first error of a callback at the end."""
         member, self.member = self.member, None
         if member is None:
             return
-        # Its end waits for on_revoke, which is called here.
+        # The end of the member waits for on_revoke, which is called here.
         closing = threading.Thread(target=member.close, name="group-consumer-close", daemon=True)
         closing.start()
-        # Another revocation may follow one whose callback raised, and would wait for it in vain.
+        # Another revocation may follow one whose callback raised, so all of them are handled.
         raised: list[BaseException] = []
         alive = True
         while alive:
@@ -123,7 +123,7 @@ class Membership:
             try:
                 self._rebalance(member)
                 closing.join(_CLOSING_STEP_S)
-            except BaseException as error:  # noqa: BLE001 -- Ctrl-C too: raised below, when all is given up
+            except BaseException as error:  # noqa: BLE001 -- Ctrl-C too: raised below, when all partitions are released
                 raised.append(error)
         if raised:
             raise raised[0]
@@ -140,31 +140,31 @@ class Membership:
         return self.member
 
     def owned(self) -> Ownership:
-        """Return what the member holds; nothing without one."""
+        """Return the ownership of the member; empty without a member."""
         return _NOTHING if self.member is None else self.member.ownership()
 
     def close(self) -> None:
-        """Leave for good."""
+        """Leave, and refuse later joins."""
         try:
             self.leave()
         finally:
             self.closed = True
 
     def abandon(self) -> None:
-        """Leave without the program: its consumer was dropped without close()."""
+        """Leave without callbacks: the consumer was dropped without close()."""
         self._rebalances.abandon()
         member, self.member, self.closed = self.member, None, True
         if member is not None:
             member.close()
 
     def set_sasl_credentials(self, username: str, password: str) -> None:
-        """Have this member and later ones log in with these."""
+        """Use these credentials for this member and later ones."""
         self._credentials = {"sasl_plain_username": username, "sasl_plain_password": password}
         if self.member is not None:
             self.member.set_sasl_credentials(username, password)
 
     def check_open(self) -> None:
-        """Raise ClosedConsumerError where it is closed."""
+        """Raise ClosedConsumerError if it is closed."""
         if self.closed:
             raise ClosedConsumerError("this consumer is closed")
 
@@ -174,11 +174,11 @@ class Membership:
         return bool(self._rebalances)
 
     def rebalance(self) -> None:
-        """Handle all changes that wait."""
+        """Handle all waiting changes."""
         self._rebalance(self.joined())
 
     def rejoin_if_ended(self) -> None:
-        """Where the membership has ended, join again.
+        """Join again if the membership has ended.
 
         Raises:
             ConsumerError: a new member would end for the same reason.
@@ -200,19 +200,19 @@ class Membership:
         self.join(self._subscription)
 
     def begin_at(self, key: TopicPartition, offset: int) -> bool:
-        """Begin there, within the on_assign callback of this partition; else return False."""
+        """Begin at this offset, within the on_assign callback of this partition; else return False."""
         if self._begins is None or key not in self._begins:
             return False
         self._begins[key] = offset
         return True
 
     def pause(self, partitions: Collection[TopicPartition]) -> None:
-        """Deliver nothing of these, which are read, or gained in the callback that is running."""
+        """Deliver no records of these, which are read, or assigned in the running callback."""
         self._paused.update(partitions)
         self._fetching.pause(partitions)
 
     def resume(self, partitions: Collection[TopicPartition]) -> None:
-        """Deliver them again."""
+        """Deliver records of these partitions again."""
         self._paused.difference_update(partitions)
         self._fetching.resume(partitions)
 
@@ -235,15 +235,15 @@ class Membership:
             self._call_program(Kind.ASSIGNED, change.partitions)
             begins |= self._committed(member, [key for key, at in begins.items() if at == Fetching.COMMITTED])
         finally:
-            # Also when it raised: the group counts them as read by this member, and no other member reads them.
+            # Also after an error: in the group this member owns them, and no other member reads them.
             self._begins = None
             self._fetching.add(begins)
             self._fetching.pause(begins.keys() & self._paused)
 
     def _committed(self, member: GroupMember, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """Return where to begin; the member asks, because its coordinator is known.
+        """Return the committed offsets. The member requests them, because it knows its coordinator.
 
-        librdkafka is in no group here: it would look for the coordinator first, once a second.
+        librdkafka is in no group here: it would first search for the coordinator, once a second.
         """
         reset = self._config.reset
         try:
@@ -257,7 +257,7 @@ class Membership:
         try:
             if kind is Kind.REVOKED and self._config.auto_commit_s is not None:
                 self._commit_last(member, change.partitions)
-            # leave() has let go of the member, but in on_revoke the program may still commit with it.
+            # leave() has already dropped the member, but in on_revoke the program may still commit with it.
             self.member, kept = member, self.member
             self.giving_up = True
             try:
@@ -279,9 +279,9 @@ class Membership:
 
 
 class _Awake:
-    """Whether the program polls, asked by the member's thread; and the clock of automatic commits.
+    """Reports to the member's thread whether the program polls; also the clock of automatic commits.
 
-    It holds no reference to the consumer: the member's thread must not keep one alive that its program has dropped.
+    It has no reference to the consumer, because the member's thread must not keep a dropped consumer alive.
     """
 
     def __init__(self, fetching: Fetching, config: Configuration) -> None:

@@ -1,4 +1,4 @@
-"""What a program subscribes to: names and patterns, for the member and for errors of topics."""
+"""The program's subscription: names and patterns, for the member and for errors of topics."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -13,10 +13,10 @@ _NOTHING: Final = "(?!)"
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """Names and patterns as the program gave them.
+    """Names and patterns from the program.
 
     Attributes:
-        names: plain names, also those that no topic can have.
+        names: plain names, including invalid ones.
         patterns: regular expressions; each begins with ^ and matches the beginning of names, as in librdkafka.
     """
 
@@ -28,9 +28,9 @@ class Subscription:
         """Read the argument of `subscribe`.
 
         Raises:
-            ArgumentError: no list of names, an empty one, or a pattern that is no regular expression.
+            ArgumentError: not a list of names, an empty list, or a pattern that is not a regular expression.
         """
-        # A text is a list of letters too, and "^flights" would be a pattern for every topic there is.
+        # A text is a sequence of letters, too, and "^flights" would be a pattern for every topic.
         wanted = topics if isinstance(topics, str) else list(topics)
         if not wanted or isinstance(wanted, str) or not all(isinstance(one, str) and one for one in wanted):
             raise ArgumentError(f"subscribe({wanted!r}): need a list of topic names, or of patterns that begin with ^")
@@ -45,7 +45,7 @@ class Subscription:
         )
 
     def for_member(self) -> Mapping[str, Any]:
-        """Return `topics` or `pattern` of a `GroupMember`: names stay names, with a pattern beside them all are one."""
+        """Return `topics` or `pattern` of a `GroupMember`: if there is a pattern, names become part of it."""
         legal = [name for name in self.names if is_topic_name(name)]
         if legal and not self.patterns:
             return {"topics": legal}

@@ -15,11 +15,11 @@ _NONE: Final = Subscription((), ())
 class TopicErrors:
     """Compares a subscription with the topics that the brokers list.
 
-    Contract: as in librdkafka, an error is delivered once, and again only after the topic was there or its error was
-    another one. `update` is called by the member's thread, all else by the program's.
+    Contract: as in librdkafka, an error is delivered once, and again only after the topic existed or had another error.
+    The member's thread calls `update`, the program's thread calls all other methods.
 
     Args:
-        notify: called when an error is to be delivered.
+        notify: called when there is an error to deliver.
     """
 
     def __init__(self, notify: Callable[[], object]) -> None:
@@ -29,13 +29,13 @@ class TopicErrors:
         self._waiting: deque[Message] = deque()
 
     def subscribe(self, subscription: Subscription) -> None:
-        """Begin with another subscription."""
+        """Replace the subscription."""
         self._subscription = subscription
         self._reported = {}
         self._waiting.clear()
 
     def update(self, known: Collection[str], unauthorized: Collection[str]) -> None:
-        """Compare with the brokers' list of topics, and the topics that this client may not read."""
+        """Compare with the brokers' list of topics, and with the topics that this client may not read."""
         found: dict[str, int] = {}
         for name in self._subscription.unmatched(known):
             found[name] = KafkaError.UNKNOWN_TOPIC_OR_PART
