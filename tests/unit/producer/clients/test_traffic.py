@@ -165,24 +165,30 @@ def test_reports_do_not_fill_the_memory_of_an_application_that_never_polls(
     producer.close()
 
 
+@pytest.mark.parametrize("at", ["construction", "produce"])
 def test_an_application_with_callbacks_polls_in_its_own_thread(
-    mock: MockCluster, monkeypatch: pytest.MonkeyPatch
+    mock: MockCluster, monkeypatch: pytest.MonkeyPatch, at: str
 ) -> None:
     """Its callbacks need not be ready for another thread."""
     monkeypatch.setattr(leader_watcher, "_GRACE_S", 0.0)
     mock.create(TOPIC, [1])
     seen = Deliveries()
-    for settings, given_later in ((config(mock), True), (config(mock, on_delivery=seen), False)):
-        producer = AZAwareProducer({**settings, "statistics.interval.ms": 20}, refresh_s=0.05)
-        producer.produce(TOPIC, b"v", **({"on_delivery": seen} if given_later else {}))
-        asked: list[object] = []
-        monkeypatch.setattr(producer._watcher, "_topics_due", lambda asked=asked: asked.append(None) or set())
-        wait_until(lambda asked=asked: len(asked) > 5)
-        assert seen.partitions.total() == 0
-        assert producer.flush(10) == 0
-        assert seen.partitions.total() == 1
-        seen.partitions.clear()
-        producer.close()
+    callback: dict[str, Any] = {"on_delivery": seen}
+    made = callback if at == "construction" else {}
+    producer = AZAwareProducer({**config(mock, **made), "statistics.interval.ms": 20}, refresh_s=0.05)
+    producer.produce(TOPIC, b"v", **(callback if at == "produce" else {}))
+    asked: list[object] = []
+
+    def none_due() -> set[str]:
+        asked.append(None)
+        return set()
+
+    monkeypatch.setattr(producer._watcher, "_topics_due", none_due)
+    wait_until(lambda: len(asked) > 5)
+    assert seen.partitions.total() == 0
+    assert producer.flush(10) == 0
+    assert seen.partitions.total() == 1
+    producer.close()
 
 
 def test_headers_weigh_with_kafka_python_where_the_producer_is_watched(mock: MockCluster) -> None:
