@@ -1,20 +1,20 @@
 """Fleets: agents over many clusters, each topic on a few of them.
 
-* `fleet_topic`: what a topic is: `<cluster id>/<topic id>`.
-* `agents_view`: which agents are in the fleet.
-* `agents_per_topic`: how many agents read a topic, and which setting wins.
-* `bounded_seats`: topics on agents by rank, no agent above its bound.
+* `fleet_topic`: the identity of a topic, `<cluster id>/<topic id>`.
+* `agents_view`: the agents in the fleet.
+* `agents_per_topic`: the number of agents per topic, from several settings.
+* `bounded_seats`: places topics on agents by rank, no agent above its bound.
 * `topic_placement`: which agents read which topics, a pure function.
-* `shared_settings`: settings that all agents must share, and where they differ.
+* `shared_settings`: settings that all agents must share, and their differences.
 * `explanation`: why an agent reads a topic, and which agent is next.
 * `lanes`: topics of a cluster on few consumers.
-* `membership_contract`: what static, Redis and Kafka membership keep.
+* `membership_contract`: the contract of static, Redis and Kafka membership.
 * `kafka_membership`: membership by the group protocol of a home cluster.
 * `redis_membership`: membership by keys with a time to live.
 * `source`: a cluster, and which of its topics are read.
-* `topic_descriptions`: what a cluster says of these topics.
-* `cluster_topics`: a cluster's topics, watched.
-* `agent_loop`: the agent: view, topics, placement, again and again.
+* `topic_descriptions`: a cluster's metadata of these topics.
+* `cluster_topics`: a thread that refreshes a cluster's topics.
+* `agent_loop`: the agent's loop: view, topics, placement.
 """
 
 import typing

@@ -1,4 +1,4 @@
-"""The agent: who lives, which topics there are, and what of it is mine to read, again and again."""
+"""The agent's loop: reads the view and the topics, computes the agent's own topics, and starts their ingestion."""
 
 import logging
 import threading
@@ -25,50 +25,50 @@ _NAMED = 5
 
 
 class Ingestion(Protocol):
-    """What reads topics.
+    """Reads the topics of an agent.
 
     Contract:
-    * `assign` says what to read from now on, all of it, and returns at once: consumers start, change and stop in the
-      background, and lanes that stay the same are not disturbed. The group protocol of the lane still decides which of
-      its agents reads a partition.
-    * `problems` reports a topic or cluster that fails; it disturbs no other.
-    * `close` finishes what was read, then ends; it may block for some seconds.
+    * `assign` sets all topics to read from now on, and returns immediately: consumers start, change and stop in the
+      background, without effect on unchanged lanes. The group protocol of the lane still decides which of its agents
+      reads a partition.
+    * `problems` reports a topic or cluster that fails; it affects no other.
+    * `close` finishes the records that were read, then ends; it may block for some seconds.
     """
 
     def assign(self, lanes: Mapping[Lane, frozenset[FleetTopic]]) -> None:
-        """Read this from now on."""
+        """Read these topics from now on."""
         ...
 
     def problems(self) -> Sequence[str]:
-        """What does not go well now, one sentence each."""
+        """Return the present problems, one sentence each."""
         ...
 
     def figures(self) -> Mapping[str, Any]:
-        """Numbers for the status, as JSON takes them.
+        """Return numbers for the status, as JSON values.
 
-        `alive` is False where what reads has ended by a defect and only a restart helps; `works` is False while
-        nothing at all comes into the tables, though there is something to read. Both may be left out.
+        `alive` is False if the ingestion has ended because of a defect and only a restart helps. `works` is False while
+        no rows are written although there are records to read. Both are optional.
         """
         ...
 
     def close(self) -> None:
-        """End."""
+        """Finish and end."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentParts:
-    """What an agent is made of.
+    """The parts of an agent.
 
     Attributes:
-        agent: who it is.
+        agent: the agent's identity.
         members: its membership.
         watches: its clusters.
-        ingestion: what reads.
-        workers: asked at each step; a failure keeps the last answer.
-        configured: the workers before the first answer.
-        lanes: how topics are grouped.
-        balance: how evenly.
+        ingestion: reads the topics.
+        workers: called at each step; after a failure the last result stays.
+        configured: the workers before the first result.
+        lanes: the grouping of topics.
+        balance: settings of the placement.
     """
 
     agent: Agent
@@ -85,9 +85,9 @@ class FleetAgent:
     """One agent of a fleet.
 
     Contract:
-    * `step` never raises for what the world does: a cluster, the membership or the autoscaler may be away.
-    * What is read changes only when the view, the topics or the workers do.
-    * An agent that is isolated or refused reads nothing; one whose membership server is away goes on.
+    * `step` never raises for external failures: a cluster, the membership or the autoscaler may be away.
+    * The topics that it reads change only if the view, the topics or the workers change.
+    * An isolated or refused agent reads nothing; an agent whose membership server is away continues.
     """
 
     def __init__(self, parts: AgentParts) -> None:
@@ -102,11 +102,11 @@ class FleetAgent:
         self._ending = False
 
     def wake(self) -> None:
-        """Look now: something changed."""
+        """Run the next step now, because of a change."""
         self._look.set()
 
     def run(self, stop: threading.Event) -> None:
-        """Work until `stop` is called, then leave: first the reading ends, then the membership."""
+        """Run until `stop` is set, then leave: first the reading ends, then the membership."""
         parts = self._parts
         for watch in parts.watches:
             watch.start()
@@ -124,7 +124,7 @@ class FleetAgent:
                 watch.close()
 
     def step(self) -> None:
-        """Look at the world once, and act on it."""
+        """Read the present state once, and act on it."""
         self._turned = time.monotonic()
         parts, state = self._parts, self._parts.members.state()
         self._refresh_workers()
@@ -133,7 +133,7 @@ class FleetAgent:
             return
         seen = [watch.seen() for watch in parts.watches]
         if not all(one.looked for one in seen):
-            return  # what is read for one source might be another's
+            return  # a topic read for one source might belong to another
         topics, twice = once_each(topic for one in seen for topic in one.topics)
         self._note_all("twice", twice)
         basis = (state.view, topics, self._workers)
@@ -143,7 +143,7 @@ class FleetAgent:
             self._assign(parts.lanes.agreed(state.view).group(self._decision.of(parts.agent.id)))
 
     def status(self) -> dict[str, Any]:
-        """How it stands, as JSON takes it."""
+        """Return the agent's status, as JSON values."""
         parts, state = self._parts, self._parts.members.state()
         mine = sorted(_labels(self._assigned))
         problems = [problem for watch in parts.watches for problem in watch.seen().problems]
@@ -165,7 +165,7 @@ class FleetAgent:
         }
 
     def _unready(self, state: Membership, figures: Mapping[str, Any]) -> list[str]:
-        """Why it does not do what it is there for, the first reason; one topic or cluster of many is none."""
+        """Return the reasons why the agent is not ready; a problem of one topic or cluster among many is no reason."""
         if self._ending:
             return ["it ends"]
         if not state.reads:
@@ -180,7 +180,7 @@ class FleetAgent:
         return []
 
     def owners(self) -> dict[str, list[str]]:
-        """The agents of each topic, by label, as this agent decided it last."""
+        """Return the agents of each topic, by label, from this agent's last decision."""
         made = self._decision
         return {} if made is None else {made.topics[one].label: list(who) for one, who in made.workers.items()}
 

@@ -1,4 +1,4 @@
-"""How many agents read a topic, and who says so: the configuration, the autoscaler, a person; the last one wins."""
+"""The number of agents per topic, from the configuration, the autoscaler or an override; later ones take precedence."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -10,7 +10,7 @@ from assignors.fleet.fleet_topic import FleetTopic
 from assignors.planner.worker_caps import check_workers
 
 Override = int | tuple[str, ...]
-"""A number of agents, or which agents."""
+"""A number of agents, or the agents by name."""
 
 V = TypeVar("V")
 
@@ -19,17 +19,17 @@ V = TypeVar("V")
 class FleetWorkers:
     """Workers per topic.
 
-    The planned number (pattern, else default) is what loads are balanced for. What the autoscaler or a person asks for
-    adds agents at the end of a topic's list or takes them from there, and moves nothing else.
+    Loads are balanced for the planned number (pattern, else default). A number from the autoscaler or an override adds
+    agents to the end of a topic's list, or removes them from there, and moves no other topic.
 
     Attributes:
         default: agents of a topic; None for all.
-        patterns: regular expression of whole names (or `<source>/<name>`) to number; the first that matches counts.
+        patterns: regular expression of whole names (or `<source>/<name>`) to number; the first match counts.
         scaled: from the autoscaler, by identity, `<source>/<name>` or name.
-        overrides: by hand, by `<source>/<name>` or name: a number, or the agents themselves.
+        overrides: set by a person, by `<source>/<name>` or name: a number, or the agents themselves.
 
     Raises:
-        WorkersError: a number below 1, an empty list, or a pattern that is no regular expression.
+        WorkersError: a number below 1, an empty list, or a pattern that is not a regular expression.
     """
 
     default: int | None = 1
@@ -54,26 +54,26 @@ class FleetWorkers:
                 check_workers({name: value})
 
     def planned(self, topic: FleetTopic) -> int | None:
-        """What loads are balanced for."""
+        """Return the number for which loads are balanced."""
         for pattern, number in self.patterns.items():
             if re.fullmatch(pattern, topic.name) or re.fullmatch(pattern, topic.label):
                 return number
         return self.default
 
     def wanted(self, topic: FleetTopic) -> int | None:
-        """What counts now."""
+        """Return the number in force."""
         override = _find(self.overrides, topic)
         if override is not None:
             return len(override) if isinstance(override, tuple) else override
         return _find(self.scaled, topic) or self.planned(topic)
 
     def pinned(self, topic: FleetTopic) -> tuple[str, ...]:
-        """The agents that a person named; none else."""
+        """Return the agents that an override names, if any."""
         override = _find(self.overrides, topic)
         return override if isinstance(override, tuple) else ()
 
     def unknown(self, topics: Iterable[FleetTopic], agents: Iterable[str]) -> list[str]:
-        """Overrides that cannot be followed, one sentence each: no such topic, or an agent that does not live."""
+        """Return the overrides that cannot apply, one sentence each: no such topic, or an agent that is not live."""
         names = {name for topic in topics for name in (topic.name, topic.label, topic.identity)}
         living = set(agents)
         found = [f"override for {name!r}: there is no such topic" for name in self.overrides if name not in names]

@@ -1,4 +1,4 @@
-"""Who is in the fleet: immutable views `(members, version)`."""
+"""The agents in the fleet: immutable views `(members, version)`."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -13,11 +13,11 @@ class Agent:
     """One agent.
 
     Attributes:
-        id: its lasting name, unique in the fleet; a restarted agent that keeps it gets its topics back.
-        capacity: how much it should read relative to the others, above 0, no unit.
-        zone: where it runs; None where unknown.
-        settings: what all agents should agree on, as `declared_settings` makes it; empty where an agent does not say,
-            as those of older versions.
+        id: its permanent name, unique in the fleet; with the same id a restarted agent gets its topics back.
+        capacity: its share relative to the others, above 0, no unit.
+        zone: its zone; None if unknown.
+        settings: the settings that all agents should share, from `declared_settings`; empty if an agent, such as one of
+            an older version, does not declare them.
 
     Raises:
         FleetError: no id, or a capacity that is not a finite number above 0.
@@ -35,13 +35,13 @@ class Agent:
             raise FleetError(f"agent {self.id!r}: capacity={self.capacity!r}, need a finite number above 0")
 
     def value(self) -> dict[str, Any]:
-        """As JSON holds it."""
+        """Return a JSON value."""
         told = {"settings": list(self.settings)} if self.settings else {}
         return {"id": self.id, "capacity": self.capacity, "zone": self.zone, **told}
 
     @classmethod
     def of(cls, value: Mapping[str, Any]) -> Self:
-        """Read what `value` made; fields that a newer version added are passed over."""
+        """Read the result of `value`; fields of a newer version are ignored."""
         return cls(
             id=str(value["id"]),
             capacity=float(value.get("capacity", 1.0)),
@@ -52,19 +52,19 @@ class Agent:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The fleet at one moment.
+    """The fleet at one time.
 
-    Agents that have gone stay listed as departed for a while, in the order in which they went: only so can every agent
-    compute, from the view alone, where the topics of the departed are now while all others stay where they were. One
-    that comes back in that time gets exactly its topics back.
+    Agents that have left stay listed as departed for a while, in the order of their departure. So every agent can
+    compute, only from the view, the new places of the departed agents' topics, while all other topics stay. An agent
+    that returns in that time gets exactly its topics back.
 
     Attributes:
-        members: the living agents, sorted by id.
-        version: counts up with every change; equal versions of one fleet are equal views.
-        departed: agents that went and did not come back, the first to go first.
+        members: the live agents, sorted by id.
+        version: rises with every change; equal versions of one fleet are equal views.
+        departed: agents that left and have not returned, in the order of departure.
 
     Raises:
-        FleetError: an id stands twice.
+        FleetError: an id is listed twice.
     """
 
     members: tuple[Agent, ...] = ()
@@ -79,16 +79,16 @@ class View:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """Of the living agents, sorted."""
+        """Ids of the live agents, sorted."""
         return tuple(agent.id for agent in self.members)
 
     def following(self, living: Iterable[Agent], version: int, most_departed: int = 64) -> Self:
-        """The next view: these live now, and who lived before and does not now has departed.
+        """Return the next view: these agents are live, and the other previously live agents have departed.
 
         Args:
-            living: the agents now.
-            version: of the new view.
-            most_departed: so many are remembered; the oldest are forgotten first.
+            living: the present agents.
+            version: version of the new view.
+            most_departed: most departed agents in a view; the oldest are removed first.
         """
         now = {agent.id: agent for agent in living}
         gone = [agent for agent in self.departed if agent.id not in now]
@@ -96,11 +96,11 @@ class View:
         return type(self)(tuple(now.values()), version, tuple(gone[max(0, len(gone) - most_departed) :]))
 
     def without(self, agent: str) -> Self:
-        """The view after this agent's death."""
+        """Return the view after this agent's death."""
         return self.following((one for one in self.members if one.id != agent), self.version + 1)
 
     def value(self) -> dict[str, Any]:
-        """As JSON holds it."""
+        """Return a JSON value."""
         return {
             "members": [agent.value() for agent in self.members],
             "version": self.version,
@@ -109,7 +109,7 @@ class View:
 
     @classmethod
     def of(cls, value: Mapping[str, Any]) -> Self:
-        """Read what `value` made."""
+        """Read the result of `value`."""
         return cls(
             tuple(Agent.of(one) for one in value["members"]),
             int(value["version"]),

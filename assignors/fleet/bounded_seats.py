@@ -1,13 +1,13 @@
-"""Seats of topics on agents: who reads what by rank, no agent above its bound, and nothing moves without need.
+"""Seats of topics on agents: placement by rank, with no agent above its bound and no unnecessary moves.
 
-A topic has a list of seats. The first ones, as many as its planned workers, are *level 0* and bounded: an agent holds
-at most (1 + epsilon) x its fair share of them, so a full agent is passed over for the next in rank. Each further level
-is one more seat for every topic, which only counts when somebody asks for more workers than planned; it is bounded on
-its own. A level never looks at later ones, so asking for one more worker of one topic adds exactly one agent to it.
+A topic has a list of seats. The first seats, as many as its planned workers, are *level 0* and bounded: an agent holds
+at most (1 + epsilon) x its fair share of them, so a full agent is skipped for the next in rank. Each further level is
+one more seat for every topic, with a separate bound. It counts only if a setting requests more workers than planned. A
+level never depends on later ones, so a request for one more worker of one topic adds exactly one agent to it.
 
-Seats are first given to all agents of the view, the departed too, and then each departure in turn hands on the seats of
-that agent alone. A function of living agents alone that bounds loads cannot do this: one that moves nothing else
-however agents die is a fixed ranking for each topic, and rankings by a hash load agents unevenly.
+Seats are first given to all agents of the view, including the departed. Then each departure, in order, moves the seats
+of only that agent. A function of only the live agents cannot both bound loads and move no other topic in any order of
+deaths: such a function is a fixed ranking for each topic, and rankings by a hash load agents unevenly.
 
 Source: Thaler and Ravishankar 1998 (rank); Mirrokni, Thorup, Zadimoghaddam 2018 (bounded loads).
 """
@@ -19,11 +19,11 @@ import numpy as np
 
 from assignors.hashing.hash import F64, hash64s, order_keys, pairs64, weighted_scores
 
-_SPARE = 0.25  # of levels above 0, which are seldom all in use
-_FEW = 16  # up to here a list is searched faster than a set is made
+_SPARE = 0.25  # epsilon of levels above 0, which are seldom all in use
+_FEW = 16  # up to this length searching a list is faster than creating a set
 
 Ranking = list[list[int]]
-"""By topic: agents, the best first."""
+"""For each topic the agents, the best first."""
 
 
 def rank_agents(topics: Sequence[str], agents: Sequence[str], weights: F64, seed: int) -> Ranking:
@@ -33,7 +33,7 @@ def rank_agents(topics: Sequence[str], agents: Sequence[str], weights: F64, seed
         topics: identities, shape (T,).
         agents: ids, sorted, shape (A,).
         weights: above 0, shape (A,).
-        seed: another seed, another ranking.
+        seed: another seed gives another ranking.
     """
     pairs = pairs64(hash64s(list(agents), seed), hash64s(list(topics), seed))
     keys = pairs if (weights == weights[0]).all() else order_keys(weighted_scores(pairs, weights))
@@ -42,15 +42,15 @@ def rank_agents(topics: Sequence[str], agents: Sequence[str], weights: F64, seed
 
 
 def seat_bounds(seats: int, topics: int, weights: Sequence[float], epsilon: float) -> list[int]:
-    """How many seats each agent may hold: (1 + epsilon) x its weighted fair share, and what whole numbers need.
+    """Return the most seats of each agent: (1 + epsilon) x its weighted fair share, rounded so that a plan exists.
 
-    An agent cannot hold two seats of one topic, so the share of a heavy one ends at the number of topics, and the rest
-    is shared by the others.
+    An agent cannot hold two seats of one topic, so the share of a heavy agent is at most the number of topics, and the
+    others divide the rest.
 
     Args:
-        seats: to give.
-        topics: that they belong to.
-        weights: of the agents; 0 for one that may hold none.
+        seats: number of seats.
+        topics: number of their topics.
+        weights: of the agents; 0 for an agent that may hold no seat.
         epsilon: allowed excess, 0 or more.
     """
     shares = [0.0] * len(weights)
@@ -72,12 +72,12 @@ def seat_bounds(seats: int, topics: int, weights: Sequence[float], epsilon: floa
 
 @dataclass(slots=True)
 class Level:
-    """Seats that are bounded together.
+    """Seats with a common bound.
 
     Attributes:
-        bounds: by agent.
+        bounds: most seats, by agent.
         loads: seats held, by agent.
-        seats: by topic, in order; None where no agent was left.
+        seats: agents by topic, in order; None if no agent was left.
     """
 
     bounds: list[int]
@@ -85,7 +85,7 @@ class Level:
     seats: list[list[int | None]]
 
     def has_room(self, agent: int) -> bool:
-        """Whether one more fits."""
+        """Return whether the agent can hold one more seat."""
         return self.loads[agent] < self.bounds[agent]
 
     def put(self, topic: int, agent: int | None) -> None:
@@ -97,14 +97,14 @@ class Level:
 
 @dataclass(slots=True)
 class Seating:
-    """Who sits where, while it is made.
+    """The seats while they are assigned.
 
     Attributes:
-        ranking: of all agents, by topic.
+        ranking: all agents, by topic.
         weights: of the agents.
         epsilon: allowed excess of level 0.
-        alive: by agent.
-        levels: from the bottom up.
+        alive: whether each agent is live.
+        levels: the lowest first.
     """
 
     ranking: Ranking
@@ -114,10 +114,10 @@ class Seating:
     levels: list[Level] = field(default_factory=list)
 
     def add_level(self, wanted: Sequence[int]) -> None:
-        """Give so many seats to each topic.
+        """Add a level with this number of seats for each topic.
 
         Args:
-            wanted: by topic; more than there are agents left give empty seats.
+            wanted: seats by topic; seats without a free agent stay empty.
         """
         topics = len(self.ranking)
         free = [len(self.weights) - sum(len(level.seats[t]) for level in self.levels) for t in range(topics)]
@@ -126,8 +126,8 @@ class Seating:
         bounds = seat_bounds(sum(counts), topics, self.weights, epsilon)
         level = Level(bounds, [0] * len(self.weights), [[] for _ in range(topics)])
         self.levels.append(level)
-        # An agent that is full stays full while a level is made: for a seat that it passes on it gets another one. So
-        # the agents before the last one seated are not looked at again.
+        # An agent that is full stays full while a level is built: if it passes a seat on, it gets another one. So the
+        # search never goes back to agents before the last one seated.
         places = [0] * topics
         for layer in range(max(counts, default=0)):
             for topic in range(topics):
@@ -138,7 +138,7 @@ class Seating:
                     level.put(topic, self._least(level, topic) if agent is None else agent)
 
     def depart(self, agent: int) -> None:
-        """Hand on the seats of one agent, level by level, and leave all others where they are."""
+        """Move the seats of one agent to others, level by level, and leave all other seats in place."""
         self.alive[agent] = False
         living = [w if alive else 0.0 for w, alive in zip(self.weights, self.alive, strict=True)]
         if not any(living):
@@ -157,7 +157,7 @@ class Seating:
                     self._refill(number, topic, agent)
 
     def workers(self, topic: int) -> list[int]:
-        """The living agents of a topic in the order of its seats."""
+        """Return the live agents of a topic in the order of its seats."""
         return [agent for level in self.levels for agent in level.seats[topic] if agent is not None]
 
     def _refill(self, number: int, topic: int, gone: int) -> None:
@@ -180,7 +180,7 @@ class Seating:
         return any(agent in below for agent in self.levels[number].seats[topic])
 
     def _taken(self, level: Level, topic: int) -> list[int | None]:
-        """Who cannot sit here: on seats of this level or a lower one. A few, so a list is faster than a set."""
+        """Return the agents on seats of this level or a lower one; they are few, so a list is faster than a set."""
         if level is self.levels[0]:
             return level.seats[topic]
         taken: list[int | None] = []
@@ -191,11 +191,11 @@ class Seating:
         return taken
 
     def _best(self, level: Level, topic: int, begin: int = 0) -> tuple[int, int | None]:
-        """Find the best agent with room, from a place of the topic's ranking on, and its place."""
+        """Find the best agent with room, from a position of the topic's ranking on, and its position."""
         taken, alive, loads, bounds = self._taken(level, topic), self.alive, level.loads, level.bounds
         ranked = self.ranking[topic]
         if not begin and len(taken) > _FEW:
-            taken = set(taken)  # type: ignore[assignment]  # asked only whether it holds an agent
+            taken = set(taken)  # type: ignore[assignment]  # used only for membership tests
         for place in range(begin, len(ranked)):
             agent = ranked[place]
             if loads[agent] < bounds[agent] and alive[agent] and agent not in taken:
@@ -203,12 +203,13 @@ class Seating:
         return len(ranked), None
 
     def _make_room(self, level: Level, topic: int) -> int | None:
-        """Find a full agent that can pass seats of other topics on to one with room, and do so (an augmenting path).
+        """Find a full agent that can pass a seat of another topic to one with room, and do so (an augmenting path).
 
-        Needed where the last agents with room sit on the topic already. Shortest path, better ranked agents first.
+        This is needed if the last agents with room already have a seat of the topic. It takes the shortest path, with
+        better ranked agents first.
 
         Returns:
-            The agent that now has room for this topic; None where there is none.
+            The agent that now has room for this topic; None if there is none.
         """
         taken, ranked = self._taken(level, topic), self.ranking[topic]
         before: dict[int, tuple[int, int] | None] = {a: None for a in ranked if a not in taken}
@@ -227,7 +228,7 @@ class Seating:
         return None
 
     def _least(self, level: Level, topic: int) -> int | None:
-        """Where no agent has room: the agent least above its share, the better ranked first."""
+        """Return the agent least above its share, for the case that none has room; the better ranked first."""
         taken = self._taken(level, topic)
         free = [a for a in self.ranking[topic] if self.alive[a] and a not in taken]
         return min(free, key=lambda a: (level.loads[a] + 1) / self.weights[a], default=None)

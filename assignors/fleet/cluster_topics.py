@@ -1,4 +1,4 @@
-"""The topics of one cluster, watched: names, ids and partitions, read again and again in a thread of its own."""
+"""Watches the topics of one cluster in a separate thread: names, ids and partitions."""
 
 import contextlib
 import logging
@@ -24,12 +24,12 @@ _CLOSE_S: Final = 0.5
 
 
 class ClusterWatch:
-    """Looks at one cluster in a thread of its own, so that one that does not answer holds up no other.
+    """Reads the topics of one cluster in a separate thread, so that an unreachable cluster delays no other.
 
     Args:
-        source: which cluster and topics.
-        interval_s: between two looks.
-        changed: called after a look that found something else.
+        source: the cluster and its topics.
+        interval_s: seconds between two reads.
+        changed: called after a read that found a change.
     """
 
     def __init__(self, source: Source, interval_s: float, changed: Callable[[], None]) -> None:
@@ -43,42 +43,42 @@ class ClusterWatch:
         self._thread = threading.Thread(target=self._run, name=f"fleet-{source.name}", daemon=True)
 
     def start(self) -> None:
-        """Begin to look.
+        """Start the thread.
 
         Raises:
-            FleetError: librdkafka does not know one of the source's properties, or its value has no meaning.
+            FleetError: librdkafka does not know one of the source's properties, or its value is invalid.
         """
         self._client()
         self._thread.start()
 
     def seen(self) -> Sighting:
-        """What was seen last; never blocks."""
+        """Return the last result; never blocks."""
         return self._seen
 
     def look_now(self) -> None:
-        """Look again soon: a topic may have been recreated."""
+        """Read again soon: a topic may have been recreated."""
         self._look_now.set()
 
     def answers(self) -> bool:
-        """Whether a broker of the cluster answers now; waits a second or two."""
+        """Return whether a broker of the cluster answers now; waits a second or two."""
         with contextlib.suppress(KafkaException):
             self._client().list_topics(timeout=_PROBE_S)
             return True
         return False
 
     def ids(self, names: Collection[str]) -> Callable[[], dict[str, str]]:
-        """Ask for topics' ids as they are now, as `ask_ids` does."""
+        """Request the present ids of topics, as `ask_ids` does."""
         return ask_ids(self._client(), self.source, names, self._seen.ids)
 
     def close(self) -> None:
-        """End; a look at a cluster that does not answer is not waited for."""
+        """End the thread, without waiting for a cluster that does not answer."""
         self._ended = True
         self._look_now.set()
         if self._thread.is_alive():
             self._thread.join(_CLOSE_S)
 
     def look(self) -> Sighting:
-        """Ask the cluster once."""
+        """Read the topics once."""
         try:
             self._seen = sight(self._client(), self.source, self._seen)
         except FleetError as error:
@@ -96,7 +96,7 @@ class ClusterWatch:
                 log.info("fleet: source %r: all is well again", self.source.name)
             if found != before:
                 self._changed()
-            # A topic that was not listed is gone, or a broker listed too few: the next answer decides.
+            # A topic that is no longer listed was deleted, or the broker listed too few: the next answer decides.
             pause_s = min(self._interval_s, ABSENT_S) if found.absent else self._interval_s
             self._look_now.wait(max(0.0, pause_s - (time.monotonic() - began)))
             self._look_now.clear()
@@ -111,7 +111,7 @@ class ClusterWatch:
 
 
 def any_answers(watches: Sequence[ClusterWatch]) -> bool:
-    """Whether a broker of any cluster answers now; waits a second or two, however many clusters there are."""
+    """Return whether a broker of any cluster answers now; waits a second or two for any number of clusters."""
     answers: queue.SimpleQueue[bool] = queue.SimpleQueue()
 
     def ask(watch: ClusterWatch) -> None:

@@ -1,4 +1,4 @@
-"""Why a topic is read by whom, and who is next in line."""
+"""Explains which agents read a topic, why, and which agent is next in line."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ from assignors.fleet.topic_placement import Balance, Decision, decide
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """One agent's place in the line for a topic.
+    """One agent's position in the line for a topic.
 
     Attributes:
-        rank: by rendezvous, from 1.
+        rank: rank by rendezvous hashing, from 1.
         agent: its id.
         reads: whether it reads the topic.
-        reason: in words, why or why not.
+        reason: explains why it reads the topic or not.
     """
 
     rank: int
@@ -30,13 +30,13 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """Who reads a topic and who would.
+    """The readers of a topic, and the agents next in line.
 
     Attributes:
-        topic: which.
-        places: all living agents by rank.
-        next: for each agent that reads now, the agent that takes over when it dies; None where no agent is left.
-        added: who comes when one more worker is asked for; None where all read already.
+        topic: the topic.
+        places: all live agents by rank.
+        next: for each present reader, the agent that takes over when it dies; None if no agent is left.
+        added: the agent that one more worker would add; None if all agents read already.
     """
 
     topic: FleetTopic
@@ -51,13 +51,13 @@ def explain(
     workers: FleetWorkers | None = None,
     balance: Balance | None = None,
 ) -> Line:
-    """Say who reads a topic, why, and who is next; takes as long as a few decisions.
+    """Explain which agents read a topic, why, and which are next; takes the time of a few decisions.
 
     Args:
-        decision: what was decided.
-        identity: of the topic.
-        workers: as it was decided with.
-        balance: as it was decided with.
+        decision: the decision to explain.
+        identity: identity of the topic.
+        workers: workers of the decision.
+        balance: balance of the decision.
     """
     workers, balance = workers or FleetWorkers(), balance or Balance()
     topic, view = decision.topics[identity], decision.view

@@ -1,4 +1,4 @@
-"""What a topic of a fleet is: a name on two clusters is two topics, and a recreated topic is a new one."""
+"""A topic of a fleet: a name on two clusters means two topics, and a recreated topic is a new topic."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,11 +9,11 @@ class FleetTopic:
     """One topic of one cluster.
 
     Attributes:
-        cluster: the cluster's own id, as its brokers tell it.
-        id: the topic's own id, which no second topic ever has (KIP-516), as librdkafka writes it.
-        name: what people call it.
-        source: what the configuration calls the cluster.
-        partitions: how many.
+        cluster: the cluster's id, from its brokers.
+        id: the topic's id, which is never reused (KIP-516), as librdkafka writes it.
+        name: the topic's name.
+        source: the cluster's name in the configuration.
+        partitions: number of partitions.
     """
 
     cluster: str
@@ -24,25 +24,25 @@ class FleetTopic:
 
     @property
     def identity(self) -> str:
-        """What is ranked: `<cluster id>/<topic id>`."""
+        """The key of the ranking: `<cluster id>/<topic id>`."""
         return f"{self.cluster}/{self.id}"
 
     @property
     def printed_id(self) -> str:
-        """The id as Kafka's own tools print it: without the slashes of base64 it can be part of a path or a name."""
+        """The id as Kafka's tools print it: without the slashes of base64, so it can be part of a path or a name."""
         return self.id.replace("+", "-").replace("/", "_")
 
     @property
     def label(self) -> str:
-        """How people tell it from the same name on another cluster: `<source>/<name>`."""
+        """A readable name that is unique across clusters: `<source>/<name>`."""
         return f"{self.source or self.cluster}/{self.name}"
 
 
 def once_each(topics: Iterable[FleetTopic]) -> tuple[tuple[FleetTopic, ...], list[str]]:
-    """Leave out topics that stand twice, because two sources are one cluster: the first source's are read.
+    """Leave out duplicate topics of two sources with the same cluster; those of the first source stay.
 
     Returns:
-        The topics in their order, each once, and a sentence for each two sources that share some.
+        The topics in order, each once, and a sentence for each pair of sources that share topics.
     """
     first: dict[str, FleetTopic] = {}
     twice: dict[tuple[str, str], list[str]] = {}

@@ -1,9 +1,9 @@
 # ruff: noqa: SLF001 - the time of the last heartbeat is inside kafka-python's coordinator
-"""Membership by Kafka's own group protocol: a group without topics on the home cluster, so no server more to keep.
+"""Membership by Kafka's own group protocol: a group without topics on the home cluster, so no other server is needed.
 
-Members say in their user data who they are; the leader makes the view and hands it to everybody as the assignment's
-user data. The broker counts out who sends no heartbeat for the session. Every member keeps the last view and offers it
-at the next join, so a new leader goes on from it.
+Members identify themselves in their user data. The leader computes the view and sends it to all members as the
+assignment's user data. The broker removes members that send no heartbeat for the session. Every member keeps the last
+view and sends it at the next join, so a new leader continues from it.
 """
 
 import base64
@@ -33,7 +33,7 @@ from assignors.protocol.subscription import encode_subscription
 
 log = logging.getLogger(__name__)
 
-_NOTHING: Final = r"azimuth\.fleet\.no-topic"  # a member must subscribe to something
+_NOTHING: Final = r"azimuth\.fleet\.no-topic"  # a member must subscribe to at least one topic
 _PAUSE_S: Final = 0.2
 _SETTLES_S: Final = 5.0
 _ANSWER_MS: Final = 5_000
@@ -42,36 +42,36 @@ _REBALANCING: Final = frozenset({"PreparingRebalance", "CompletingRebalance"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """What a round of the group protocol agreed on.
+    """The result of a rebalance of the membership group.
 
     Attributes:
-        view: who lives.
-        owners: the process that speaks for each agent.
+        view: the live agents.
+        owners: the process that represents each agent.
     """
 
     view: View = field(default_factory=View)
     owners: Mapping[str, str] = field(default_factory=dict)
 
     def encode(self) -> str:
-        """As text, packed: it goes through every join of every member."""
+        """Return compressed text, because it is part of every join of every member."""
         content = json.dumps({"view": self.view.value(), "owners": dict(self.owners)}, separators=(",", ":"))
         return base64.b64encode(zlib.compress(content.encode())).decode()
 
     @classmethod
     def decode(cls, text: str) -> Self:
-        """Read what `encode` made."""
+        """Read the result of `encode`."""
         content = json.loads(zlib.decompress(base64.b64decode(text)))
         return cls(view=View.of(content["view"]), owners=dict(content["owners"]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A member of the group as it presents itself.
+    """A member of the group, from its user data.
 
     Attributes:
-        member: the broker's id of it.
-        agent: who it says it is.
-        process: which process of it.
+        member: its member id from the broker.
+        agent: its agent.
+        process: the process of the agent.
         last: the last round that it knows.
     """
 
@@ -82,10 +82,11 @@ class Candidate:
 
 
 def next_round(candidates: Iterable[Candidate]) -> Round:
-    """Make the next view out of who is there. Pure.
+    """Compute the next view from the members of the group. Pure.
 
-    Goes on from the newest round that anybody knows. Where two processes say one id, the one that spoke for it before
-    goes on, else the lower member id; the other is in the group but not in the view.
+    It continues from the newest round that any member knows. If two processes have the same agent id, the process that
+    represented it before keeps it, else the one with the lower member id; the other is in the group but not in the
+    view.
     """
     found = sorted(candidates, key=lambda one: one.member)
     last = max((one.last for one in found), key=lambda one: one.view.version, default=Round())
@@ -110,20 +111,20 @@ class _ViewAssignor(AbstractPartitionAssignor):
 
     @property
     def name(self) -> str:
-        """The name the group agrees on."""
+        """The name of the protocol."""
         return "azimuth-fleet"
 
     def supported_protocols(self) -> list[RebalanceProtocol]:
-        """Nothing is owned, so nothing is revoked before a join."""
+        """Return the cooperative protocol: members own no partitions, so none are revoked before a join."""
         return [RebalanceProtocol.COOPERATIVE]
 
     def metadata(self, topics: set[str]) -> ConsumerProtocolSubscription:
-        """Say who this member is, and what it knows."""
+        """Return the subscription with this member's identity and last round."""
         content = {"agent": self._agent.value(), "process": self._process, "last": self.last.encode()}
         return encode_subscription(topics, [], -1, self._agent.zone, json.dumps(content).encode())
 
     def assign(self, cluster: object, members: list[Any]) -> dict[str, ConsumerProtocolAssignment]:  # noqa: ARG002
-        """Make the view. Runs on the leader; a member that is none of ours is given nothing."""
+        """Compute the view, on the leader; a member with foreign user data gets an empty assignment."""
         candidates = [one for member in members if (one := _read(member.member_id, member.metadata)) is not None]
         made = next_round(candidates).encode().encode()
         return {
@@ -141,14 +142,14 @@ class _ViewAssignor(AbstractPartitionAssignor):
 class KafkaMembers:
     """Membership of one agent by a Kafka group; the contract is that of `Members`.
 
-    Brokers do not say when a member's last heartbeat was, so `beats` is empty.
+    Brokers do not report the time of a member's last heartbeat, so `beats` is empty.
 
     Args:
-        agent: this one.
-        kafka: kafka-python's settings of the home cluster, bootstrap_servers at least.
-        fleet: name; the group is `azimuth.fleet.<fleet>`.
+        agent: this agent.
+        kafka: kafka-python's settings of the home cluster, at least bootstrap_servers.
+        fleet: name of the fleet; the group is `azimuth.fleet.<fleet>`.
         session: times; the broker must allow the session (group.min.session.timeout.ms, 6 s by default).
-        witness: whether anything else answers; asked when the home cluster does not.
+        witness: whether any other server answers; called when the home cluster does not.
     """
 
     def __init__(
@@ -172,14 +173,14 @@ class KafkaMembers:
         self._thread: threading.Thread | None = None
 
     def start(self) -> Self:
-        """Begin to join; a second call does nothing."""
+        """Start joining; a second call has no effect."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="fleet-kafka", daemon=True)
             self._thread.start()
         return self
 
     def state(self) -> Membership:
-        """What is known now."""
+        """The present state."""
         return self._cell.state
 
     def wait(self, seen: Membership, timeout_s: float) -> Membership:
@@ -209,7 +210,7 @@ class KafkaMembers:
         return Membership(view=made.view, standing=self._cell.state.standing)
 
     def _described(self, admin: Any) -> Any:  # noqa: ANN401 - kafka-python's mapping
-        """The group between two rebalances: during one, the broker does not tell what its members said."""
+        """Describe the group between two rebalances: during a rebalance the broker does not return user data."""
         deadline = time.monotonic() + self._session.session_s + _SETTLES_S
         while (said := admin.describe_groups([self._group])[self._group])["group_state"] in _REBALANCING:
             if time.monotonic() > deadline:
@@ -239,7 +240,7 @@ class KafkaMembers:
     def _join(self) -> None:
         session_ms = int(self._session.session_s * 1000)
         times = {"session_timeout_ms": session_ms, "heartbeat_interval_ms": int(self._session.beat_s * 1000)}
-        # A member that hangs holds up a rebalance of the group for this long.
+        # Longest delay of the group's rebalance by a member that hangs.
         times["max_poll_interval_ms"] = max(session_ms, 30_000)
         times["bootstrap_timeout_ms"] = _ANSWER_MS
         config = {"group_id": self._group, "client_id": f"fleet-{self._agent.id}", **times, **self._kafka}
@@ -250,7 +251,7 @@ class KafkaMembers:
             self._note(Standing.JOINING, f"the home cluster does not answer: {error}")
 
     def _look(self, member: GroupMember) -> None:
-        """See how long the group has been silent; a membership that ended for good is replaced."""
+        """Check how long the group has not answered; replace a membership that has ended."""
         state = self._cell.state
         if member.failed is not None:
             if state.view is None:
@@ -289,7 +290,7 @@ class KafkaMembers:
 
 
 def _read(member: str, metadata: Any) -> Candidate | None:  # noqa: ANN401 - kafka-python's, or a mapping of its fields
-    """What a member says of itself; None where it is none of ours."""
+    """Read a member's user data; None if it is foreign."""
     raw = metadata.get("user_data") if isinstance(metadata, Mapping) else getattr(metadata, "user_data", None)
     try:
         content = json.loads(raw if isinstance(raw, str) else bytes(raw or b""))

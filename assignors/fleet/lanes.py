@@ -1,7 +1,7 @@
-"""Few consumers for many topics: the topics of a cluster are spread over a fixed number of lanes, one group each.
+"""Few consumers for many topics: the topics of a cluster are divided among a fixed number of lanes, one group each.
 
-The lane of a topic depends on the topic alone, never on who reads it. So agents that believe in different fleets still
-meet in one consumer group, and its protocol gives each partition to one of them.
+The lane of a topic depends only on the topic, never on its readers. So agents with different views still join the same
+consumer group, whose protocol assigns each partition to one of them.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,10 +15,10 @@ from assignors.fleet.shared_settings import declared_number
 from assignors.hashing.hash import hash64
 
 _LANE: Final = ".lane-"
-_MOST: Final = 64  # each has threads and connections of its own
+_MOST: Final = 64  # each lane has its own threads and connections
 
 LANES: Final = "lanes"
-"""The name under which agents declare their number."""
+"""The name under which agents declare their number of lanes."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -26,7 +26,7 @@ class Lane:
     """One consumer of an agent: one lane of one cluster.
 
     Attributes:
-        source: what the configuration calls the cluster.
+        source: the cluster's name in the configuration.
         number: from 0.
     """
 
@@ -34,22 +34,22 @@ class Lane:
     number: int
 
     def group(self, fleet: str) -> str:
-        """The consumer group of a fleet's lane."""
+        """Return the consumer group of a fleet's lane."""
         return f"{fleet}{_LANE}{self.number}"
 
 
 def lane_groups(fleet: str, groups: Iterable[str]) -> list[str]:
-    """Those of some consumer groups that are lanes of a fleet, in order."""
+    """Return the consumer groups that are lanes of a fleet, in order."""
     head = f"{fleet}{_LANE}"
     return sorted(one for one in groups if one.startswith(head) and one.removeprefix(head).isdecimal())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lanes:
-    """How topics are grouped.
+    """The grouping of topics into lanes.
 
     Attributes:
-        count: lanes of a cluster, so an agent has at most this many consumers a cluster; the same in the whole fleet.
+        count: lanes per cluster, so the most consumers of an agent per cluster; the same in the whole fleet.
 
     Raises:
         FleetError: below 1, or above 64.
@@ -62,20 +62,21 @@ class Lanes:
             raise FleetError(f"lanes={self.count}, need 1 to {_MOST} consumers for each cluster")
 
     def agreed(self, view: View) -> "Lanes":
-        """The lanes that all agents of a view use: the fewest that any of them declares, or these where none does.
+        """Return the lanes that all agents of a view use: the fewest that any of them declares, or these if none does.
 
-        A function of the view, so that a rolling restart with another number is one change of all agents at once. If
-        each agent used its own, the agents of a topic would be in different groups, and each would read all of it.
+        The result depends only on the view, so a rolling restart with another number is one change for all agents. If
+        each agent used its own number, the agents of a topic would be in different groups, and each would read all of
+        it.
         """
         declared = [declared_number(agent, LANES) for agent in view.members]
         return Lanes(count=min((one for one in declared if one and one <= _MOST), default=self.count))
 
     def lane(self, topic: FleetTopic) -> Lane:
-        """The lane of a topic."""
+        """Return the lane of a topic."""
         return Lane(topic.source, hash64(topic.identity) % self.count)
 
     def group(self, topics: Iterable[FleetTopic]) -> Mapping[Lane, frozenset[FleetTopic]]:
-        """An agent's topics by lane."""
+        """Group an agent's topics by lane."""
         found: dict[Lane, set[FleetTopic]] = {}
         for topic in topics:
             found.setdefault(self.lane(topic), set()).add(topic)
@@ -84,12 +85,12 @@ class Lanes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaneChange:
-    """From what an agent reads to what it should read.
+    """The changes from an agent's present lanes to the intended ones.
 
     Attributes:
-        start: lanes without a consumer yet, with their topics.
+        start: lanes that need a new consumer, with their topics.
         change: lanes whose topics change.
-        stop: lanes without a topic left.
+        stop: lanes without topics.
     """
 
     start: Mapping[Lane, frozenset[FleetTopic]] = field(default_factory=dict)
@@ -100,7 +101,7 @@ class LaneChange:
 def lane_change(
     before: Mapping[Lane, frozenset[FleetTopic]], after: Mapping[Lane, frozenset[FleetTopic]]
 ) -> LaneChange:
-    """Compare; lanes that stay the same are in none of the three."""
+    """Compare present and intended lanes; unchanged lanes are left out."""
     return LaneChange(
         start={lane: topics for lane, topics in after.items() if lane not in before},
         change={lane: topics for lane, topics in after.items() if lane in before and before[lane] != topics},

@@ -1,4 +1,4 @@
-"""Who lives, as agents tell each other: the contract that static, Redis and Kafka membership keep."""
+"""The contract of static, Redis and Kafka membership: which agents are live."""
 
 import threading
 import time
@@ -10,35 +10,35 @@ from typing import Any, Final, Protocol, Self
 from assignors.errors import FleetError
 from assignors.fleet.agents_view import Agent, View
 
-_LONGEST_S: Final = 1800.0  # what brokers allow at most by default, group.max.session.timeout.ms
+_LONGEST_S: Final = 1800.0  # the brokers' default limit, group.max.session.timeout.ms
 
 Witness = Callable[[], bool]
-"""Whether anything else of the world still answers, such as the clusters that are read."""
+"""Returns whether any other server still answers, such as the clusters that are read."""
 
 
 class Standing(Enum):
-    """How an agent stands in its fleet."""
+    """The membership state of an agent."""
 
     JOINING = "joining"
     MEMBER = "member"
     UNREACHABLE = "unreachable"
-    """The membership's server does not answer, others do: go on with the last view."""
+    """The membership's server does not answer, other servers do: continue with the last view."""
     ISOLATED = "isolated"
-    """Nothing answers: stop before the others count this agent out."""
+    """No server answers: stop before the others remove this agent."""
     REFUSED = "refused"
-    """Another living process has this agent's id."""
+    """Another live process has this agent's id."""
     LEFT = "left"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Membership:
-    """What an agent knows of its fleet.
+    """An agent's knowledge of its fleet.
 
     Attributes:
-        view: the newest one; None before the first.
-        standing: of this agent.
-        reason: in words where the standing is neither MEMBER nor JOINING.
-        beats: seconds since the last sign of life by agent, as the server counts; empty where it does not say.
+        view: the newest view; None before the first.
+        standing: membership state of this agent.
+        reason: explains a standing other than MEMBER and JOINING.
+        beats: seconds since the last sign of life by agent, by the server's clock; empty if it does not report them.
     """
 
     view: View | None = None
@@ -48,7 +48,7 @@ class Membership:
 
     @property
     def reads(self) -> bool:
-        """Whether the agent should read: it has a view, and is neither alone in the dark nor somebody's double."""
+        """Whether the agent should read: it has a view, and is neither isolated nor refused."""
         return self.view is not None and self.standing in {Standing.MEMBER, Standing.UNREACHABLE}
 
 
@@ -56,19 +56,19 @@ class Members(Protocol):
     """Membership of one agent in one fleet.
 
     Contract:
-    * `start` returns at once; joining, keeping and joining again go on in threads of the implementation until `close`.
-      No failure of the server ends them.
+    * `start` returns immediately; threads of the implementation join, keep the membership and rejoin until `close`. No
+      failure of the server ends them.
     * `state` never blocks. Views are values; versions of one fleet only grow, and equal versions are equal views.
-    * A join is in the next view. An agent without a sign of life is removed after the session. The session ends with
-      a grace of two beats in which the agent is still counted: one lost beat moves nothing.
-    * An agent that reaches neither the server nor, as the witness says, anything else is ISOLATED before that: it stops
-      itself before the others count it out. With the server alone gone the last view stays.
-    * Of two living processes with one id one is REFUSED, until the other is gone.
-    * `close` leaves: the next view of the others is without this agent. It may be called twice.
+    * The next view includes a new agent. An agent without a sign of life is removed after the session. The session ends
+      with a grace period of two beats in which the agent is still a member, so one lost beat moves no topic.
+    * An agent that reaches neither the server nor, according to the witness, any other server becomes ISOLATED before
+      that: it stops itself before the others remove it. If only the server is away, the last view stays.
+    * Of two live processes with the same id one is REFUSED until the other is gone.
+    * `close` leaves: the next view of the others is without this agent. A second call has no effect.
     """
 
     def start(self) -> Self:
-        """Begin to join."""
+        """Start joining."""
         ...
 
     def state(self) -> Membership:
@@ -76,11 +76,11 @@ class Members(Protocol):
         ...
 
     def wait(self, seen: Membership, timeout_s: float) -> Membership:
-        """Wait up to this long for another view, standing or reason than those seen, and return what is known then."""
+        """Wait at most `timeout_s` for a view, standing or reason that differs from `seen`, and return the state."""
         ...
 
     def observe(self) -> Membership:
-        """Ask who lives without joining; works before `start` too.
+        """Request the live agents without joining; also possible before `start`.
 
         Raises:
             FleetError: the server does not answer.
@@ -97,7 +97,7 @@ class Session:
     """The times of a membership.
 
     Attributes:
-        session_s: after this long without a sign of life an agent is removed.
+        session_s: time without a sign of life after which an agent is removed.
 
     Raises:
         FleetError: not above 0, or more than half an hour.
@@ -111,25 +111,25 @@ class Session:
 
     @property
     def beat_s(self) -> float:
-        """Between two signs of life."""
+        """Time between two signs of life."""
         return self.session_s / 5
 
     @property
     def grace_s(self) -> float:
-        """Two beats, in which a silent agent is still counted."""
+        """Two beats, in which a silent agent is still a member."""
         return 2 * self.beat_s
 
     @property
     def lease_s(self) -> float:
-        """After this long without an answer an agent asks the witness; the rest of the session is the grace."""
+        """Time without an answer after which an agent calls the witness; the rest of the session is the grace."""
         return self.session_s - self.grace_s
 
     def standing(self, silent_s: float, witness: Witness | None) -> Standing:
-        """The standing of an agent whose last answer is this old.
+        """Return the standing of an agent by the age of its last answer.
 
         Args:
-            silent_s: since the last sign of life that was answered was *sent*, by this process's steady clock.
-            witness: asked only when the lease is over; None knows of nothing else that answers.
+            silent_s: time since the last answered sign of life was *sent*, by this process's monotonic clock.
+            witness: called only after the lease; None means that no other server answers.
         """
         if silent_s <= self.lease_s:
             return Standing.MEMBER
@@ -149,7 +149,7 @@ class StateCell:
         return self._state
 
     def change(self, **values: Any) -> None:  # noqa: ANN401 - attributes of Membership
-        """Set attributes; a view older than the one known is passed over."""
+        """Set attributes; a view older than the known one is ignored."""
         with self._changed:
             view, known = values.get("view"), self._state.view
             if view is not None and known is not None and view.version < known.version:
@@ -158,7 +158,7 @@ class StateCell:
             self._changed.notify_all()
 
     def wait(self, seen: Membership, timeout_s: float) -> Membership:
-        """Wait for a change of view, standing or reason; beats alone are none."""
+        """Wait for a change of view, standing or reason; a change of only the beats does not count."""
         deadline = time.monotonic() + timeout_s
         with self._changed:
             while _same(self._state, seen) and (left := deadline - time.monotonic()) > 0:
@@ -167,11 +167,11 @@ class StateCell:
 
 
 class StaticMembers:
-    """A fleet that is written down: all agents live, for ever, in one view.
+    """A fleet from the configuration: all agents are always live, in one view.
 
     Args:
-        agent: this one; must be listed.
-        fleet: all of them.
+        agent: this agent; must be listed.
+        fleet: all agents.
 
     Raises:
         FleetError: the agent is not listed, or one is listed twice.

@@ -1,6 +1,6 @@
-"""Membership through Redis: a key with a time to live for each agent, one index, the server's clock, one script.
+"""Membership through Redis: a key with a time to live for each agent, an index, the server's clock, and one script.
 
-Every step runs as a script on the server, so views are made there, once, and all agents see the same ones.
+Every step runs as a script on the server. So the server computes each view once, and all agents see the same views.
 """
 
 import importlib.resources
@@ -24,19 +24,19 @@ log = logging.getLogger(__name__)
 class RedisMembers:
     """Membership of one agent by Redis; the contract is that of `Members`.
 
-    A server that lost its data (flushed, restarted without it) gets the newest view from the first agent
-    that speaks; all others have a session's time to be counted again, so nothing moves. So have they where it comes
-    back with its data after a time in which no agent could be heard.
+    If the server has lost its data (flushed, restarted without it), the first agent to send a beat restores the newest
+    view. All other agents get a new session to report again, so no topic moves. They also get a new session if the
+    server returns with its data after a time without beats.
 
     Args:
-        agent: this one.
-        url: `redis://host:port/db`, as redis-py takes it.
+        agent: this agent.
+        url: `redis://host:port/db`, in redis-py's format.
         fleet: name, so that several fleets can share a server.
         session: times.
-        witness: whether anything else answers; asked when the server does not.
+        witness: whether any other server answers; called when this server does not.
 
     Raises:
-        FleetError: redis-py is not installed, or the address is none.
+        FleetError: redis-py is not installed, or the address is invalid.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class RedisMembers:
         witness: Witness | None = None,
     ) -> None:
         self._agent = agent
-        self._address = shown(url)  # as the page and the log show it
+        self._address = shown(url)  # for the page and the log
         self._session = session or Session()
         self._witness = witness
         self._cell = StateCell()
@@ -63,14 +63,14 @@ class RedisMembers:
         self._thread: threading.Thread | None = None
 
     def start(self) -> Self:
-        """Begin to join; a second call does nothing."""
+        """Start joining; a second call has no effect."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="fleet-redis", daemon=True)
             self._thread.start()
         return self
 
     def state(self) -> Membership:
-        """What is known now."""
+        """The present state."""
         return self._cell.state
 
     def wait(self, seen: Membership, timeout_s: float) -> Membership:
@@ -78,7 +78,7 @@ class RedisMembers:
         return self._cell.wait(seen, timeout_s)
 
     def observe(self) -> Membership:
-        """Ask who lives, without a trace.
+        """Request the live agents; writes nothing.
 
         Raises:
             FleetError: the server does not answer.
@@ -172,7 +172,7 @@ def _connect(url: str, timeout_s: float) -> tuple[Any, type[Exception]]:
         client = redis.Redis.from_url(
             url, decode_responses=True, socket_timeout=timeout_s, socket_connect_timeout=timeout_s, retry=None
         )
-    except ValueError as error:  # in its words there may be a part of the password
+    except ValueError as error:  # its message may contain a part of the password
         raise FleetError(
             f"membership: {shown(url)!r} is no address of Redis: need redis://host:port/db, and %XX for each character "
             "of a password that has a meaning there"

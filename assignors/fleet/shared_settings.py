@@ -1,7 +1,7 @@
-"""Settings that all agents of a fleet must share, and where they do not: each agent declares its own. Pure.
+"""Settings that all agents of a fleet must share: each agent declares its own, and differences are reported. Pure.
 
-Placement is computed by every agent for itself. Two agents with another `seed` or other workers come to other answers,
-and a topic may have two sets of readers, or none.
+Every agent computes the placement itself. If two agents have different seeds or workers, they compute different
+placements, and a topic may have two sets of readers, or none.
 """
 
 import json
@@ -15,10 +15,10 @@ _NAMED = 3
 
 
 def declared_settings(values: Mapping[str, object]) -> tuple[str, ...]:
-    """Make what an agent declares: numbers as they are, all else by a digest, as a view goes through every join.
+    """Return an agent's declaration: numbers unchanged, other values as a digest, because every join contains the view.
 
     Args:
-        values: by name; those that are None or empty are left out.
+        values: by name; None and empty values are left out.
 
     Returns:
         `<name>=<value>`, sorted.
@@ -28,13 +28,13 @@ def declared_settings(values: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def declared_number(agent: Agent, name: str) -> int | None:
-    """A whole number that an agent declares; None where it does not."""
+    """Return a whole number that an agent declares; None if it does not."""
     value = _read(agent).get(name, "")
     return int(value) if value.isdecimal() else None
 
 
 def settings_drift(agents: Iterable[Agent]) -> list[str]:
-    """Settings that differ, one sentence each; an agent that declares none is passed over."""
+    """Return the settings that differ, one sentence each; agents without a declaration are ignored."""
     declared = {agent.id: _read(agent) for agent in agents if agent.settings}
     names = sorted({name for values in declared.values() for name in values})
     found = []

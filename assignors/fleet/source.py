@@ -11,17 +11,16 @@ from assignors.errors import FleetError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """One cluster and what to read from it.
+    """One cluster and the topics to read from it.
 
     Attributes:
-        name: what the fleet calls the cluster.
-        kafka: librdkafka's properties, `bootstrap.servers` at least.
+        name: the fleet's name of the cluster.
+        kafka: librdkafka's properties, at least `bootstrap.servers`.
         topics: names.
-        pattern: besides, all topics whose whole name matches this regular expression; internal ones never do.
+        pattern: adds all topics whose whole name matches this regular expression, except internal ones.
 
     Raises:
-        FleetError: neither topics nor pattern, a name that no topic can have, or a pattern that is no regular
-            expression.
+        FleetError: neither topics nor pattern, an invalid name, or a pattern that is not a regular expression.
     """
 
     name: str
@@ -47,7 +46,7 @@ class Source:
             ) from error
 
     def wanted(self, names: Sequence[str]) -> list[str]:
-        """Those of the cluster's topics that are asked for, sorted."""
+        """Return the cluster's topics that the source selects, sorted."""
         pattern = None if self.pattern is None else re.compile(self.pattern)
         return sorted(
             name
@@ -56,7 +55,7 @@ class Source:
         )
 
     def missing(self, names: Sequence[str]) -> list[str]:
-        """What is asked for and not there, one sentence each."""
+        """Return the selected topics that do not exist, one sentence each."""
         there = set(names)
         found = [f"source {self.name!r}: there is no topic {name!r}" for name in self.topics if name not in there]
         if self.pattern is not None and not any(

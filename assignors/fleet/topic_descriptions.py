@@ -1,8 +1,8 @@
-"""What a cluster says of a source's topics: names from any broker, ids and partitions by way of the controller.
+"""A cluster's metadata of a source's topics: names from any broker, ids and partitions through the controller.
 
-The two answers fail apart. While the controller is away no topic can be described, though every broker still lists the
-names. A description that fails says nothing of its topic, so what was known of it stays. A name that is not in the
-list counts as deleted after two answers some time apart, because a broker that has just started lists too few.
+The two requests fail independently. While the controller is away no topic can be described, although every broker still
+lists the names. A failed description gives no information, so the known data of the topic stay. A name that is not
+listed counts as deleted after two answers some time apart, because a broker that has just started lists too few.
 """
 
 import time
@@ -35,15 +35,15 @@ _UNAVAILABLE: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sighting:
-    """What a cluster said last.
+    """The last metadata of a cluster.
 
     Attributes:
         cluster: its id; empty before the first answer.
-        topics: those asked for, also those whose description or absence is not sure yet.
-        problems: one sentence each; while a cluster does not answer, the topics known before stay.
-        answers: whether a broker did.
-        whole: whether the answer covers all topics asked for; else one that is not in `topics` may exist all the same.
-        absent: topics that the last answers did not list, with the moment of the first such answer (monotonic clock).
+        topics: the selected topics, including those whose description or absence is not certain yet.
+        problems: one sentence each; while a cluster does not answer, the known topics stay.
+        answers: whether a broker answered.
+        whole: whether the answer covers all selected topics; else a topic that is not in `topics` may still exist.
+        absent: topics that the last answers did not list, with the time of the first such answer (monotonic clock).
     """
 
     cluster: str = ""
@@ -55,7 +55,7 @@ class Sighting:
 
     @property
     def looked(self) -> bool:
-        """Whether the cluster was asked at all."""
+        """Whether there was a request to the cluster."""
         return bool(self.cluster or self.problems)
 
     @property
@@ -65,15 +65,15 @@ class Sighting:
 
 
 def sight(admin: AdminClient, source: Source, before: Sighting | None = None) -> Sighting:
-    """Ask a cluster for the topics of a source.
+    """Request the topics of a source from a cluster.
 
     Args:
         admin: client of the cluster.
-        source: which topics.
-        before: the last answer, which stays for what this one leaves open.
+        source: selects the topics.
+        before: the last answer, which stays for topics without a new answer.
 
     Raises:
-        FleetError: no broker answers, or the question is refused.
+        FleetError: no broker answers, or the request is refused.
     """
     try:
         metadata = admin.list_topics(timeout=TIMEOUT_S)
@@ -113,21 +113,21 @@ def sight(admin: AdminClient, source: Source, before: Sighting | None = None) ->
 def ask_ids(
     admin: AdminClient, source: Source, names: Collection[str], known: Mapping[str, str] | None = None
 ) -> Callable[[], dict[str, str]]:
-    """Ask for topics' ids as they are now; returns at once.
+    """Request the present ids of topics; returns immediately.
 
     Args:
         admin: client of the cluster.
-        source: of the topics, for messages.
+        source: source of the topics, for messages.
         names: topics.
-        known: ids as they were known last. They count for topics that a broker lists while the controller is away:
-            without a controller no topic is deleted or created.
+        known: the last known ids. They count for topics that a broker lists while the controller is away: without a
+            controller no topic is deleted or created.
 
     Returns:
-        Waits for the answer: ids by name, a topic that is not there has none. It raises FleetError where no broker
-        answers, or the question is refused.
+        A function that waits for the answer: ids by name, without topics that do not exist. It raises FleetError if no
+        broker answers, or the request is refused.
 
     Raises:
-        FleetError: the question cannot be asked.
+        FleetError: the request cannot be sent.
     """
 
     def refused(error: Exception) -> FleetError:
@@ -157,7 +157,7 @@ def ask_ids(
 
 
 def _described(answer: Any) -> Any:  # noqa: ANN401 - confluent-kafka has no types
-    """The description of a topic; None where there is no such topic."""
+    """Return the description of a topic; None if there is no such topic."""
     try:
         return answer.result(TIMEOUT_S + 1)
     except KafkaException as error:
@@ -177,7 +177,7 @@ def _reason(error: Exception) -> str:
 
 
 def _failures(source: Source, failed: Mapping[str, str], kept: Collection[str]) -> list[str]:
-    """One sentence for each reason, however many topics it holds for."""
+    """Return one sentence for each reason, for any number of topics."""
     reasons: dict[str, list[str]] = {}
     for name, reason in failed.items():
         reasons.setdefault(reason, []).append(name)

@@ -14,17 +14,17 @@ from assignors.fleet.fleet_topic import FleetTopic
 from assignors.planner.load_bounds import check_epsilon
 
 _LEVELS = 8
-"""Levels above the planned one, each a seat for every topic. Agents beyond them are added by rank, without a bound: a
-topic that asks for so many is read by a large part of the fleet, and time to decide grows with the levels."""
+"""Levels above the planned one, each a seat for every topic. Further agents are added by rank, without a bound: a large
+part of the fleet then reads the topic anyway, and the time of a decision grows with the levels."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Balance:
-    """How evenly topics lie on agents.
+    """Settings of the balance of topics on agents.
 
     Attributes:
         epsilon: no agent holds more than (1 + epsilon) x its fair share of the planned seats, in whole seats.
-        seed: another seed, another ranking; the same for the whole fleet.
+        seed: another seed gives another ranking; the same for the whole fleet.
 
     Raises:
         BoundError: epsilon is negative or not a number.
@@ -39,12 +39,12 @@ class Balance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """Who reads what.
+    """The placement of topics on agents.
 
     Attributes:
-        view: what it was decided from.
-        workers: the agents of each topic by its identity, the first in line first; empty where no agent lives.
-        topics: by identity.
+        view: the view of the decision.
+        workers: the agents of each topic by identity, the first in line first; empty if no agent is live.
+        topics: the topics by identity.
     """
 
     view: View
@@ -52,18 +52,18 @@ class Decision:
     topics: Mapping[str, FleetTopic] = field(default_factory=dict)
 
     def of(self, agent: str) -> list[FleetTopic]:
-        """The topics of one agent, sorted."""
+        """Return the topics of one agent, sorted."""
         return sorted(self.topics[identity] for identity, agents in self.workers.items() if agent in agents)
 
     @property
     def loads(self) -> dict[str, int]:
-        """Topics by living agent."""
+        """Number of topics of each live agent."""
         counts = Counter(agent for agents in self.workers.values() for agent in agents)
         return {agent: counts[agent] for agent in self.view.ids}
 
     @property
     def connections(self) -> int:
-        """Pairs of an agent and a topic that it is connected to; the least there can be is the sum of the workers."""
+        """Pairs of an agent and a topic that it reads; the smallest possible number is the sum of the workers."""
         return sum(len(agents) for agents in self.workers.values())
 
     @property
@@ -72,27 +72,27 @@ class Decision:
         return len({(a, self.topics[t].cluster) for t, agents in self.workers.items() for a in agents})
 
     def moved(self, before: "Decision") -> int:
-        """How many pairs are here that were not there before, among topics of both."""
+        """Count the pairs that `before` does not have, among topics of both."""
         return sum(len(set(agents) - set(before.workers.get(t, agents))) for t, agents in self.workers.items())
 
 
 def decide(
     view: View, topics: Iterable[FleetTopic], workers: FleetWorkers | None = None, balance: Balance | None = None
 ) -> Decision:
-    """Decide who reads what.
+    """Compute the agents of each topic.
 
-    Equal views, topics, workers and balance give equal decisions in every process, whatever their order. When an agent
-    dies only its topics move, each to its next agent in rank with room; when one more worker is asked for, exactly one
-    agent is added; and the load of planned seats is bounded.
+    Equal views, topics, workers and balance give equal decisions in every process, in any order. When an agent dies
+    only its topics move, each to its next agent in rank with room. One more worker adds exactly one agent. The load of
+    planned seats is bounded.
 
     Args:
-        view: who lives.
-        topics: of all clusters.
+        view: the agents.
+        topics: topics of all clusters.
         workers: agents per topic; 1 each by default.
-        balance: how evenly.
+        balance: settings of the balance.
 
     Raises:
-        FleetError: a topic stands twice.
+        FleetError: a topic is listed twice.
     """
     workers, balance = workers or FleetWorkers(), balance or Balance()
     ordered = sorted(topics, key=lambda topic: topic.identity)
@@ -115,10 +115,10 @@ def decide(
 def seat_lists(
     view: View, ordered: Sequence[FleetTopic], workers: FleetWorkers, balance: Balance
 ) -> tuple[list[str], list[list[int]]]:
-    """Give seats to everybody in the view, then let the departed go in their order.
+    """Assign seats to all agents of the view, then move the seats of the departed agents in their order.
 
     Returns:
-        Agents of the view by number, and numbers of living agents by topic in the order of the seats.
+        Agents of the view by number, and numbers of live agents by topic in the order of the seats.
     """
     roster = sorted((*view.members, *view.departed))
     names = [agent.id for agent in roster]
@@ -128,8 +128,8 @@ def seat_lists(
     seating = Seating(ranking, weights.tolist(), balance.epsilon, [True] * len(names))
     planned = [workers.planned(topic) or len(names) for topic in ordered]
     seating.add_level(planned)
-    # A file or an autoscaler may ask for any number; there are no seats beyond those of the whole roster. The departed
-    # hold seats until their turn to leave, so it is not the number of the living that counts.
+    # A file or an autoscaler may request any number, so it is limited to the number of all agents. Departed agents hold
+    # seats until their turn, so the number of live agents would be too small.
     wanted = [min(workers.wanted(topic) or len(names), len(names)) for topic in ordered]
     more = max((w - p for w, p in zip(wanted, planned, strict=True)), default=0)
     for _ in range(min(more, _LEVELS)):
@@ -140,7 +140,7 @@ def seat_lists(
 
 
 def _line(seating: Seating, topic: int, wanted: int) -> list[int]:
-    """The living agents of a topic: those on its seats, then by rank as many as are wanted beyond the levels."""
+    """Return the live agents of a topic: those on its seats, then by rank the workers beyond the levels."""
     seated = seating.workers(topic)
     if len(seated) >= wanted:
         return seated
