@@ -1,14 +1,14 @@
-"""How many workers a topic needs: lag in, a number and its reason out.
+"""Computes the number of workers of a topic, with a reason, from its lag.
 
-* `observation`: offsets by partition and time; unknown is a state of its own.
+* `observation`: offsets by partition and time; unknown is a separate state.
 * `lag`: lag in records and in seconds.
 * `lag_gate`: partitions whose lag no number of workers changes.
-* `policy_contract`: what goes into a policy and comes out.
+* `policy_contract`: the input and the output of a policy.
 * `default_policy`: the default policy.
 * `baseline_policies`: published rules of other systems.
-* `retention`: workers against deletion of unread records.
+* `retention`: workers that prevent the deletion of unread records.
 * `limits`: bounds, steps and windows after a policy.
-* `workers_needed`: gate, policy and limits as one pure decision.
+* `workers_needed`: combines gate, policy and limits into one pure decision.
 * `pipelines`: policies and limits by name.
 * `evaluator_settings`: the TOML file of the evaluator.
 * `evaluator`: observe, decide, record, publish.

@@ -1,4 +1,4 @@
-"""Where alerts go: the log, a webhook, a Redis channel. A hook that fails is logged, and no decision waits for one."""
+"""Sends alerts to the log, a webhook or a Redis channel. A failing hook is logged, and no decision waits for a hook."""
 
 import json
 import re
@@ -18,40 +18,40 @@ from assignors.errors import ScalingFileError
 
 _log = structlog.get_logger("azimuth.scaling")
 _TIMEOUT_S = 5.0
-_CLOSE_S = _TIMEOUT_S + 1.0  # what is on its way may still arrive, or fail
+_CLOSE_S = _TIMEOUT_S + 1.0  # enough for a message in flight to arrive or fail
 _MOST = 1000
 
 Alert = Callable[[Mapping[str, Any]], None]
-"""Is given `{"topic", "group", "kind", "text"}`, and `"topics"` where one text stands for many of them.
+"""Gets `{"topic", "group", "kind", "text"}`, and `"topics"` if one text is about many topics.
 
 It may raise, and is called again for the next alert. An `Outbox` calls it from a thread, one message at a time."""
 
 
 class Outbox:
-    """Calls hooks, each from a thread of its own, so that a hook that hangs delays neither the caller nor another hook.
+    """Calls each hook in a separate thread, so that a hook that hangs delays neither the caller nor another hook.
 
     Contract:
-    * `tell` returns at once. A hook gets messages in their order, each once; what it raises is logged.
-    * While `_MOST` messages wait for a hook, new ones are dropped for it; that is logged when it begins and ends.
-    * `close` gives hooks `_CLOSE_S` in all to take what waits, and logs what they did not; no thread outlives the
+    * `tell` returns immediately. A hook gets messages in order, each once; its exceptions are logged.
+    * While `_MOST` messages wait for a hook, its new messages are dropped; the log reports the begin and the end.
+    * `close` gives hooks `_CLOSE_S` in total to take waiting messages, and logs the rest; no thread outlives the
       process.
     """
 
     def __init__(self, alerts: Sequence[Alert] = ()) -> None:
         """Prepare; a thread starts with the first message."""
-        # The log is written at once: it never waits, and lines of two threads would run into each other.
+        # The log needs no thread: it never waits, and lines of two threads could be mixed.
         self._logs = any(alert is _say for alert in alerts)
         self._queues = [_Queue(alert) for alert in alerts if alert is not _say]
 
     def tell(self, message: Mapping[str, Any]) -> None:
-        """Give a message to every hook."""
+        """Send a message to every hook."""
         if self._logs:
             _say(message)
         for queue in self._queues:
             queue.put(message)
 
     def close(self) -> None:
-        """End; messages that come later are dropped."""
+        """End the threads; later messages are dropped."""
         until = time.monotonic() + _CLOSE_S
         for queue in self._queues:
             queue.end()
@@ -106,7 +106,7 @@ class _Queue:
         while (message := self._next()) is not None:
             try:
                 self._alert(message)
-            except Exception as error:  # noqa: BLE001 -- a hook is a user's, and the next alert must go on
+            except Exception as error:  # noqa: BLE001 -- a user's hook may raise any error, and the next alert must be sent
                 _log.warning("an alert was not delivered", reason=str(error), **message)
 
     def _next(self) -> Mapping[str, Any] | None:
@@ -116,10 +116,10 @@ class _Queue:
 
 
 def alert_hooks(addresses: Sequence[str]) -> list[Alert]:
-    """The hooks of addresses: `log`, `http(s)://...` (POST of JSON), `redis://host/db?channel=name` (PUBLISH of JSON).
+    """Create hooks: `log`, `http(s)://...` (POST of JSON), `redis://host/db?channel=name` (PUBLISH of JSON).
 
     Raises:
-        ScalingFileError: an address of no known kind, or a Redis address without a channel.
+        ScalingFileError: an address of an unknown kind, or a Redis address without a channel.
     """
     return [_hook(address) for address in addresses]
 
@@ -141,7 +141,7 @@ def _hook(address: str) -> Alert:
 
 
 def _named(address: str) -> str:
-    """An address without what may be secret; of a webhook that is its path, too."""
+    """Return an address without secrets; the path of a webhook counts as one."""
     return re.sub(r"(://[^/]*/).+", r"\1...", shown(address))
 
 
@@ -150,7 +150,7 @@ def _say(message: Mapping[str, Any]) -> None:
 
 
 def _post(address: str, message: Mapping[str, Any]) -> None:
-    request = urllib.request.Request(  # noqa: S310 -- the scheme was looked at
+    request = urllib.request.Request(  # noqa: S310 -- the scheme was checked
         address, data=json.dumps(message).encode(), headers={"Content-Type": "application/json"}, method="POST"
     )
     with urllib.request.urlopen(request, timeout=_TIMEOUT_S):  # noqa: S310 -- as above

@@ -1,4 +1,4 @@
-"""What else is in use, in the same contract, to be measured beside: published rules with their published constants."""
+"""Policies of other systems with the same contract, for comparison: published rules with their published constants."""
 
 import math
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ def _need_above_0(policy: str, **settings: float) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Static:
-    """Always the same number."""
+    """A constant number."""
 
     workers: int = 1
 
@@ -29,28 +29,28 @@ class Static:
 
     @property
     def name(self) -> str:
-        """Under which it is configured and reported."""
+        """The policy's name in settings and reports."""
         return "static"
 
-    def propose(self, view: View, state: State) -> Proposal:  # noqa: ARG002 -- it looks at nothing
+    def propose(self, view: View, state: State) -> Proposal:  # noqa: ARG002 -- it needs no input
         """As in `Policy`."""
         return Proposal(workers=self.workers, reason=f"always {self.workers}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thresholds:
-    """A step by the lag and its trend, and a larger one before retention deletes unread records.
+    """A step by the lag and its trend, and a larger step before retention deletes unread records.
 
     The trend is the slope of a straight line fitted to the lag of the window by least squares. Above `max_lag` and
-    rising: one step more. Below `min_lag` and not rising: one step fewer. In between, or when the trend already goes
-    the right way: no change.
+    rising: one step more. Below `min_lag` and not rising: one step fewer. In between, or if the trend already has the
+    right direction: no change.
 
     Attributes:
         min_lag, max_lag: records of the whole topic.
-        step: workers more or fewer at once.
-        retention_part: when less than this part of the retention is left, `retention_step` workers more.
-        retention_s: the topic's retention; None where it is unlimited.
-        retention_step: workers more at once then.
+        step: workers to add or remove at once.
+        retention_part: if less than this fraction of the retention is left, add `retention_step` workers.
+        retention_s: the topic's retention; None if it is unlimited.
+        retention_step: workers to add at once in that case.
 
     Source: the rule that Hevo Data published for its Kafka integration in 2021.
     """
@@ -71,7 +71,7 @@ class Thresholds:
 
     @property
     def name(self) -> str:
-        """Under which it is configured and reported."""
+        """The policy's name in settings and reports."""
         return "thresholds"
 
     def propose(self, view: View, state: State) -> Proposal:
@@ -107,14 +107,14 @@ def slope(view: View) -> float:
 class Keda:
     """KEDA's Kafka scaler behind the Horizontal Pod Autoscaler of Kubernetes.
 
-    KEDA gives the total lag, cut to `partitions x lag_threshold` so that no consumer is idle; the autoscaler divides
-    by the threshold, and does nothing while the ratio of the present average to it lies within the tolerance. KEDA
-    counts a partition without a commit as 1 (offsetResetPolicy latest) or as its end offset (earliest). The
-    autoscaler's stabilisation (5 minutes down, none up) and its speed (to the double or 4 more in 15 s) are limits.
+    KEDA reports the total lag, limited to `partitions x lag_threshold` so that no consumer is idle. The autoscaler
+    divides by the threshold, and changes nothing while the ratio of the present average to it is within the tolerance.
+    KEDA counts a partition without a commit as 1 (offsetResetPolicy latest) or as its end offset (earliest). The
+    autoscaler's stabilisation (5 minutes down, none up) and its speed (double, or 4 more, in 15 s) are limits.
 
     Attributes:
-        lag_threshold: records a worker, on average.
-        tolerance: of the ratio, the autoscaler's default.
+        lag_threshold: average records per worker.
+        tolerance: tolerance of the ratio, the autoscaler's default.
         reset_earliest: whether offsetResetPolicy is earliest.
 
     Source: kedacore/keda pkg/scalers/kafka_scaler.go; Kubernetes, "Horizontal Pod Autoscaling", algorithm details.
@@ -129,7 +129,7 @@ class Keda:
 
     @property
     def name(self) -> str:
-        """Under which it is configured and reported."""
+        """The policy's name in settings and reports."""
         return "keda"
 
     def propose(self, view: View, state: State) -> Proposal:
@@ -142,7 +142,7 @@ class Keda:
         return Proposal(workers=math.ceil(metric / self.lag_threshold), reason=said)
 
     def metric(self, view: View) -> int:
-        """The lag as KEDA gives it: no gate, everything that is known counts."""
+        """Return the lag as KEDA reports it: without a gate, all known lag counts."""
         seen = view.window
         committed, end = seen.committed[-1], seen.end[-1]
         known = (end >= 0) & (committed >= NEVER)
@@ -154,16 +154,16 @@ class Keda:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DS2:
-    """Arrivals over the true processing rate of one worker; the backlog does not count.
+    """Arrivals divided by the true processing rate of one worker; the backlog does not count.
 
-    Its activation time (so many decisions in a row must agree) is the limit `Confirmed`.
+    Its activation time (a number of consecutive decisions must agree) is the limit `Confirmed`.
 
     Source: Kalavri et al., "Three steps is all you need", OSDI 2018, equation 7 for one operator.
     """
 
     @property
     def name(self) -> str:
-        """Under which it is configured and reported."""
+        """The policy's name in settings and reports."""
         return "ds2"
 
     def propose(self, view: View, state: State) -> Proposal:
@@ -178,7 +178,7 @@ class DS2:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Numaflow:
-    """Time to read what waits at the present speed, against a target time.
+    """Time to read the backlog at the present speed, divided by a target time.
 
     Attributes:
         target_s: targetProcessingSeconds of a source.
@@ -194,7 +194,7 @@ class Numaflow:
 
     @property
     def name(self) -> str:
-        """Under which it is configured and reported."""
+        """The policy's name in settings and reports."""
         return "numaflow"
 
     def propose(self, view: View, state: State) -> Proposal:

@@ -1,4 +1,4 @@
-"""`assignors.claims` under the name that it had inside this package."""
+"""The former name of `assignors.claims`."""
 
 from assignors.claims import (
     Claim,

@@ -1,4 +1,4 @@
-"""Decisions as JSON lines, with all that they were made from, and their explanation later."""
+"""Decisions as JSON lines, with all their inputs, and the explanation of these lines."""
 
 import json
 import math
@@ -18,7 +18,7 @@ _log = structlog.get_logger("azimuth.scaling")
 
 
 def entry(decision: Decision, name: ScaledTopic, policy: str, *, applied: bool) -> dict[str, Any]:
-    """One decision as a line: numbers, sentences, and the last observation it was made from."""
+    """Return one decision as a line: numbers, sentences, and the last observation of its input."""
     view, seen = decision.view, decision.view.window
     return {
         "at": datetime.fromtimestamp(seen.now_s, UTC).isoformat(timespec="milliseconds"),
@@ -48,22 +48,22 @@ def entry(decision: Decision, name: ScaledTopic, policy: str, *, applied: bool) 
 
 
 class DecisionJournal:
-    """Takes decisions as lines of a file; the one before it is kept beside it as `<name>.1`.
+    """Appends decisions as lines to a file; the previous file is kept as `<name>.1` in the same folder.
 
-    Contract: `append` never raises. A file that cannot be written is logged once until it can, and `failure` says so.
+    Contract: `append` never raises. If the file cannot be written, this is logged once, and `failure` has the reason.
     """
 
     def __init__(self, path: Path, most_bytes: int) -> None:
         """Prepare.
 
         Args:
-            path: of the file.
-            most_bytes: when it is longer than this, it becomes `<name>.1` and a new one begins.
+            path: path of the file.
+            most_bytes: a longer file becomes `<name>.1`, and a new one begins.
         """
         self._path = path
         self._most_bytes = most_bytes
         self.failure = ""
-        """Why the last line was not recorded; empty where it was."""
+        """The reason why the last line was not recorded; empty if it was."""
 
     def append(self, line: dict[str, Any]) -> None:
         """Add a line."""
@@ -81,7 +81,7 @@ class DecisionJournal:
         with self._path.open("ab+") as file:
             if (size := file.tell()) and file.seekable():
                 file.seek(size - 1)
-                if file.read(1) != b"\n":  # what a full disk cut off
+                if file.read(1) != b"\n":  # a line that a full disk has truncated
                     line = b"\n" + line
             file.write(line)
         if size + len(line) > self._most_bytes:
@@ -93,7 +93,7 @@ def _before(path: Path) -> Path:
 
 
 def journal_entries(path: Path, topic: str) -> Iterator[dict[str, Any]]:
-    """The decisions of a topic, the oldest first, also of the file before this one; a line that is cut off is left out.
+    """Yield the decisions of a topic, the oldest first, from the previous file, too; truncated lines are left out.
 
     Raises:
         ScalingFileError: the file cannot be read.
@@ -120,10 +120,10 @@ def _entries(path: Path, topic: str) -> Iterator[dict[str, Any]]:
 
 
 def explain_entry(line: dict[str, Any]) -> str:
-    """One decision in words.
+    """Explain one decision in words.
 
     Raises:
-        ScalingFileError: something is missing in it.
+        ScalingFileError: the line lacks a value.
     """
     try:
         return _in_words(line)

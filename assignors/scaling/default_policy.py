@@ -1,4 +1,4 @@
-"""The default policy: as many workers as read what is there and what comes before its deadline."""
+"""The default policy: enough workers to read backlog and arrivals before their deadline."""
 
 import functools
 import math
@@ -16,50 +16,50 @@ from assignors.scaling.policy_contract import Proposal, State
 from assignors.scaling.retention import rescue
 
 REBALANCE_S: Final = 8.0
-"""Without a record from some partition at a change, on real brokers: 2 to 8 s where all members give up everything, and
-3 to 4 s for those partitions that move where they do not (14 changes, 32 partitions, 6 members, the clients' times)."""
-# A worker's rate shows after this long without a change; an earlier change would only blur it.
+"""Time without a record from some partition at a change, on real brokers: 2 to 8 s if members revoke all partitions,
+else 3 to 4 s for the moved partitions (14 changes, 32 partitions, 6 members, the clients' default times)."""
+# A worker's rate can be measured after this time without a change; a change within that time would distort it.
 _MEASURE_S = 420.0
-# Parts of the time that the trend looks back: five minutes each, so that no one part's noise bends the line.
+# Parts of the trend's time: five minutes each, so that the noise of one part does not bend the line.
 _PARTS = 24
 _TIMES = ("slo_s", "rebalance_s", "drain_s", "ahead_s", "shortfall", "price_s", "up_rate_s", "down_rate_s", "trend_s")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capacity:
-    """Workers from a balance of work and time.
+    """The number of workers from a balance of work and time.
 
-    With u records per second a worker, and T the shorter of the objective and what retention leaves, a worker reads
-    C = u T records before the deadline. Needed are
+    Let u be the records per second of a worker, and T the shorter of the objective and the time that retention leaves.
+    Then a worker reads C = u T records before the deadline. The policy needs
 
         lag / C  +  rate R / C  +  rate / u
 
-    workers: for what waits, for what piles up during the rebalance that a change costs (R seconds), and for what
-    comes. Partitions are dealt out whole, so the number is rounded up to one at which the worker with most partitions
-    can read its part. What waits and is younger than the objective gets no older while as much is read as comes: it
-    may take `drain_s`, because workers for the time in which it is read would be too many soon afterwards.
+    workers: for the backlog, for the records that arrive during the rebalance of a change (R seconds), and for later
+    arrivals. Workers hold whole partitions, so the number is rounded up to one at which the worker with most partitions
+    can read its part. A backlog younger than the objective does not get older while the group reads as fast as records
+    arrive. So reading it may take `drain_s`: more workers would be superfluous soon afterwards.
 
-    A change is made when it is needed, and not at each boundary that noise crosses: more workers when the oldest
-    unread record, at the pace at which it ages, would use up a part of T within `ahead_s`; fewer when the equation,
-    over a longer time, says that they would do, and go on to do until the change has paid: a small one needs longer
-    than a large one, so a dip in a rising load removes no worker, and the end of a burst soon does.
+    The number changes only if needed, not whenever noise crosses a boundary. It rises if the oldest unread record, at
+    its present pace of ageing, would use up a part of T within `ahead_s`. It falls if, by the equation over a longer
+    time, fewer workers are enough, and stay enough until the change has paid. A small change needs longer than a large
+    one, so a dip in a rising load removes no worker, and the end of a burst soon does.
 
     Attributes:
-        slo_s: age that an unread record may reach.
+        slo_s: largest age of an unread record.
         rebalance_s: seconds without reading that a change costs.
-        retention_part: of the time until retention deletes the oldest unread record, how much may be used.
-        patience: that part of T.
-        drain_s: in which what waits should be read while none of it is older than T; at most what retention allows.
-        ahead_s: how far the age is projected.
-        shortfall: fewer workers may be short by this part of what comes at most, and by no more than uses up the
-            patience in the time for which they must be enough: partitions are dealt out whole, and one more worker for
-            a while then costs less than one more all the time.
-        price_s: a change to fewer must save its price: the part of the workers that it saves, times how long the
-            number had stood, must reach so many seconds; and going on as the trend does, fewer must be enough for
-            as long as pays twice, for the change and for the one that takes it back.
-        up_rate_s: over how long the rate is measured for going up.
-        down_rate_s: over how long the rate is measured for going down.
-        trend_s: the trend looks back twice this long, and ahead at most this long.
+        retention_part: usable fraction of the time until retention deletes the oldest unread record.
+        patience: the part of T that the oldest unread record may use up.
+        drain_s: time to read the backlog while all of it is younger than T; at most the time that retention allows.
+        ahead_s: time for which the age is projected.
+        shortfall: the capacity of fewer workers may be too small by at most this fraction of the arrivals, and by no
+            more than uses up the patience in the time for which they must be enough. Workers hold whole partitions, so
+            one more worker for a while then costs less than one more all the time.
+        price_s: a change to fewer must save its price: the fraction of the workers that it saves, times the duration of
+            the present number, must reach this many seconds. And along the trend, fewer workers must be enough until
+            the change has paid twice, for itself and for the change that reverts it.
+        up_rate_s: time over which the rate is measured for more workers.
+        down_rate_s: time over which the rate is measured for fewer workers.
+        trend_s: the trend covers the past for twice this time, and the future for at most this time.
     """
 
     slo_s: float = 300.0
@@ -89,7 +89,7 @@ class Capacity:
 
     @property
     def name(self) -> str:
-        """Under which it is configured and reported."""
+        """The policy's name in settings and reports."""
         return "capacity"
 
     def propose(self, view: View, state: State) -> Proposal:
@@ -126,7 +126,7 @@ class Capacity:
             more = workers_for(needed, rate)
             late = oldest_s > self.patience * deadline_s
             if more <= state.workers and late and self.ageing(view) > 0:
-                # The numbers say enough and the age says not: some worker has more than its share.
+                # The rates show enough workers, but the age does not: some worker has more than its share.
                 more = _next_useful(state.workers, view.usable)
             more = max(more, state.workers)
             return Proposal(workers=more, reason=self._reason(view, needed, drain_s, more))
@@ -135,10 +135,11 @@ class Capacity:
         return Proposal(workers=fewer, reason=self._reason(view, needed, deadline_s, fewer) + promised)
 
     def projected_age_s(self, view: View, arriving: F64, rate: float) -> float:
-        """How old the oldest unread record will be in `ahead_s` if nothing is changed, in seconds.
+        """Project the age of the oldest unread record in `ahead_s` without a change, in seconds.
 
-        The age grows by a second a second where no worker reads, and by 1 - u / load at a worker with too much load. It
-        is what the loads say or what was seen, whichever is more: who holds what is not known here.
+        The age grows by a second per second without a reader, and by 1 - u / load at an overloaded worker. The result
+        is the larger of the ageing computed from loads and the observed ageing, because the assignment is not known
+        here.
         """
         use = view.flowing
         age = float(view.lag_s[use].max(initial=0.0))
@@ -149,17 +150,17 @@ class Capacity:
         return age + min(growing, 1.0) * self.ahead_s
 
     def demand(self, view: View, arriving: F64, deadline_s: float, pause_s: float) -> F64:
-        """Records per second to be read from each partition, shape (P,)."""
+        """Return the records per second to be read from each partition, shape (P,)."""
         lag = np.where(view.flowing, view.lag, 0)
         work = lag / deadline_s + arriving * (pause_s / deadline_s + 1.0)
         if view.flowing.any() and not view.flowing.all():
-            # A partition that does not flow needs a reader like any other, but its backlog asks for none.
+            # A partition that does not flow needs a reader like any other, but its backlog needs no more workers.
             fair = float(np.mean(work[view.flowing]))
             work = np.where(view.flowing, work, np.minimum(arriving, fair))
         return work
 
     def ageing(self, view: View) -> float:
-        """Seconds by which the oldest unread record has aged a second, as seen; below 0 while the group catches up."""
+        """Return the observed ageing of the oldest unread record per second; below 0 while the group catches up."""
         use, seen = view.flowing, view.window
         age = float(view.lag_s[use].max(initial=0.0))
         then = int(np.searchsorted(seen.times_s, seen.now_s - self.up_rate_s - 1e-6))
@@ -169,14 +170,14 @@ class Capacity:
         return (age - float(before[use].max(initial=0.0))) / (seen.now_s - float(seen.times_s[then]))
 
     def _fewer(self, view: View, state: State, deadline_s: float, rate: float) -> tuple[int, F64, float]:
-        """The smallest number that is enough until it has paid; the present one where there is none below it.
+        """Return the smallest number that is enough until it has paid; the present one if there is none below it.
 
         Returns:
-            Workers; the records per second to be read from each partition that they were counted from; and how many
-            seconds ahead the trend was followed for these.
+            Workers; the records per second to be read from each partition for this number; and the seconds for which
+            the trend was extended.
         """
         seen = view.window
-        # Over the longer time: the lower of two rates would follow each dip.
+        # The rate of the longer time: the lower of two rates would follow each dip.
         calm = np.maximum(view.arriving, per_second(seen.end, seen.times_s, self.down_rate_s))
         stood_s = np.inf if state.changed_s is None else abs(seen.now_s - state.changed_s)
         level, slope = self._trend(view)
@@ -186,12 +187,12 @@ class Capacity:
             saved = 1 - fewer / state.workers
             if saved <= 0 or saved * stood_s < self.price_s:
                 return state.workers, needed, ahead_s
-            # The fewer are saved, the longer it takes to pay, the more may have come by then, and the older is by then
-            # what a worker with a little too much leaves over.
+            # A smaller saving needs longer to pay. In that time more records may arrive, and the backlog of a slightly
+            # overloaded worker gets older.
             ahead_s = min(2 * self.price_s / saved, 2 * self.trend_s)
             grown = min(max(level + slope * ahead_s, 1.0), 2.0)
             short = min(self.shortfall, self.patience * deadline_s / max(ahead_s, 1.0))
-            # A pause is no reason to keep workers: what piles up in it is far younger than the objective.
+            # The pause is no reason to keep workers: the records that arrive in it are much younger than the objective.
             needed = self.demand(view, calm * grown, deadline_s, pause_s=0.0) * (1 - short)
             enough = workers_for(needed, rate)
             if enough <= fewer:
@@ -199,10 +200,10 @@ class Capacity:
             fewer = enough
 
     def _trend(self, view: View) -> tuple[float, float]:
-        """The level that arrivals have now, and by how much it rises a second, as parts of their calm rate.
+        """Return the present level of arrivals, and its rise per second, as fractions of their calm rate.
 
-        It is the line of Theil (1950) and Sen (1968) through the rates of equal parts of the last `2 trend_s`: neither
-        a dip nor a burst that fills less than a quarter of that time bends it. A falling line is not followed.
+        It is the Theil-Sen line (1950, 1968) through the rates of equal parts of the last `2 trend_s`: a dip or a burst
+        of less than a quarter of that time does not bend it. A falling line is not extended.
         """
         seen = view.window
         known = (seen.end >= 0).all(axis=0)
@@ -235,20 +236,20 @@ class Capacity:
 
 
 def workers_for(work: F64, rate: float) -> int:
-    """The smallest number of workers at which the one with most partitions can read its part.
+    """Return the smallest number of workers at which the worker with most partitions can read its part.
 
-    Partitions are dealt out by count, so the heaviest part is about the mean of its partitions plus what unlike
-    partitions add by chance: the expected largest of the sums of m out of P, one for each worker that has m, or of
-    m - 1, one for each that has so many, with the normal order statistic of Blom (1958). It is no more than the m
-    largest partitions, and no less than the largest.
+    Partitions are distributed by count. So the heaviest part is about the mean of its partitions plus an excess by
+    chance, because partitions differ: the expected largest sum of m out of P partitions, over the workers with m, or of
+    m - 1, over the workers with m - 1, by the normal order statistic of Blom (1958). It is at most the sum of the m
+    largest partitions, and at least the largest.
 
     Args:
         work: records per second to be read from each partition, shape (P,).
         rate: records per second that one worker reads, above 0.
 
     Returns:
-        1 or more; at most P. Numbers that only make some workers idle are passed over, and a partition with too much
-        for one worker counts as enough for one.
+        1 or more; at most P. Numbers that only make some workers idle are skipped, and a partition with too much for
+        one worker counts as the capacity of one worker.
     """
     busy = np.minimum(work[work > 0], rate)
     count = len(busy)
@@ -257,11 +258,11 @@ def workers_for(work: F64, rate: float) -> int:
     mean, spread = float(busy.mean()), float(busy.std())
     numbers = np.arange(1, count + 1)
     most = np.ceil(count / numbers)
-    # Drawn without putting back: no chance where one worker has them all.
+    # Drawn without replacement, so there is no variance if one worker has all partitions.
     finite = np.sqrt(np.maximum(count - most, 0) / max(count - 1, 1))
     with_most = (count - numbers * (most - 1)).astype(np.int64)
     chance = spread * np.sqrt(most) * finite * _largest_of(count)[with_most - 1]
-    # Those with one fewer are often many more, and then one of them is likely to have the heaviest part.
+    # Workers with one partition fewer are often many more, and then one of them is likely to have the heaviest part.
     rest = np.maximum(numbers - with_most, 1)
     finite = np.sqrt((count - most + 1) / max(count - 1, 1))
     others = (most - 1) * mean + spread * np.sqrt(most - 1) * finite * _largest_of(count)[rest - 1]
@@ -274,13 +275,13 @@ def workers_for(work: F64, rate: float) -> int:
 
 @functools.cache
 def _largest_of(count: int) -> F64:
-    """The expected largest of 1, 2, ... `count` standard normal numbers, shape (count,)."""
+    """Return the expected largest of 1, 2, ... `count` standard normal numbers, shape (count,)."""
     normal = statistics.NormalDist()
     return np.array([normal.inv_cdf((k - 0.375) / (k + 0.25)) for k in range(1, count + 1)])
 
 
 def _next_useful(workers: int, partitions: int) -> int:
-    """The next number at which the worker with most partitions has fewer, a quarter more at most."""
+    """Return the next number at which the worker with most partitions has fewer, at most a quarter more."""
     most = math.ceil(partitions / max(workers, 1))
     if most <= 1:
         return workers

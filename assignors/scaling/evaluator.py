@@ -1,4 +1,4 @@
-"""The evaluator: observe, decide, record, and publish if it may."""
+"""The evaluator: observes, decides, records, and publishes if it is elected."""
 
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -23,36 +23,36 @@ from assignors.scaling.workers_topic import ScaledTopic, WorkersRecord
 _log = structlog.get_logger("azimuth.scaling")
 _MANY = 4
 _ABSENT_ROUNDS = 3
-"""A topic that this many rounds in a row do not find is deleted; a broker that has just started lists too few."""
+"""A topic that this many consecutive rounds do not find counts as deleted; a broker that just started lists too few."""
 
 
 class Publisher(Protocol):
-    """Takes numbers, as `WorkersPublisher` does."""
+    """Publishes numbers, as `WorkersPublisher` does."""
 
     def publish(self, name: ScaledTopic, record: WorkersRecord | None) -> None:
-        """Write one number, or take it back with None."""
+        """Write one number, or withdraw it with None."""
         ...
 
 
 class Evaluator:
-    """Decides for every topic of every pipeline, one round after the other.
+    """Decides for every topic of every pipeline, in rounds.
 
     Contract:
-    * Without a publisher it is a dry run: nothing is written but the journal, and no state changes by it: each round
-      says what would be done from the workers that the topics have now.
-    * A round never ends because of one pipeline: its error is reported, and the next round asks again. What was
-      published stays in force meanwhile.
-    * A number is part of the state only when it was published. Where the numbers in force can be read, they count
-      before the state, so the two cannot differ for longer than a round.
+    * Without a publisher it is a dry run: it writes only the journal and changes no state. Each round shows the
+      decision for the present workers of the topics.
+    * The error of one pipeline never ends a round: it is reported, and the next round retries. Published numbers stay
+      in force until then.
+    * A number is part of the state only if it was published. If the numbers in force can be read, they override the
+      state, so the two cannot differ for longer than a round.
     * A topic that is not found keeps its number for some rounds.
-    * A journal that cannot be written is reported and stops no decision.
-    * No round waits for a hook; `close`, also at the end of `run`, waits some seconds for those that still have alerts.
+    * A journal that cannot be written is reported, and decisions continue.
+    * No round waits for a hook; `close`, also at the end of `run`, waits some seconds for hooks with waiting alerts.
     """
 
     def __init__(
         self, settings: ScalingSettings, source: LagSource, store: Store, publisher: Publisher | None = None
     ) -> None:
-        """Prepare a dry run, or with a publisher the real thing."""
+        """Prepare a dry run, or, with a publisher, a real run."""
         self._settings, self._source, self._store, self._publisher = settings, source, store, publisher
         self._outbox = Outbox()
         self._said: dict[tuple[str, str], str] = {}
@@ -65,31 +65,31 @@ class Evaluator:
         self._leads: Callable[[str], bool] = lambda _: True
 
     def alert(self, alerts: Sequence[Alert]) -> None:
-        """Tell these hooks from now on; each finding once until it is gone, and once for many topics that share it."""
+        """Send findings to these hooks: each once until it is gone, and once for many topics that share it."""
         self.close()
         self._outbox = Outbox(alerts)
 
     def follow(self, current: Mapping[ScaledTopic, WorkersRecord]) -> None:
-        """Begin with the numbers that are in force."""
+        """Start from the numbers in force."""
         self._in_force = dict(current)
 
     def read_back(self, numbers: Callable[[], Mapping[ScaledTopic, WorkersRecord]]) -> None:
-        """Ask for the numbers in force before each round.
+        """Read the numbers in force before each round.
 
         Args:
-            numbers: all of them as they are now; raises ScalingError where they cannot be read.
+            numbers: returns all present numbers; raises ScalingError if they cannot be read.
         """
         self._numbers = numbers
 
     def elect(self, leads: Callable[[str], bool]) -> None:
-        """Publish the numbers of a group only while this says so; else decide as in a dry run."""
+        """Publish the numbers of a group only while `leads` returns True; else decide as in a dry run."""
         self._leads = leads
 
     def round(self) -> list[Decision]:
         """Decide once for every topic.
 
         Returns:
-            The decisions; pipelines that could not be asked are left out and reported.
+            The decisions; pipelines that could not be observed are left out and reported.
         """
         made: list[Decision] = []
         if not self._refresh():
@@ -107,7 +107,7 @@ class Evaluator:
         return made
 
     def run(self, stopped: threading.Event, after_round: Callable[[list[Decision]], None] | None = None) -> None:
-        """Repeat rounds until `stop` is called, then close."""
+        """Repeat rounds until `stopped` is set, then close."""
         try:
             while not stopped.is_set():
                 made = self.round()
@@ -118,11 +118,11 @@ class Evaluator:
             self.close()
 
     def close(self) -> None:
-        """Deliver the alerts that wait, as far as the hooks take them in time."""
+        """Deliver waiting alerts, as far as the hooks take them in time."""
         self._outbox.close()
 
     def _refresh(self) -> bool:
-        """Read the numbers in force; without them nothing is decided: a number might be published over a newer one."""
+        """Read the numbers in force; return False if that fails: a decision might then overwrite a newer number."""
         if self._numbers is None:
             return True
         where = ScaledTopic("", "", self._settings.workers_topic)
@@ -147,7 +147,7 @@ class Evaluator:
         ]
 
     def _retract(self, cluster: str, pipeline: Pipeline, topics: Collection[str]) -> None:
-        """Report topics that are missing, and take back the numbers of those that have been for some rounds."""
+        """Report missing topics, and withdraw the numbers of topics that have been missing for some rounds."""
         numbered = {
             one.topic for one in self._in_force if one[:2] == (cluster, pipeline.group) and pipeline.names(one.topic)
         }
@@ -164,7 +164,7 @@ class Evaluator:
         key = _key(name)
         self._store.add(key, one, pipeline.window_s)
         current = self._in_force.get(name)
-        # Where no number is in force, readers use what they were configured with, whatever was decided before.
+        # Without a number in force, readers use their configuration, whatever was decided before.
         workers = max(pipeline.workers, pipeline.min_workers) if current is None else current.workers
         state = replace(self._store.state(key) or State(workers=workers), workers=workers)
         decision = decide(pipeline.scaler(facts.retention_s), window(self._store.recent(key)), state, name.topic)
@@ -176,7 +176,7 @@ class Evaluator:
             changed_s = one.time_s if applied else decision.state.changed_s
             self._store.keep(key, replace(decision.state, changed_s=changed_s))
         else:
-            # Nothing was done: the next round starts from the same number, but knows what was wanted and measured.
+            # No number was published: the next round starts from the same number, but keeps wishes and measurements.
             self._store.keep(key, replace(decision.state, workers=state.workers, changed_s=state.changed_s))
         self._journal.append(entry(decision, name, pipeline.policy, applied=applied))
         self._report(name, decision.findings)
@@ -205,7 +205,7 @@ class Evaluator:
         )
 
     def _report(self, name: ScaledTopic, findings: Mapping[str, str]) -> None:
-        """Raise new findings; a finding that went away may be raised again."""
+        """Report new findings; a finding that went away may be reported again."""
         key = _key(name)
         for kind, text in findings.items():
             if (key, kind) not in self._said:
@@ -214,7 +214,7 @@ class Evaluator:
         self._said |= {(key, kind): text for kind, text in findings.items()}
 
     def _tell(self) -> None:
-        """One message a finding, or one for all topics where many have the same: a group that never committed has."""
+        """Send one message per finding, or one for many topics with the same, as of a group that never committed."""
         for kind in dict.fromkeys(kind for _, kind, _ in self._new):
             found = [(name, text) for name, new, text in self._new if new == kind]
             names = [name.topic for name, _ in found]
@@ -231,7 +231,7 @@ def _key(name: ScaledTopic) -> str:
 
 
 def _same(current: WorkersRecord | None, new: WorkersRecord) -> bool:
-    """Whether a record says the same to those that follow it."""
+    """Return whether two records are equal for their followers."""
 
     def said(record: WorkersRecord) -> tuple[int | None, ...]:
         return record.workers, record.max_poll_records, record.poll_timeout_ms

@@ -1,7 +1,7 @@
-"""Which of several evaluators may publish: the member to which a consumer group gives partition 0 of the workers topic.
+"""Elects the evaluator that publishes: the member that owns partition 0 of the workers topic in a consumer group.
 
-Each scaled group has an election of its own, so evaluators of different pipelines share one workers topic. A consumer
-in it reads nothing: membership alone decides.
+Each scaled group has a separate election, so evaluators of different pipelines can share one workers topic. The
+consumers of an election read no records: only their membership counts.
 """
 
 import threading
@@ -23,13 +23,13 @@ _SESSION_S = 10.0
 
 
 class EvaluatorElection:
-    """Takes part in the elections of some groups, in a thread of its own.
+    """Takes part in the elections of some groups, in a separate thread.
 
     Contract:
-    * `leads` is true for at most one evaluator of a group at a time, but for the moment in which a process goes on that
-      was stopped for longer than the session. What such a process publishes is published over by the leader's next
-      round, which reads the topic back.
-    * `leads` never waits. It is false until the first rebalance is over; `wait` waits for that.
+    * `leads` is true for at most one evaluator of a group at a time. The only exception is the moment in which a
+      process resumes that was stopped for longer than the session. The leader's next round, which reads the topic,
+      overwrites a number that such a process publishes.
+    * `leads` never waits. It is false until the end of the first rebalance; `wait` waits for that.
     """
 
     def __init__(self, kafka: Mapping[str, Any], topic: str, groups: Collection[str]) -> None:
@@ -41,7 +41,7 @@ class EvaluatorElection:
             groups: the scaled groups.
 
         Raises:
-            ScalingFileError: a property has no meaning.
+            ScalingFileError: a property is invalid.
         """
         self._candidates = {group: _Candidate(kafka, topic, group) for group in sorted(groups)}
         self._ended = threading.Event()
@@ -49,14 +49,14 @@ class EvaluatorElection:
         self._thread.start()
 
     def leads(self, group: str) -> bool:
-        """Whether this evaluator may publish numbers of a group."""
+        """Return whether this evaluator may publish numbers of a group."""
         return self._candidates[group].leads()
 
     def wait(self, timeout_s: float = 30.0) -> None:
         """Wait until every election is decided.
 
         Raises:
-            PublishError: one is not decided in time.
+            PublishError: an election is not decided in time.
         """
         until = time.monotonic() + timeout_s
         for group, one in self._candidates.items():
@@ -67,7 +67,7 @@ class EvaluatorElection:
                 )
 
     def close(self) -> None:
-        """Leave the groups, so that another evaluator leads at once."""
+        """Leave the groups, so that another evaluator leads immediately."""
         self._ended.set()
         self._thread.join()
 
@@ -110,7 +110,7 @@ class _Candidate:
         self._consumer.subscribe([topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked)
 
     def leads(self) -> bool:
-        # A process that was stopped may have lost its session without having heard of it.
+        # A process that was stopped may have lost its session without notice.
         return self._elected and time.monotonic() - self._polled < _SESSION_S / 2
 
     def poll(self, timeout_s: float) -> None:

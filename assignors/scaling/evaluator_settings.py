@@ -1,4 +1,4 @@
-"""The settings of the evaluator: one TOML file for all pipelines; environment variables win over it."""
+"""The settings of the evaluator: one TOML file for all pipelines; environment variables override it."""
 
 import re
 import tomllib
@@ -19,7 +19,7 @@ _REDIS = ("redis://", "rediss://", "unix://")
 
 
 class ScalingSettings(BaseSettings):
-    """Settings of the evaluator; environment variables are called `AZIMUTH_SCALING_<NAME>`."""
+    """Settings of the evaluator; environment variables have the names `AZIMUTH_SCALING_<NAME>`."""
 
     model_config = SettingsConfigDict(env_prefix="AZIMUTH_SCALING_", extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -74,7 +74,7 @@ class ScalingSettings(BaseSettings):
         """Read the file.
 
         Raises:
-            ScalingFileError: the file cannot be read, or a setting is unknown, missing or has no meaning.
+            ScalingFileError: the file cannot be read, or a setting is unknown, missing or invalid.
         """
         try:
             given: dict[str, Any] = tomllib.loads(config.read_text(encoding="utf-8"))
@@ -92,12 +92,12 @@ class ScalingSettings(BaseSettings):
 
     @property
     def client(self) -> dict[str, str]:
-        """Properties of a client of the cluster that is observed."""
+        """Return the properties of a client of the observed cluster."""
         return {"bootstrap.servers": self.bootstrap_servers, **self.kafka}
 
     @property
     def workers_client(self) -> dict[str, str]:
-        """Properties of a client of the cluster with the workers topic."""
+        """Return the properties of a client of the cluster with the workers topic."""
         if self.workers_bootstrap_servers is None:
             return self.client
         return {"bootstrap.servers": self.workers_bootstrap_servers, **self.workers_kafka}

@@ -1,4 +1,4 @@
-"""Kafka clients from settings that somebody wrote."""
+"""Creates Kafka clients from a user's settings."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -11,7 +11,7 @@ Client = TypeVar("Client")
 
 
 def made(kind: Callable[[dict[str, Any]], Client], kafka: Mapping[str, Any]) -> Client:
-    """Make a client; it connects later.
+    """Create a client; it connects later.
 
     Raises:
         ScalingFileError: a property that librdkafka does not know, or a value that it refuses.

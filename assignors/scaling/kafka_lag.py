@@ -1,4 +1,4 @@
-"""The lag source over Kafka: a handful of requests for all topics of a group, not one a partition."""
+"""The lag source over Kafka: a handful of requests for all topics of a group, not one per partition."""
 
 import re
 import time
@@ -29,11 +29,11 @@ _TIMEOUT_S = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicFacts:
-    """What does not change from minute to minute.
+    """The properties of a topic that rarely change.
 
     Attributes:
-        partitions: how many.
-        retention_s: after which records are deleted; None where retention is unlimited or the topic is only compacted.
+        partitions: number of partitions.
+        retention_s: age at which records are deleted; None if retention is unlimited or the topic is only compacted.
     """
 
     partitions: int
@@ -41,38 +41,38 @@ class TopicFacts:
 
 
 class LagSource(Protocol):
-    """Says where logs end and how far a group is.
+    """Observes the ends of logs and the positions of a group.
 
     Contract:
-    * What cannot be asked for now is `UNKNOWN` in the observation, and never left at an older value.
-    * The group of a fleet stands for the groups of its lanes: the furthest of their commits counts.
-    * Topics that are gone are left out. Called by one thread; may block for some seconds.
+    * An offset that cannot be read now is `UNKNOWN` in the observation, never an older value.
+    * The group of a fleet stands for the groups of its lanes: the highest of their commits counts.
+    * Deleted topics are left out. Called by one thread; may block for some seconds.
     """
 
     def cluster_id(self) -> str:
-        """The id of the cluster."""
+        """Return the id of the cluster."""
         ...
 
     def topics(self, names: Collection[str], pattern: str | None) -> dict[str, TopicFacts]:
-        """The topics of these names, and those whose whole name matches the pattern."""
+        """Return the topics of these names, and those whose whole name matches the pattern."""
         ...
 
     def observe(self, group: str, topics: Mapping[str, TopicFacts]) -> dict[str, Observation]:
-        """One observation of each topic."""
+        """Return one observation of each topic."""
         ...
 
 
 class KafkaLag:
-    """`LagSource` by clients: ends, beginnings and the group's offsets are one request a broker each."""
+    """`LagSource` by Kafka clients: ends, beginnings and the group's offsets take one request per broker each."""
 
     def __init__(self, kafka: Mapping[str, Any]) -> None:
-        """Prepare; connects at the first question.
+        """Prepare; connects at the first request.
 
         Args:
-            kafka: librdkafka's properties, `bootstrap.servers` at least.
+            kafka: librdkafka's properties, at least `bootstrap.servers`.
 
         Raises:
-            ScalingFileError: a property has no meaning.
+            ScalingFileError: a property is invalid.
         """
         self._config = {"log_level": 2, **kafka}
         self._admin = made(AdminClient, self._config)
@@ -118,7 +118,7 @@ class KafkaLag:
         starts: dict[tuple[str, int], int] = {}
         try:
             logs = self._asked(group)
-            # The group's offsets first: an end that is asked for later is never below what was read of it.
+            # The group's offsets come first, so that an end, which is read later, is never below the group's offset.
             committed = self._committed(group, keys)
             ends = logs.ends(keys, _TIMEOUT_S)
             starts = logs.beginnings(keys, _TIMEOUT_S)

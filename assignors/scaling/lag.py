@@ -1,4 +1,4 @@
-"""How far a group is behind, in records and in seconds, and how fast records come and go."""
+"""The lag of a group in records and in seconds, and the rates of arrivals and reads."""
 
 import numpy as np
 
@@ -8,16 +8,16 @@ from assignors.scaling.observation import F64, I64, NEVER, UNKNOWN, Mask, Window
 def lag_records(start: I64, end: I64, committed: I64) -> I64:
     """Count the records that are still to be read.
 
-    A partition without a committed offset is behind by all that is kept. Records that retention has deleted are
-    behind no group. A committed offset beyond the end (a recreated topic) is no lag.
+    The lag of a partition without a committed offset is the number of all kept records. Records that retention has
+    deleted do not count. A committed offset beyond the end (a recreated topic) means no lag.
 
     Args:
-        start: first offsets that are kept, `UNKNOWN` as in `Observation`.
+        start: first kept offsets, `UNKNOWN` as in `Observation`.
         end: offsets after the last records, of the same shape.
         committed: the group's next offsets, of the same shape, also `NEVER`.
 
     Returns:
-        Records, same shape, 0 or more; `UNKNOWN` where an offset that is needed is unknown.
+        Records, same shape, 0 or more; `UNKNOWN` if a needed offset is unknown.
     """
     first = np.where(committed == NEVER, start, np.maximum(committed, start))
     known = (end != UNKNOWN) & (committed != UNKNOWN) & ((committed != NEVER) | (start != UNKNOWN))
@@ -25,22 +25,22 @@ def lag_records(start: I64, end: I64, committed: I64) -> I64:
 
 
 def lag_seconds(seen: Window) -> tuple[F64, Mask]:
-    """Say how long ago the oldest unread record was written.
+    """Return the age of the oldest unread record.
 
-    The time of an offset is interpolated between the observed ends around it (what Burrow and kafka-lag-exporter do
+    The time of an offset is interpolated between the observed ends around it (as Burrow and kafka-lag-exporter do
     with a table of ends). An offset older than the window is at least as old as the window.
 
     Args:
         seen: the observations.
 
     Returns:
-        Seconds, shape (P,), 0 or more; 0 where nothing is unread or nothing is known (look at `lag_records`).
+        Seconds, shape (P,), 0 or more; 0 if no record is unread or the lag is unknown (see `lag_records`).
         Whether the true value may be larger, shape (P,).
     """
     ends, times = seen.end, seen.times_s
     behind = lag_records(seen.start[-1], ends[-1], seen.committed[-1]) > 0
     first = np.maximum(seen.committed[-1], seen.start[-1])
-    # The first observation whose end lies beyond the offset: the record was written before it, after the one before.
+    # The first observation with an end beyond the offset: the record was written between it and the previous one.
     at = np.count_nonzero(ends <= first, axis=0)
     at = np.clip(at, 0, len(times) - 1)
     before = np.maximum(at - 1, 0)
@@ -54,15 +54,15 @@ def lag_seconds(seen: Window) -> tuple[F64, Mask]:
 
 
 def per_second(offsets: I64, times_s: F64, over_s: float) -> F64:
-    """How fast offsets rise.
+    """Return the rate at which offsets rise.
 
     Args:
         offsets: shape (T, P), with sentinels below 0.
-        times_s: shape (T,), rising.
-        over_s: how far to look back from the last observation.
+        times_s: shape (T,), ascending.
+        over_s: time before the last observation that the rate covers.
 
     Returns:
-        Records per second, shape (P,), 0 or more; 0 where there are no two known offsets.
+        Records per second, shape (P,), 0 or more; 0 if there are no two known offsets.
     """
     begin = int(np.searchsorted(times_s, times_s[-1] - over_s - 1e-6))
     begin = min(begin, max(len(times_s) - 2, 0))

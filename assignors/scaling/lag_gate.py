@@ -1,6 +1,6 @@
-"""What stands between an observation and a decision: partitions whose lag no number of workers would change.
+"""Finds partitions whose lag no number of workers would change, before a policy decides.
 
-They are distinguished, reported, and left out. What remains is what a policy sees.
+They are classified, reported, and left out. A policy sees only the others.
 """
 
 import math
@@ -17,17 +17,17 @@ _NAMED = 3
 
 
 class PartitionState(IntEnum):
-    """How a partition stands.
+    """The state of a partition.
 
-    * FLOWING: read, or nothing to read. Its lag counts.
-    * UNKNOWN: its end or its committed offset could not be asked for.
-    * UNCOMMITTED: it has records, and the group has never committed: nothing shows that any consumer reads.
-    * REWOUND: the committed offset went back, or lies beyond the end: it was reset, or the topic was recreated.
-      It counts again an hour after the jump (`rewound_s`), or when the window no longer knows of it.
-    * STALLED: its committed offset stands still over records while others of the topic move: a record that cannot be
-      read, or a lost owner.
-    * STOPPED: as stalled, and no partition of the topic moves: no consumer reads at all.
-    * HOT: one partition brings, or has alone piled up, more than one worker can read, and a partition has one reader.
+    * FLOWING: it is read, or has no records to read. Its lag counts.
+    * UNKNOWN: its end or its committed offset could not be read.
+    * UNCOMMITTED: it has records, and the group has never committed: there is no sign of a consumer.
+    * REWOUND: the committed offset went back, or is beyond the end: it was reset, or the topic was recreated.
+      It counts again an hour after the jump (`rewound_s`), or when the window no longer contains the jump.
+    * STALLED: it has unread records and its committed offset does not move while other partitions of the topic do: a
+      record that cannot be read, or a lost owner.
+    * STOPPED: as stalled, and no partition of the topic moves: no consumer reads.
+    * HOT: its arrivals or its backlog are more than one worker can read, and a partition has only one reader.
     """
 
     FLOWING = 0
@@ -41,17 +41,17 @@ class PartitionState(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateSettings:
-    """When a partition counts as standing still, and when as hot.
+    """The thresholds for stalled, hot and rewound partitions.
 
     Attributes:
-        stalled_s: a committed offset that does not move for this long over unread records has stopped; longer than the
+        stalled_s: time without a commit, with unread records, after which a partition has stopped; longer than the
             group's interval of commits and than a rebalance.
-        hot_share: part of a worker's rate from which one partition's arrivals are too much for it.
-        hot_s: a partition with more than half of all lag is hot too if one worker cannot read it in this time; well
-            above the objective, else it is one that a worker with too much to read holds up, and more workers help.
-        hot_rate_s: how far back a hot partition's rate is measured.
-        rate_s: how far back rates are measured.
-        rewound_s: a jump of the committed offset counts for this long, if the window knows of it.
+        hot_share: fraction of a worker's rate from which one partition's arrivals are too much for it.
+        hot_s: a partition with more than half of all lag is also hot if one worker cannot read it in this time. The
+            value is well above the objective: otherwise the cause may be an overloaded worker, and more workers help.
+        hot_rate_s: time over which a hot partition's rate is measured.
+        rate_s: time over which rates are measured.
+        rewound_s: time for which a jump of the committed offset counts, if the window contains it.
     """
 
     stalled_s: float = 180.0
@@ -64,20 +64,20 @@ class GateSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class View:
-    """A topic as policies see it: the window, and what the gate made of it.
+    """A topic for policies: the window, and the results of the gate.
 
     Attributes:
         window: all observations.
         states: shape (P,), values of `PartitionState`.
-        lag: records to read, shape (P,), `UNKNOWN` where unknown.
+        lag: records to read, shape (P,), or `UNKNOWN`.
         lag_s: age of the oldest unread record, shape (P,).
         at_least: where the age may be larger, shape (P,).
         arriving: records per second written, shape (P,).
         leaving: records per second read, shape (P,).
-        deadline_s: seconds until retention deletes the oldest unread record of a partition that is read; inf where
-            nothing is deleted by time.
-        retention_s: how long a record is kept; inf where nothing is deleted by time.
-        workers: how many the topic has now.
+        deadline_s: seconds until retention deletes the oldest unread record of a partition that is read; inf if
+            records are not deleted by time.
+        retention_s: time for which a record is kept; inf if records are not deleted by time.
+        workers: present number of the topic.
         worker_rate: records per second that one worker reads; None while unknown.
     """
 
@@ -95,12 +95,12 @@ class View:
 
     @property
     def flowing(self) -> Mask:
-        """Partitions whose lag workers can change, shape (P,)."""
+        """Partitions whose lag depends on the workers, shape (P,)."""
         return np.equal(self.states, PartitionState.FLOWING)
 
     @property
     def moving(self) -> Mask:
-        """Partitions that need a reader, whatever their lag says, shape (P,)."""
+        """Partitions that need a reader, whatever their lag, shape (P,)."""
         return np.isin(self.states, (PartitionState.FLOWING, PartitionState.HOT))
 
     @property
@@ -116,7 +116,7 @@ class View:
 
     @property
     def usable(self) -> int:
-        """Partitions that have something for a worker to read: more workers than these would be idle."""
+        """Number of partitions with records to read: more workers would be idle."""
         busy = self.moving & ((self.arriving > 0) | (self.lag > 0))
         return int(np.count_nonzero(busy))
 
@@ -129,13 +129,13 @@ def gate(
     retention_s: float | None = None,
     settings: GateSettings | None = None,
 ) -> View:
-    """Tell the partitions apart.
+    """Classify the partitions.
 
     Args:
         seen: the observations.
-        workers: how many the topic has now.
+        workers: present number of the topic.
         worker_rate: records per second that one worker reads, if known.
-        retention_s: the topic's retention.ms in seconds; None where it is unlimited or the topic is compacted.
+        retention_s: the topic's retention.ms in seconds; None if it is unlimited or the topic is compacted.
         settings: see `GateSettings`.
     """
     settings = settings or GateSettings()
@@ -162,7 +162,7 @@ def gate(
 
 
 def findings(view: View, topic: str) -> dict[str, str]:
-    """Say in sentences what does not flow, by state; empty when all is well."""
+    """Return sentences about partitions that do not flow, by state; empty if all flow."""
     said = {}
     for state, text in _SENTENCES.items():
         found = np.flatnonzero(view.states == state)
@@ -173,14 +173,14 @@ def findings(view: View, topic: str) -> dict[str, str]:
 
 
 def finding_of_many(state: str, topics: Sequence[str]) -> str:
-    """The sentence of one finding that many topics share; `state` as `findings` names it."""
+    """Return the sentence of one finding that many topics share; `state` is a key of `findings`."""
     return (
         f"{len(topics)} topics ({abbreviated(topics)}) have partitions that {_SENTENCES[PartitionState[state.upper()]]}"
     )
 
 
 def abbreviated(names: Sequence[str]) -> str:
-    """Some of the names, and how many there are besides."""
+    """Return some of the names, and the number of the others."""
     said, rest = ", ".join(names[:_NAMED]), len(names) - _NAMED
     return f"{said} and {rest} more" if rest > 0 else said
 
@@ -195,7 +195,7 @@ _SENTENCES: Mapping[PartitionState, str] = {
 }
 
 SHARED = frozenset(state.name.lower() for state in _SENTENCES)
-"""Findings that one sentence can say of many topics."""
+"""Findings that one sentence can report for many topics."""
 
 
 def _states(seen: Window, lag: I64, arriving: F64, worker_rate: float | None, settings: GateSettings) -> I64:
@@ -217,7 +217,7 @@ def _states(seen: Window, lag: I64, arriving: F64, worker_rate: float | None, se
 
 
 def _standing_still(seen: Window, stalled_s: float) -> Mask:
-    """Where a commit stood over the same unread record for the whole time; False while the window is too short."""
+    """Mark partitions whose commit stayed at one unread record for the whole time; False if the window is too short."""
     begin = int(np.searchsorted(seen.times_s, seen.now_s - stalled_s + 1e-6)) - 1
     if begin < 0:
         return np.zeros(seen.partitions, dtype=np.bool_)

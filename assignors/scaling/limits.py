@@ -1,4 +1,4 @@
-"""Limits after a policy: each takes a number and gives one, with a reason where it changed it."""
+"""Limits after a policy: each takes a number and returns one, with a reason if it changed the number."""
 
 import math
 from dataclasses import dataclass
@@ -10,24 +10,24 @@ from assignors.scaling.policy_contract import Proposal, State
 
 
 class Limit(Protocol):
-    """Holds a number within something.
+    """Limits a number.
 
-    Contract: pure; gives the wanted number back unchanged, with an empty reason, where it has nothing to say.
+    Contract: pure; returns the wanted number, with an empty reason, if the limit does not apply.
     """
 
     @property
     def remembers_s(self) -> float:
-        """How far back it reads `State.wanted`."""
+        """The age up to which it reads `State.wanted`."""
         ...
 
     def apply(self, wanted: int, view: View, state: State) -> Proposal:
-        """Hold `wanted`, the number so far."""
+        """Limit `wanted`, the number so far."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """At least and at most.
+    """The smallest and the largest number.
 
     Attributes:
         least, most: workers; `most` None for no bound.
@@ -54,10 +54,10 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsablePartitions:
-    """No more workers than partitions that have something for one to read.
+    """No more workers than partitions with records to read.
 
-    What is there already is not taken away by this alone: a quiet minute must not end workers. Nothing is known of
-    a topic of which no partition flows, so nothing is added.
+    This limit does not remove present workers, because a quiet minute must not end workers. If no partition of a topic
+    flows, its need is unknown, so no worker is added.
     """
 
     remembers_s: float = 0.0
@@ -72,11 +72,11 @@ class UsablePartitions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """So many more, and so many fewer, at once.
+    """The largest change at once.
 
     Attributes:
         up, down: workers; None for any number.
-        up_factor: at least so many times as many are allowed too (Kubernetes: the double, or 4 more).
+        up_factor: multiplying the workers by this factor is always allowed (Kubernetes: double, or 4 more).
     """
 
     up: int | None = None
@@ -102,11 +102,11 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoolDown:
-    """No change so soon after the last one.
+    """No change too soon after the last one.
 
     Attributes:
-        up_s: before more.
-        down_s: before fewer.
+        up_s: time before more workers.
+        down_s: time before fewer workers.
     """
 
     up_s: float = 0.0
@@ -121,7 +121,7 @@ class CoolDown:
         """As in `Limit`."""
         if state.changed_s is None or wanted == state.workers:
             return Proposal(workers=wanted, reason="")
-        # A clock that jumped back must not hold a topic for ever.
+        # A clock that jumped back must not block changes of a topic for ever.
         since = view.window.now_s - state.changed_s
         wait = self.up_s if wanted > state.workers else self.down_s
         if 0 <= since < wait:
@@ -131,10 +131,10 @@ class CoolDown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DownWindow:
-    """Fewer only to the largest number that was wanted within a time (Kubernetes: the stabilisation window).
+    """Not fewer than the largest number wanted within a time (Kubernetes: the stabilisation window).
 
     Attributes:
-        window_s: how far back.
+        window_s: length of that time.
     """
 
     window_s: float = 300.0
@@ -161,10 +161,10 @@ class DownWindow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confirmed:
-    """A change only when so many decisions in a row asked for the same (DS2's activation time).
+    """A change only after a number of consecutive equal decisions (DS2's activation time).
 
     Attributes:
-        times: decisions in a row, this one included.
+        times: consecutive decisions, including this one.
     """
 
     times: int = 2

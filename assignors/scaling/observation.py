@@ -1,4 +1,4 @@
-"""What was seen of a topic: offsets by partition and time. Unknown is a state of its own, never 0 and never NaN."""
+"""Observations of a topic: offsets by partition and time. Unknown is a separate state, never 0 and never NaN."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ F64 = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 NEVER = -1
-"""A committed offset where the group has none, as Kafka's protocol writes it."""
+"""The group has no committed offset; the value of Kafka's protocol."""
 UNKNOWN = -2
-"""An offset that could not be asked for: no leader, no coordinator, no answer in time."""
+"""The offset could not be read: no leader, no coordinator, no answer in time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -21,10 +21,10 @@ class Observation:
     """Offsets of all partitions of one topic at one time.
 
     Attributes:
-        time_s: when the answers came, seconds since 1970 by one clock.
-        start: first offset that is still kept, shape (P,); `UNKNOWN` where it could not be asked for.
+        time_s: time of the answers, seconds since 1970 by one clock.
+        start: first kept offset, shape (P,); `UNKNOWN` if it could not be read.
         end: the offset after the last record, shape (P,), or `UNKNOWN`.
-        committed: the group's next offset, shape (P,); `NEVER` where it has none, or `UNKNOWN`.
+        committed: the group's next offset, shape (P,); `NEVER` if it has none, or `UNKNOWN`.
     """
 
     time_s: float
@@ -38,7 +38,7 @@ class Window:
     """Observations of one topic, the oldest first.
 
     Attributes:
-        times_s: shape (T,), rising, T is 1 or more.
+        times_s: shape (T,), ascending, T is 1 or more.
         start, end, committed: as in `Observation`, shape (T, P).
     """
 
@@ -49,7 +49,7 @@ class Window:
 
     @property
     def partitions(self) -> int:
-        """How many partitions the topic has now."""
+        """Present number of partitions of the topic."""
         return int(self.end.shape[1])
 
     @property
@@ -58,7 +58,7 @@ class Window:
         return float(self.times_s[-1])
 
     def until(self, index: int) -> "Window":
-        """What was known at one of the observations."""
+        """Return the window up to one of the observations."""
         until = slice(0, index + 1)
         return Window(
             times_s=self.times_s[until],
@@ -69,14 +69,15 @@ class Window:
 
 
 def window(observations: Sequence[Observation]) -> Window:
-    """Put observations into one window.
+    """Combine observations into one window.
 
-    Observations that are not later than the one before (a clock that jumped back, a doubled delivery) are left out
-    together with all before them: no rate can be read across such a jump. Partitions that were added since are
-    `UNKNOWN` before. A topic with fewer partitions than before is another topic: what was before is left out.
+    If an observation is not later than the previous one (a clock that jumped back, a duplicate), all observations
+    before it are left out, because no rate can be computed across such a jump. Partitions that were added later are
+    `UNKNOWN` in earlier observations. A topic with fewer partitions than before is another topic: earlier observations
+    are left out.
 
     Args:
-        observations: one or more, in the order in which they were made.
+        observations: one or more, in order.
     """
     kept: list[Observation] = []
     for one in observations:

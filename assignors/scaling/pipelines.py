@@ -1,4 +1,4 @@
-"""Settings of pipelines, and the policies and limits they name."""
+"""Settings of pipelines, and the policies and limits that they name."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -21,12 +21,12 @@ from assignors.settings.validation_errors import message, place, plain
 TopicName = Annotated[str, AfterValidator(topic_name)]
 PolicyName = Literal["capacity", "thresholds", "keda", "ds2", "numaflow", "static"]
 
-# Where neither a rate nor a threshold is given: what the demo's agents read on two cores.
+# The default without a rate and a threshold: the rate of the demo's agents on two cores.
 _RATE = 1000.0
 
 
 class Pipeline(BaseModel):
-    """How the topics of one consumer group are scaled; each topic has a number of its own."""
+    """The scaling of the topics of one consumer group; each topic has its own number."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -80,10 +80,10 @@ class Pipeline(BaseModel):
 
     @classmethod
     def of(cls, **given: object) -> Self:
-        """Make one.
+        """Create a pipeline.
 
         Raises:
-            LimitsError: a setting is unknown or has no meaning, in one sentence.
+            LimitsError: a setting is unknown or invalid, in one sentence.
         """
         try:
             return cls.model_validate(given)
@@ -91,17 +91,17 @@ class Pipeline(BaseModel):
             raise LimitsError("; ".join(sentence(one) for one in error.errors())) from error
 
     def names(self, topic: str) -> bool:
-        """Whether a topic is one of this pipeline."""
+        """Return whether a topic belongs to this pipeline."""
         return topic in self.topics or (self.pattern is not None and re.fullmatch(self.pattern, topic) is not None)
 
     def scaler(self, retention_s: float | None = None) -> Scaler:
-        """What decides for one topic.
+        """Return the scaler of one topic.
 
         Args:
-            retention_s: the topic's retention; None where nothing is deleted by time.
+            retention_s: the topic's retention; None if records are not deleted by time.
 
         Raises:
-            LimitsError: limits that contradict each other, or a setting without a meaning.
+            LimitsError: limits that contradict each other, or an invalid setting.
         """
         return Scaler(
             policy=_POLICIES[self.policy](self, retention_s),
@@ -115,7 +115,7 @@ class Pipeline(BaseModel):
 
     @property
     def pace(self) -> float:
-        """By how much everything is quicker than at an objective of five minutes; longer ones make nothing slower."""
+        """Factor of all times relative to an objective of five minutes; longer objectives do not lengthen them."""
         return min(self.slo_s / 300.0, 1.0)
 
     def _own_limits(self) -> list[Limit]:
@@ -130,13 +130,13 @@ class Pipeline(BaseModel):
 
 
 def sentence(error: Any) -> str:  # noqa: ANN401 -- pydantic's own dictionary
-    """What is wrong with a setting, and where."""
+    """Describe the error of a setting, with its place."""
     told = plain(error) or message(error)
     return f"{where}: {told}" if (where := place(error)) else told
 
 
 def _house_limits(pipeline: Pipeline) -> list[Limit]:
-    """The limits that belong to a policy where it is at home; what the pipeline says comes after them."""
+    """Return the limits of the policy's original system; the pipeline's own limits follow them."""
     if pipeline.policy == "keda":
         return [Step(up=4, up_factor=2.0), DownWindow(window_s=300.0)]
     if pipeline.policy == "numaflow":
@@ -146,7 +146,7 @@ def _house_limits(pipeline: Pipeline) -> list[Limit]:
     if pipeline.policy == "thresholds":
         return [CoolDown(up_s=300.0, down_s=300.0)]
     if pipeline.policy == "capacity":
-        # The first change must have shown what it does before another one is asked for.
+        # The effect of the first change must be visible before the next one.
         return [DownWindow(window_s=300.0 * pipeline.pace), CoolDown(up_s=90.0 * pipeline.pace)]
     return []
 
@@ -176,7 +176,7 @@ def _thresholds(pipeline: Pipeline, retention_s: float | None) -> Policy:
 
 
 def _keda(pipeline: Pipeline, _: float | None) -> Policy:
-    # A minute of one worker's reading: at half of it and at the double KEDA changes no less often.
+    # One minute of one worker's reading: with half or double that value KEDA changes at least as often.
     return Keda(lag_threshold=pipeline.lag_threshold or max(int((pipeline.worker_rate or _RATE) * 60), 1))
 
 

@@ -1,4 +1,4 @@
-"""The contract of policies, and the values that go in and out."""
+"""The contract of policies, with their input and output values."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -8,11 +8,11 @@ from assignors.scaling.lag_gate import View
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """What a policy, or a limit, says.
+    """The result of a policy or of a limit.
 
     Attributes:
-        workers: how many the topic should have.
-        reason: why, in one sentence with the figures.
+        workers: number that the topic should have.
+        reason: the reason, in one sentence with the figures.
     """
 
     workers: int
@@ -21,13 +21,13 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """What a decision leaves to the next one.
+    """The state that a decision passes to the next one.
 
     Attributes:
-        workers: how many the topic has.
-        changed_s: when that was last changed; None before the first change.
-        wanted: what the policy asked for, with the times, the oldest first; as far back as the limits look.
-        worker_rate: measured records per second of one worker; None while nothing was measured.
+        workers: present number of the topic.
+        changed_s: time of its last change; None before the first change.
+        wanted: the policy's numbers with their times, the oldest first, for the time that the limits need.
+        worker_rate: measured records per second of one worker; None before the first measurement.
     """
 
     workers: int = 1
@@ -40,16 +40,16 @@ class Policy(Protocol):
     """Chooses a number of workers.
 
     Contract:
-    * Pure: the answer depends on the view (a window of observations), the state and the policy's own settings only.
-    * Never fails on a view: what it cannot judge, it leaves as it is, and says so.
-    * Knows no limits; `Limit`s come after it. The number may be 0 or absurdly high.
+    * Pure: the result depends only on the view (a window of observations), the state and the policy's settings.
+    * It never fails on a view: if it cannot decide, it keeps the number, and the reason says so.
+    * It has no limits; `Limit`s come after it. The number may be 0 or absurdly high.
     """
 
     @property
     def name(self) -> str:
-        """Under which it is configured and reported."""
+        """The policy's name in settings and reports."""
         ...
 
     def propose(self, view: View, state: State) -> Proposal:
-        """Say how many workers the topic should have now, and why."""
+        """Return the number of workers that the topic should have now, with the reason."""
         ...

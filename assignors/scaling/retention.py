@@ -1,4 +1,4 @@
-"""Workers that a partition too hot for one of them needs so that retention deletes none of its unread records."""
+"""Computes the workers with which retention deletes no unread records of a partition that is too hot for one worker."""
 
 import math
 
@@ -6,24 +6,24 @@ import numpy as np
 
 from assignors.scaling.lag_gate import PartitionState, View
 
-_CALM = 1.25  # fewer workers only where they would do for so much more: what comes and waits is never quite still
+_CALM = 1.25  # fewer workers only if they are enough for this much more: arrivals and backlog always fluctuate
 
 
 def rescue(view: View, rate: float, part: float) -> int:
-    """Count the workers with which each hot partition's backlog is read before it is deleted.
+    """Compute the number of workers that reads each hot partition's backlog before its deletion.
 
-    No number of workers brings a hot partition within the objective. But its reader has other partitions too, and with
-    more workers it has fewer of them. Records that came at a steady rate are all read in time when the whole backlog is
-    read within one retention: what waits longest is due first, and what came last has that much longer.
+    No number of workers meets the objective for a hot partition. But its reader also has other partitions, and with
+    more workers it has fewer of them. If records arrive at a steady rate, all are read in time if the whole backlog is
+    read within one retention: the oldest record is due first, and the newest has correspondingly more time.
 
     Args:
         view: the topic.
         rate: records per second that one worker reads, above 0.
-        part: of the retention, how much may be used, above 0, at most 1.
+        part: usable fraction of the retention, above 0, at most 1.
 
     Returns:
-        0 where nothing is hot or nothing is deleted by time. The present number stays while little would be saved.
-        Hot partitions are taken to have a worker each: who holds what is not known here.
+        0 if no partition is hot or records are not deleted by time. The present number stays if the saving would be
+        small. Each hot partition is assumed to have a different worker, because the assignment is not known here.
     """
     hot = (view.states == PartitionState.HOT) & (view.lag > 0)
     if not hot.any() or not math.isfinite(view.retention_s):
@@ -39,9 +39,9 @@ def rescue(view: View, rate: float, part: float) -> int:
 
 
 def _fewest(needed: float, other: float, partitions: int, rate: float) -> int:
-    """The smallest number of workers at which one partition's part of its reader is what it needs; at most all."""
+    """Return the smallest number of workers at which a partition's share of its reader is enough; at most all."""
     held = np.ceil(partitions / np.arange(1, partitions + 1))
-    # Max-min fair: what the others leave over, and never less than an equal part.
+    # Max-min fair: the rest that the others leave, and at least an equal part.
     left = np.maximum(rate - (held - 1) * other, rate / held)
     enough = np.flatnonzero(left >= needed)
     return int(enough[0]) + 1 if len(enough) else partitions

@@ -1,4 +1,4 @@
-"""Where observations and states wait between decisions: in this process, or in Redis, so that a successor goes on."""
+"""Stores observations and states between decisions: in this process, or in Redis, so that a successor can continue."""
 
 import json
 from typing import Any, Protocol
@@ -12,31 +12,31 @@ from assignors.scaling.policy_contract import State
 
 
 class Store(Protocol):
-    """Keeps the window and the state of each topic.
+    """Stores the window and the state of each topic.
 
-    Contract: `recent` gives what `add` took, the oldest first, no older than asked; `state` gives the last `keep`, or
-    None. Expired or lost content is no error: the window begins again.
+    Contract: `recent` returns the observations of `add`, the oldest first, within `keep_s`; `state` returns the value
+    of the last `keep`, or None. Expired or lost content is no error: a new window begins.
     """
 
     def add(self, key: str, observation: Observation, keep_s: float) -> None:
-        """Add an observation; forget what is older than `keep_s` before it."""
+        """Add an observation; drop those that are more than `keep_s` older."""
         ...
 
     def recent(self, key: str) -> list[Observation]:
-        """The observations of a topic."""
+        """Return the observations of a topic."""
         ...
 
     def keep(self, key: str, state: State) -> None:
-        """Remember a state."""
+        """Store a state."""
         ...
 
     def state(self, key: str) -> State | None:
-        """The state that was last remembered."""
+        """Return the last stored state."""
         ...
 
 
 class MemoryStore:
-    """`Store` in this process; a restart forgets."""
+    """`Store` in this process; a restart loses it."""
 
     def __init__(self) -> None:
         self._seen: dict[str, list[Observation]] = {}
@@ -61,18 +61,18 @@ class MemoryStore:
 
 
 class RedisStore:
-    """`Store` in Redis: a list and a value a topic, both of which expire when no evaluator runs any more."""
+    """`Store` in Redis: a list and a value per topic; both expire when no evaluator runs."""
 
     def __init__(self, url: str, *, prefix: str = "azimuth:scaling", expire_s: float = 86_400.0) -> None:
         """Connect.
 
         Args:
-            url: as redis-py takes it, `redis://host:port/db`.
-            prefix: of all keys.
-            expire_s: after this long without a look a topic is forgotten.
+            url: in redis-py's format, `redis://host:port/db`.
+            prefix: prefix of all keys.
+            expire_s: time without access after which a topic's data expire.
 
         Raises:
-            StoreError: redis-py is not installed, the address has no meaning, or the server does not answer.
+            StoreError: redis-py is not installed, the address is invalid, or the server does not answer.
         """
         try:
             import redis  # noqa: PLC0415 -- an extra
@@ -83,7 +83,7 @@ class RedisStore:
         try:
             self._redis: Any = redis.Redis.from_url(url, socket_timeout=5, socket_connect_timeout=5)
             self._redis.ping()
-        except ValueError as error:  # in its words there may be a part of the password
+        except ValueError as error:  # its message may contain a part of the password
             raise StoreError(
                 f"{self._address} is no address of Redis: need redis://host:port/db, and %XX for each character of a "
                 "password that has a meaning there"

@@ -1,4 +1,4 @@
-"""One decision: gate, policy, limits; a value that says what was decided and from what."""
+"""One decision: gate, policy, limits; the result contains the decision and its inputs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -17,14 +17,14 @@ _MOST = 0.9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scaler:
-    """What decides for one topic: settings only, no memory.
+    """The settings of the decisions for one topic, without state.
 
     Attributes:
-        policy: what chooses.
-        limits: what holds it, in their order.
-        gate: when a partition counts as standing still or hot.
+        policy: chooses the number.
+        limits: limit the number, in this order.
+        gate: thresholds for stalled and hot partitions.
         worker_rate: records per second that one worker reads; None to measure it.
-        retention_s: the topic's retention; None where it is unlimited or the topic is compacted.
+        retention_s: the topic's retention; None if it is unlimited or the topic is compacted.
     """
 
     policy: Policy
@@ -35,23 +35,23 @@ class Scaler:
 
     @property
     def remembers_s(self) -> float:
-        """How far back the limits look."""
+        """The longest time that a limit needs of `State.wanted`."""
         return max((limit.remembers_s for limit in self.limits), default=0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Decision:
-    """What was decided, and from what.
+    """A decision and its inputs.
 
     Attributes:
-        topic: its name.
-        workers: how many it has from now on.
-        before: how many it had.
-        reason: the policy's sentence and what the limits changed.
-        proposed: what the policy asked for.
+        topic: name of the topic.
+        workers: number from now on.
+        before: previous number.
+        reason: the policy's sentence and the changes by limits.
+        proposed: the policy's number.
         view: the inputs.
         findings: sentences about partitions that do not flow, by state.
-        state: for the next decision.
+        state: state for the next decision.
     """
 
     topic: str
@@ -81,7 +81,7 @@ def decide(scaler: Scaler, seen: Window, state: State, topic: str = "topic") -> 
     now = seen.now_s
     changed = workers != state.workers
     begin = now - scaler.remembers_s
-    # Wishes of a time to come are those of a clock that jumped: they would hold for ever.
+    # Wanted numbers with a future time come from a clock that jumped; they would count for ever.
     wanted = (*(one for one in state.wanted if begin <= one[0] < now), (now, proposed.workers))
     return Decision(
         topic=topic,
@@ -102,14 +102,14 @@ def decide(scaler: Scaler, seen: Window, state: State, topic: str = "topic") -> 
 
 
 def measured_rate(view: View, state: State) -> float | None:
-    """What one worker reads in a second, seen while there was always something to read.
+    """Measure the records per second of one worker, over a time in which there were always records to read.
 
-    Only where nearly all partitions were behind for the whole time did every worker read as fast as it can; the mean
-    over such times is kept, the newest counting a fifth. At any other time a worker reads at least what is read. A
-    window in which the number changed is not measured.
+    Only if nearly all partitions had a backlog for the whole time did every worker read as fast as it can. The result
+    is the mean over such times, in which the newest has a weight of a fifth. At any other time the observed rate is a
+    lower bound. A window in which the number of workers changed is not measured.
 
     Returns:
-        Records per second, or the value of the state where nothing was measured.
+        Records per second, or the value of the state if there was no measurement.
     """
     over_s = GateSettings().rate_s
     seen, known = view.window, state.worker_rate

@@ -1,7 +1,7 @@
-"""The workers topic: how many workers each topic has now, as compacted records that agents follow.
+"""The workers topic: the present number of workers of each topic, as compacted records that agents follow.
 
-One record a scaled topic. Its key says whose number it is, so compaction keeps the last one; a record without a value
-takes the number back, and a follower uses its own configuration.
+There is one record per scaled topic. Its key identifies the topic, so compaction keeps the last number. A record
+without a value withdraws the number, and followers use their own configuration.
 
     key    <cluster id>/<consumer group>/<topic>            UTF-8; cluster ids and topic names have no slash
     value  {"v": 1, "workers": 3, "at_ms": 1767225600000, "reason": "...", "policy": "capacity",
@@ -16,11 +16,11 @@ from typing import Any, NamedTuple, TypeGuard
 DEFAULT_TOPIC = "azimuth.workers"
 VERSION = 1
 MOST = (1 << 31) - 1
-"""Workers, records or milliseconds: no reader counts further."""
+"""Largest number of workers, records or milliseconds that readers accept."""
 
 
 class ScaledTopic(NamedTuple):
-    """Whose number of workers it is."""
+    """The topic, group and cluster of a number of workers."""
 
     cluster: str
     group: str
@@ -29,15 +29,15 @@ class ScaledTopic(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkersRecord:
-    """The number of workers that a topic has from now on.
+    """The number of workers of a topic from now on.
 
     Attributes:
         workers: agents that may join the topic's group, 1 or more.
-        at_ms: when it was decided, milliseconds since 1970.
+        at_ms: time of the decision, milliseconds since 1970.
         reason: the sentence of the policy.
-        policy: its name.
-        max_poll_records: what a worker asks for at once; None leaves its own setting.
-        poll_timeout_ms: how long a worker waits for that; None leaves its own setting.
+        policy: name of the policy.
+        max_poll_records: most records of a worker's poll; None for its own setting.
+        poll_timeout_ms: longest time of a worker's poll; None for its own setting.
     """
 
     workers: int
@@ -54,7 +54,7 @@ def encode_key(name: ScaledTopic) -> bytes:
 
 
 def decode_key(key: bytes | None) -> ScaledTopic | None:
-    """Read a key; None for one that is not ours, which a reader passes over."""
+    """Read a key; None for a foreign key, which readers ignore."""
     try:
         cluster, rest = (key or b"").decode().split("/", 1)
         group, topic = rest.rsplit("/", 1)
@@ -79,13 +79,13 @@ def encode(record: WorkersRecord) -> bytes:
 
 
 def decode(value: bytes | None) -> WorkersRecord | None:
-    """Read a value; None for a tombstone, a later version, or anything that is not ours.
+    """Read a value; None for a tombstone, a later version, or a foreign value.
 
-    Fields that are not known are passed over, so that a later writer may add some within the version.
+    Unknown fields are ignored, so that a later writer may add fields within the version.
     """
     try:
         read = json.loads(value or b"null")
-    except (ValueError, RecursionError):  # anybody may write to a topic
+    except (ValueError, RecursionError):  # other programs may write to the topic
         return None
     if not isinstance(read, Mapping) or read.get("v") != VERSION:
         return None

@@ -1,4 +1,4 @@
-"""Reading and writing the workers topic on a cluster."""
+"""Reads and writes the workers topic on a cluster."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Self
@@ -24,23 +24,23 @@ _REPLICAS = 3
 
 
 class WorkersFeed:
-    """The current numbers, followed without a consumer group.
+    """The current numbers, read without a consumer group.
 
     Contract:
-    * `refresh` reads what is new and returns whether a number changed; the first call reads the topic to its end.
-    * A topic that is not there yet holds no numbers: it is looked for again at the next `refresh`.
-    * Used by one thread. Never writes and never commits.
+    * `refresh` reads new records and returns whether a number changed; the first call reads the topic to its end.
+    * A topic that does not exist yet has no numbers: the next `refresh` looks it up again.
+    * Used by one thread. It never writes and never commits.
     """
 
     def __init__(self, kafka: Mapping[str, Any], topic: str = DEFAULT_TOPIC) -> None:
         """Prepare; connects at the first `refresh`.
 
         Args:
-            kafka: librdkafka's properties, `bootstrap.servers` at least.
+            kafka: librdkafka's properties, at least `bootstrap.servers`.
             topic: the workers topic.
 
         Raises:
-            ScalingFileError: a property has no meaning.
+            ScalingFileError: a property is invalid.
         """
         self._topic = topic
         self._brokers = kafka.get("bootstrap.servers")
@@ -48,7 +48,7 @@ class WorkersFeed:
             Consumer,
             {
                 **kafka,
-                "group.id": "azimuth.workers.reader",  # librdkafka asks for one; nothing joins or commits
+                "group.id": "azimuth.workers.reader",  # required by librdkafka; the client never joins or commits
                 "enable.auto.commit": False,
                 "enable.partition.eof": True,
                 "log_level": 2,
@@ -62,11 +62,11 @@ class WorkersFeed:
         self.records: dict[ScaledTopic, WorkersRecord] = {}
 
     def refresh(self, timeout_s: float = 5.0, *, to_end: bool = False) -> bool:
-        """Read what is new.
+        """Read new records.
 
         Args:
-            timeout_s: longest time to wait for the end of the topic; what was read until then counts.
-            to_end: read to where the topic ends now, which costs a request; else what has come already.
+            timeout_s: longest wait for the end of the topic; records read until then count.
+            to_end: read up to the present end of the topic, which costs a request; else only already fetched records.
 
         Raises:
             PublishError: no broker answers; or, with `to_end`, the end was not reached in time.
@@ -89,7 +89,7 @@ class WorkersFeed:
         return self.records != before
 
     def workers(self, cluster: str, group: str) -> dict[str, int]:
-        """The workers of each topic of a group on a cluster; topics without a number are left out."""
+        """Return the workers of each topic of a group on a cluster, without topics that have no number."""
         return {n.topic: r.workers for n, r in self.records.items() if (n.cluster, n.group) == (cluster, group)}
 
     def close(self) -> None:
@@ -146,21 +146,21 @@ class WorkersFeed:
 
 
 class WorkersPublisher:
-    """Writes numbers to the workers topic, which it makes where there is none.
+    """Writes numbers to the workers topic, and creates the topic if it does not exist.
 
     Contract: `publish` returns when all in-sync replicas have the record, or raises.
     """
 
     def __init__(self, kafka: Mapping[str, Any], topic: str = DEFAULT_TOPIC) -> None:
-        """Make the topic.
+        """Create the topic if needed.
 
         Args:
-            kafka: librdkafka's properties, `bootstrap.servers` at least.
+            kafka: librdkafka's properties, at least `bootstrap.servers`.
             topic: the workers topic.
 
         Raises:
-            PublishError: no broker answers, the topic cannot be made, or it is not compacted.
-            ScalingFileError: a property has no meaning.
+            PublishError: no broker answers, the topic cannot be created, or it is not compacted.
+            ScalingFileError: a property is invalid.
         """
         self._topic = topic
         self._admin = made(AdminClient, {**kafka, "log_level": 2})
@@ -171,7 +171,7 @@ class WorkersPublisher:
         )
 
     def publish(self, name: ScaledTopic, record: WorkersRecord | None) -> None:
-        """Write one number, or take it back with None.
+        """Write one number, or withdraw it with None.
 
         Raises:
             PublishError: the record did not arrive.
