@@ -1,4 +1,4 @@
-"""Fetching for a job, with a look from time to time at whether headers are left out that a user may want."""
+"""Fetching for a job, with a periodic check whether headers are left out that a user may want."""
 
 import logging
 import time
@@ -18,13 +18,13 @@ _EVERY_S = 600.0
 
 
 class SampledFetch:
-    """Reads ranges as `fetch` does; where headers are not asked for, a topic that has some is logged once.
+    """Reads ranges as `fetch` does; if headers are left out, a topic whose records have headers is logged once.
 
-    Headers cost a call a record, so they are not read to find out: each topic's batches are read with them once in ten
-    minutes, and come without them all the same.
+    Headers cost a call per record, so not every batch is checked: once in ten minutes a batch of each topic is read
+    with headers, and returned without them.
 
     Args:
-        settings: of the fetch.
+        settings: settings of the fetch.
         read: reads ranges.
         clock: seconds of a monotonic clock.
     """

@@ -1,8 +1,8 @@
-"""The job loop: claim, read, bring into the table, commit, disown.
+"""The job loop: claim, read, write to the table, commit, disown.
 
 The table decides. Its compare and swap takes each record once, from any sender; claims only keep two jobs from doing
-the same work. So a job that was stopped for an hour and comes back with records in its hands does no harm: its lease is
-over, its claims are refused, and what it still brings to the table is there already.
+the same work. So a job that was stopped for an hour and resumes with unwritten records does no harm: its lease has
+ended, its claims are refused, and the table already has the records.
 """
 
 import logging
@@ -31,20 +31,20 @@ log = logging.getLogger(__name__)
 
 _RENEW_PER_LEASE = 3
 _HOPELESS = 3
-"""After so many topics that cannot be read, and none that can, the rest of a round is not tried."""
+"""If this many topics cannot be read, and none can, the rest of the round is skipped."""
 _UNREADABLE = (SparkSinkError, KafkaException, OSError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """What one round did.
+    """The result of one round.
 
     Attributes:
         claimed: partitions.
         rows: records written to the table.
-        lost: claims that were not held any more.
+        lost: claims that were already lost.
         late_s: age of the oldest unread record when its topic was claimed, by topic.
-        refused: why nothing came of a topic, by its name; the other topics of the round are not affected.
+        refused: reason why a topic's records were not written, by topic; other topics of the round are not affected.
     """
 
     claimed: int = 0
@@ -58,8 +58,8 @@ class ClaimedIngest:
     """Ingests the partitions that it claims; used by one thread.
 
     Args:
-        settings: of the job.
-        parts: what it works with.
+        settings: settings of the job.
+        parts: the parts of the job.
     """
 
     def __init__(self, settings: ClaimedSettings, parts: Parts) -> None:
@@ -77,7 +77,7 @@ class ClaimedIngest:
         self._reported: dict[str, str] = {}
 
     def run(self, stop: threading.Event) -> None:
-        """Ingest until `stop` is called; an error is logged once and the work tried again."""
+        """Ingest until `stop` is set; after an error, log it once and retry."""
         try:
             while not stop.is_set():
                 done = self._try()
@@ -88,14 +88,14 @@ class ClaimedIngest:
             self.close()
 
     def close(self) -> None:
-        """Disown what is held; where the database is away, the leases' end does."""
+        """Disown all partitions; if the database is away, their leases end by themselves."""
         try:
             self._parts.claims.close()
         except ClaimsAwayError as error:
             log.warning("claims: not disowned: %s", error)
 
     def round(self) -> Round:
-        """Claim some partitions, bring in what they have, and give them back.
+        """Claim some partitions, write their records, and disown the partitions.
 
         Raises:
             AssignorError: the cluster or the database of claims does not answer.
@@ -109,7 +109,7 @@ class ClaimedIngest:
         try:
             done, visits = self._visit(claims)
         finally:
-            # Also after an error: the next job may fare better. Those without a visit are due at once.
+            # Also after an error: the next job may succeed. Partitions without a visit are due immediately.
             self._parts.claims.disown({one: visits.get(one, Visit(more=True)) for one in claims})
         return done
 
@@ -118,8 +118,8 @@ class ClaimedIngest:
             done = self.round()
         except (AssignorError, *_UNREADABLE) as error:
             if str(error) != self._problem:
-                log.error("claims: %s", error)  # noqa: TRY400 -- the sentence says it
-            self._problem, self._looked = str(error), None  # a topic may be gone
+                log.error("claims: %s", error)  # noqa: TRY400 -- the message is enough
+            self._problem, self._looked = str(error), None  # a topic may have been deleted
             return Round()
         self._problem = ""
         for topic, refusal in done.refused.items():
@@ -140,8 +140,8 @@ class ClaimedIngest:
         self._ages.keep(TopicPartition(*key) for key in wanted)
         self._looked = now
         if not seen.whole:
-            return  # a topic that could not be described is not deleted
-        # Gone twice in a row: what a broker could not say once is no deleted topic.
+            return  # a topic that cannot be described may still exist
+        # A topic counts as deleted only after two consecutive answers without it.
         gone = self._parts.claims.known() - wanted
         self._parts.claims.forget(gone & self._gone)
         self._gone = gone
@@ -153,7 +153,7 @@ class ClaimedIngest:
         ranges, backlog = self._ranges(known, labels)
         wanted = [one for one in ranges.values() if one.begin < one.end]
         rows, held = self._read(wanted, labels, list(claims))
-        # Only what is still held is written. The table would sort it out, but not for nothing.
+        # Only partitions that are still held are written. The table would refuse duplicates, but at a cost.
         held = self._parts.claims.renew(held)
         mine = {TopicPartition(one.topic, one.partition) for one in held}
         read = [one for one in wanted if one.topic not in self._refused]
@@ -169,7 +169,7 @@ class ClaimedIngest:
             for one in held
             if (key := _key(one)) in ranges and labels[one.topic] not in written.recreated
         }
-        # Or they would be due together again, and at once, before those that can be read.
+        # Without a pause they would be due together, and immediately, before partitions that can be read.
         visits |= {one: Visit(failed=True) for one in held if one.topic in self._refused}
         lost += len(claims) - len(held)
         done = Round(
@@ -179,7 +179,7 @@ class ClaimedIngest:
 
     @contextmanager
     def _isolated(self, topics: Collection[str]) -> Iterator[None]:
-        """What goes wrong with the table of these topics holds up no topic of another table."""
+        """Limit errors to the table of these topics: topics of other tables continue."""
         try:
             yield
         except (SparkSinkError, OSError) as error:
@@ -204,7 +204,7 @@ class ClaimedIngest:
     def _read(
         self, ranges: Sequence[Range], labels: Mapping[str, str], held: list[Claim]
     ) -> tuple[Batches, list[Claim]]:
-        """Read in one go; after an error by topic, so that one that cannot be read holds up no other."""
+        """Read all ranges at once; after an error read topic by topic, so that one bad topic stops no other."""
         topics = sorted({one.topic for one in ranges})
         try:
             return self._fetch(ranges, Batches(labels, self._settings.include_headers), held)
@@ -238,7 +238,7 @@ class ClaimedIngest:
     def _ranges(
         self, keys: Sequence[TopicPartition], labels: Mapping[str, str]
     ) -> tuple[dict[TopicPartition, Range], dict[TopicPartition, int]]:
-        """What to read, and how much there is; partitions whose log cannot be asked for now are left out."""
+        """Return the ranges to read and the available records, without partitions whose log does not answer."""
         table = self._positions(labels)
         keys = [key for key in keys if key.topic not in self._refused]
         ends, beginnings = self._parts.logs.ends(keys), self._parts.logs.beginnings(keys)
@@ -256,7 +256,7 @@ class ClaimedIngest:
         return {key: Range(*key, begin, begin + granted[key]) for key, begin in begins.items()}, backlog
 
     def _write(self, rows: Batches, ranges: Sequence[Range], lost: set[TopicPartition]) -> WriteOutcome:
-        """Bring records into their tables."""
+        """Write records to their tables."""
         if not ranges:
             return WriteOutcome()
         labels = rows.labels

@@ -1,4 +1,4 @@
-"""What the job loop works with: claims, tables, logs and a cluster, each as little of it as the loop needs."""
+"""The parts of the job loop: claims, tables, logs and a cluster, each reduced to the methods that the loop needs."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from spark_sink.ranges.batch_offset import Range, TopicPartition
 
 
 class Claims(Protocol):
-    """What the loop needs of `PartitionClaims`."""
+    """The methods of `PartitionClaims` that the loop needs."""
 
     lease: Lease
 
@@ -30,52 +30,52 @@ class Claims(Protocol):
         """Claim partitions."""
 
     def commit(self, offsets: Mapping[Claim, int]) -> None:
-        """Say how far partitions have come."""
+        """Commit the positions of partitions."""
 
     def renew(self, claims: Iterable[Claim]) -> list[Claim]:
-        """Renew leases; those still held."""
+        """Renew leases; return the claims that are still held."""
 
     def disown(self, visits: Mapping[Claim, Visit]) -> list[Claim]:
-        """Give partitions back."""
+        """Release partitions."""
 
     def close(self) -> None:
-        """Disown what is held."""
+        """Disown all partitions."""
 
 
 class Writer(Tables, Protocol):
-    """What the loop needs of `TableWriter`."""
+    """The methods of `TableWriter` that the loop needs."""
 
     def label(self, topics: Collection[FleetTopic]) -> dict[FleetTopic, str]:
-        """What each topic is called in its table; of one table."""
+        """Return the label of each topic in its table; all of one table."""
 
     def positions(self, labels: Collection[str]) -> dict[TopicPartition, int]:
-        """How far the table of these labels has come."""
+        """Return the positions in the table of these labels."""
 
 
 class Ends(Protocol):
-    """What the loop needs of `PartitionOffsets`."""
+    """The methods of `PartitionOffsets` that the loop needs."""
 
     def ends(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The exclusive end of each log."""
+        """Return the exclusive end of each log."""
 
     def beginnings(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The first offset of each log."""
+        """Return the first offset of each log."""
 
     def at_times(self, times_ms: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
-        """The first offset at or after a time."""
+        """Return the first offset at or after a time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """What the loop works with.
+    """The parts of the job loop.
 
     Attributes:
-        claims: of this job; the loop closes them.
-        writer: of the tables.
-        logs: how far the logs go.
-        topics: asks the cluster for the topics; raises AssignorError where no broker answers.
+        claims: claims of this job; the loop closes them.
+        writer: writes the tables.
+        logs: reads the ends of the logs.
+        topics: requests the topics from the cluster; raises AssignorError if no broker answers.
         fetch: reads ranges.
-        ids: asks the cluster for the ids of topics as they are now.
+        ids: requests the present ids of topics from the cluster.
     """
 
     claims: Claims

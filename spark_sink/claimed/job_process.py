@@ -26,19 +26,19 @@ log = logging.getLogger(__name__)
 
 
 def build(settings: ClaimedSettings) -> ClaimedIngest:
-    """Make a job.
+    """Create a job.
 
     Raises:
-        ClaimsError: the database's address has no meaning.
+        ClaimsError: the database's address is invalid.
         FleetError: neither topics nor a pattern, or no broker answers.
-        SparkSinkError: a property that Kafka's client does not take.
+        SparkSinkError: Kafka's client refuses a property.
     """
     kafka = librdkafka_config(settings.kafka)
     source = Source(name=settings.name, kafka=kafka, topics=settings.topics, pattern=settings.pattern)
-    _claims(settings, "not known yet").close()  # what is wrong with them is said before a broker is waited for
+    _claims(settings, "not known yet").close()  # reports errors of the settings before waiting for a broker
     topics = ClusterTopics(admin(kafka), source)
     claims = _claims(settings, topics.cluster)
-    # No group is joined, but librdkafka has no consumer's queue without a group's name.
+    # The client joins no group, but librdkafka's consumer queue needs a group name.
     named = {**settings.kafka, "group.id": settings.name}
     reading = FetchSettings(
         kafka=named,
@@ -69,7 +69,7 @@ def run(settings: ClaimedSettings) -> None:
     """Ingest until SIGTERM or SIGINT, then disown and end.
 
     Raises:
-        ClaimsError: the database's address has no meaning.
+        ClaimsError: the database's address is invalid.
         FleetError: no broker answers.
     """
     stop = threading.Event()
@@ -96,11 +96,11 @@ def _claims(settings: ClaimedSettings, cluster: str) -> PartitionClaims:
 
 
 class ClusterTopics:
-    """The topics of a job's source; keeps what was known of them while the cluster does not describe them.
+    """The topics of a job's source; known topics stay while the cluster does not describe them.
 
     Args:
         admin: client of the cluster.
-        source: which topics.
+        source: selects the topics.
 
     Raises:
         FleetError: no broker answers.
@@ -117,10 +117,10 @@ class ClusterTopics:
         return self._seen.cluster
 
     def look(self) -> Sighting:
-        """Ask the cluster.
+        """Request the topics from the cluster.
 
         Raises:
-            FleetError: no broker answers, or it is another cluster by now.
+            FleetError: no broker answers, or the brokers belong to another cluster now.
         """
         seen = sight(self._admin, self._source, self._seen)
         if seen.cluster != self.cluster:
@@ -134,5 +134,5 @@ class ClusterTopics:
         return seen
 
     def ids(self, names: Collection[str]) -> Callable[[], dict[str, str]]:
-        """Ask for topics' ids as they are now, as `ask_ids` does."""
+        """Request the present ids of topics, as `ask_ids` does."""
         return ask_ids(self._admin, self._source, names, self._seen.ids)

@@ -1,4 +1,4 @@
-"""What a job says while it works: a line every ten seconds in which rows were written."""
+"""The progress log of a job: a line every ten seconds in which rows were written."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -7,7 +7,7 @@ _EVERY_S = 10.0
 
 
 class JobProgress:
-    """Sums up rounds into lines.
+    """Combines rounds into lines.
 
     Args:
         say: takes a line.
@@ -22,10 +22,10 @@ class JobProgress:
         self._late: tuple[float, str] = (0.0, "")
 
     def note(self, rows: int, late_s: Mapping[str, float]) -> None:
-        """Take up one round.
+        """Add one round.
 
         Args:
-            rows: written.
+            rows: number of written rows.
             late_s: age of the oldest unread record when its topic was claimed, by topic.
         """
         self._rows += rows

@@ -8,33 +8,33 @@ from spark_sink.errors import OptionError
 
 _DAY_S = 86_400.0
 _MOST_PARTITIONS = 1_000_000
-_MOST_RECORDS = 1_000_000_000  # all are held in memory until they are committed
+_MOST_RECORDS = 1_000_000_000  # all are in memory until their commit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimedSettings:
-    """One job of many that share the partitions of some topics.
+    """The settings of one of the jobs that share the partitions of some topics.
 
     Attributes:
-        name: what the tables keep their positions under; the same for all jobs of one set.
+        name: name of the positions in the tables; the same for all jobs of one set.
         table: Delta table; `{topic}` in it stands for the topic.
-        database: of the claims, SQLAlchemy's address.
-        kafka: client properties, Kafka's names, `bootstrap.servers` at least.
+        database: SQLAlchemy's address of the claims.
+        kafka: client properties with Kafka's names, at least `bootstrap.servers`.
         topics: names.
-        pattern: besides, all topics whose whole name matches.
-        claims_table: where the claims are; one for each set of jobs.
-        owner: how others see this job; the host and process by default.
-        partitions: claimed at a time.
-        records: read between two commits, at most.
-        lease: of the claims.
-        picking: in which order partitions are claimed.
-        form: how they are claimed.
-        discover_s: topics are asked for so often.
-        idle_s: pause where nothing is to be claimed, or something went wrong.
-        fail_on_data_loss: read no partition on whose records retention took; else it is an error in the log.
-        poll_timeout_s: end a round when no record came for this long although some are due.
+        pattern: adds all topics whose whole name matches.
+        claims_table: table of the claims; one for each set of jobs.
+        owner: name of this job for others; the host and process by default.
+        partitions: number claimed at a time.
+        records: most records read between two commits.
+        lease: lease of the claims.
+        picking: order in which partitions are claimed.
+        form: form of claiming.
+        discover_s: interval at which topics are listed.
+        idle_s: pause if there is no partition to claim, or after an error.
+        fail_on_data_loss: stop reading a partition whose unread records retention has deleted; else only log an error.
+        poll_timeout_s: end a round after this time without an expected record.
         storage: options of the object store.
-        include_headers: land the records' headers, too, in the column `headers`; the same for all jobs of one set.
+        include_headers: write the records' headers to the column `headers`; the same for all jobs of one set.
     """
 
     name: str

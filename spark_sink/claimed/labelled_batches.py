@@ -1,4 +1,4 @@
-"""Arrow batches on their way into tables, under the labels that the tables have for their topics."""
+"""Arrow batches to be written to tables, under the tables' labels of the topics."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -12,10 +12,10 @@ from spark_sink.ranges.batch_offset import TopicPartition
 
 @dataclass(slots=True)
 class Batches:
-    """Records as they were read.
+    """The records of a round.
 
     Attributes:
-        labels: what each topic is called in its table.
+        labels: label of each topic in its table.
         include_headers: whether the batches have the column `headers`.
     """
 
@@ -27,15 +27,15 @@ class Batches:
         return sum(batch.num_rows for batch in self._read)
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Take what was read."""
+        """Add a batch."""
         self._read.append(self._labelled(batch))
 
     def extend(self, other: "Batches") -> None:
-        """Take what another reader has under the same labels."""
+        """Add the batches of another reader with the same labels."""
         self._read += other._read  # noqa: SLF001 -- of the same class
 
     def without(self, keys: Collection[TopicPartition]) -> "Batches":
-        """The records that are not of these partitions."""
+        """Return the records of all other partitions."""
         if not keys:
             return self
         kept = Batches(self.labels, self.include_headers)
@@ -43,7 +43,7 @@ class Batches:
         return kept
 
     def batch(self, only: set[str]) -> pa.RecordBatch:
-        """The records of these labels, in one piece."""
+        """Return the records of these labels, as one batch."""
         schema = arrow_schema(headers=self.include_headers)
         whole = pa.Table.from_batches(self._read, schema=schema).combine_chunks()
         if not only.issuperset(self.labels.values()):

@@ -1,1 +1,1 @@
-"""Fleets with a lake behind them: agents that write what they read into Delta tables, without Spark."""
+"""Fleets that write to a lake: agents that write their records to Delta tables, without Spark."""

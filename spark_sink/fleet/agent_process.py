@@ -45,12 +45,12 @@ def run(settings: FleetSettings, http: tuple[str, int] | None = None) -> None:
     """Ingest until SIGTERM or SIGINT, then leave cleanly.
 
     Args:
-        settings: of the agent.
-        http: where the live page is served; None for no page.
+        settings: settings of the agent.
+        http: address of the live page; None for no page.
 
     Raises:
         FleetError: the settings contradict each other.
-        OptionError: the address of the page cannot be had.
+        OptionError: the address of the page is not available.
     """
     stop = threading.Event()
 
@@ -83,7 +83,7 @@ def _ingest(agent: FleetAgent, settings: FleetSettings, stop: threading.Event) -
 
 
 def build(settings: FleetSettings) -> FleetAgent:
-    """Make an agent; nothing connects yet but the readers' threads, which wait for topics.
+    """Create an agent. Only the readers' threads start, and wait for topics; there are no connections yet.
 
     Raises:
         FleetError: the settings contradict each other.
@@ -144,11 +144,11 @@ def _surroundings(settings: FleetSettings, readers: Mapping[str, SourceReader]) 
 
 
 def members(settings: FleetSettings, witness: Witness | None = None) -> Members:
-    """The membership of an agent.
+    """Create the membership of an agent.
 
     Raises:
         FleetError: redis-py is missing, or a static fleet does not list the agent.
-        OptionError: a property of the home cluster has no meaning.
+        OptionError: a property of the home cluster is invalid.
     """
     given = settings.membership
     if isinstance(given, StaticMembership):
@@ -165,7 +165,7 @@ def members(settings: FleetSettings, witness: Witness | None = None) -> Members:
 
 
 def write_status(file: Path, status: dict[str, Any]) -> None:
-    """Write the status in one piece: a reader never sees half of it."""
+    """Write the status atomically: a reader never sees a partial file."""
     new = file.with_name(f"{file.name}.new")
     new.write_text(json.dumps(status))
     new.replace(file)

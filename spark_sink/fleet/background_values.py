@@ -1,4 +1,4 @@
-"""Values for a status that take time to find out, found in a thread beside the one that asks."""
+"""Slow values of a status, computed in a background thread."""
 
 import threading
 import time
@@ -9,12 +9,12 @@ T = TypeVar("T")
 
 
 class BackgroundValue(Generic[T]):
-    """A value that is found in a thread of its own when it is asked for; asking never waits, and may get an old one.
+    """A value that a background thread computes on request; a call never waits, and may return an old value.
 
     Args:
-        find: finds it; what it raises ends that attempt alone, in the thread.
-        first: the value before it was found.
-        every_s: shortest time between two searches.
+        find: computes it; an exception ends only that attempt, in the thread.
+        first: the value before the first result.
+        every_s: shortest time between two computations.
         clock: seconds of a monotonic clock.
     """
 
@@ -29,7 +29,7 @@ class BackgroundValue(Generic[T]):
         self.last = first
 
     def __call__(self) -> T:
-        """The value as it was found last; starts a new search if it is old."""
+        """Return the last result; start a new computation if it is old."""
         with self._lock:
             if self._clock() >= self._next:
                 self._next = float("inf")

@@ -18,7 +18,7 @@ from spark_sink.fleet.table_writer import CLUSTER
 from spark_sink.kafka.client_properties import librdkafka_config
 
 _HOUR_S = 3600.0
-_MOST_QUEUE_KB = 2_097_151  # what librdkafka takes
+_MOST_QUEUE_KB = 2_097_151  # librdkafka's limit
 _STRICT = ConfigDict(extra="forbid", frozen=True)
 
 
@@ -76,7 +76,7 @@ class RedisMembership(BaseModel):
 
 
 class StaticMembership(BaseModel):
-    """Membership that is written down."""
+    """Membership from the configuration."""
 
     model_config = _STRICT
 
@@ -92,7 +92,7 @@ AnyMembership = Annotated[
     Annotated[KafkaMembership | RedisMembership | StaticMembership, Field(discriminator="kind")],
     BeforeValidator(_with_kind),
 ]
-"""Kafka's where no kind is named."""
+"""Kafka's, if no kind is given."""
 
 
 class WorkersSettings(BaseModel):
@@ -149,7 +149,7 @@ class FleetSettings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - as above
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - as above
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """The environment wins over the file, because one file serves all agents."""
+        """Let the environment override the file, because all agents use the same file."""
         return env_settings, init_settings
 
     @classmethod
@@ -158,10 +158,10 @@ class FleetSettings(BaseSettings):
 
         Args:
             config: TOML file; its keys are the names here.
-            given: what to take where neither the file nor the environment has it.
+            given: values for settings that neither the file nor the environment has.
 
         Raises:
-            OptionError: the file cannot be read, or a setting is unknown, missing or has no meaning.
+            OptionError: the file cannot be read, or a setting is unknown, missing or invalid.
         """
         try:
             found = cls(**{**given, **_beside(config, tomllib.loads(config.read_text()))})
@@ -171,7 +171,7 @@ class FleetSettings(BaseSettings):
             raise OptionError(f"{config}: is not TOML: {error}") from error
         except ValidationError as error:
             raise OptionError(f"{config}: " + "; ".join(_sentence(one) for one in error.errors())) from error
-        except SettingsError as error:  # pydantic's own words name the field
+        except SettingsError as error:  # pydantic's message names the field
             raise OptionError(f"environment: {error}: need JSON in AZIMUTH_FLEET_<FIELD>") from error
         try:
             found.check(config)
@@ -180,12 +180,12 @@ class FleetSettings(BaseSettings):
         return found
 
     def check(self, config: Path) -> None:
-        """Check what needs more than one setting.
+        """Check conditions on more than one setting.
 
         Raises:
-            OptionError: two sources would write into one table, or the home cluster is none of the sources.
-            FleetError: a source, a number or an agent has no meaning.
-            WorkersError: workers below 1, or a pattern that is none.
+            OptionError: two sources would write into one table, or the home cluster is not one of the sources.
+            FleetError: a source, a number or an agent is invalid.
+            WorkersError: workers below 1, or an invalid pattern.
         """
         if len(self.sources) > 1 and CLUSTER not in self.table:
             raise OptionError(
@@ -201,7 +201,7 @@ class FleetSettings(BaseSettings):
             self._refuse_twins(config, one, other)
 
     def _refuse_twins(self, config: Path, one: str, other: str) -> None:
-        """Two sources of the same brokers may not read the same topics: one group would feed two tables."""
+        """Refuse two sources with the same brokers and topics: one group would write to two tables."""
         a, b = self.source(one), self.source(other)
         servers = [set(self.sources[name].bootstrap_servers.replace(" ", "").split(",")) for name in (one, other)]
         if not servers[0] & servers[1]:
@@ -216,7 +216,7 @@ class FleetSettings(BaseSettings):
 
     @property
     def agent_id(self) -> FleetAgentId:
-        """Who this agent is, and which settings it declares to the others."""
+        """The identity of this agent, with the settings that it declares to the others."""
         given = self.workers
         shared = {
             "lanes": self.lanes,
@@ -224,7 +224,7 @@ class FleetSettings(BaseSettings):
             "seed": self.seed,
             "table": self.table,
             "workers.default": given.default,
-            "workers.patterns": list(given.patterns.items()),  # in their order: the first that matches counts
+            "workers.patterns": list(given.patterns.items()),  # in order, because the first match counts
             "workers.overrides": sorted(given.overrides.items()),
             "workers.topic": given.topic,
             **{f"sources.{name}": [sorted(one.topics), one.pattern] for name, one in self.sources.items()},
@@ -238,35 +238,35 @@ class FleetSettings(BaseSettings):
 
     @property
     def balance(self) -> Balance:
-        """How evenly topics lie on agents."""
+        """The settings of the balance of topics on agents."""
         return Balance(epsilon=self.epsilon, seed=self.seed)
 
     @property
     def lane_count(self) -> Lanes:
-        """How topics are grouped."""
+        """The grouping of topics into lanes."""
         return Lanes(count=self.lanes)
 
     @property
     def fleet_workers(self) -> FleetWorkers:
-        """Workers as configured, before the autoscaler and the file."""
+        """The configured workers, before the autoscaler and the file."""
         given = self.workers
         return FleetWorkers(default=given.default, patterns=given.patterns, overrides=given.overrides)
 
     @property
     def home(self) -> str:
-        """The source that is the home cluster."""
+        """The source of the home cluster."""
         named = self.membership.home if isinstance(self.membership, KafkaMembership) else None
         return named or next(iter(self.sources))
 
     def kafka(self, source: str) -> dict[str, Any]:
-        """Librdkafka's properties of a source."""
+        """Return librdkafka's properties of a source."""
         given = self.sources[source]
         return {"bootstrap.servers": given.bootstrap_servers, **librdkafka_config(given.kafka)}
 
     def reading(self, source: str) -> dict[str, Any]:
-        """Librdkafka's properties of a source's consumers.
+        """Return librdkafka's properties of a source's consumers.
 
-        Half of the memory is for what they have fetched. They fetch from a replica in the agent's own zone (KIP-392).
+        Half of the memory is for their queues. They fetch from a replica in the agent's zone (KIP-392).
         """
         queue_kb = self.memory_bytes // 2 // (self.lanes * len(self.sources)) >> 10
         queue_kb = min(max(queue_kb, 1), _MOST_QUEUE_KB)
@@ -275,17 +275,17 @@ class FleetSettings(BaseSettings):
 
     @property
     def buffer_bytes(self) -> int:
-        """Memory of a source for records that are read, and as much for those on their way into the tables."""
+        """Memory of a source for records that have been read, and the same for records that are being written."""
         return self.memory_bytes // 4 // len(self.sources)
 
     def source(self, name: str) -> Source:
-        """A source, checked."""
+        """Return a source, checked."""
         given = self.sources[name]
         return Source(name=name, kafka=self.kafka(name), topics=given.topics, pattern=given.pattern)
 
 
 def _beside(config: Path, given: dict[str, Any]) -> dict[str, Any]:
-    """A path of overrides is relative to the file that names it, wherever the agent is started."""
+    """Resolve the path of overrides relative to the file that names it, not to the working directory."""
     workers = given.get("workers")
     if not isinstance(workers, dict) or not isinstance(workers.get("file"), str):
         return given

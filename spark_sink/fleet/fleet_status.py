@@ -1,4 +1,4 @@
-"""How a fleet stands, found out from outside: who lives, and what every agent must therefore have decided."""
+"""The status of a fleet, from outside: the live agents, and the decision that every agent therefore computes."""
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,12 +26,12 @@ from spark_sink.fleet.workers_in_force import WorkersNow
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetStatus:
-    """A fleet at one moment.
+    """A fleet at one time.
 
     Attributes:
-        membership: who lives, as its server says.
-        decision: what every agent with this view decides.
-        lines: of the topics asked about.
+        membership: the live agents, from the membership's server.
+        decision: the decision of every agent with this view.
+        lines: the lines of the requested topics.
         problems: one sentence each.
     """
 
@@ -41,7 +41,7 @@ class FleetStatus:
     problems: Sequence[str]
 
     def value(self) -> dict[str, Any]:
-        """As JSON takes it."""
+        """Return a JSON value."""
         view, loads = self.decision.view, self.decision.loads
         return {
             "version": view.version,
@@ -64,18 +64,18 @@ class FleetStatus:
 
 
 def look(settings: FleetSettings, topics: Sequence[str] = ()) -> FleetStatus:
-    """Ask the membership's server and the clusters, and decide as an agent would.
+    """Read the membership and the clusters, and decide as an agent would.
 
     Args:
-        settings: of the fleet.
-        topics: names or `<source>/<name>` whose line is to be explained.
+        settings: settings of the fleet.
+        topics: names or `<source>/<name>` of the topics to explain.
 
     Raises:
         FleetError: the membership's server does not answer, or there is no such topic.
     """
     watches = [ClusterWatch(settings.source(name), 1.0, lambda: None) for name in settings.sources]
     with ThreadPoolExecutor(len(watches) + 1) as asking:
-        # All at once: those that do not answer cost their time-out once.
+        # All clusters in parallel, so that unreachable ones cost their timeout only once.
         observed = asking.submit(_observe, settings)
         seen = list(asking.map(ClusterWatch.look, watches))
         membership = observed.result()
@@ -94,7 +94,7 @@ def look(settings: FleetSettings, topics: Sequence[str] = ()) -> FleetStatus:
 def _observe(settings: FleetSettings) -> Membership:
     given = settings.membership
     if isinstance(given, StaticMembership) and given.agents:
-        # Who looks at a written down fleet need not be listed in it.
+        # A reader of a static fleet's status need not be listed in it.
         settings = settings.model_copy(update={"agent": given.agents[0].id})
     return members(settings).observe()
 

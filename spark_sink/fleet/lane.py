@@ -1,4 +1,4 @@
-"""One lane of an agent: a consumer of librdkafka in the lane's group, and where each of its partitions stands."""
+"""One lane of an agent: a librdkafka consumer in the lane's group, with the position of each of its partitions."""
 
 import contextlib
 import json
@@ -22,7 +22,7 @@ from spark_sink.ranges.unread_age import UnreadAges
 log = logging.getLogger(__name__)
 
 Positions = Callable[[Collection[str]], Mapping[TopicPartition, int]]
-"""The next offset of each partition of these labels, as the table has it."""
+"""Returns the table's next offset of each partition of these labels."""
 
 _GONE = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})  # noqa: SLF001
 _RESET = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})  # noqa: SLF001
@@ -34,11 +34,11 @@ _LAG_S = 1.0
 
 
 def received(statistics: Mapping[str, Any]) -> dict[int, int]:
-    """Bytes by broker id as they came over the wire since the consumer began.
+    """Return the bytes received on the wire since the consumer's start, by broker id.
 
     Args:
-        statistics: librdkafka's. A broker may be listed twice, the second time as the group's coordinator; those that
-            were only asked for the others have no id yet.
+        statistics: librdkafka's. A broker may be listed twice, the second time as the group's coordinator; bootstrap
+            connections have no id yet.
     """
     found: Counter[int] = Counter()
     for one in statistics.get("brokers", {}).values():
@@ -49,12 +49,12 @@ def received(statistics: Mapping[str, Any]) -> dict[int, int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaneParts:
-    """What a lane works with.
+    """The parts of a lane.
 
     Attributes:
-        positions: asked when partitions are given.
-        before_revoked: called before partitions go to another agent: what was read is written.
-        look_again: called when a topic seems to have been recreated.
+        positions: called when partitions are assigned.
+        before_revoked: called before partitions go to another agent; writes the records that were read.
+        look_again: called when a topic may have been recreated.
     """
 
     positions: Positions
@@ -63,12 +63,12 @@ class LaneParts:
 
 
 class LaneConsumer:
-    """A consumer of one lane; used by one thread, but for `lag`.
+    """A consumer of one lane; used by one thread, except `lag`.
 
     Args:
-        lane: which.
-        config: of librdkafka, group.id included.
-        parts: what it works with.
+        lane: the lane.
+        config: librdkafka's properties, including group.id.
+        parts: the parts of the lane.
     """
 
     def __init__(self, lane: Lane, config: Mapping[str, Any], parts: LaneParts) -> None:
@@ -88,10 +88,10 @@ class LaneConsumer:
         self.rebalances = 0
 
     def lag(self) -> Mapping[str, int]:
-        """Records behind the table, by topic's name, as of a second ago; unheard of partitions are left out.
+        """Return the records not yet in the table, by topic name, at most a second old, without unknown partitions.
 
-        Any thread may ask. The client itself may not be asked from another thread: its calls wait for each other, and
-        one beside a thread that reads without a pause may wait for ever.
+        Any thread may call. Another thread must not call the client itself: its calls wait for each other, and with a
+        thread that reads without a pause they may wait for ever.
         """
         return self._lag
 
@@ -119,30 +119,30 @@ class LaneConsumer:
         self._lag, self._lag_s, self._lag_at = found, self._ages.look(positions, ends), time.monotonic()
 
     def subscribe(self, labels: Mapping[FleetTopic, str]) -> None:
-        """Read these topics from now on; the others of the group keep what they have while it is sorted out."""
+        """Read these topics from now on; other members of the group keep their partitions during the rebalance."""
         before = self._positions_held.names
         new = self._positions_held.follow(labels)
         self.problems = {}
         if before != (names := self._positions_held.names):
             self._consumer.subscribe(sorted(names), on_assign=self._gain, on_revoke=self._yield, on_lost=self._lose)
-        # Also a topic that left and came back before the group took it away: nothing of it was taken in between.
+        # Also a topic that left and returned before the group revoked it: no records of it were taken in between.
         held = [one for one in self._consumer.assignment() if one.topic in new]
         if held:
-            self._parts.before_revoked()  # or what was read of them would be read twice
+            self._parts.before_revoked()  # else the records read of these topics would be read twice
             self._consumer.incremental_unassign(held)
             self._gain(self._consumer, held)
 
     def read(self, add: Callable[[str, Any], None], most: int, wait_s: float) -> int:
-        """Take records that have come, and serve the group.
+        """Take received records, and serve the group.
 
         Args:
-            add: takes each record with its label. A function and not the rows themselves, because partitions may be
-                given up meanwhile, and then what was read before is written and other rows begin.
-            most: records.
-            wait_s: for the first of them.
+            add: takes each record with its label. It is a function, because a revocation during the call writes the
+                records read so far and starts a new buffer.
+            most: most records to take.
+            wait_s: longest wait for the first record.
 
         Returns:
-            How many came.
+            Number of records received.
         """
         count = 0
         for message in self._consumer.consume(most, wait_s):
@@ -169,19 +169,19 @@ class LaneConsumer:
 
     @property
     def records(self) -> int:
-        """How many were read and are not handed over."""
+        """Number of records that were read and are not handed over."""
         return self._positions_held.records
 
     def hand_over(self) -> tuple[list[Range], dict[str, FleetTopic]]:
-        """What was read is on its way into the table: its ranges, and their topics by label. Reading goes on."""
+        """Return the ranges of the records read so far, and their topics by label, for writing. Reading continues."""
         return self._positions_held.hand_over()
 
     def settle(self, ends: Mapping[TopicPartition, int], ahead: Mapping[TopicPartition, int]) -> None:
-        """What was handed over is in the table; where the table is further than what was read, go on from there.
+        """Record that the handed over records are in the table; continue from the table's position if it is further.
 
         Args:
-            ends: where what was handed over ends, by partition; also those of other lanes.
-            ahead: where the table is.
+            ends: ends of the handed over ranges, by partition; also those of other lanes.
+            ahead: positions of the table.
         """
         onward, held = self._positions_held.settle(ends, ahead)
         for key, at in onward.items():
@@ -191,20 +191,20 @@ class LaneConsumer:
             return
         offsets = [KafkaPartition(*key, at) for key, at in held.items()]
         try:
-            self._consumer.commit(offsets=offsets, asynchronous=True)  # a hint for others, the table is the truth
+            self._consumer.commit(offsets=offsets, asynchronous=True)  # a hint; the table decides
         except KafkaException as error:
             log.debug("fleet: offsets not committed: %s", error)
 
     def leave_out(self, labels: Collection[str]) -> None:
-        """What was read of these is not written, and nothing more is taken of them until they are given again."""
+        """Drop the records read of these labels, and take no more of them until they are assigned again."""
         self._positions_held.leave_out(labels)
 
     def forget(self) -> None:
-        """What was read is not in the table: take nothing more until `rewind`, or a hole would be left."""
+        """Drop the records that are not in the table, and take no more until `rewind`, to leave no hole."""
         self._positions_held.forget()
 
     def rewind(self) -> None:
-        """Forget what was read and is not in the table, and read it again.
+        """Drop the records that are not in the table, and read them again.
 
         Raises:
             TableError: the table cannot be read.
@@ -214,7 +214,7 @@ class LaneConsumer:
         self._positions_held.stale = False
 
     def take_again(self, labels: Collection[str]) -> None:
-        """Read these on from where the table is.
+        """Continue these labels from the table's positions.
 
         Raises:
             TableError: the table cannot be read.
@@ -236,10 +236,10 @@ class LaneConsumer:
         labels = self._positions_held.labels
         gained = {labels[one.topic] for one in partitions if one.topic in labels}
         try:
-            # librdkafka holds all partitions until this returns: nothing is asked for in vain.
+            # librdkafka pauses all partitions until this returns, so no fetch is wasted.
             known = self._parts.positions(gained) if gained else {}
         except (SparkSinkError, OSError) as error:
-            # An error must not leave the callback, or the partitions would have no reader: `read` raises it.
+            # An error must not leave the callback, because the partitions would have no reader: `read` raises it.
             self._failure, self._positions_held.stale = error, True
         self._begin(consumer, partitions, known)
 
@@ -261,7 +261,7 @@ class LaneConsumer:
         consumer.incremental_unassign(list(partitions))
 
     def _lose(self, consumer: Consumer, partitions: Sequence[KafkaPartition]) -> None:
-        # Where another was faster, the table leaves out what comes now; and nothing may be held twice when they return.
+        # If another agent was faster, the table leaves these records out; after a return none may be held twice.
         self._parts.before_revoked()
         self._drop(partitions)
         consumer.incremental_unassign(list(partitions))
@@ -289,7 +289,7 @@ class LaneConsumer:
             self._ages.written(key, message.offset(), stamp_ms / 1000)
 
     def _restart(self) -> None:
-        """See what became of partitions whose position lay outside of their log: librdkafka has stopped them."""
+        """Check partitions whose position was outside their log, because librdkafka has stopped them."""
         if not self._stopped or time.monotonic() < self._restart_at:
             return
         for topic, partition in sorted(self._stopped):
@@ -297,10 +297,10 @@ class LaneConsumer:
         self._restart_at = time.monotonic() + _RESTART_S
 
     def _reset(self, topic: str, partition: int) -> None:
-        """Records are gone, the topic is another one than before, or a broker has answered that did not know better."""
+        """Handle a reset: records are gone, the topic was recreated, or a broker answered with old data."""
         key = self._positions_held.key(topic, partition)
         if not self._positions_held.holds(key):
-            self._stopped.discard((topic, partition))  # not held any more, or left out until it is given again
+            self._stopped.discard((topic, partition))  # no longer held, or left out until it is assigned again
             return
         at = self._positions_held.reached(key)
         try:
@@ -319,7 +319,7 @@ class LaneConsumer:
         self._seek(KafkaPartition(topic, partition, low if at is None else max(at, low)))
 
     def _seek(self, one: KafkaPartition) -> None:
-        # Not seek: librdkafka has stopped a partition that it found out of range.
+        # A seek would not help: librdkafka has stopped a partition that it found out of range.
         try:
             self._consumer.incremental_unassign([KafkaPartition(one.topic, one.partition)])
             self._consumer.incremental_assign([one])

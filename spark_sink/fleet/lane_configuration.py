@@ -7,16 +7,16 @@ _DEFAULTS: Final[Mapping[str, Any]] = {
     "log_level": 2,
     "session.timeout.ms": 6000,
     "heartbeat.interval.ms": 500,
-    # In a rebalance librdkafka holds all partitions, also those that stay, until its callback has returned and the
-    # answers under way have come: with the default of 500 ms others pause for so much longer.
+    # In a rebalance librdkafka pauses all partitions, also those that stay, until its callback has returned and the
+    # pending fetches are answered: with the default of 500 ms the pause would be longer by this time.
     "fetch.wait.max.ms": 200,
-    # Bytes by broker, for the cost of those that cross zones.
+    # Bytes by broker, for the cost of cross-zone traffic.
     "statistics.interval.ms": 10_000,
-    # Only this finds a topic that was deleted and recreated; the default is five minutes.
+    # Only a metadata refresh finds a recreated topic; the default interval is five minutes.
     "topic.metadata.refresh.interval.ms": 3000,
 }
 _FIXED: Final[Mapping[str, Any]] = {
-    # Partitions that stay are read on while others move (KIP-429).
+    # Reading of partitions that stay continues while others move (KIP-429).
     "partition.assignment.strategy": "cooperative-sticky",
     "enable.auto.commit": False,
     "enable.auto.offset.store": False,
@@ -25,5 +25,5 @@ _FIXED: Final[Mapping[str, Any]] = {
 
 
 def lane_config(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Librdkafka's properties of a lane: the source's, above defaults, below what the fleet depends on."""
+    """Return librdkafka's properties of a lane: the source's override the defaults, but not the required ones."""
     return {**_DEFAULTS, **config, **_FIXED}

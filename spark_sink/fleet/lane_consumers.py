@@ -1,4 +1,4 @@
-"""The consumers of one reader, by lane, and what they add up to: also those that are closed."""
+"""The consumers of one reader, by lane, with their totals, which include closed consumers."""
 
 import threading
 from collections import Counter
@@ -9,7 +9,7 @@ from spark_sink.fleet.lane import LaneConsumer
 
 
 class Consumers:
-    """Consumers by lane; one thread adds and closes them, any thread may ask what they add up to."""
+    """Consumers by lane; one thread adds and closes them, any thread may read their totals."""
 
     def __init__(self) -> None:
         self._open: dict[Lane, LaneConsumer] = {}
@@ -24,7 +24,7 @@ class Consumers:
         return len(self._open)
 
     def get(self, lane: Lane) -> LaneConsumer | None:
-        """The consumer of a lane that is read."""
+        """Return the consumer of a lane, if it is read."""
         return self._open.get(lane)
 
     def add(self, consumer: LaneConsumer) -> LaneConsumer:
@@ -33,7 +33,7 @@ class Consumers:
         return consumer
 
     def close(self, lane: Lane) -> None:
-        """Have a lane's consumer leave its group; what it has counted is kept."""
+        """Make a lane's consumer leave its group; its counts stay in the totals."""
         try:
             self._open[lane].close()
         finally:
@@ -44,29 +44,29 @@ class Consumers:
 
     @property
     def records(self) -> int:
-        """How many were read and are not handed over."""
+        """Number of records that were read and are not handed over."""
         return sum(one.records for one in self)
 
     def problems(self) -> list[str]:
-        """What does not go well now."""
+        """Return the present problems."""
         return [problem for one in self for problem in list(one.problems.values())]
 
     def lag(self) -> dict[str, int]:
-        """Records behind, by topic."""
+        """Return the lag in records, by topic."""
         return {label: behind for one in self for label, behind in one.lag().items()}
 
     def lag_s(self) -> dict[str, float]:
-        """The age of the oldest unread record in seconds, by topic."""
+        """Return the age of the oldest unread record in seconds, by topic."""
         return {label: seconds for one in self for label, seconds in one.lag_s().items()}
 
     @property
     def rebalances(self) -> int:
-        """How often partitions came or went."""
+        """Number of changes of the assignment."""
         with self._counting:
             return self._rebalances + sum(one.rebalances for one in self)
 
     def received(self) -> dict[int, int]:
-        """Bytes that came over the wire, by broker id."""
+        """Return the bytes received on the wire, by broker id."""
         with self._counting:
             return _total([self._received, *(one.received for one in self)])
 

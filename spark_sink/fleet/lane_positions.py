@@ -1,4 +1,4 @@
-"""Where each partition of a lane stands, and what was read of it and is not handed over. Pure, no I/O."""
+"""The position of each partition of a lane, and its records that are not handed over. Pure, no I/O."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
@@ -11,15 +11,15 @@ Offsets = dict[TopicPartition, int]
 class LanePositions:
     """The partitions of one lane and their positions; used by one thread.
 
-    Partitions stand here under the label that the table has for their topic, and come from Kafka under its name.
+    Partitions have the table's label of their topic here; records from Kafka have the topic's name.
 
     Contract:
-    * What is handed over of a partition begins where the part before it ended, or where the partition was told to
-      begin: no record is left out between, and none is handed over twice.
-    * Nothing is taken of a partition that was not begun, and nothing at all while `stale`.
+    * Each handed over range of a partition begins at the end of the previous one, or at the offset given to `begin`: no
+      record is left out, and none is handed over twice.
+    * No record is taken of a partition before `begin`, and none at all while `stale`.
 
     Attributes:
-        stale: what was read is not in the table and was forgotten; taking on would leave a hole.
+        stale: records that are not in the table were dropped; taking more would leave a hole.
     """
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class LanePositions:
 
     @property
     def names(self) -> frozenset[str]:
-        """The topics that are followed."""
+        """The names of the followed topics."""
         return frozenset(self._labels)
 
     @property
@@ -41,36 +41,36 @@ class LanePositions:
 
     @property
     def records(self) -> int:
-        """How many were taken and are not handed over."""
+        """Number of records that were taken and are not handed over."""
         return sum(records for _, _, records in self._read.values())
 
     def follow(self, labels: Mapping[FleetTopic, str]) -> set[str]:
         """Follow these topics from now on, and no others.
 
         Returns:
-            The names that are new, or bear another label than before.
+            The names that are new, or have another label than before.
         """
         before, self._labels = self._labels, {topic.name: label for topic, label in labels.items()}
-        # What was read of topics that leave is handed over with them.
+        # Records read of topics that leave are still handed over.
         left = {key.topic: self._topics[key.topic] for key in self._read}
         self._topics = left | {label: topic for topic, label in labels.items()}
         self._stands = {key: at for key, at in self._stands.items() if key.topic in self._topics}
         return {name for name, label in self._labels.items() if before.get(name) != label}
 
     def key(self, name: str, partition: int) -> TopicPartition:
-        """A partition by the label of its topic; by its name where it is not followed."""
+        """Return a partition with the label of its topic, or with its name if it is not followed."""
         return TopicPartition(self._labels.get(name, name), partition)
 
     def holds(self, key: TopicPartition) -> bool:
-        """Whether the partition was begun and not dropped."""
+        """Return whether the partition was begun and not dropped."""
         return key in self._stands
 
     def begin(self, key: TopicPartition, at: int | None) -> None:
-        """Take of this partition from there on; None for wherever its first record lies."""
+        """Take records of this partition from this offset on; None for its first record."""
         self._stands[key] = at
 
     def wants(self, name: str, partition: int, offset: int) -> TopicPartition | None:
-        """The partition, where this record is to be taken: followed, begun, and not behind where it stands."""
+        """Return the partition if this record is wanted: followed, begun, and not below the position; else None."""
         label = self._labels.get(name)
         if label is None or self.stale:
             return None
@@ -78,14 +78,14 @@ class LanePositions:
         if key not in self._stands:
             return None
         at = self._stands[key]
-        # Behind: it came before its partition was told to go on further ahead.
+        # A record below the position was fetched before the position moved ahead.
         return None if at is not None and offset < at and key not in self._read else key
 
     def take(self, key: TopicPartition, offset: int) -> bool:
         """Count a wanted record as read.
 
         Returns:
-            Whether it is the oldest of its partition that is not handed over.
+            Whether it is the oldest record of its partition that is not handed over.
         """
         at = self._stands[key]
         begin, _, records = self._read.get(key, (offset if at is None else at, 0, 0))
@@ -93,19 +93,19 @@ class LanePositions:
         return not records
 
     def reached(self, key: TopicPartition) -> int | None:
-        """The offset after the last record taken of a partition that is held; None where nothing is known."""
+        """Return the offset after the last record taken of a held partition; None if it is unknown."""
         _, at, _ = self._read.get(key, (0, self._stands[key], 0))
         return at
 
     def positions(self) -> Iterator[tuple[str, int, int]]:
-        """Name, partition and offset of each partition that stands at one."""
+        """Yield name, partition and offset of each partition with a position."""
         names = self._names()
         for key, at in self._stands.items():
             if at is not None and key.topic in names:
                 yield names[key.topic], key.partition, at
 
     def hand_over(self) -> tuple[list[Range], dict[str, FleetTopic]]:
-        """What was read goes on its way into the table: its ranges, and their topics by label."""
+        """Return the ranges of the records read so far, and their topics by label, for writing."""
         ranges = [Range(*key, begin, end) for key, (begin, end, _) in self._read.items()]
         self._stands |= {one.key: one.end for one in ranges if one.key in self._stands}
         self._read = {}
@@ -114,16 +114,16 @@ class LanePositions:
     def settle(
         self, ends: Mapping[TopicPartition, int], ahead: Mapping[TopicPartition, int]
     ) -> tuple[Offsets, Offsets]:
-        """What was handed over is in the table; where the table is further than what was read, go on from there.
+        """Record that the handed over records are in the table; continue from the table's position if it is further.
 
-        What was read meanwhile and is in the table as well is left out by the next compare and swap.
+        The next compare and swap leaves out records that were read meanwhile and are also in the table.
 
         Args:
-            ends: where what was handed over ends, by partition; also those of other lanes.
-            ahead: where the table is.
+            ends: ends of the handed over ranges, by partition; also those of other lanes.
+            ahead: positions of the table.
 
         Returns:
-            Where to go on reading, and how far the table is; both by the topic's name.
+            Offsets at which to continue, and positions of the table; both by the topic's name.
         """
         names = self._names()
         held = {key: ahead.get(key, end) for key, end in ends.items() if key in self._stands and key.topic in names}
@@ -138,22 +138,22 @@ class LanePositions:
         return _renamed(onward, names), _renamed(held, names)
 
     def leave_out(self, labels: Collection[str]) -> None:
-        """What was read of these is not written, and nothing more is taken of them until they are begun again."""
+        """Drop the records read of these labels, and take no more of them until they are begun again."""
         self._read = {key: read for key, read in self._read.items() if key.topic not in labels}
         self._stands = {key: at for key, at in self._stands.items() if key.topic not in labels}
 
     def drop(self, partitions: Iterable[TopicPartition]) -> None:
-        """These are another's now; what was read of them can still be handed over."""
+        """Drop partitions that another agent owns now; records read of them can still be handed over."""
         for key in partitions:
             self._stands.pop(key, None)
 
     def forget(self) -> None:
-        """What was read is not in the table: take nothing more until all is begun again."""
+        """Drop the records that are not in the table, and take no more until all partitions are begun again."""
         self._read = {}
         self.stale = True
 
     def clear(self) -> None:
-        """Forget also where partitions stand."""
+        """Drop the records and the positions."""
         self.forget()
         self._stands = {}
 

@@ -1,4 +1,4 @@
-"""Light ingestion: a thread and a handful of consumers for each cluster, straight into Delta tables."""
+"""Light ingestion: a thread and a handful of consumers for each cluster write directly to Delta tables."""
 
 import time
 from collections import Counter
@@ -16,14 +16,14 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """Where an agent's bytes come from, and what others could not decode of what it wrote.
+    """The inputs for an agent's figures of zones and quarantines.
 
     Attributes:
-        zone: of the agent; None where it is not set.
-        price_per_gb: money per 10^9 bytes from another zone.
-        zones: of the brokers, by source.
-        quarantined: counts records in quarantine.
-        began: seconds of a monotonic clock.
+        zone: zone of the agent; None if it is not set.
+        price_per_gb: price per 10^9 bytes from another zone.
+        zones: zones of the brokers, by source.
+        quarantined: counts quarantined records of the agent's tables.
+        began: start time, seconds of a monotonic clock.
     """
 
     zone: str | None
@@ -33,7 +33,7 @@ class Surroundings:
     began: float = field(default_factory=time.monotonic)
 
     def figures(self, readers: Mapping[str, SourceReader]) -> dict[str, Any]:
-        """Bytes by zone, what crossed zones, and records in quarantine."""
+        """Return bytes by zone, the cross-zone traffic, and the number of quarantined records."""
         received: Counter[str] = Counter()
         for source, reader in readers.items():
             received.update(self.zones[source].of(reader.received()))
@@ -47,27 +47,27 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class LightIngestion:
-    """Keeps the contract of `Ingestion` with one `SourceReader` for each source.
+    """Implements `Ingestion` with one `SourceReader` for each source.
 
     Attributes:
         readers: by source.
-        beside: what the status tells of zones and quarantines; None for nothing.
+        beside: inputs for the figures of zones and quarantines; None for none.
     """
 
     readers: Mapping[str, SourceReader]
     beside: Surroundings | None = None
 
     def assign(self, lanes: Assigned) -> None:
-        """Read this from now on."""
+        """Read these topics from now on."""
         for source, reader in self.readers.items():
             reader.assign({lane: topics for lane, topics in lanes.items() if lane.source == source})
 
     def problems(self) -> Sequence[str]:
-        """What does not go well now."""
+        """Return the present problems."""
         return [problem for reader in self.readers.values() for problem in reader.problems()]
 
     def figures(self) -> Mapping[str, Any]:
-        """Consumers, rows, commits, rebalances, and lag in records and in seconds."""
+        """Return consumers, rows, commits, rebalances, and lag in records and in seconds."""
         return {
             "consumers": sum(reader.consumers for reader in self.readers.values()),
             "rows": sum(reader.rows_written for reader in self.readers.values()),
@@ -86,7 +86,7 @@ class LightIngestion:
         }
 
     def close(self) -> None:
-        """Bring in what was read and leave all groups."""
+        """Write the records that were read, and leave all groups."""
         for reader in self.readers.values():
             reader.end()
         for reader in self.readers.values():

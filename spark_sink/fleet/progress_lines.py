@@ -1,4 +1,4 @@
-"""What an agent says while it works: a line now and then, where something changed."""
+"""The progress log of an agent: a line at intervals, if its status has changed."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,11 +10,11 @@ def progress(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
     """Compare two statuses of an agent.
 
     Args:
-        before: the status at the line before; empty at first.
-        now: the status as it is.
+        before: the status at the previous line; empty at first.
+        now: the present status.
 
     Returns:
-        One line; None where nothing changed, so that an idle agent says nothing.
+        One line; None if nothing changed, so that an idle agent logs nothing.
     """
     told = ("topics", "rows", "problems", "standing")
     if all(before.get(name) == now[name] for name in told) and _behind(before) == _behind(now):

@@ -1,4 +1,4 @@
-"""How many records are in the quarantines of an agent's tables: put there by the jobs that decode what it brings in."""
+"""Counts the quarantined records of an agent's tables; later jobs that decode the rows put them there."""
 
 import logging
 from collections.abc import Callable, Collection
@@ -21,7 +21,7 @@ class Quarantined:
     """Counts them in the background, at most once a minute.
 
     Args:
-        tables: tells the addresses of the tables as they are now.
+        tables: returns the present addresses of the tables.
         storage: options of the object store.
     """
 
@@ -31,7 +31,7 @@ class Quarantined:
         self._count = BackgroundValue[int](self._add_up, 0, _EVERY_S)
 
     def __call__(self) -> int:
-        """Records as counted last."""
+        """Return the last count."""
         return self._count()
 
     def _add_up(self) -> int:
@@ -50,7 +50,7 @@ def quarantined_rows(table: str, storage: Storage | None = None) -> int:
         storage: options of the object store.
 
     Returns:
-        Records, also those that were replayed since; 0 where there is no quarantine.
+        Number of records, including replayed ones; 0 if there is no quarantine.
 
     Raises:
         DeltaError, OSError: the log cannot be read.

@@ -1,4 +1,4 @@
-"""Bytes that an agent received, by the zone of the broker they came from, and what those of other zones cost."""
+"""Bytes that an agent received, by the zone of the broker, and the cost of those from other zones."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -15,11 +15,11 @@ Racks = Mapping[int, str | None]
 
 
 class BrokerZones:
-    """The zones of one cluster's brokers, asked for when one is heard of that is not known.
+    """The zones of one cluster's brokers, requested when an unknown broker appears.
 
     Args:
         kafka: librdkafka's properties of the cluster.
-        ask: for racks by broker id; by default the cluster.
+        ask: returns racks by broker id; by default a request to the cluster.
     """
 
     def __init__(self, kafka: Mapping[str, Any], ask: Callable[[], Racks] | None = None) -> None:
@@ -27,7 +27,7 @@ class BrokerZones:
         self._racks = BackgroundValue[Racks](self._read, {}, _AGAIN_S)
 
     def of(self, received: Mapping[int, int]) -> dict[str, int]:
-        """Add bytes up by zone; never waits: a broker that is asked just now, or has no rack, is unknown.
+        """Add up bytes by zone; never waits: a broker whose rack is not known yet, or has no rack, counts as unknown.
 
         Args:
             received: bytes by broker id.
@@ -44,22 +44,22 @@ class BrokerZones:
     def _read(self) -> Racks:
         try:
             return {**self._racks.last, **self._ask()}
-        except ProducerError:  # no answer or no right to ask: unknown, as it says
+        except ProducerError:  # no answer, or no right: the zones stay unknown
             return self._racks.last
 
 
 def crossing(received: Mapping[str, int], own: str | None, price_per_gb: float, seconds: float) -> dict[str, float]:
-    """Say what of the bytes came from other zones, and what that costs.
+    """Compute the bytes from other zones, and their cost.
 
     Args:
         received: bytes by zone.
-        own: zone of the agent; None where it is not set.
+        own: zone of the agent; None if it is not set.
         price_per_gb: money per 10^9 bytes.
-        seconds: since when they were counted.
+        seconds: time over which they were counted.
 
     Returns:
-        `bytes`, `share` of all bytes whose zone is known, `cost` and `cost_per_hour`. Bytes of unknown zones cost
-        nothing here; where the own zone is unknown nothing can be said, and it is empty.
+        `bytes`, `share` of all bytes with a known zone, `cost` and `cost_per_hour`. Bytes of unknown zones have no cost
+        here. The result is empty if the agent's zone is unknown.
     """
     if own is None:
         return {}

@@ -1,4 +1,4 @@
-"""Records of one source that were read and are not landed yet, column by column."""
+"""Records of one source that were read and are not written yet, by column."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -9,19 +9,19 @@ import pyarrow as pa
 
 from spark_sink.fetch.raw_columns import arrow_schema
 
-_RECORD_BYTES = 200  # numbers, references and list slots of one record, about
-_HEADER_BYTES = 300  # a dictionary and its two values, about
+_RECORD_BYTES = 200  # approximate size of numbers, references and list slots of one record
+_HEADER_BYTES = 300  # approximate size of a dictionary and its two values
 
 
 @dataclass(slots=True, kw_only=True)
 class RecordBuffer:
-    """Records by column, until they are landed.
+    """Records by column, until they are written to files.
 
     Attributes:
         include_headers: keep the records' headers, in the column `headers` of Spark's raw format.
-        size_bytes: memory that the records take, about.
-        without_headers: labels of topics whose headers are not kept, though a record of theirs has some. One record of
-            each topic is looked at: a look at each would slow all of them down.
+        size_bytes: approximate memory of the records.
+        without_headers: labels of topics whose headers are dropped although a record has some. Only one record of each
+            topic is checked, because a check of every record would be slow.
     """
 
     include_headers: bool = False
@@ -43,11 +43,11 @@ class RecordBuffer:
         return arrow_schema(headers=self.include_headers)
 
     def empty(self) -> "RecordBuffer":
-        """Make another buffer of the same columns, without records."""
+        """Create another buffer with the same columns, without records."""
         return RecordBuffer(include_headers=self.include_headers)
 
     def add(self, label: str, message: Any) -> None:  # noqa: ANN401 - a confluent_kafka.Message
-        """Take one record."""
+        """Add one record."""
         kind, stamp_ms = message.timestamp()
         key, value = message.key(), message.value()
         self.size_bytes += _RECORD_BYTES + len(key or b"") + len(value or b"")
@@ -62,7 +62,7 @@ class RecordBuffer:
             column.append(one)
 
     def without(self, labels: Collection[str]) -> "RecordBuffer":
-        """All records but those of these labels."""
+        """Return all records except those of these labels."""
         if not labels:
             return self
         kept = [label not in labels for label in self._columns["topic"]]
@@ -74,7 +74,7 @@ class RecordBuffer:
         )
 
     def batch(self, only: set[str]) -> pa.RecordBatch:
-        """The records of these labels, as Arrow."""
+        """Return the records of these labels, as Arrow."""
         whole = pa.RecordBatch.from_pydict(self._columns, schema=self.schema)
         kept = [label in only for label in self._columns["topic"]]
         return whole if all(kept) else whole.filter(pa.array(kept))
@@ -91,6 +91,6 @@ def _pairs(message: Any) -> list[tuple[str, bytes | None]] | None:  # noqa: ANN4
     try:
         found: list[tuple[str, bytes | None]] | None = message.headers()
     except UnicodeDecodeError as error:
-        # A name that is not UTF-8: the client gives no header of this record at all. One odd record stops no topic.
+        # If a name is not UTF-8, the client returns no header of the record; such a record must not stop its topic.
         return [("azimuth.unreadable_headers", str(error).encode())]
     return found

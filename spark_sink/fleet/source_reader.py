@@ -1,4 +1,4 @@
-"""Reading one source: a thread with a few consumers, and one that writes what they read into the tables."""
+"""Reads one source: one thread reads with a few consumers, and another writes the records to the tables."""
 
 import contextlib
 import logging
@@ -36,15 +36,15 @@ _PART = re.compile(r"part-[0-9a-f]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReaderSettings:
-    """How a source is read.
+    """The settings of the readers.
 
     Attributes:
         group: consumer groups are `<group>.lane-<number>`, and tables keep the positions of `<group>`.
         kafka: librdkafka's properties, by source.
-        flush_s: records are written into the table so often.
-        include_headers: land the records' headers, too.
-        buffer_bytes: memory of the records that are read ahead of the tables, for each source. As many again may be on
-            their way into the tables.
+        flush_s: interval of writes to the table.
+        include_headers: write the records' headers, too.
+        buffer_bytes: memory of each source for records that have been read. The records that are being written may take
+            the same amount.
     """
 
     group: str
@@ -56,12 +56,12 @@ class ReaderSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReaderParts:
-    """What a source's reader works with.
+    """The parts of a source's reader.
 
     Attributes:
-        writer: of the source's tables.
-        ids: asked for each batch of records.
-        look_again: called when a topic seems to have been recreated.
+        writer: writes the source's tables.
+        ids: called for each batch of records.
+        look_again: called when a topic may have been recreated.
     """
 
     writer: TableWriter
@@ -70,15 +70,15 @@ class ReaderParts:
 
 
 class SourceReader:
-    """Reads the lanes of one source in a thread of its own; what came is written into the tables beside that.
+    """Reads the lanes of one source in one thread, while another thread writes the records to the tables.
 
-    One batch is under way at a time. A rebalance stops all partitions of a lane until its callback has run, so the
-    reading thread waits for the tables only where it must: before partitions go to another agent, and after an error.
+    At most one batch is being written. A rebalance stops all partitions of a lane until its callback has returned, so
+    the reading thread waits for the tables only if it must: before partitions go to another agent, and after an error.
 
     Args:
-        source: name.
-        settings: how.
-        parts: what it works with.
+        source: name of the source.
+        settings: settings of the reader.
+        parts: parts of the reader.
     """
 
     def __init__(self, source: str, settings: ReaderSettings, parts: ReaderParts) -> None:
@@ -102,54 +102,54 @@ class SourceReader:
         self._thread.start()
 
     def assign(self, lanes: Assigned) -> None:
-        """Read this from now on; returns at once."""
+        """Read these lanes from now on; returns immediately."""
         self._wanted = dict(lanes)
 
     def problems(self) -> list[str]:
-        """What does not go well now."""
+        """Return the present problems."""
         found = self._consumers.problems() + self._refusals.problems()
         if not self.alive:
             found.append(f"{self._source}: reading has ended by an error that nobody expected, the log has it: restart")
         return [*([self._problem] if self._problem else []), *sorted(set(found))]
 
     def lag(self) -> dict[str, int]:
-        """Records behind, by topic."""
+        """Return the lag in records, by topic."""
         return self._consumers.lag()
 
     def lag_s(self) -> dict[str, float]:
-        """The age of the oldest unread record in seconds, by topic."""
+        """Return the age of the oldest unread record in seconds, by topic."""
         return self._consumers.lag_s()
 
     @property
     def alive(self) -> bool:
-        """Whether it reads, or was told to end; it does not go on by itself where it was not."""
+        """Whether its thread runs, or was asked to end; a thread that died does not restart by itself."""
         return self._thread.is_alive() or self._ended.is_set()
 
     @property
     def works(self) -> bool:
-        """Whether what comes is written: the thread lives, and the table refuses nothing."""
+        """Whether records are being written: the thread runs, and no table refuses rows."""
         return self.alive and not self._problem
 
     @property
     def rebalances(self) -> int:
-        """How often partitions came or went."""
+        """Number of changes of the assignment."""
         return self._consumers.rebalances
 
     def received(self) -> dict[int, int]:
-        """Bytes that came over the wire, by broker id."""
+        """Return the bytes received on the wire, by broker id."""
         return self._consumers.received()
 
     def tables(self) -> set[str]:
-        """Addresses of the tables that it writes now."""
+        """Return the addresses of the tables that it writes now."""
         return self._writer.addresses({topic.name for topics in list(self._applied.values()) for topic in topics})
 
     @property
     def consumers(self) -> int:
-        """How many there are."""
+        """Number of consumers."""
         return len(self._consumers)
 
     def end(self) -> None:
-        """Bring in what was read and leave the groups; `join` waits for it."""
+        """Start to write the records that were read and to leave the groups; `join` waits for it."""
         self._ended.set()
 
     def join(self, timeout_s: float) -> None:
@@ -186,10 +186,10 @@ class SourceReader:
             self._applied[lane] = topics
 
     def _release(self, new: Assigned) -> None:
-        """Topics that go to another lane leave their own one first, with what was read of them.
+        """Release topics that move to another lane from their old lane first, after writing their records.
 
-        Else one batch could hold records of a partition twice: from the consumer that had it, and from the one that
-        begins where the table is.
+        Otherwise one batch could have records of a partition twice: from the old consumer, and from the new one, which
+        begins at the table's position.
         """
         lanes = {topic.identity: lane for lane, topics in self._applied.items() for topic in topics}
         pairs = [(topic.identity, lane) for lane, topics in new.items() for topic in topics]
@@ -210,7 +210,7 @@ class SourceReader:
             self._consumers.close(lane)
 
     def _label(self, topics: Sequence[FleetTopic]) -> dict[FleetTopic, str]:
-        """The labels of the topics whose table can be read."""
+        """Return the labels of the topics whose table can be read."""
         labels: dict[FleetTopic, str] = {}
         for names in self._writer.apart(topic.name for topic in topics):
             try:
@@ -220,7 +220,7 @@ class SourceReader:
         return labels
 
     def _refuse(self, labels: Collection[str], error: Exception) -> None:
-        """The table of these refuses: it is tried again after a pause, and holds up no topic of another table."""
+        """Record that the table of these refuses: retry it after a pause; topics of other tables continue."""
         if self._writer.shared:
             raise error
         self._refusals.note(labels, error)
@@ -230,7 +230,7 @@ class SourceReader:
             return
         for lane, topics in self._applied.items():
             if any(topic.name in labels for topic in topics):
-                self._applied[lane] = frozenset()  # those without a label are asked for again
+                self._applied[lane] = frozenset()  # labels of topics without one are requested again
         self._rows = self._rows.without(labels)
         for consumer in self._consumers:
             consumer.leave_out(labels)
@@ -244,7 +244,7 @@ class SourceReader:
         return LaneConsumer(lane, config, parts)
 
     def _fill(self) -> None:
-        """Read for one flush's time, or until there is enough; longer while the last batch is still under way."""
+        """Read for one flush interval, or until the buffer is full; longer while the last batch is being written."""
         until = time.monotonic() + self._settings.flush_s
         while not self._full and not self._ended.is_set():
             if not self._consumers:
@@ -267,12 +267,12 @@ class SourceReader:
         self._rows.add(label, message)
 
     def _hand_over(self) -> None:
-        """Let what was read be written, if nothing is under way."""
+        """Start writing the records read so far, unless a batch is being written."""
         if self._background.busy:
             return
         counted = self._consumers.records
         if counted != len(self._rows):
-            # A range without its rows would be a hole that no position shows.
+            # A range without its rows would be a hole that the positions do not show.
             raise TableError(f"{counted} records were read and {len(self._rows)} are held: reading them again")
         ranges: list[Range] = []
         topics: dict[str, FleetTopic] = {}
@@ -296,7 +296,7 @@ class SourceReader:
             )
 
     def _settle(self, *, wait: bool = False) -> None:
-        """Take note of what became of the batch under way, if it has arrived."""
+        """Handle the outcome of the batch being written, if it is complete."""
         written = self._background.outcome(wait=wait)
         if written is None:
             return
@@ -310,7 +310,7 @@ class SourceReader:
                 "fleet: %s: recreated while they were read: %s", self._source, ", ".join(sorted(written.recreated))
             )
             self._parts.look_again()
-            # Or it was a broker that does not know the new one yet: then nothing else would have them read on.
+            # The cause may also be a broker that does not know the new topic yet: only this retry resumes the reading.
             self._refusals.again(written.recreated)
         out = written.recreated | written.refused.keys()
         if out:
@@ -320,13 +320,13 @@ class SourceReader:
             consumer.settle(written.ends, written.ahead)
 
     def _flush(self) -> None:
-        """Have all that was read in the tables before going on."""
+        """Write all records that were read, and wait for it."""
         self._settle(wait=True)
         self._hand_over()
         self._settle(wait=True)
 
     def _flush_quietly(self) -> None:
-        """Before partitions go: where the table refuses, the next owner reads again what was read."""
+        """Write before a revocation; if the table refuses, the next owner reads the records again."""
         try:
             self._flush()
         except _EXPECTED as error:
@@ -345,10 +345,10 @@ class SourceReader:
         return found
 
     def _fail(self, error: Exception) -> None:
-        """Say so, forget what is not in the table, and read it again after a pause."""
+        """Log the error, drop the records that are not in the table, and read them again after a pause."""
         with contextlib.suppress(*_EXPECTED):
-            self._settle(wait=True)  # whatever became of it: the tables' positions tell
-        # Each attempt writes a file of another name: the same refusal is reported once.
+            self._settle(wait=True)  # the outcome does not matter, because the tables' positions decide
+        # The file name differs in each attempt, so it is removed from the message: the same refusal is reported once.
         problem = _PART.sub("part-*", f"{self._source}: {error}")
         if problem != self._problem:
             log.error("fleet: %s", problem)

@@ -1,4 +1,4 @@
-"""Tables that refuse rows: logged at intervals and tried again after a pause, by the labels of their topics."""
+"""Tables that refuse rows: logged at intervals and retried after a pause, by the labels of their topics."""
 
 import logging
 import time
@@ -11,7 +11,7 @@ _RECENT_S = 10.0
 
 
 class RefusedTables:
-    """What the tables of one source refuse. `problems` may be asked by any thread, the rest is one thread's.
+    """The refusals of one source's tables. Any thread may read `problems`; one thread calls the other methods.
 
     Args:
         source: name, for the log.
@@ -24,7 +24,7 @@ class RefusedTables:
         self._again_at = 0.0
 
     def note(self, labels: Collection[str], error: Exception) -> None:
-        """The table of these refuses; logged where it was not lately."""
+        """Record that the table of these refuses; log it unless it was logged recently."""
         now = time.monotonic()
         for label in labels:
             _, before = self._refused.get(label, ("", -_RECENT_S))
@@ -34,18 +34,18 @@ class RefusedTables:
         self.again(labels)
 
     def again(self, labels: Collection[str]) -> None:
-        """Try these again after a pause."""
+        """Retry these after a pause."""
         self._again |= set(labels)
         self._again_at = time.monotonic() + _PAUSE_S
 
     def due(self) -> set[str]:
-        """What is to be tried again now; asked for once."""
+        """Return the labels to retry now; each is returned once."""
         if time.monotonic() < self._again_at:
             return set()
         labels, self._again = self._again, set()
         return labels
 
     def problems(self) -> list[str]:
-        """What was refused lately."""
+        """Return the recent refusals."""
         now = time.monotonic()
         return [problem for problem, at in list(self._refused.values()) if now - at < _RECENT_S]

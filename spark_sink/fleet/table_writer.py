@@ -1,4 +1,4 @@
-"""The tables of one source: rows in, compare and swap by position, and which topic of a name they are of."""
+"""Writes the tables of one source: compare and swap by position, and the topic id of each name."""
 
 import logging
 import threading
@@ -27,7 +27,7 @@ _COMPACT_EVERY, _COMPACT_AFTER = 200, 20  # versions of a table, commits of this
 
 
 class Compactions:
-    """Joins small files of tables beside those who write them: one table at a time, and none twice at once."""
+    """Compacts small files of tables in the background: one table at a time, and each by only one thread."""
 
     def __init__(self) -> None:
         self._commits: dict[str, int] = {}
@@ -35,18 +35,18 @@ class Compactions:
         self._thread: threading.Thread | None = None
 
     def committed(self, uri: str, table: Callable[[], DeltaLakeTable]) -> None:
-        """A commit more; returns at once.
+        """Count a commit; returns immediately.
 
         Args:
-            uri: of which table.
-            table: makes a handle of it, at the first time.
+            uri: address of the table.
+            table: creates a handle of it, at the first call.
         """
         count = self._commits[uri] = self._commits.get(uri, -1) + 1
         if count % _COMPACT_AFTER or (self._thread is not None and self._thread.is_alive()):
             return
         if uri not in self._tables:
             self._tables[uri] = table()
-        # No daemon: at its end the process waits for it, or others would wait for what this one has claimed.
+        # Not a daemon thread: the process waits for it, because otherwise others would wait for its claim to expire.
         self._thread = threading.Thread(target=self._compact, args=(uri,), name="fleet-compact")
         self._thread.start()
 
@@ -59,22 +59,22 @@ class Compactions:
 
 
 class Landable(Protocol):
-    """Records that can be landed: a `RecordBuffer`, or the batches of another reader."""
+    """Records that can be written: a `RecordBuffer`, or the batches of another reader."""
 
     def batch(self, only: set[str]) -> pa.RecordBatch:
-        """The records of these labels, as Arrow, in the columns of the raw format."""
+        """Return the records of these labels, as Arrow, in the columns of the raw format."""
 
 
 class TableWriter:
-    """Writes one source's records. All but `apart` is about one table at a time.
+    """Writes one source's records. Each call except `apart` is about one table.
 
-    One thread brings records in; another may ask for labels and positions, and waits for a commit at most. Small files
-    are joined in a thread of its own, with a handle of its own, as if it were another agent.
+    One thread writes records; another may read labels and positions, and waits at most for a commit. A separate thread
+    with its own table handle compacts small files, as if it were another agent.
 
     Args:
-        address: of the table; `{cluster}` in it stands for the source, `{topic}` for the topic.
-        group: whose positions the tables keep.
-        agent: for the tables' history.
+        address: address of the table; `{cluster}` in it stands for the source, `{topic}` for the topic.
+        group: name of the positions in the tables.
+        agent: name for the tables' history.
         storage: options of the object store.
         include_headers: whether rows have the column `headers`. A table that lacks it gets it, and is null there for
             earlier rows; a table that has it takes rows without it, too.
@@ -106,24 +106,24 @@ class TableWriter:
         return PLACEHOLDER not in self._address
 
     def addresses(self, names: Iterable[str]) -> set[str]:
-        """The tables of these topics."""
+        """Return the addresses of the tables of these topics."""
         return {self._uri(name) for name in names}
 
     def apart(self, names: Iterable[str]) -> list[set[str]]:
-        """Names of topics, or labels, by the table that they are in."""
+        """Group names of topics, or labels, by table."""
         found: dict[str, set[str]] = {}
         for name in names:
             found.setdefault(self._uri(name), set()).add(name)
         return list(found.values())
 
     def label(self, topics: Collection[FleetTopic]) -> dict[FleetTopic, str]:
-        """Say what each topic is called in its table: its name, or `<name>@<topic id>` where the name is taken.
+        """Return the label of each topic in its table: its name, or `<name>@<topic id>` if the name is in use.
 
-        A topic that was deleted and made anew begins at offset 0 again: under the old name its records would be taken
-        for a replay. So the first topic of a name is noted in the table, by compare and swap.
+        A recreated topic begins at offset 0: under the old name its records would look like a replay. So the table
+        stores the first topic id of each name, by compare and swap.
 
         Args:
-            topics: of one table, as `apart` gives their names.
+            topics: of one table, as grouped by `apart`.
 
         Raises:
             TableError: the table cannot be read or written.
@@ -139,10 +139,10 @@ class TableWriter:
         }
 
     def positions(self, labels: Collection[str]) -> dict[TopicPartition, int]:
-        """How far the table of these labels has come.
+        """Return the positions in the table of these labels.
 
         Args:
-            labels: of one table, as `apart` gives them.
+            labels: of one table, as grouped by `apart`.
 
         Raises:
             TableError: the table cannot be read.
@@ -152,11 +152,11 @@ class TableWriter:
         return {key: at for key, at in (snapshot.positions if snapshot else {}).items() if key.topic in labels}
 
     def land(self, rows: Landable, labels: Collection[str]) -> Sequence[DataFile]:
-        """Write files that no reader of the table sees before `commit` names them.
+        """Write files; readers of the table see them only after `commit`.
 
         Args:
-            rows: whose records of these labels are written.
-            labels: of one table, as `apart` gives them.
+            rows: the records of these labels are written.
+            labels: of one table, as grouped by `apart`.
 
         Raises:
             TableError: the storage refuses.
@@ -168,18 +168,18 @@ class TableWriter:
         return landing.close()
 
     def commit(self, files: Sequence[DataFile], ranges: Sequence[Range]) -> dict[TopicPartition, int]:
-        """Bring records into their table, each once whoever else tries.
+        """Commit records to their table, each once, whatever other agents do.
 
         Args:
-            files: what `land` wrote of these ranges.
-            ranges: of one table.
+            files: the files that `land` wrote for these ranges.
+            ranges: ranges of one table.
 
         Returns:
-            Where the table is elsewhere than at the end of a range: another agent was there too.
+            The table's position, for ranges that do not end there, because another agent wrote, too.
 
         Raises:
             HoleError: records before these are missing.
-            TableError: the table cannot take them.
+            TableError: the table refuses them.
         """
         self._number += 1
         uri = self._uri(ranges[0].topic)
@@ -236,5 +236,5 @@ class TableWriter:
 
 
 def _number(topic: FleetTopic) -> int:
-    """The topic's identity as a number that a Delta log can keep."""
+    """Return the topic's identity as a number that a Delta log can store."""
     return hash64(topic.identity) >> 1

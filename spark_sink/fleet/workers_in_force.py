@@ -1,4 +1,4 @@
-"""Workers per topic as they are now: the configuration, a file of overrides, and the autoscaler's topic."""
+"""The present workers per topic: the configuration, a file of overrides, and the autoscaler's topic."""
 
 import json
 import logging
@@ -17,14 +17,14 @@ _INTERVAL_S = 2.0
 
 
 class WorkersNow:
-    """Asked at each step of an agent; reads files and topics at most every two seconds.
+    """The workers for each step of an agent; reads files and topics at most every two seconds.
 
     Args:
-        configured: what the configuration says.
-        group: whose numbers of the workers topic count.
-        file: JSON of overrides: name to number or list of agents; None for none. One that is gone is an error, as one
-            that is wrong: the overrides before stay. An empty object takes all of them back.
-        feed: of the workers topic; None for none.
+        configured: the workers of the configuration.
+        group: the group whose numbers on the workers topic count.
+        file: JSON of overrides: name to number or list of agents; None for none. A missing or invalid file is an error,
+            and the previous overrides stay. An empty object removes all overrides.
+        feed: reads the workers topic; None for none.
     """
 
     def __init__(self, configured: FleetWorkers, group: str, file: Path | None, feed: WorkersFeed | None) -> None:
@@ -37,11 +37,11 @@ class WorkersNow:
         self._next = 0.0
 
     def __call__(self, watches: Sequence[ClusterWatch]) -> FleetWorkers:
-        """Give the workers now.
+        """Return the present workers.
 
         Raises:
-            WorkersError: the file has no meaning; the value before stays.
-            PublishError: the workers topic cannot be read; the value before stays.
+            WorkersError: the file is invalid; the previous value stays.
+            PublishError: the workers topic cannot be read; the previous value stays.
         """
         if time.monotonic() >= self._next:
             self._next = time.monotonic() + _INTERVAL_S
@@ -50,7 +50,7 @@ class WorkersNow:
             except AssignorError as error:
                 self._failure = error
         if self._failure is not None:
-            # Told until a look succeeds, or it would come and go in the status between two looks.
+            # Raised until a read succeeds: otherwise the problem would disappear from the status between two reads.
             raise self._failure.with_traceback(None)
         return self._value
 
@@ -78,7 +78,7 @@ def read_overrides(file: Path) -> Mapping[str, Override]:
     """Read a file of overrides.
 
     Raises:
-        WorkersError: it is not there, or holds something else.
+        WorkersError: it does not exist, or is invalid.
     """
     try:
         found: Any = json.loads(file.read_text())
@@ -96,5 +96,5 @@ def _override(name: str, value: Any) -> Override:  # noqa: ANN401 - whatever JSO
         return value
     if isinstance(value, list) and all(isinstance(agent, str) for agent in value):
         return tuple(value)
-    # A text is a sequence too: "ab" would name the agents "a" and "b".
+    # A text is a sequence, too: "ab" would mean the agents "a" and "b".
     raise ValueError(f"{name!r}: {value!r}")

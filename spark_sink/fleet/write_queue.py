@@ -1,4 +1,4 @@
-"""Batches of records on their way into the tables, in a thread beside the one that reads."""
+"""Writes batches of records to the tables, in a thread separate from the reading one."""
 
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -14,24 +14,24 @@ from spark_sink.lake.table_contract import DataFile
 from spark_sink.ranges.batch_offset import Range, TopicPartition
 
 TopicIds = Callable[[Collection[str]], Callable[[], Mapping[str, str]]]
-"""Asks for the ids of topics as they are now, by name; what it returns waits for the answer."""
+"""Requests the present ids of topics, by name; the returned function waits for the answer."""
 
 
 class Tables(Protocol):
-    """What is needed of a `TableWriter`."""
+    """The methods of `TableWriter` that a writer of batches needs."""
 
     @property
     def shared(self) -> bool:
         """Whether all topics are in one table."""
 
     def apart(self, names: Iterable[str]) -> list[set[str]]:
-        """Labels by the table that they are in."""
+        """Group labels by table."""
 
     def land(self, rows: Landable, labels: Collection[str]) -> Sequence[DataFile]:
         """Write files of one table."""
 
     def commit(self, files: Sequence[DataFile], ranges: Sequence[Range]) -> dict[TopicPartition, int]:
-        """Bring them in; where the table is elsewhere than at the end of a range."""
+        """Commit files; return the table's positions that differ from the ends of the ranges."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,8 +40,8 @@ class ReadBatch:
 
     Attributes:
         rows: the records.
-        ranges: what they are, by labels.
-        topics: by label.
+        ranges: their ranges, with labels.
+        topics: topics by label.
     """
 
     rows: Landable
@@ -51,14 +51,14 @@ class ReadBatch:
 
 @dataclass(slots=True, kw_only=True)
 class WriteOutcome:
-    """What became of a batch.
+    """The outcome of a batch.
 
     Attributes:
-        rows: records that are in the tables now.
-        ends: how far each partition has come of which the table took the records.
-        ahead: where a table is further than the batch: another agent was there too.
-        recreated: labels of topics that are other ones by now; nothing of them was written.
-        refused: why a table took nothing, by label.
+        rows: number of records that were written.
+        ends: position of each partition whose records were written.
+        ahead: positions of tables that are further than the batch, because another agent wrote, too.
+        recreated: labels of recreated topics, whose records were not written.
+        refused: reasons of tables that refused, by label.
     """
 
     rows: int = 0
@@ -68,20 +68,20 @@ class WriteOutcome:
     refused: dict[str, Exception] = field(default_factory=dict)
 
     def at(self, key: TopicPartition) -> int | None:
-        """Where the table has come to; None where it took nothing of this partition."""
+        """Return the table's position; None if it took no records of this partition."""
         return self.ahead.get(key, self.ends.get(key))
 
 
 class BatchWriter:
     """Writes batches into the tables of one source; used by one thread.
 
-    A topic may have been recreated while it was read. librdkafka reads by name: where the new log has grown past the
-    old position it just goes on, without an error. So their ids are asked for after the reading, while files are
-    written: ids only ever change forward, one that is the same now was so when its records were read.
+    A topic may have been recreated while it was read. librdkafka reads by name: if the new log has grown past the old
+    position, it continues without an error. So the ids are requested after the reading, while files are written: an id
+    is never reused, so an unchanged id was the same when the records were read.
 
     Args:
-        writer: of the tables.
-        ids: asked for each batch.
+        writer: writes the tables.
+        ids: called for each batch.
     """
 
     def __init__(self, writer: Tables, ids: TopicIds) -> None:
@@ -89,11 +89,11 @@ class BatchWriter:
         self._ids = ids
 
     def write(self, batch: ReadBatch) -> WriteOutcome:
-        """Write a batch into its tables; where each topic has a table, one that refuses holds up no other.
+        """Write a batch to its tables; if each topic has its own table, a table that refuses stops no other.
 
         Raises:
-            FleetError: the ids cannot be asked for.
-            TableError: the table of all topics refuses.
+            FleetError: the ids cannot be requested.
+            TableError: the shared table refuses.
         """
         answer = self._ids({topic.name for topic in batch.topics.values()})
         written = WriteOutcome()
@@ -134,11 +134,11 @@ class BatchWriter:
 
 
 class BackgroundWriter:
-    """Writes one batch at a time in a thread beside the one that reads; used by that one.
+    """Writes one batch at a time in a background thread; used by the reading thread.
 
     Args:
-        name: of its threads.
-        bringer: does it.
+        name: name of its threads.
+        bringer: writes the batches.
     """
 
     def __init__(self, name: str, bringer: BatchWriter) -> None:
@@ -148,17 +148,17 @@ class BackgroundWriter:
 
     @property
     def busy(self) -> bool:
-        """Whether a batch is being written, or its outcome was not asked for yet."""
+        """Whether a batch is being written, or its outcome was not read yet."""
         return self._under_way is not None
 
     def start(self, batch: ReadBatch) -> None:
-        """Begin to write, while no other batch is being written; returns at once."""
+        """Start writing; no other batch may be in progress. Returns immediately."""
         self._under_way = Future()
-        # Not a pool: at the end of the process Python would wait for one that hangs in its storage.
+        # Not a pool, because at exit Python would wait for a thread that hangs in its storage.
         threading.Thread(target=self._run, args=(batch, self._under_way), name=self._name, daemon=True).start()
 
     def outcome(self, *, wait: bool = False) -> WriteOutcome | None:
-        """The outcome of the batch, given once; None where no batch is being written, or it is not done yet.
+        """Return the outcome of the batch, once; None if no batch is being written, or it is not complete.
 
         Raises:
             FleetError, TableError: as `BatchWriter.write`.

@@ -1,4 +1,4 @@
-"""A page that shows how an agent of a fleet stands while it runs, and what probes and Prometheus ask for."""
+"""A live page with the status of an agent of a fleet, and the endpoints for probes and Prometheus."""
 
 from spark_sink.live.status_server import LiveServer, parse_address
 

@@ -1,4 +1,4 @@
-"""Serving a little over HTTP beside work that must not notice: read-only, and no client for long."""
+"""A small read-only HTTP server that must not disturb the agent: connections are short."""
 
 import logging
 import socket
@@ -17,10 +17,10 @@ _MOST = 256
 
 
 class HttpServer(ThreadingHTTPServer):
-    """A thread a connection, and no connection for long: one that is slow costs the agent nothing it would miss."""
+    """One thread per connection, with a time limit, so that a slow client does not affect the agent."""
 
     daemon_threads = True
-    request_queue_size = 128  # by default five, and a client whose call finds no place tries again after a second
+    request_queue_size = 128  # the default is five, and a client that finds the queue full retries after a second
 
     def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
         self._open: dict[socket.socket, float] = {}  # the oldest first
@@ -30,11 +30,11 @@ class HttpServer(ThreadingHTTPServer):
         super().__init__(address, handler)
 
     def server_bind(self) -> None:
-        """Bind without the look-up of the host's name, which may take long."""
+        """Bind without looking up the host's name, which may take long."""
         socketserver.TCPServer.server_bind(self)
 
     def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - the base class's
-        """Answer it; above the limit of connections, the oldest is closed."""
+        """Answer a request; above the limit of connections, close the oldest."""
         with self._changing:
             self._open[request] = time.monotonic()
             if len(self._open) > _MOST:
@@ -42,7 +42,7 @@ class HttpServer(ThreadingHTTPServer):
         super().process_request(request, client_address)
 
     def service_actions(self) -> None:
-        """Twice a second: a client that sends a letter now and then would hold its thread for ever."""
+        """Close old connections, twice a second: a client that sends single bytes would keep its thread for ever."""
         with self._changing:
             for request, since in self._open.items():
                 if time.monotonic() - since < _SLOW_S:
@@ -56,38 +56,38 @@ class HttpServer(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401, ARG002 - the base class's
-        """A client that went away, or was hung up on, is nobody's problem."""
+        """Ignore errors of clients that disconnected, or were disconnected."""
         error = sys.exc_info()[1]
         if not isinstance(error, OSError):
             log.error("live: a request could not be answered", exc_info=error)
 
 
 class ReadOnly(BaseHTTPRequestHandler):
-    """Answers GET by `get`, HEAD with the head of that, and refuses everything else."""
+    """Answers GET with `get`, HEAD with its headers, and refuses all other methods."""
 
-    timeout = _SLOW_S  # a client that says nothing must not hold a thread
+    timeout = _SLOW_S  # a silent client must not keep a thread
     server_version = "azimuth"
     sys_version = ""
 
     def get(self, path: str) -> None:
-        """Call `answer` with what is at a path."""
+        """Call `answer` with the content of a path."""
         raise NotImplementedError
 
     def do_GET(self) -> None:
-        """Answer GET and HEAD by `get`, without the query part of the address."""
+        """Answer GET and HEAD with `get`, without the query part of the address."""
         self.get(self.path.partition("?")[0])
 
-    do_HEAD = do_GET  # noqa: N815 - the base class's way
+    do_HEAD = do_GET  # noqa: N815 - the base class's name
 
     def answer(self, code: HTTPStatus, kind: str, text: str | bytes) -> None:
-        """Send it."""
-        # Names from the environment may hold bytes that were no UTF-8.
+        """Send a response."""
+        # Names from the environment may contain bytes that are not UTF-8.
         body = text.encode(errors="backslashreplace") if isinstance(text, str) else text
         self.send_response(code)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
         self.send_header("Cache-Control", "no-store")
-        # Names of topics and agents come from elsewhere: nothing but this page's own script runs, nothing is fetched.
+        # Names of topics and agents are untrusted: only this page's own script may run, and nothing is fetched.
         self.send_header(
             "Content-Security-Policy",
             "default-src 'none'; style-src 'unsafe-inline'; "
@@ -99,11 +99,11 @@ class ReadOnly(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
-        """Say nothing: probes would fill the log."""
+        """Log nothing, because probes would fill the log."""
 
 
 def _hang_up(request: socket.socket) -> None:
-    """End a connection under its thread, which then finds it ended."""
+    """Close a connection from outside; its thread then finds it closed."""
     try:
         request.shutdown(socket.SHUT_RDWR)
     except OSError:

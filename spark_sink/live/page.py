@@ -1,4 +1,4 @@
-"""The page: one file, no build step, nothing fetched from elsewhere. It asks for the status every two seconds."""
+"""The page: one file, without a build step and external resources. It requests the status every two seconds."""
 
 PAGE = """<!doctype html>
 <html lang="en">

@@ -1,4 +1,4 @@
-"""An agent's status as Prometheus takes it, computed when it is asked for."""
+"""An agent's status as Prometheus metrics, computed at a scrape."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -21,14 +21,14 @@ class StatusCollector(Collector):
     """Metrics of one agent: `azimuth_fleet_*`.
 
     Args:
-        status: as `LiveServer` takes it.
+        status: as for `LiveServer`.
     """
 
     def __init__(self, status: Callable[[], Mapping[str, Any]]) -> None:
         self._status = status
 
     def collect(self) -> Iterator[Metric]:
-        """Ask once, and tell all."""
+        """Read the status once, and yield all metrics."""
         found = self._status()
         for name, help_ in _COUNTERS.items():
             yield CounterMetricFamily(f"azimuth_fleet_{name}", help_, value=found.get(name, 0))
@@ -62,5 +62,5 @@ class StatusCollector(Collector):
         )
 
     def describe(self) -> Iterator[Metric]:
-        """Nothing beforehand: the registry would ask for a status before there is one."""
+        """Yield nothing: otherwise the registry would read the status before there is one."""
         return iter(())

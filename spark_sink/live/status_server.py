@@ -1,4 +1,4 @@
-"""The HTTP side: a page, the status as JSON, metrics and two probes. Read-only."""
+"""The HTTP endpoints: a page, the status as JSON, metrics and two probes. Read-only."""
 
 import json
 import threading
@@ -21,7 +21,7 @@ _LARGEST_PORT = 65_535
 
 
 def parse_address(text: str) -> tuple[str, int]:
-    """Read `[HOST]:PORT`; without a host it is this machine only.
+    """Read `[HOST]:PORT`; without a host the server is local to this machine.
 
     Raises:
         OptionError: there is no port in it.
@@ -35,21 +35,21 @@ def parse_address(text: str) -> tuple[str, int]:
 class LiveServer:
     """Serves until it is closed.
 
-    | path | what |
+    | path | content |
     |---|---|
     | `/` | the page |
-    | `/status.json` | the status as it is |
-    | `/metrics` | for Prometheus |
-    | `/healthz` | 200 while the agent's threads do their work, else 503: restart it |
-    | `/readyz` | 200 while the agent does what it is there for, else 503 and why |
+    | `/status.json` | the present status |
+    | `/metrics` | metrics for Prometheus |
+    | `/healthz` | 200 while the agent's threads work, else 503: restart it |
+    | `/readyz` | 200 while the agent ingests, else 503 with the reason |
 
     Args:
-        address: host and port; port 0 takes a free one.
-        status: asked at each request, from any thread; a fleet agent's, with `turns` (its loop does) and `unready` (why
-            it does not do its work, empty where it does).
+        address: host and port; port 0 chooses a free one.
+        status: called at each request, from any thread. It returns a fleet agent's status with `turns` (whether its
+            loop runs) and `unready` (the reasons why it does not ingest, empty if it does).
 
     Raises:
-        OptionError: the address cannot be had.
+        OptionError: the address is not available.
     """
 
     def __init__(self, address: tuple[str, int], status: Status) -> None:
@@ -58,7 +58,7 @@ class LiveServer:
         handler = type("Handler", (_Handler,), {"status": staticmethod(status), "registry": registry})
         try:
             self._server = HttpServer(address, handler)
-        except (OSError, UnicodeError) as error:  # the latter of a name that no host can have
+        except (OSError, UnicodeError) as error:  # UnicodeError: an invalid host name
             why = (isinstance(error, OSError) and error.strerror) or error
             raise OptionError(f"--http {_shown(*address)}: {why}; name another") from error
         self._thread = threading.Thread(target=self._server.serve_forever, name="live", daemon=True)
@@ -66,12 +66,12 @@ class LiveServer:
 
     @property
     def url(self) -> str:
-        """Where the page is."""
+        """Address of the page."""
         host, port = self._server.server_address[:2]
         return f"http://{_shown(str(host), int(port))}/"
 
     def close(self) -> None:
-        """End."""
+        """Stop the server."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -90,7 +90,7 @@ class _Handler(ReadOnly):
     registry: ClassVar[CollectorRegistry]
 
     def get(self, path: str) -> None:
-        """As `LiveServer` says."""
+        """As documented in `LiveServer`."""
         if path == "/":
             self.answer(HTTPStatus.OK, "text/html; charset=utf-8", PAGE)
         elif path == "/status.json":
