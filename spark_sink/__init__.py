@@ -10,7 +10,7 @@ if typing.TYPE_CHECKING:
     from spark_sink.sink.delta_sink import DeltaExactlyOnceSink
     from spark_sink.source.kafka_source import KafkaGroupSource
 
-# Loaded when asked for: pyspark and pyarrow take most of a second, which `azimuth --help` need not wait for.
+# Loaded at first use: pyspark and pyarrow take most of a second, and `azimuth --help` does not need them.
 _HOMES = {
     "DeltaExactlyOnceSink": "sink.delta_sink",
     "KafkaGroupSource": "source.kafka_source",

@@ -3,19 +3,18 @@
 SparkSinkError
 ├── ClusterError     the local Kafka cluster could not be started or changed
 ├── OffsetError      a text is not the offset of a batch
-├── OptionError      an option of the source or the sink has no meaning
+├── OptionError      an option of the source or the sink is invalid
 ├── DataLossError    records that were to be read are gone
-├── FetchError       records that are there could not be read
+├── FetchError       existing records could not be read
 ├── TableError       the table is not what the sink needs, or cannot be reached
-│   ├── ConflictError    another writer committed first; look again and repeat
+│   ├── ConflictError    another writer committed first; read the table again and retry
 │   ├── SchemaError      the columns of a batch do not fit the table
 │   └── HoleError        a commit would leave out records; refused
-├── JoinError        the consumer group could not be joined, or goes on without this reader
-├── LagError         Kafka did not say where its partitions end
+├── JoinError        the consumer group could not be joined, or continues without this reader
+├── LagError         Kafka did not report the ends of partitions
 ├── QueryError       the query of an agent has failed
 ├── ReportError      a report.json of the demo cannot be read
-├── DemoError        the demo could not run, or found what it must not find
-└── ...              each module that adds one draws it here
+└── DemoError        the demo could not run, or found lost or duplicate records
 """
 
 import inspect
@@ -26,14 +25,14 @@ _FRAMES = re.compile(r"^ +(\d+: |at )\S+.*$", re.MULTILINE)  # of a call stack
 
 
 class SparkSinkError(Exception):
-    """The pipeline could not do what was asked; catch this to stop on any of its errors."""
+    """Base of all errors of the pipeline; catch it to handle any of them."""
 
     def __init__(self, message: str | None = None) -> None:
         super().__init__(message or inspect.getdoc(type(self)))
 
 
 def plain(error: BaseException) -> str:
-    """What a library says as one line: delta-rs draws its causes as a coloured tree, and may add a call stack."""
+    """Return a library's message as one line: delta-rs draws causes as a coloured tree, and may add a call stack."""
     text = _FRAMES.sub("", _COLOUR.sub("", str(error)))
     return " ".join(text.replace("\N{DOWNWARDS ARROW WITH TIP RIGHTWARDS}", "").split())
 

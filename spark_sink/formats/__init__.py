@@ -1,4 +1,4 @@
-"""What is in a value: JSON, Avro or Protobuf, decoded by the Arrow batch, with bad records kept beside the good."""
+"""The formats of values: JSON, Avro and Protobuf, decoded per Arrow batch, with bad records kept next to good ones."""
 
 import typing
 
@@ -12,7 +12,7 @@ if typing.TYPE_CHECKING:
     from spark_sink.formats.schema_registry import Registry, read_header
     from spark_sink.formats.variant_decoder import VariantDecoder
 
-# Loaded when asked for: the raw format needs none of the libraries behind them.
+# Loaded at first use, because the raw format needs none of their libraries.
 _HOMES = {
     "AvroDecoder": "registry_decoders",
     "Bad": "decoder",

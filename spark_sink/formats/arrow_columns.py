@@ -1,4 +1,4 @@
-"""Python values into Arrow columns of a given type. A value that does not fit makes its row bad, and no other row."""
+"""Converts Python values into Arrow columns of a given type. A value that does not fit makes only its own row bad."""
 
 from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
@@ -9,7 +9,7 @@ import pyarrow as pa
 from spark_sink.formats.decoder import Bad, without_rows
 
 Row = Mapping[str, Any]
-# Makes an array of values; raises one of UNFIT where one of them does not fit.
+# Creates an array of values; raises one of UNFIT if a value does not fit.
 MakeArray = Callable[[Sequence[Any], pa.DataType], pa.Array]
 
 UNFIT = (pa.ArrowException, TypeError, ValueError, ArithmeticError, LookupError, AttributeError, RecursionError)
@@ -17,15 +17,15 @@ _EMPTY: Row = {}
 
 
 def columns_of(rows: Sequence[Row | None], schema: pa.Schema, make: MakeArray) -> tuple[list[pa.Array], dict[int, Bad]]:
-    """Make columns of rows.
+    """Convert rows into columns.
 
     Args:
-        rows: N mappings by column name; None makes a row of nulls; names that the schema lacks are not looked at.
-        schema: of the columns.
-        make: makes the array of one column.
+        rows: N mappings by column name; None gives a row of nulls; names that the schema lacks are ignored.
+        schema: schema of the columns.
+        make: creates the array of one column.
 
     Returns:
-        The columns, and by row the reason why it does not fit; such a row is null in every column.
+        The columns, and by row number the reason why a row does not fit; such a row is null in every column.
     """
     bad: dict[int, Bad] = {}
     cells = cells_of(rows, schema.names)
@@ -34,9 +34,9 @@ def columns_of(rows: Sequence[Row | None], schema: pa.Schema, make: MakeArray) -
 
 
 def cells_of(rows: Sequence[Row | None], names: Sequence[str]) -> list[Sequence[Any]]:
-    """The values of each name, in the order of the rows; None where a row lacks it."""
+    """Return the values of each name, in the order of the rows; None if a row lacks it."""
     if len(names) > 1:
-        # Where every row has every name, nothing is done in Python for a value.
+        # If every row has every name, there is no Python step per value.
         try:
             return list(zip(*map(itemgetter(*names), rows), strict=True)) or [()] * len(names)  # type: ignore[arg-type]  # a None raises TypeError, which is expected
         except (KeyError, TypeError):
@@ -58,5 +58,5 @@ def _column(values: Sequence[Any], field: pa.Field, bad: dict[int, Bad], make: M
             text = f"column {field.name!r}: {str(value)[:100]!r} is no {field.type} ({error})"
             bad.setdefault(number, Bad("WrongType", text))
             arrays.append(pa.nulls(1, field.type))
-    # Values that fit one by one make a column, even where they do not fit in one call.
+    # Values that fit one by one form a column, even if they do not fit in one call.
     return pa.concat_arrays(arrays)

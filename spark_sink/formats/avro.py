@@ -1,11 +1,11 @@
-"""Avro: schemas into columns, bytes into rows, both by fastavro.
+"""Avro: converts schemas into columns and bytes into rows, with fastavro.
 
-A type that no column can hold (a union of several types, a record inside itself or without fields, a decimal of more
-than 38 digits) becomes JSON text. Logical types that a table lacks (times of day, local timestamps, nanoseconds,
-durations) stay the number or the bytes that are stored.
+A type that no column can represent (a union of several types, a record inside itself or without fields, a decimal of
+more than 38 digits) becomes JSON text. Logical types that a table lacks (times of day, local timestamps, nanoseconds,
+durations) keep the stored number or bytes.
 
-fastavro's own logical types round decimals and refuse timestamps after the year 9999. So the schemas that it is given
-have logical types of this module's own names.
+fastavro's own logical types round decimals and refuse timestamps after the year 9999. So the schemas for fastavro have
+logical types with this module's own names.
 """
 
 import io
@@ -47,16 +47,16 @@ _EXACT = Context(prec=10_000)
 
 
 class Micros(int):
-    """A timestamp in microseconds, where a column of milliseconds takes bare numbers too."""
+    """A timestamp in microseconds, distinct from plain numbers, which mean milliseconds."""
 
     __slots__ = ()
 
 
 def parsed(schema: Registered, named: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Parse a schema with what it refers to; puts the types that have a name into `named`.
+    """Parse a schema with its references; add the named types to `named`.
 
     Raises:
-        OptionError: the schema is no record.
+        OptionError: the schema is not a record.
     """
     from fastavro.schema import parse_schema  # noqa: PLC0415 -- an optional package
 
@@ -77,7 +77,7 @@ def read(payload: bytes, writer: dict[str, Any], reader: dict[str, Any] | None) 
     """Read one record.
 
     Raises:
-        ValueError: bytes are left over; fastavro has more errors for broken bytes.
+        ValueError: bytes are left over; fastavro raises other errors for invalid bytes.
     """
     from fastavro import schemaless_reader  # noqa: PLC0415 -- an optional package
 
@@ -89,7 +89,7 @@ def read(payload: bytes, writer: dict[str, Any], reader: dict[str, Any] | None) 
 
 
 def columns(schema: Registered) -> tuple[pa.Schema, Convert]:
-    """The columns of a record, and a function that makes a row of what `read` returns."""
+    """Return the columns of a record, and a function that converts the result of `read` into a row."""
     named: dict[str, Any] = {}
     record = parsed(schema, named)
     converts: dict[str, Convert] = {}
@@ -105,7 +105,7 @@ def columns(schema: Registered) -> tuple[pa.Schema, Convert]:
 def _type(  # noqa: PLR0911 -- a table of types
     kind: Schema, named: Mapping[str, Any], above: tuple[str, ...]
 ) -> tuple[pa.DataType, Convert | None]:
-    """The type of a column, and how its values are made where what is read is not yet the value."""
+    """Return the type of a column, and the conversion of its values if the read value is not the final one."""
     if isinstance(kind, list):
         rest = [one for one in kind if one != "null"]
         return _type(rest[0], named, above) if len(rest) == 1 else _TEXT
@@ -148,7 +148,7 @@ def _record_type(kind: Schema, named: Mapping[str, Any], above: tuple[str, ...])
 
 def _of_record(converts: Mapping[str, Convert]) -> Convert:
     def convert(row: dict[str, Any]) -> dict[str, Any]:
-        row = row.copy()  # a default is one object for all rows
+        row = row.copy()  # all rows share the object of a default
         for name, one in converts.items():
             if (value := row[name]) is not None:
                 row[name] = one(value)
@@ -180,7 +180,7 @@ def _logical_type(kind: Schema, logical: str) -> tuple[pa.DataType, Convert | No
 
 
 def _decimal(value: bytes | Decimal, scale: int) -> Decimal:
-    # Bytes, where the writer's schema has no logical type, and in defaults.
+    # The value is bytes in defaults, and if the writer's schema has no logical type.
     if isinstance(value, Decimal):
         return value
     return Decimal(int.from_bytes(value, "big", signed=True)).scaleb(-scale, _EXACT)
@@ -200,7 +200,7 @@ def _logical(kind: Schema) -> str:
 
 
 def _register() -> None:
-    """Give fastavro what it needs to read this module's logical types; it keeps readers in one dictionary."""
+    """Register the readers of this module's logical types with fastavro, which keeps them in one dictionary."""
     from fastavro.read import LOGICAL_READERS  # noqa: PLC0415 -- an optional package
 
     LOGICAL_READERS[f"long-{_MARK}timestamp-millis"] = _read_millis
@@ -210,7 +210,7 @@ def _register() -> None:
 
 
 def _read_millis(data: int, _writer: Schema, reader: Schema) -> int | float:
-    if isinstance(reader, str):  # the reader's schema has the bare number
+    if isinstance(reader, str):  # the reader's schema has a plain number
         return float(data) if reader in {"float", "double"} else data
     return Micros(data * 1_000)
 
@@ -228,7 +228,7 @@ def _read_decimal(data: bytes, writer: Schema, reader: Schema) -> Decimal | byte
 
 
 def _marked(schema: Schema) -> Schema:
-    """The schema with the logical types that this module reads, by its own names, and without all others."""
+    """Return the schema with this module's logical types under its own names, and without all others."""
     if isinstance(schema, list):
         return [_marked(one) for one in schema]
     if not isinstance(schema, dict):
@@ -256,7 +256,7 @@ def _is_read(schema: Mapping[str, Any]) -> bool:
 
 
 def _is_decimal(schema: Mapping[str, Any]) -> bool:
-    """Whether precision and scale are valid; Avro ignores the logical type where they are not."""
+    """Return whether precision and scale are valid; Avro ignores the logical type if they are not."""
     precision, scale = schema.get("precision"), schema.get("scale", 0)
     if type(precision) is not int or type(scale) is not int or not 0 <= scale <= precision or not precision:
         return False
@@ -265,7 +265,7 @@ def _is_decimal(schema: Mapping[str, Any]) -> bool:
 
 
 def _set_defaults(kind: Schema, named: Mapping[str, Any], seen: set[str]) -> None:
-    """Make values of defaults in place: fastavro hands them on as the schema's JSON has them, where bytes are text."""
+    """Convert defaults in place: fastavro returns them as in the schema's JSON, in which bytes are text."""
     if isinstance(kind, list):
         for one in kind:
             _set_defaults(one, named, seen)

@@ -1,11 +1,11 @@
-"""Avro: which fields of a writer's schema the reader's schema knows, by the names that the writer gives them."""
+"""Avro: finds the fields of a writer's schema that the reader's schema knows, by the writer's names."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from spark_sink.formats.unknown_fields import Each, Known
 
-Schema = Any  # of Avro, as fastavro parsed it
+Schema = Any  # an Avro schema, as parsed by fastavro
 Named = Mapping[str, Any]
 
 
@@ -13,8 +13,8 @@ class Resolution:
     """Compares two schemas.
 
     Args:
-        writer: types of the writer that have a name.
-        reader: those of the reader.
+        writer: named types of the writer.
+        reader: named types of the reader.
     """
 
     def __init__(self, writer: Named, reader: Named) -> None:
@@ -24,7 +24,7 @@ class Resolution:
         self.complete = True
 
     def known(self, writer: Schema, reader: Schema) -> Known:
-        """The known fields inside a type; `complete` says afterwards whether they are all that the writer has."""
+        """Return the known fields inside a type; afterwards `complete` is true if the writer has no others."""
         writer, reader = _definition(writer, self._writer), _definition(reader, self._reader)
         if isinstance(writer, list):
             return self._known_of_union(writer, reader)
@@ -55,7 +55,7 @@ class Resolution:
         return found
 
     def _known_of_union(self, writer: list[Any], reader: Schema) -> Known:
-        # Values do not name their type: a field counts as unknown where any of the records lacks it.
+        # Values do not name their type, so a field counts as unknown if any of the records lacks it.
         records = [one for branch in writer if _kind(one := _definition(branch, self._writer)) == "record"]
         found = [(one, inner) for one in records if isinstance(inner := self.known(one, reader), Mapping)]
         if len(found) == 1:

@@ -1,6 +1,6 @@
-"""From raw batches to decoded ones. A record that cannot be decoded becomes a row with the reason, never nothing.
+"""Decodes raw batches. A record that cannot be decoded becomes a row with the reason; it is never dropped.
 
-The column `_quarantine` is null for a good row; the sink takes it away and keeps bad rows in the table's quarantine.
+The column `_quarantine` is null for a good row; the sink removes it and puts bad rows into the table's quarantine.
 """
 
 from collections.abc import Container, Mapping, Sequence
@@ -22,18 +22,18 @@ RESERVED = frozenset({*_KEPT, COLUMN, RESCUED})
 _SLICE = 1_000
 _MOST_TEXT = 1_000  # characters of a reason: messages of libraries may repeat a value of any length
 
-# By topic: a task has a decoder of its own, and the process outlives both.
+# By topic, and global: each task has its own decoder, and the process outlives both.
 _logged: dict[str, set[str]] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class Bad:
-    """Why a record could not be decoded.
+    """The reason why a record could not be decoded.
 
     Attributes:
         error: the class of the error, one word.
         text: a sentence.
-        schema_id: of the registry, where the record named one.
+        schema_id: schema id of the registry, if the record has one.
     """
 
     error: str
@@ -46,9 +46,9 @@ class Decoded:
     """Values of one batch.
 
     Attributes:
-        columns: one array of N values for each column of the decoder; null where the record is bad.
-        bad: by row number.
-        unknown: numbers of the rows that have a field which the schema lacks, by the path of the field.
+        columns: one array of N values for each column of the decoder; null for bad records.
+        bad: reasons by row number.
+        unknown: numbers of the rows with a field that the schema lacks, by the path of the field.
     """
 
     columns: Sequence[pa.Array]
@@ -57,20 +57,20 @@ class Decoded:
 
 
 class Decoder(Protocol):
-    """Makes columns of values.
+    """Converts values into columns.
 
     Contract:
-    * The same value decodes the same way at any time: a batch may be replayed. What may pass (a registry that is
-      down) is raised, and the batch is tried again; it never makes a bad record.
-    * A value never stops the batch: one that cannot be decoded is bad.
-    * Instances are pickled to Spark's tasks; connections are made there.
+    * The same value always decodes in the same way, because a batch may be replayed. A temporary error (a registry that
+      is down) is raised, and the batch is retried; it never makes a record bad.
+    * A value never stops the batch: a value that cannot be decoded is bad.
+    * Instances are pickled to Spark's tasks, which open the connections.
     """
 
     unknown: Policy
 
     @property
     def columns(self) -> pa.Schema:
-        """Names and types of what is decoded."""
+        """Names and types of the decoded columns."""
         ...
 
     def decode(self, values: Sequence[bytes | None]) -> Decoded:
@@ -79,10 +79,10 @@ class Decoder(Protocol):
 
 
 def decoded_schema(raw: pa.Schema, columns: pa.Schema) -> pa.Schema:
-    """The columns of decoded batches: where the record was, what was in it, and whether it was bad.
+    """Return the columns of decoded batches: the record's place, its decoded columns, and `_quarantine`.
 
     Raises:
-        OptionError: a decoded column has a name that is taken.
+        OptionError: a decoded column has a name that is in use.
     """
     kept = [raw.field(name) for name in _KEPT if name in raw.names]
     taken = [name for name in columns.names if name in {*_KEPT, COLUMN}]
@@ -95,13 +95,13 @@ def decoded_schema(raw: pa.Schema, columns: pa.Schema) -> pa.Schema:
 
 
 def with_unknown(found: Decoded, rest: Found | None, policy: Policy, rows: int) -> Decoded:
-    """Apply a policy, other than `ignore`, to the unknown fields of what was decoded.
+    """Apply a policy other than `ignore` to unknown fields.
 
     Args:
-        found: without them; its bad rows have none.
-        rest: the unknown fields; None where there are none.
-        policy: what becomes of them.
-        rows: of the batch; a schema may have no columns.
+        found: the decoded values without unknown fields; its bad rows have none.
+        rest: the unknown fields; None if there are none.
+        policy: handling of unknown fields.
+        rows: number of rows of the batch, because a schema may have no columns.
     """
     texts, unknown = ({}, {}) if rest is None else (rest.texts, rest.rows)
     if policy != "quarantine":
@@ -114,7 +114,7 @@ def with_unknown(found: Decoded, rest: Found | None, policy: Policy, rows: int) 
 
 
 def without_rows(columns: Sequence[pa.Array], bad: Container[int]) -> list[pa.Array]:
-    """The columns, null in every bad row: a part of a record must not pass for the record."""
+    """Return the columns with null in every bad row: a part of a record must not look like a record."""
     rows = len(columns[0]) if columns else 0
     kept = pa.array([None if number in bad else number for number in range(rows)], pa.int64())
     return [column.take(kept) for column in columns]
@@ -123,8 +123,8 @@ def without_rows(columns: Sequence[pa.Array], bad: Container[int]) -> list[pa.Ar
 def decode_batch(raw: pa.RecordBatch, decoder: Decoder) -> pa.RecordBatch:
     """Decode one raw batch; the result has as many rows.
 
-    Slice by slice: the Python objects of a whole batch leave the processor's caches, and decoding JSON then takes two
-    and a half times as long.
+    The batch is decoded in slices: the Python objects of a whole batch do not fit into the processor's caches, and
+    decoding JSON would take two and a half times as long.
     """
     parts = [_decode(raw.slice(begin, _SLICE), decoder) for begin in range(0, max(raw.num_rows, 1), _SLICE)]
     if len(parts) == 1:
@@ -146,12 +146,12 @@ def _decode(raw: pa.RecordBatch, decoder: Decoder) -> pa.RecordBatch:
 def _decoded(values: Sequence[bytes | None], decoder: Decoder) -> Decoded:
     try:
         return decoder.decode(values)
-    except (FetchError, MemoryError, OSError):  # may pass, so the batch is tried again
+    except (FetchError, MemoryError, OSError):  # possibly temporary, so the batch is retried
         raise
-    except Exception as error:  # noqa: BLE001 -- the last resort: a value that a decoder did not expect stops no batch
+    except Exception as error:  # noqa: BLE001 -- the last resort: an unexpected value must not stop the batch
         if len(values) == 1:
             return Decoded([pa.nulls(1, one.type) for one in decoder.columns], {0: Bad("NotDecodable", _text(error))})
-    # One at a time finds the value.
+    # Decoding one value at a time finds the bad one.
     parts = [_decoded([value], decoder) for value in values]
     columns = [pa.concat_arrays(one) for one in zip(*(part.columns for part in parts), strict=True)]
     unknown: dict[str, list[int]] = {}
@@ -172,7 +172,7 @@ def _reasons(raw: pa.RecordBatch, values: Sequence[bytes | None], bad: Mapping[i
     for number, one in bad.items():
         rows[number] = {
             "error_class": one.error,
-            # Halves of surrogate pairs, which Python's texts may hold, have no UTF-8.
+            # Lone surrogates, which Python's texts may contain, cannot be encoded as UTF-8.
             "error_text": one.text[:_MOST_TEXT].encode(errors="replace").decode(),
             "schema_id": one.schema_id,
             "key": raw.column("key")[number].as_py(),

@@ -1,4 +1,4 @@
-"""Arrow arrays of parsed JSON, as strict as JSON's types allow: Arrow itself would make 1 of 1.5 and a day of 5."""
+"""Converts parsed JSON into Arrow arrays strictly: Arrow itself would convert 1.5 to 1, and 5 to a date."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -17,14 +17,14 @@ _EXACT = Context(prec=76, traps=[Inexact, InvalidOperation])
 
 
 class InexactError(Exception):
-    """A double stands where every digit counts: the values have to be parsed again, exactly."""
+    """A double is in a column that needs every digit: the values must be parsed again, exactly."""
 
 
 class JsonArrays:
-    """Makes arrays, and notes whether a struct has a field that its type lacks.
+    """Creates arrays, and records whether a struct has a field that its type lacks.
 
     Args:
-        texts: columns of text take any value, as JSON text where it is no string.
+        texts: text columns accept any value, as JSON text if it is not a string.
     """
 
     def __init__(self, *, texts: bool) -> None:
@@ -32,7 +32,7 @@ class JsonArrays:
         self.unknown = False
 
     def make(self, values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-        """Make one array.
+        """Create one array.
 
         Raises:
             InexactError: a double is to become a decimal or a text.
@@ -50,7 +50,7 @@ class JsonArrays:
         return pa.array(values, kind)
 
     def _struct(self, values: Sequence[Any], kind: pa.DataType, _kinds: set[type]) -> pa.Array:
-        # Field by field, so that each is checked as strictly.
+        # Field by field, so that each field is checked with the same rules.
         names = [one.name for one in kind]
         if not set().union(*filter(None, values)) <= set(names):
             self.unknown = True
@@ -78,7 +78,7 @@ class JsonArrays:
         try:
             found = pa.array(values, kind)
         except (pa.ArrowException, TypeError):
-            # Arrow refuses integers that a double rounds; JSON has one kind of numbers.
+            # Arrow refuses integers that a double rounds, but JSON has only one kind of number.
             found = pa.array([None if one is None else float(one) for one in values], kind)
         if pa.types.is_float32(kind) and pc.any(pc.is_inf(found)).as_py():
             raise ValueError("the number is too large for a float")
@@ -103,7 +103,7 @@ def _has_double(value: object) -> bool:
 
 
 def _decimal(value: str | int | Decimal) -> Decimal:
-    # Arrow's own cast of text ends the process at an exponent as simple as 1e-999999999.
+    # Arrow's own cast from text crashes the process on an exponent such as 1e-999999999.
     if isinstance(value, str) and not _NUMBER.fullmatch(value):
         raise ValueError("the text is no number")
     return Decimal(value) or Decimal(0)
@@ -139,5 +139,5 @@ _NAMES = {
 
 
 def _allowed(kind: pa.DataType) -> set[type]:
-    """The Python types that JSON values of a column may have."""
+    """Return the Python types that JSON values of a column may have."""
     return next((kinds for check, kinds in _ALLOWED if check(kind)), {str})

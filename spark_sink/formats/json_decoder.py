@@ -1,7 +1,7 @@
-"""JSON values. One object a record; its members become columns.
+"""Decodes JSON values: one object per record; its members become columns.
 
-Parsed by orjson a record at a time, then converted a column at a time. Arrow's own JSON reader is faster, and ends the
-process with a segmentation fault at a value as simple as `null`: not for records that anybody may write.
+orjson parses one record at a time; then values are converted one column at a time. Arrow's own JSON reader is faster,
+but a value such as `null` causes a segmentation fault, so it cannot be used for untrusted records.
 """
 
 from collections.abc import Sequence
@@ -17,19 +17,19 @@ from spark_sink.formats.json_text import parse_exactly
 from spark_sink.formats.unknown_fields import find, known_fields, with_column
 from spark_sink.formats.unknown_policy import Policy
 
-# Parsing a value exactly and writing it as text need a stack, and a record must not decode differently where less of it
-# is left. orjson reads 1,024 levels and writes 254.
+# Exact parsing and writing use the stack, and the result must not depend on the free stack. orjson reads 1,024 levels
+# and writes 254.
 _MOST_LEVELS = 200
 
 
 class JsonDecoder:
-    """Decodes JSON objects into columns that are known beforehand.
+    """Decodes JSON objects into known columns.
 
     Args:
         columns: names and types.
-        unknown: what becomes of members that are not among the columns.
-        texts: columns of text take any value, as JSON text where it is no string. So do columns that were inferred,
-            since a sample cannot show that a member is always a string.
+        unknown: handling of members that are not among the columns.
+        texts: text columns accept any value, as JSON text if it is not a string. This holds for inferred columns,
+            because a sample cannot show that a member is always a string.
     """
 
     def __init__(self, columns: pa.Schema, unknown: Policy = "ignore", *, texts: bool = False) -> None:
@@ -41,16 +41,16 @@ class JsonDecoder:
 
     @property
     def fields(self) -> pa.Schema:
-        """The columns without that of unknown fields."""
+        """The columns without the column of unknown fields."""
         return self._fields
 
     def with_columns(self, columns: pa.Schema) -> "JsonDecoder":
-        """The same for other columns."""
+        """Return the same decoder for other columns."""
         return JsonDecoder(columns, self.unknown, texts=self._texts)
 
     @property
     def columns(self) -> pa.Schema:
-        """Names and types of what is decoded."""
+        """Names and types of the decoded columns."""
         return self._columns
 
     def decode(self, values: Sequence[bytes | None]) -> Decoded:
@@ -92,7 +92,7 @@ def _too_deep(value: object) -> bool:
 
 
 def parse(value: bytes | None, number: int, bad: dict[int, Bad]) -> dict[str, Any] | None:
-    """Parse one object; where the value is none, None, and the reason goes into `bad`."""
+    """Parse one object; if the value is not an object, return None and add the reason to `bad`."""
     if value is None:
         bad[number] = Bad("NullValue", "the record has no value")
         return None

@@ -1,6 +1,6 @@
-"""Columns of JSON values that a table keeps: which of its columns values can fill, and which fields it lacks.
+"""Columns of JSON values that a table defines: the columns that values can fill, and the fields that it lacks.
 
-A sample looks different at each start, and a table does not: agents that take their columns from it decode alike.
+A sample differs at each start, but a table does not: agents that take their columns from it decode in the same way.
 """
 
 import json
@@ -29,7 +29,7 @@ _FILLED = (
 
 
 def value_columns(table: pa.Schema) -> pa.Schema | None:
-    """The columns of a table that JSON values can fill; None where it has none, as a table of raw bytes."""
+    """Return the columns of a table that JSON values can fill; None if it has none, like a table of raw bytes."""
     found = [one for one in table if one.name not in RESERVED and _filled(one.type)]
     return pa.schema(found) if found else None
 
@@ -43,7 +43,7 @@ def _filled(kind: pa.DataType) -> bool:
 
 
 def common_columns(tables: Sequence[pa.Schema]) -> pa.Schema | None:
-    """The columns that all tables have alike; None where there are none."""
+    """Return the columns that are equal in all tables; None if there are none."""
     found = [one for one in tables[0] if all(one in other for other in tables)] if tables else []
     return pa.schema(found) if found else None
 
@@ -51,8 +51,8 @@ def common_columns(tables: Sequence[pa.Schema]) -> pa.Schema | None:
 def new_columns(rescued: Iterable[str], known: pa.Schema) -> pa.Schema:
     """Find columns for fields that a table lacks.
 
-    Left out are fields inside known columns, fields without a value that shows a type, and names that a table cannot
-    take beside those it has: the column `_rescued` keeps them.
+    It leaves out fields inside known columns, fields without a value that shows a type, and names that conflict with
+    the table's columns; the column `_rescued` keeps them.
 
     Args:
         rescued: texts of the column `_rescued`.
@@ -71,7 +71,7 @@ def new_columns(rescued: Iterable[str], known: pa.Schema) -> pa.Schema:
             break
         try:
             found += infer_columns(json.dumps({name: one}).encode() for one in values[name])
-        except OptionError:  # names inside it differ in case only
+        except OptionError:  # names inside it differ only in case
             continue
         taken.add(name.lower())
     return pa.schema(found)
@@ -86,7 +86,7 @@ def _shows(value: object) -> bool:
 
 
 def agreed_columns(found: Iterable[pa.Schema]) -> pa.Schema:
-    """One schema of what several tasks found: the type that holds all values, text where there is none."""
+    """Combine the columns of several tasks: for each the type that fits all values, text if there is none."""
     agreed: dict[str, pa.Field] = {}
     spelled: dict[str, str] = {}
     for one in (one for schema in found for one in schema):

@@ -1,4 +1,4 @@
-"""Columns of JSON values: as an option gives them, or as a sample of records shows them."""
+"""Columns of JSON values: from an option, or inferred from a sample of records."""
 
 import contextlib
 import json
@@ -29,11 +29,11 @@ _DECIMAL = re.compile(r"decimal\((\d+)(?:,\s*(\d+))?\)", re.ASCII)
 
 
 def given_columns(text: str) -> pa.Schema:
-    """Read a schema that was given as an option.
+    """Read a schema from an option.
 
     Args:
         text: JSON: `{"name": type, ...}` with Spark's names of types, `[type]` for arrays and `{...}` for structs; or
-            what `StructType.json()` gives.
+            the result of `StructType.json()`.
 
     Raises:
         OptionError: it is neither.
@@ -90,7 +90,7 @@ def _simple(kind: object) -> pa.DataType:
     if text in _SIMPLE:
         return _SIMPLE[text]
     if found := _DECIMAL.fullmatch(text):
-        with contextlib.suppress(ValueError):  # the precision is none
+        with contextlib.suppress(ValueError):  # an invalid precision
             return pa.decimal128(int(found[1]), int(found[2] or 0))
     raise OptionError(
         f"option 'valueSchema': type {text!r} is not known; known are decimal(p,s), p up to 38, and {sorted(_SIMPLE)}"
@@ -98,14 +98,14 @@ def _simple(kind: object) -> pa.DataType:
 
 
 def infer_columns(values: Iterable[bytes | None], skipped: Collection[str] = ()) -> pa.Schema:
-    """Find the columns of a sample: of each member the type that holds every value seen, text where none does.
+    """Infer the columns of a sample: for each member the type that fits every value, text if there is none.
 
     Args:
-        values: records; those that are no JSON objects are passed over.
-        skipped: members that get no column.
+        values: records; values other than JSON objects are ignored.
+        skipped: members without a column.
 
     Raises:
-        OptionError: there is no object among them, or names of members differ in case only.
+        OptionError: there is no object among them, or names of members differ only in case.
     """
     seen: list[dict[str, Any]] = [found for one in values if (found := parse(one, 0, {}))]
     if not seen:
@@ -134,7 +134,7 @@ def _members(objects: Iterable[dict[str, Any]], path: str) -> list[pa.Field]:
 
 
 def _common(values: list[Any], path: str) -> pa.DataType:
-    """The type that holds all values; text where there is none, or where nothing shows one: `[]`, `{}`, null."""
+    """Return the type that fits all values; text if there is none, or if no value shows a type: `[]`, `{}`, null."""
     found = [one for one in values if one is not None]
     kinds = set(map(type, found))
     if kinds == {dict} and any(found):

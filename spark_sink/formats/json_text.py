@@ -1,4 +1,4 @@
-"""JSON text of decoded values, with every digit as it was written."""
+"""JSON text of decoded values, with every original digit."""
 
 import base64
 import json
@@ -10,9 +10,9 @@ import orjson
 
 
 def parse_exactly(value: bytes) -> Any:  # noqa: ANN401 -- any JSON value
-    """Parse JSON that orjson accepts; numbers that are no 64-bit integers become decimals.
+    """Parse JSON that orjson accepts; numbers other than 64-bit integers become decimals.
 
-    Several times slower than orjson, which makes doubles of these numbers and so loses digits.
+    This is several times slower than orjson, which converts these numbers to doubles and so loses digits.
     """
     return json.loads(value.decode(), parse_float=Decimal, parse_int=_integer)
 
@@ -25,8 +25,8 @@ def _integer(text: str) -> int | Decimal:
 def json_text(value: object) -> str:
     """Write a value as JSON.
 
-    Bytes become base64, and doubles that JSON lacks become the texts "NaN", "Infinity" and "-Infinity", as in
-    Protobuf's JSON.
+    Bytes become base64. Doubles that JSON lacks become the texts "NaN", "Infinity" and "-Infinity", as in Protobuf's
+    JSON.
     """
     return orjson.dumps(_plain(value), default=_digits).decode()
 

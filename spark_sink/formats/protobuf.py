@@ -1,7 +1,8 @@
-"""Protobuf: descriptors into columns, messages into rows. No generated code: types come from the registry.
+"""Protobuf: converts descriptors into columns and messages into rows, with types from the registry, not generated code.
 
-A type that no column can hold (a message inside itself or without fields, and Struct, Value and ListValue, which take
-any JSON) becomes JSON text. Fields of the writer's schema are those of the columns by number, as Protobuf has it.
+A type that no column can represent (a message inside itself or without fields, and Struct, Value and ListValue, which
+accept any JSON) becomes JSON text. Fields of the writer's schema are matched with the columns by number, as in
+Protobuf.
 """
 
 import base64
@@ -24,7 +25,7 @@ Convert = Callable[[Any], Any]
 
 _TIMESTAMP = "google.protobuf.Timestamp"
 _ANY_JSON = {"google.protobuf.Struct", "google.protobuf.Value", "google.protobuf.ListValue"}
-# Files that schemas import without a reference, and where their descriptors are.
+# Files that schemas import without a reference, with the modules of their descriptors.
 _BUILT_IN = {
     "google/protobuf/": "google.protobuf.",
     "google/type/": "google.type.",
@@ -36,7 +37,7 @@ _YEARS_1_TO_9999 = range(-62_135_596_800, 253_402_300_800)  # in seconds since 1
 
 
 def columns(descriptor: Descriptor) -> pa.Schema:
-    """The columns of a message."""
+    """Return the columns of a message."""
     return pa.schema([pa.field(one.name, _type(one, (descriptor.full_name,))) for one in descriptor.fields])
 
 
@@ -52,7 +53,7 @@ def _scalar(field: FieldDescriptor) -> pa.DataType:
     kinds = {
         field.CPPTYPE_INT32: pa.int32(),
         field.CPPTYPE_INT64: pa.int64(),
-        # Spark has no unsigned integers: the next larger type holds them.
+        # Spark has no unsigned integers, so the next larger type is used.
         field.CPPTYPE_UINT32: pa.int64(),
         field.CPPTYPE_UINT64: pa.decimal128(20, 0),
         field.CPPTYPE_DOUBLE: pa.float64(),
@@ -74,12 +75,12 @@ def _message_type(descriptor: Descriptor, above: tuple[str, ...]) -> pa.DataType
 
 
 def is_map(field: FieldDescriptor) -> bool:
-    """Whether a field is a map, which on the wire is a repeated message."""
+    """Return whether a field is a map, which on the wire is a repeated message."""
     return bool(field.message_type and field.message_type.GetOptions().map_entry)
 
 
 def file_of(schema: Registered) -> FileDescriptor:
-    """The descriptor of a schema's file."""
+    """Return the descriptor of a schema's file."""
     from google.protobuf import descriptor_pb2, descriptor_pool  # noqa: PLC0415 -- an optional package
 
     pool, added = descriptor_pool.DescriptorPool(), set(schema.references)
@@ -107,7 +108,7 @@ def _add_built_in(pool: Any, name: str, added: set[str]) -> None:  # noqa: ANN40
 
 
 def message_of(schema: Registered, name: str | None) -> Descriptor:
-    """The type of a message, of the file itself or inside another message.
+    """Return the type of a message, at the top level of the file or inside another message.
 
     Raises:
         OptionError: the schema has no such message.
@@ -126,10 +127,10 @@ def _with_nested(descriptor: Descriptor) -> list[Descriptor]:
 
 
 def message_at(file: FileDescriptor, path: tuple[int, ...]) -> Descriptor:
-    """The message of these indexes.
+    """Return the message at these indexes.
 
     Raises:
-        ValueError: there is none.
+        ValueError: there is no such message.
     """
     messages = list(file.message_types_by_name.values())
     for depth, index in enumerate(path):
@@ -142,10 +143,10 @@ def message_at(file: FileDescriptor, path: tuple[int, ...]) -> Descriptor:
 
 
 def read_indexes(payload: bytes) -> tuple[tuple[int, ...], int]:
-    """Read which message of the file follows: a count and indexes, zigzag varints; a zero alone is the first.
+    """Read the indexes of the message's type: a count and indexes, zigzag varints; a single zero means the first.
 
     Raises:
-        ValueError: there are no such numbers.
+        ValueError: the numbers are invalid.
     """
     count, at = _varint(payload, 0)
     if count == 0:
@@ -172,11 +173,11 @@ def _varint(payload: bytes, at: int) -> tuple[int, int]:
 
 
 def row_maker(writer: Descriptor, reader: Descriptor, fields: list[pa.Field]) -> Convert:
-    """Make a function that makes a row of a message.
+    """Return a function that converts a message into a row.
 
     Args:
         writer: the type of the messages.
-        reader: the type that the columns are of.
+        reader: the type of the columns.
         fields: the columns.
     """
     numbers = {one.name: reader.fields_by_name[one.name].number for one in fields}
@@ -200,9 +201,9 @@ def _value_maker(field: FieldDescriptor, reader: FieldDescriptor, kind: pa.DataT
     if is_map(field):
         inner = field.message_type.fields_by_name["value"]
         if not (is_map(reader) and pa.types.is_map(kind)):
-            return _same  # which fits no column
+            return _same  # the value fits no column
         one = _one_maker(inner, reader.message_type.fields_by_name["value"], kind.item_type)
-        # Protobuf has no order of keys; a value that is decoded again has to look the same.
+        # Protobuf defines no order of keys, but decoding a value again must give the same result.
         return lambda found: [(key, one(found[key])) for key in sorted(found)]
     if field.is_repeated:
         one = _one_maker(field, reader, kind.value_type if pa.types.is_list(kind) else kind)
@@ -228,7 +229,7 @@ def _same(value: object) -> object:
 
 
 def plain(message: Message) -> object:
-    """A message as JSON has it: the fields that are set, by name, or by number where the type lacks them."""
+    """Return a message as a JSON value: the fields that are set, by name, or by number if the type lacks them."""
     name = message.DESCRIPTOR.full_name
     if name in _ANY_JSON:
         return _plain_json(message, name)

@@ -1,4 +1,4 @@
-"""Protobuf: fields of a message that the latest schema lacks, and those that the writer's own schema lacks."""
+"""Protobuf: finds fields of a message that the latest schema, or the writer's own schema, lacks."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -10,9 +10,10 @@ Row = Mapping[str, Any]
 
 
 def unknown_finder(writer: Descriptor, reader: Descriptor) -> Callable[[Message], tuple[Row, Known] | None]:
-    """Make a function that finds, of a message, the fields that are set, with what is known of them.
+    """Return a function that returns the fields set in a message, and which of them are known.
 
-    It returns None where nothing can be unknown. Fields that not even the writer's schema has go by their numbers.
+    The function returns None if no field can be unknown. Fields that the writer's schema also lacks have their number
+    as name.
     """
     comparison = _Comparison()
     known = comparison.known(writer, reader)
@@ -27,7 +28,7 @@ def unknown_finder(writer: Descriptor, reader: Descriptor) -> Callable[[Message]
 
 
 def _has_strangers(message: Message) -> bool:
-    """Whether a message, or one inside it, has fields that its type lacks."""
+    """Return whether a message, or one inside it, has fields that its type lacks."""
     copy = type(message)()
     copy.CopyFrom(message)
     copy.DiscardUnknownFields()
@@ -42,7 +43,7 @@ class _Comparison:
         self.complete = True
 
     def known(self, writer: Descriptor, reader: Descriptor) -> dict[str, Known]:
-        """The known fields, by the names that the writer gives them."""
+        """Return the known fields, by the writer's names."""
         pair = (writer.full_name, reader.full_name)
         if pair in self._messages:
             return self._messages[pair]

@@ -1,12 +1,12 @@
-"""Records that no one could decode: kept whole in a table of their own, with the reason.
+"""Records that could not be decoded: kept in full in a separate table, with the reason.
 
-A decoder hands good and bad rows on in one stream. Where the rows have the column `_quarantine`, it is null for a good
-row, and for a bad one holds the reason and the record as Kafka had it. The sink takes the column away from the good
-rows and puts the bad ones into `<table>_quarantine`.
+A decoder returns good and bad rows in one stream. The column `_quarantine` is null for a good row; for a bad row it has
+the reason and the original record. The sink removes the column from the good rows and puts the bad rows into
+`<table>_quarantine`.
 
 The commit of the table decides: it adds the good rows, names the files of the bad ones and moves the position, and the
-quarantine adds those files afterwards. So each offset is in one of the two, also where a batch is decoded differently
-the second time. A fault that may pass (a registry that is down) stops the query and never makes a bad row.
+quarantine adds those files afterwards. So each offset is in exactly one of the two, even if a batch is decoded
+differently the second time. A temporary error (a registry that is down) stops the query and never makes a row bad.
 """
 
 from datetime import UTC, datetime
@@ -55,15 +55,15 @@ SCHEMA = pa.schema(
 
 
 def quarantine_of(table: str) -> str:
-    """The address of a table's quarantine."""
+    """Return the address of a table's quarantine."""
     return f"{table.rstrip('/')}{SUFFIX}"
 
 
 def good_schema(schema: pa.Schema) -> pa.Schema:
-    """The columns of the good rows.
+    """Return the columns of the good rows.
 
     Raises:
-        SchemaError: the column that says why a row is bad is of another type.
+        SchemaError: the column `_quarantine` has another type.
     """
     if COLUMN not in schema.names:
         return schema
@@ -74,12 +74,12 @@ def good_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def split(rows: pa.Table, run: str, now: datetime | None = None) -> tuple[pa.Table, pa.Table]:
-    """Part the good rows from the bad.
+    """Separate good and bad rows.
 
     Args:
-        rows: any columns, with `_quarantine` or without.
-        run: names the run of the query, kept with the bad rows.
-        now: when; the clock's time where not given.
+        rows: any columns, with or without `_quarantine`.
+        run: id of the query's run, stored with the bad rows.
+        now: time of the split; by default the present time.
 
     Returns:
         Good rows without the column; bad rows in the columns of the quarantine.

@@ -17,14 +17,14 @@ from spark_sink.formats.unknown_fields import Found, Known, find, with_column
 from spark_sink.formats.unknown_policy import Policy
 
 Row = Mapping[str, Any]
-# Reads the bytes behind a schema id: the row and, where it has unknown fields, all fields with what is known of them.
+# Reads the bytes after a schema id: the row and, if it has unknown fields, all fields with the known ones.
 Read = Callable[[bytes], tuple[Row, tuple[Row, Known] | None]]
 
-_PASSING = (FetchError, MemoryError)  # what may pass makes no bad record
+_PASSING = (FetchError, MemoryError)  # temporary errors, which must not make a record bad
 
 
 class _RegisteredDecoder:
-    """What both share: the header, the schema of each id, and rows into columns."""
+    """The common part of both decoders: the header, the schema of each id, and the conversion of rows into columns."""
 
     def __init__(self, registry: Registry, columns: pa.Schema, unknown: Policy) -> None:
         self._registry = registry
@@ -35,7 +35,7 @@ class _RegisteredDecoder:
 
     @property
     def columns(self) -> pa.Schema:
-        """Names and types of what is decoded."""
+        """Names and types of the decoded columns."""
         return self._columns
 
     def decode(self, values: Sequence[bytes | None]) -> Decoded:
@@ -77,7 +77,7 @@ class _RegisteredDecoder:
             return read(value[5:])
         except _PASSING:
             raise
-        except Exception as error:  # noqa: BLE001 -- whatever the decoder's library raises on broken bytes
+        except Exception as error:  # noqa: BLE001 -- the decoder's library may raise any error on invalid bytes
             return Bad("NotDecodable", f"{type(error).__name__}: {error}", schema_id)
 
     def _reader(self, schema_id: int) -> Read | Bad:
@@ -104,9 +104,9 @@ class AvroDecoder(_RegisteredDecoder):
     """Decodes Avro records; older and newer writers are resolved to the subject's latest schema.
 
     Args:
-        registry: where schemas are asked for by id.
-        latest: the schema that gives the columns.
-        unknown: what becomes of fields that only the writer's schema has.
+        registry: returns schemas by id.
+        latest: the schema that defines the columns.
+        unknown: handling of fields that only the writer's schema has.
     """
 
     def __init__(self, registry: Registry, latest: Registered, unknown: Policy = "ignore") -> None:
@@ -140,10 +140,10 @@ class ProtobufDecoder(_RegisteredDecoder):
     """Decodes Protobuf messages of one type.
 
     Args:
-        registry: where schemas are asked for by id, serialized.
-        latest: the schema that gives the columns.
+        registry: returns schemas by id, serialized.
+        latest: the schema that defines the columns.
         message: full name of the message; None for the first of the schema.
-        unknown: what becomes of fields that only the writer's schema has, or the message alone.
+        unknown: handling of fields that only the writer's schema has, or that no schema has.
     """
 
     def __init__(
@@ -182,7 +182,7 @@ class ProtobufDecoder(_RegisteredDecoder):
 
 
 def latest_of(registry: Registry, subject: str) -> Registered:
-    """The schema that gives the columns.
+    """Return the schema that defines the columns.
 
     Raises:
         OptionError: the registry has no such subject.
@@ -194,7 +194,7 @@ def latest_of(registry: Registry, subject: str) -> Registered:
 
 
 def given_avro(text: str) -> Registered:
-    """An Avro schema that was given as an option instead of a subject."""
+    """Return an Avro schema from an option, used instead of a subject."""
     try:
         json.loads(text)
     except ValueError as error:

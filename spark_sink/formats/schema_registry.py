@@ -15,11 +15,11 @@ _RETRIES, _PAUSE_S = 3, 0.5
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """A schema of the registry with what it refers to.
+    """A schema of the registry with its references.
 
     Attributes:
         text: JSON for Avro, base64 of a FileDescriptorProto for Protobuf.
-        references: by name, those of references included, each after those it needs.
+        references: by name, including indirect ones, each after those it needs.
     """
 
     text: str
@@ -27,10 +27,10 @@ class Registered:
 
 
 def read_header(value: bytes) -> int:
-    """Read the id that the wire format puts before a payload: a zero byte, then four bytes, big-endian.
+    """Read the schema id before a payload in the wire format: a zero byte, then four bytes, big-endian.
 
     Raises:
-        ValueError: the value is too short or begins otherwise.
+        ValueError: the value is too short or has another first byte.
     """
     if len(value) < _HEADER.size:
         raise ValueError(f"{len(value)} bytes are too few for a schema id")
@@ -43,10 +43,10 @@ def read_header(value: bytes) -> int:
 
 
 class Registry:
-    """Asks a schema registry once for each schema.
+    """Requests each schema from a schema registry once.
 
     Args:
-        config: of confluent-kafka's SchemaRegistryClient; `url` at least.
+        config: of confluent-kafka's SchemaRegistryClient; at least `url`.
         serialized: whether schemas are wanted as base64 of a FileDescriptorProto, as Protobuf needs them.
     """
 
@@ -60,7 +60,7 @@ class Registry:
         return {"_config": self._config, "_format": self._format, "_client": None, "_known": {}}
 
     def by_id(self, schema_id: int) -> Registered | None:
-        """The schema of that id; None where the registry says that it has none.
+        """Return the schema of that id; None if the registry reports that there is none.
 
         Raises:
             FetchError: the registry does not answer, which may pass.
@@ -70,7 +70,7 @@ class Registry:
         return self._known[schema_id]
 
     def latest(self, subject: str) -> Registered | None:
-        """The newest schema of a subject; None where there is none.
+        """Return the newest schema of a subject; None if there is none.
 
         Raises:
             FetchError: the registry does not answer, which may pass.
@@ -101,7 +101,7 @@ class Registry:
                 if error.http_status_code == 404:  # noqa: PLR2004 -- HTTP's not found
                     return None
                 reason: Exception = error
-            except Exception as error:  # noqa: BLE001 -- whatever the HTTP library of the client raises
+            except Exception as error:  # noqa: BLE001 -- the client's HTTP library may raise any error
                 reason = error
             time.sleep(_PAUSE_S * attempt)
         raise FetchError(

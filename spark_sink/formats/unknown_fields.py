@@ -1,4 +1,4 @@
-"""Fields of a value that the schema does not know: found, written as JSON text, and logged."""
+"""Finds the fields of a value that the schema does not know, converts them to JSON text, and logs them."""
 
 import logging
 from collections.abc import Callable, Container, Mapping, Sequence
@@ -11,19 +11,19 @@ from spark_sink.formats.unknown_policy import COLUMN, Policy
 
 log = logging.getLogger(__name__)
 
-_MOST_LOGGED = 100  # fields of a topic: objects used as maps have any number
+_MOST_LOGGED = 100  # fields of a topic; objects used as maps may have any number
 
 Row = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
 class Each:
-    """What is known of each element of a list, or of each value of a map."""
+    """The known fields of each element of a list, or of each value of a map."""
 
     inner: "Known"
 
 
-# Known fields by name, with what is known inside them; None where nothing inside can be unknown.
+# Known fields by name, with the known fields inside them; None if no field inside can be unknown.
 Known = Mapping[str, "Known"] | Each | None
 
 
@@ -32,28 +32,28 @@ class Found:
     """Unknown fields of one batch.
 
     Attributes:
-        texts: of the column `_rescued`, by row number.
-        rows: numbers of the rows that have a field, by its path, as `place.y` or `items[].z`.
+        texts: values of the column `_rescued`, by row number.
+        rows: numbers of the rows that have a field, by its path, such as `place.y` or `items[].z`.
     """
 
     texts: dict[int, str] = field(default_factory=dict)
     rows: dict[str, list[int]] = field(default_factory=dict)
 
     def add(self, other: "Found") -> None:
-        """Take in the fields of other rows."""
+        """Add the fields of other rows."""
         self.texts.update(other.texts)
         for path, numbers in other.rows.items():
             self.rows.setdefault(path, []).extend(numbers)
 
     def without(self, bad: Container[int]) -> "Found":
-        """The same without bad rows, which are kept whole elsewhere."""
+        """Return the fields without bad rows, which the quarantine keeps in full."""
         texts = {number: text for number, text in self.texts.items() if number not in bad}
         rows = {path: [one for one in numbers if one not in bad] for path, numbers in self.rows.items()}
         return Found(texts, {path: numbers for path, numbers in rows.items() if numbers})
 
 
 def known_fields(columns: pa.Schema) -> dict[str, Known]:
-    """The fields that columns have a place for."""
+    """Return the fields that the columns can store."""
     return {one.name: _inside(one.type) for one in columns}
 
 
@@ -67,7 +67,7 @@ def _inside(kind: pa.DataType) -> Known:
 
 
 def with_column(columns: pa.Schema, policy: Policy) -> pa.Schema:
-    """The columns, with `_rescued` where the policy needs it.
+    """Return the columns, with `_rescued` if the policy needs it.
 
     Raises:
         OptionError: a column has that name.
@@ -85,9 +85,9 @@ def find(rows: Mapping[int, Row], known: Known, exact: Callable[[int], Row] | No
     """Find unknown fields.
 
     Args:
-        rows: by number.
-        known: what is not looked for.
-        exact: gives a row again with every digit, where doubles of the row may have lost some.
+        rows: rows by number.
+        known: the known fields.
+        exact: returns a row with every digit, for rows whose doubles may have lost some.
     """
     from spark_sink.formats.json_text import json_text  # noqa: PLC0415 -- orjson, which the raw format does not need
 
@@ -104,7 +104,7 @@ def find(rows: Mapping[int, Row], known: Known, exact: Callable[[int], Row] | No
 
 
 def _rest(value: object, known: Known, path: str, paths: set[str]) -> object:
-    """What is unknown in a value; None where nothing is."""
+    """Return the unknown part of a value; None if there is none."""
     if known is None:
         return None
     if isinstance(known, Each):
@@ -128,7 +128,7 @@ def _rest_of_each(value: object, known: Known, path: str, paths: set[str]) -> ob
         return {key: one for key, one in rests.items() if one is not None} or None
     if not isinstance(value, Sequence):
         return None
-    # Elements keep their places: those without unknown fields are null.
+    # Elements keep their positions; elements without unknown fields are null.
     parts = [_rest(one, known, path, paths) for one in value]
     return parts if any(one is not None for one in parts) else None
 
@@ -144,13 +144,13 @@ def _has_double(value: object) -> bool:
 def log_once(
     topics: pa.Array, unknown: Mapping[str, Sequence[int]], policy: Policy, logged: dict[str, set[str]]
 ) -> None:
-    """Log each field of each topic once in a process, with how many records of this batch have it.
+    """Log each field of each topic once per process, with the number of records of this batch that have it.
 
     Args:
-        topics: of the batch's rows.
+        topics: topics of the batch's rows.
         unknown: numbers of the rows by field.
-        policy: says what became of the fields.
-        logged: fields by topic that were logged before; new ones are added.
+        policy: handling of the fields, for the message.
+        logged: fields already logged, by topic; new ones are added.
     """
     for path, numbers in unknown.items():
         counts = topics.take(pa.array(numbers, pa.int64())).value_counts().to_pylist()

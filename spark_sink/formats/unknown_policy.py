@@ -1,10 +1,10 @@
-"""What becomes of fields of a value that the schema does not know, as the option `unknownFields` says.
+"""The policies for fields of a value that the schema does not know, set by the option `unknownFields`.
 
-* `rescue`: the column `_rescued` holds them as JSON text; null where a record has none.
-* `evolve`: the same; and where the columns are those of the table, the sink's `mergeSchema` adds columns for them,
-  which later batches fill.
+* `rescue`: the column `_rescued` has them as JSON text; it is null if a record has none.
+* `evolve`: the same; in addition, if the columns are those of the table, the sink's `mergeSchema` adds columns for
+  them, which later batches fill.
 * `quarantine`: the record is bad.
-* `ignore`: they are dropped, and not looked for.
+* `ignore`: they are dropped without a search.
 """
 
 from typing import Literal

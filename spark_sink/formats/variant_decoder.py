@@ -1,4 +1,4 @@
-"""JSON values of any shape as one column of Spark's variant type: nothing has to be known of them beforehand."""
+"""Decodes JSON values of any shape into one column of Spark's variant type, without a schema."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ COLUMN = "value"
 class VariantDecoder:
     """Decodes JSON into the column `value` of Spark's variant type.
 
-    The encoder is pyspark's own, a step of Python for each member: several times slower than known columns.
+    The encoder is pyspark's own, with a Python step for each member: several times slower than known columns.
     """
 
     unknown: Policy = "ignore"  # a variant has a place for any field
@@ -38,7 +38,7 @@ def _encode(value: bytes | None, number: int, bad: dict[int, Bad]) -> dict[str, 
         bad[number] = Bad("NullValue", "the record has no value")
         return None
     try:
-        # Python's own parser, which the encoder uses, takes NaN and halves of surrogate pairs for JSON.
+        # Python's own parser, which the encoder uses, accepts NaN and lone surrogates as JSON.
         orjson.loads(value)
         found = VariantVal.parseJson(value.decode())
     except (orjson.JSONDecodeError, RecursionError) as error:

@@ -1,7 +1,7 @@
-"""Spark's variant type (values of any shape in one column) in Arrow, as Spark, Parquet and Delta tables have it.
+"""Spark's variant type (values of any shape in one column) in Arrow, in the form of Spark, Parquet and Delta tables.
 
-Spark tells a variant from a struct by a mark on the field `metadata`; Delta has a type of its own for it, which comes
-back from its schema as a struct without the mark. The order of the two fields is Spark's everywhere here.
+Spark distinguishes a variant from a struct by a mark on the field `metadata`. Delta has a separate type for it, which
+its schema returns as a struct without the mark. The order of the two fields is always Spark's here.
 """
 
 import pyarrow as pa
@@ -20,16 +20,16 @@ VARIANT = pa.struct(
 
 
 def is_variant(kind: pa.DataType) -> bool:
-    """Whether an Arrow type stands for a variant."""
+    """Return whether an Arrow type represents a variant."""
     if not pa.types.is_struct(kind) or sorted(one.name for one in kind) != ["metadata", "value"]:
         return False
     return (kind.field("metadata").metadata or {}).get(b"variant") == b"true"
 
 
 def with_variants(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Make the variants among the columns those of the schema.
+    """Cast the variant columns to the schema's types.
 
-    Spark leaves the fields of a null variant null, though they cannot be, and Arrow refuses to cast that.
+    Spark leaves the fields of a null variant null although they are not nullable, and Arrow refuses that cast.
     """
     for number, field in enumerate(rows.schema):
         if field.name in schema.names and schema.field(field.name).type == VARIANT and is_variant(field.type):
@@ -44,12 +44,12 @@ def _filled(variants: pa.StructArray) -> pa.StructArray:
 
 
 def delta_field(field: pa.Field) -> Field:
-    """A column of a Delta table for a column of Arrow."""
+    """Return the column of a Delta table for an Arrow column."""
     return Field(field.name, VariantType()) if is_variant(field.type) else Field.from_arrow(field)
 
 
 def arrow_columns(schema: Schema) -> pa.Schema:
-    """The columns of a Delta table as Arrow, variants marked."""
+    """Return the columns of a Delta table as Arrow columns, with variants marked."""
     plain = pa.schema(schema.to_arrow())
     variants = {one.name for one in schema.fields if isinstance(one.type, VariantType)}
     return pa.schema([pa.field(one.name, VARIANT) if one.name in variants else one for one in plain])

@@ -1,4 +1,4 @@
-"""Small files joined, by one writer at a time, so that reading the log costs the same as the table ages."""
+"""Compacts small files, one writer at a time, so that reading the log does not get slower as the table ages."""
 
 import logging
 import time
@@ -21,19 +21,19 @@ _log = logging.getLogger("azimuth.sink")
 _COMPACTION, _COMPACTION_DONE = "azimuth/compaction", "azimuth/compaction-done"
 _COMPACTED_ELSEWHERE = "azimuth/compacted-elsewhere"
 _DAY_MS = 24 * 3600 * 1000
-_PASSED_OVER = 3  # times after which a claim counts as that of a dead writer
-_LEFT_TO_OTHERS_MS = 8 * _DAY_MS  # longer than a week: a job that compacts may run on Sundays
+_PASSED_OVER = 3  # missed compactions after which the claim counts as that of a dead writer
+_LEFT_TO_OTHERS_MS = 8 * _DAY_MS  # longer than a week, because another compaction job may run on Sundays
 
 
 class Compaction:
-    """The compaction of one table, as one of its writers sees it.
+    """The compaction of one table by one of its writers.
 
-    Files up to 16 MB are joined each time, up to 128 MB each sixteenth time: a file that has grown is left alone, so a
-    row is rewritten a few times in its life and not each time.
+    Files up to 16 MB are compacted each time, up to 128 MB each sixteenth time. Larger files stay, so a row is
+    rewritten only a few times.
 
     Args:
-        uri: of the table, for messages.
-        log: of the table.
+        uri: address of the table, for messages.
+        log: log of the table.
         storage: options of the object store.
     """
 
@@ -44,14 +44,14 @@ class Compaction:
         self._compacted: int | None = None
 
     def run(self, handle: DeltaTable, every: int) -> bool:
-        """Join small files once in `every` versions.
+        """Compact small files once in `every` versions.
 
         Args:
-            handle: of the table; it stands at the newest version afterwards.
-            every: versions between two times; 0 for never.
+            handle: handle of the table; afterwards it is at the newest version.
+            every: versions between two compactions; 0 for never.
 
         Returns:
-            Whether this call did it. Whatever prevents it is logged and no error: the batch before it is committed.
+            Whether this call compacted. A failure is only logged, because the batch before it is committed.
         """
         if not every or handle.version() // every == self._compacted:
             return False
@@ -71,18 +71,17 @@ class Compaction:
             return False
 
     def _commit(self, handle: DeltaTable, rewrites: Sequence[Rewrite], number: int) -> bool:
-        """Put the joined files in the place of the small ones, if all of these are in the table until the commit."""
+        """Replace the small files with the compacted ones, if all of them are in the table until the commit."""
         if not replace_files(handle, rewrites, _NO_ROWS, [Transaction(_COMPACTION_DONE, number)]):
             _log.info("%s: compaction dropped: another writer removed some of its files", self._uri)
             return False
         return bool(rewrites)
 
     def _claim(self, handle: DeltaTable, number: int) -> bool:
-        """Be the only writer that compacts, by compare and swap, so that work is done once.
+        """Claim the compaction by compare and swap, so that only one writer does the work.
 
-        The commit itself is fenced, so a claim whose writer stopped is passed over soon, and a writer that goes on
-        later changes nothing. An OPTIMIZE by delta-rs is not fenced: where there was one lately, compaction is left to
-        its writer.
+        The commit itself is fenced. So the claim of a stopped writer is soon ignored, and a writer that resumes later
+        does no harm. An OPTIMIZE by delta-rs is not fenced: after a recent one, compaction is left to its writer.
         """
         kept = self._log.refresh(handle.version())
         if self._compacts_elsewhere(handle, kept.get(_COMPACTED_ELSEWHERE, 0)):
@@ -99,7 +98,7 @@ class Compaction:
     def _compacts_elsewhere(self, handle: DeltaTable, kept_ms: int) -> bool:
         seen_ms = self._log.compacted_elsewhere_ms
         if seen_ms > kept_ms + _DAY_MS:
-            # Kept, because the commit that says so is cleaned up, and a new process reads from the last checkpoint on.
+            # Stored, because the OPTIMIZE commit is cleaned up, and a new process reads only from the last checkpoint.
             _set_application(handle, _COMPACTED_ELSEWHERE, seen_ms)
             _log.warning("%s: another writer runs OPTIMIZE here; compaction is left to it", self._uri)
         return time.time() * 1000 - max(seen_ms, kept_ms) < _LEFT_TO_OTHERS_MS

@@ -1,8 +1,8 @@
-"""A Delta table behind the seam of `table_contract`: one handle, compared and swapped.
+"""A Delta table that implements `table_contract`: one handle, with compare and swap.
 
-The handle is what makes the fence: delta-rs checks a commit against everything that was committed after the version
-the handle stands at, and refuses it when an application id that it sets was set there, or when the columns changed.
-A commit by path opens a fresh handle, has nothing to be checked against, and lets a late writer in.
+The handle is the fence: delta-rs checks a commit against all commits after the handle's version. It refuses the commit
+if one of them set the same application id, or changed the columns. A commit by path opens a new handle at the newest
+version, so nothing is checked, and a late writer could commit.
 """
 
 import contextlib
@@ -42,18 +42,18 @@ from spark_sink.lake.table_storage import Storage, filesystem, table_uri
 from spark_sink.ranges.batch_offset import TopicPartition
 
 _ATTEMPTS = 5
-# Opening a table reads a checkpoint and all commits after it; writing one costs as much as the table has files.
+# Opening a table reads a checkpoint and all commits after it; writing a checkpoint costs time per file of the table.
 PROPERTIES = {"delta.checkpointInterval": "50", "delta.logRetentionDuration": "interval 2 days"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSettings:
-    """How a table is made and changed.
+    """Settings for creating and changing a table.
 
     Attributes:
-        layout: of the files.
-        properties: of a new table, above PROPERTIES.
-        merge_schema: add columns that the batch has and the table has not.
+        layout: layout of the files.
+        properties: of a new table; they override PROPERTIES.
+        merge_schema: add columns of the batch that the table lacks.
     """
 
     layout: Layout = field(default_factory=Layout)
@@ -62,14 +62,14 @@ class TableSettings:
 
 
 class DeltaLakeTable:
-    """A Delta table for one consumer group; keeps the contract of `Table`.
+    """A Delta table for one consumer group; implements `Table`.
 
     Args:
         path: address of the table.
         group: the consumer group.
         storage: options of the object store.
-        settings: how the table is made and changed.
-        restored: take a table as it is after a RESTORE, to repair its positions.
+        settings: settings for creating and changing the table.
+        restored: accept a table after a RESTORE, to repair its positions.
     """
 
     def __init__(
@@ -101,14 +101,14 @@ class DeltaLakeTable:
 
     @property
     def partition_columns(self) -> tuple[str, ...]:
-        """Of the table as it was looked at last; none before."""
+        """Partition columns at the last refresh; empty before."""
         return tuple(self._handle.metadata().partition_columns) if self._handle is not None else ()
 
     def refresh(self) -> Snapshot | None:
-        """The newest version; None where there is no table.
+        """Read the newest version; None if there is no table.
 
         Raises:
-            TableError: the table cannot be read, or is another one than before.
+            TableError: the table cannot be read, or was replaced by another table.
         """
         try:
             handle = self._newest()
@@ -133,13 +133,14 @@ class DeltaLakeTable:
         )
 
     def create(self, schema: pa.Schema) -> None:
-        """Make the table; quietly nothing where another writer was faster.
+        """Create the table; no error if another writer was faster.
 
         Raises:
-            TableError: the storage refused, or a property has no meaning.
+            TableError: the storage refused, or a property is invalid.
         """
         partitioned = list(self._settings.layout.partition_columns)
-        # Named, because delta-rs' datasets take a column without bounds for one that no filter can match.
+        # Statistics columns are set explicitly: delta-rs' datasets assume that no filter matches a column without
+        # bounds.
         bounded = {"delta.dataSkippingStatsColumns": ",".join(bounded_columns(schema, partitioned))}
         try:
             DeltaTable.create(
@@ -148,7 +149,7 @@ class DeltaLakeTable:
                 partition_by=partitioned or None,
                 configuration={**PROPERTIES, **bounded, **self._settings.properties},
                 storage_options=self._storage or None,
-                # With its usual retries a late creator commits a second protocol and a second table id as version 1.
+                # With the default retries a late creator would commit a second protocol and table id as version 1.
                 commit_properties=CommitProperties(max_commit_retries=0),
             )
         except (DeltaError, OSError, ValueError) as error:
@@ -156,7 +157,7 @@ class DeltaLakeTable:
                 raise TableError(f"{self._uri}: the table cannot be made: {plain(error)}") from error
 
     def add_columns(self, columns: pa.Schema) -> None:
-        """Add columns that the table lacks; quietly none where other writers were faster each time.
+        """Add columns that the table lacks; no error if other writers were faster each time.
 
         Raises:
             TableError: the table cannot be read.
@@ -179,7 +180,7 @@ class DeltaLakeTable:
         Raises:
             ConflictError: another writer was faster; nothing was changed.
             SchemaError: the columns do not fit.
-            TableError: the storage refused; the commit may or may not have gone through.
+            TableError: the storage refused; the commit may or may not have succeeded.
         """
         handle = self._handle
         if handle is None or handle.version() != snapshot.version:
@@ -245,7 +246,7 @@ class DeltaLakeTable:
     def named_quarantine(
         self, asked: Iterable[TopicPartition], held: Mapping[TopicPartition, int]
     ) -> list[Quarantined]:
-        """The bad rows that commits named and the quarantine has not, oldest first; reads the log backwards.
+        """Return bad rows that commits named and the quarantine lacks, oldest first; reads the log backwards.
 
         Raises:
             TableError: a commit that named some was cleaned up.
@@ -253,9 +254,9 @@ class DeltaLakeTable:
         return named_quarantine(self._uri, self._log, self._group, asked, held)
 
     def compact(self, every: int) -> bool:
-        """Join small files once in `every` versions, see `Compaction`; whether this call did it.
+        """Compact small files once in `every` versions, see `Compaction`; return whether this call compacted.
 
-        Rows that an OPTIMIZE of another writer doubled are taken out first.
+        Before that, rows that an OPTIMIZE of another writer doubled are removed.
         """
         if self._handle is None:
             return False
@@ -263,7 +264,7 @@ class DeltaLakeTable:
         return self._compaction.run(self._handle, every)
 
     def _refuse_other_past(self, version: int, found: Mapping[str, int]) -> None:
-        """Refuse a table whose rows went back: a RESTORE keeps the positions, and an older copy has older ones."""
+        """Refuse a table that went back: a RESTORE keeps the positions, and an older copy has older positions."""
         if version < self._newest_version:
             raise TableError(
                 f"{self._uri}: the log went back from version {self._newest_version} to {version}; nothing was "
@@ -272,7 +273,7 @@ class DeltaLakeTable:
         self._newest_version = version
         before, self._rewound = self._rewound, found.get(REWOUND, -1)
         if before not in {None, self._rewound}:
-            # What this process has read or committed since may be gone, so the caller begins again. Raised once.
+            # Later reads and commits of this process may be lost, so the caller starts again. Raised once.
             raise TableError(
                 f"{self._uri}: `azimuth rewind` set the positions back while this process was running; nothing was "
                 "written. Start it again: it goes on from the new positions"
@@ -287,7 +288,7 @@ class DeltaLakeTable:
         )
 
     def _refuse_other_groups(self, keys: Container[TopicPartition]) -> None:
-        """A second group begins with records that the first one has written."""
+        """Refuse a second group: it would write the records of the first group again."""
         found = self._log.transactions
         for group in groups(found):
             for key, at in parse_positions(found, group).items():
@@ -299,7 +300,7 @@ class DeltaLakeTable:
                     )
 
     def _exists(self) -> bool:
-        # Asked for where the storage has refused already: it may refuse this as well.
+        # Called after the storage has refused, so this request may be refused, too.
         with contextlib.suppress(DeltaError, OSError):
             return DeltaTable.is_deltatable(self._uri, self._storage or None)
         return False

@@ -1,9 +1,8 @@
-"""Application transactions (`txn`) of a Delta table, all of them at once, read from its log.
+"""Reads all application transactions (`txn`) of a Delta table from its log.
 
-delta-rs answers for one application id per call and replays the log each time: 0.2 to 0.6 ms, times hundreds of
-partitions. Here one pass over the checkpoint and the commits after it gives every id, and a later look reads only
-what was committed since. What is read: classic checkpoints (one file or several parts) and commits; the Delta
-protocol, "Delta Log Entries".
+delta-rs returns one application id per call and replays the log each time: 0.2 to 0.6 ms, times hundreds of partitions.
+Here one pass over the checkpoint and the commits after it gives every id, and a later call reads only new commits. It
+reads classic checkpoints (one file or several parts) and commits; see the Delta protocol, "Delta Log Entries".
 """
 
 import json
@@ -19,12 +18,12 @@ from spark_sink.errors import TableError, plain
 from spark_sink.lake.rewrite_lineage import RewriteLineage
 from spark_sink.lake.table_storage import Storage, filesystem, read_text
 
-OURS = "kafka-azimuth"  # in the metadata of every commit of ours
+OURS = "kafka-azimuth"  # in the metadata of each of our commits
 
-# A checkpoint does not say what its commits were, and delta-rs may write one right after a RESTORE.
+# A checkpoint does not contain the operations of its commits, and delta-rs may write one right after a RESTORE.
 _LOOKED_BACK = 10
 
-# The last two: an entry is JSON, but not of the shape of an action.
+# The last two: an entry is JSON, but does not have the shape of an action.
 _UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError)
 
 _LOG = "_delta_log"
@@ -34,14 +33,14 @@ _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.(?:parquet|(\d{10})\.(\d{10})\.
 
 @dataclass(frozen=True, slots=True)
 class _Listing:
-    """What lies in the log: versions with a commit, and complete checkpoints with their files."""
+    """The content of the log: versions with a commit, and complete checkpoints with their files."""
 
     commits: frozenset[int]
     checkpoints: Mapping[int, tuple[str, ...]]
 
 
 class TransactionLog:
-    """The transactions of one table, as far as it was read.
+    """The transactions of one table, up to the last version read.
 
     Not safe for threads: one thread reads at a time.
 
@@ -54,7 +53,7 @@ class TransactionLog:
         self._uri = uri
         self._files = filesystem(uri, storage)
         self._version = -1
-        self._last: str | None = None  # the text of the commit at _version, to notice that it is another table's now
+        self._last: str | None = None  # the text of the commit at _version, to detect a table that was replaced
         self._transactions: dict[str, int] = {}
         self._compacted_elsewhere_ms = 0
         self._restored = -1
@@ -67,12 +66,12 @@ class TransactionLog:
 
     @property
     def compacted_elsewhere_ms(self) -> int:
-        """When someone other than our own writers compacted last, since 1970, in the commits read; 0 for never."""
+        """Time of the last compaction by a foreign writer, ms since 1970, in the commits read; 0 for never."""
         return self._compacted_elsewhere_ms
 
     @property
     def version(self) -> int:
-        """The version that was read last; -1 for no table."""
+        """The last version read; -1 for no table."""
         return self._version
 
     @property
@@ -81,16 +80,16 @@ class TransactionLog:
         return self._transactions
 
     def refresh(self, version: int | None = None) -> Mapping[str, int]:
-        """Read on.
+        """Read new commits.
 
         Args:
-            version: stop there; None for the newest. An older one than was read already starts anew.
+            version: the version to stop at; None for the newest. A version before the last one read starts over.
 
         Returns:
-            Version by application id; nothing where there is no table.
+            Version by application id; empty if there is no table.
 
         Raises:
-            TableError: the log has no way to this version, because commits are missing, or what it holds is broken.
+            TableError: the log cannot be read up to this version, because commits are missing or invalid.
         """
         try:
             return self._read_on(version)
@@ -99,11 +98,11 @@ class TransactionLog:
 
     @property
     def doubled(self) -> set[str]:
-        """Paths of files that may hold rows twice, by the commits read; the reader takes out what it has looked at."""
+        """Paths of files that may have rows twice, by the commits read; the caller removes the paths it has checked."""
         return self._lineage.doubled
 
     def earlier_commits(self) -> Iterator[tuple[int, str]]:
-        """Read the commits backwards from `version`, as version and text, until one was cleaned up."""
+        """Read the commits backwards from `version`, as version and text, up to the first that was cleaned up."""
         for version in range(self._version, -1, -1):
             text = read_text(self._files, _commit_path(version))
             if text is None:
@@ -111,11 +110,11 @@ class TransactionLog:
             yield version, text
 
     def has_commit(self, version: int) -> bool:
-        """Whether this version was committed, by whomever."""
+        """Return whether this version was committed, by any writer."""
         return read_text(self._files, _commit_path(version)) is not None
 
     def moved(self) -> bool:
-        """The commit that was read last is gone or is another one: cleaned up, or a new table in its place."""
+        """Return whether the last commit read is gone or differs: it was cleaned up, or the table was replaced."""
         return read_text(self._files, _commit_path(self._version)) != self._last
 
     def _read_on(self, version: int | None) -> Mapping[str, int]:
@@ -187,7 +186,7 @@ def _commit_path(version: int) -> str:
 
 
 def our_note(text: str) -> Mapping[str, Any]:
-    """What a writer of ours put into the metadata of a commit; empty for a commit of another writer."""
+    """Return our metadata of a commit; empty for a commit of another writer."""
     for line in text.splitlines():
         if '"commitInfo"' in line and OURS in line and "commitInfo" in (action := json.loads(line)):
             found = action["commitInfo"].get(OURS, {})
@@ -197,7 +196,7 @@ def our_note(text: str) -> Mapping[str, Any]:
 
 def _transactions(lines: Iterable[str]) -> Iterator[tuple[str, int]]:
     for line in lines:
-        if '"txn"' in line:  # most lines are files, and parsing those is what would cost
+        if '"txn"' in line:  # most lines are files, and parsing them would be slow
             action: dict[str, Any] = json.loads(line)
             if "txn" in action:
                 yield action["txn"]["appId"], int(action["txn"]["version"])

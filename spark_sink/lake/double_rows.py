@@ -1,7 +1,7 @@
-"""Rows that are in a table twice, found by the columns that tell records apart and confirmed by all others.
+"""Finds rows that are in a table twice, by the columns that identify a record, and confirms them by all others.
 
-An offset is kept by the first file that has it, and a second row goes only where every column has the same value: what
-differs is no double that a rewrite of files can have made.
+The first file with an offset keeps it. A second row is removed only if every column has the same value, because a
+rewrite of files cannot create rows that differ.
 """
 
 from bisect import bisect_left, insort
@@ -27,12 +27,12 @@ _Indices = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DoubleRows:
-    """A file with rows that the table has once more.
+    """A file with rows that the table has again elsewhere.
 
     Attributes:
-        file: of the table.
-        dropped: positions in the file of rows that equal another one.
-        different: rows whose offset is there once more, with another value.
+        file: the file in the table.
+        dropped: positions in the file of rows that equal another row.
+        different: number of rows whose offset another row has with other values.
         kept_in: paths of the files that keep the dropped rows.
     """
 
@@ -45,15 +45,15 @@ class DoubleRows:
 def find_doubles(
     files: pa_fs.FileSystem, handle: DeltaTable, only: Collection[str] | None = None
 ) -> Iterator[DoubleRows]:
-    """Look for rows that are in the table twice.
+    """Find rows that are in the table twice.
 
     Args:
         files: file system rooted at the table.
-        handle: of the table.
-        only: paths of the files to look at; None for all.
+        handle: handle of the table.
+        only: paths of the files to check; None for all.
 
     Raises:
-        TableError: the rows of the table cannot be told apart, or a file cannot be read.
+        TableError: the rows have no identifying columns, or a file cannot be read.
     """
     refuse_unknown_features(handle)
     schema = arrow_columns(handle.schema())
@@ -64,7 +64,7 @@ def find_doubles(
                 "changed. Restore the version before the OPTIMIZE"
             )
     kept = _Kept()
-    # A file with more rows is more likely to hold all rows of another one, which then goes as a whole.
+    # A file with more rows is more likely to have all rows of another file, which is then removed as a whole.
     looked_at = [one for one in table_files(handle) if only is None or one.path in only]
     for file in sorted(looked_at, key=lambda one: (-one.rows, one.path)):
         found = scan(_read(files, file, schema, tuple(KEYS)).to_batches())
@@ -75,19 +75,19 @@ def find_doubles(
 
 
 class _Kept:
-    """Which file keeps which offsets."""
+    """The offsets that each file keeps."""
 
     def __init__(self) -> None:
         self._files: list[TableFile] = []
         self._runs: dict[TopicPartition, list[tuple[int, int, int]]] = {}  # first, end, number of the file; disjoint
 
     def owners(self, found: Mapping[TopicPartition, Runs]) -> list[TableFile]:
-        """The files that keep some of these offsets, in the order in which they were added."""
+        """Return the files that keep some of these offsets, in the order of addition."""
         numbers = {owner for key, runs in found.items() for run in runs for *_, owner in self._overlapping(key, run)}
         return [self._files[number] for number in sorted(numbers)]
 
     def add(self, file: TableFile, found: Mapping[TopicPartition, Runs]) -> None:
-        """Let a file keep those of its offsets that none keeps yet."""
+        """Add the offsets of a file that no other file keeps yet."""
         for key, runs in found.items():
             held = self._runs.setdefault(key, [])
             for first, end in runs:
@@ -105,7 +105,7 @@ class _Kept:
 
 
 def _compare(files: pa_fs.FileSystem, file: TableFile, owners: Sequence[TableFile], schema: pa.Schema) -> DoubleRows:
-    """Compare the rows of a file with those that its owners, or the file itself, keep of the same offsets."""
+    """Compare the rows of a file with rows of the same offsets in the keeping files, or in the file itself."""
     places = [*owners, file]
     keys = [_read(files, one, schema, tuple(KEYS)) for one in places]
     again, first = _repeated(pa.concat_tables(keys))
@@ -126,11 +126,11 @@ def _compare(files: pa_fs.FileSystem, file: TableFile, owners: Sequence[TableFil
 
 
 def _repeated(keys: pa.Table) -> tuple[_Indices, _Indices]:
-    """Positions of rows whose topic, partition and offset came before, and the positions where they came first."""
+    """Return positions of rows whose topic, partition and offset occurred before, and the first positions of these."""
     topics = keys.column("topic").combine_chunks().dictionary_encode()
     codes = (topics.combine_chunks() if isinstance(topics, pa.ChunkedArray) else topics).indices.to_numpy()
     partitions, offsets = (keys.column(name).to_numpy() for name in ("partition", "offset"))
-    order = np.lexsort((offsets, partitions, codes))  # stable: equal ones stay in their order
+    order = np.lexsort((offsets, partitions, codes))  # stable: equal rows keep their order
     new = np.ones(len(order), dtype=bool)
     for column in (codes, partitions, offsets):
         new[1:] &= column[order][1:] == column[order][:-1]
@@ -140,17 +140,17 @@ def _repeated(keys: pa.Table) -> tuple[_Indices, _Indices]:
 
 
 def _same(left: pa.Table, right: pa.Table) -> npt.NDArray[np.bool_]:
-    """Which rows of two tables of the same columns are equal."""
+    """Return which rows of two tables with the same columns are equal."""
     same = np.ones(left.num_rows, dtype=bool)
     for one, other in zip(left.columns, right.columns, strict=True):
-        if not one.equals(other):  # nor are two NaN, though their texts are
+        if not one.equals(other):  # two NaN are not equal either, although their texts are
             pairs = zip(one, other, strict=True)
             same &= np.fromiter((a.equals(b) or repr(a) == repr(b) for a, b in pairs), dtype=bool, count=len(same))
     return same
 
 
 def _read(files: pa_fs.FileSystem, file: TableFile, schema: pa.Schema, names: Iterable[str] | None = None) -> pa.Table:
-    """Rows of a file in columns of the table, with the values that the log keeps."""
+    """Read rows of a file in the table's columns, with the partition values from the log."""
     values = dict(file.values)
     wanted = [schema.field(name) for name in names or schema.names]
     with storage_errors(file.path), files.open_input_file(file.stored) as stream:

@@ -1,7 +1,7 @@
-"""Files that take the place of others in one commit, if the files that this rests on are still in the table.
+"""Replaces files in one commit, if all files that the replacement depends on are still in the table.
 
-delta-rs commits a removal of files that another commit has removed, and every row is there twice. So each attempt
-writes the version after the one whose files were compared, or fails.
+delta-rs commits the removal of files that another commit has already removed, and every row is then in the table twice.
+So each attempt writes exactly the version after the one whose files were compared, or fails.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -28,14 +28,14 @@ def replace_files(
     """Commit rewrites on top of the newest version.
 
     Args:
-        handle: of the table; it stands at the newest version afterwards.
-        rewrites: what to remove and to add.
-        note: goes into the table's history, as JSON.
-        transactions: to set with it.
-        rests_on: paths of files that must be in the table besides those that are removed.
+        handle: handle of the table; afterwards it is at the newest version.
+        rewrites: files to remove and to add.
+        note: JSON for the table's history.
+        transactions: application transactions to set in the commit.
+        rests_on: paths of further files that must be in the table.
 
     Returns:
-        Whether it was committed; False where a file is no longer in the table.
+        Whether it was committed; False if a file is no longer in the table.
 
     Raises:
         ConflictError: other writers were faster each time; nothing was changed.
@@ -61,7 +61,7 @@ def replace_files(
         except CommitFailedError:
             compared = handle.version()
             handle.update_incremental()
-            if handle.version() == compared:  # no other writer: delta-rs does not write to such a table
+            if handle.version() == compared:  # no other writer, so delta-rs refuses to write to this table
                 raise
             continue
         handle.update_incremental()

@@ -1,4 +1,4 @@
-"""Data files as JSON values: from a task to the sink, and in a table's log."""
+"""Data files as JSON values, for messages from a task to the sink and for a table's log."""
 
 from collections.abc import Mapping
 from typing import Any

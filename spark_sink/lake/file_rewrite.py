@@ -1,4 +1,4 @@
-"""Files of a table rewritten: small ones joined, and one without some of its rows. The commit is the caller's."""
+"""Rewrites files of a table: compacts small ones, or leaves out some rows of one. The caller commits."""
 
 import re
 import time
@@ -19,7 +19,7 @@ from spark_sink.errors import TableError
 from spark_sink.lake.parquet_landing import FileStatistics, storage_errors
 
 _GROUP_BYTES = 32 << 20
-# Features under which the rows of a file are all rows of the file, and a file is what its path and statistics say.
+# Features with which a file means exactly its rows, and its path and statistics describe it completely.
 _KNOWN_FEATURES = frozenset(
     {
         "appendOnly",
@@ -35,7 +35,7 @@ _KNOWN_FEATURES = frozenset(
         "vacuumProtocolCheck",
     }
 )
-_PLAIN_PATH = re.compile(r"[A-Za-z0-9_.=/-]+")  # a log writes other characters in its own way
+_PLAIN_PATH = re.compile(r"[A-Za-z0-9_.=/-]+")  # a log encodes other characters in its own way
 _PARTITION = "partition."
 
 Values = tuple[tuple[str, str | None], ...]
@@ -46,10 +46,10 @@ class TableFile:
     """A data file in the table.
 
     Attributes:
-        path: relative to the table, as the log writes it.
-        size_bytes: of the file.
-        values: of the partition columns, which are not in the file.
-        rows: in the file; 0 where the log does not say it.
+        path: path in the log, relative to the table.
+        size_bytes: size of the file.
+        values: values of the partition columns, which are not in the file.
+        rows: rows in the file; 0 if the log does not have the number.
     """
 
     path: str
@@ -59,24 +59,24 @@ class TableFile:
 
     @property
     def stored(self) -> str:
-        """The path in the table's file system: a log writes percent signs and spaces as in an address."""
+        """The path in the table's file system: a log encodes percent signs and spaces as in a URL."""
         return unquote(self.path)
 
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """Files that take the place of others."""
+    """Files to remove, and the files that replace them."""
 
     adds: Sequence[AddAction]
     removes: Sequence[RemoveAction]
 
 
 def plan_rewrites(handle: DeltaTable, target_bytes: int) -> list[list[TableFile]]:
-    """Choose files to be joined, at least two of one partition each time.
+    """Choose files to compact, in groups of at least two files of one partition.
 
     Args:
-        handle: of the table.
-        target_bytes: files are joined up to this size; larger ones stay.
+        handle: handle of the table.
+        target_bytes: files are compacted up to this size; larger ones stay.
 
     Raises:
         TableError: the table has a feature that is not known here.
@@ -94,7 +94,7 @@ def plan_rewrites(handle: DeltaTable, target_bytes: int) -> list[list[TableFile]
 
 
 def refuse_unknown_features(handle: DeltaTable) -> None:
-    """Refuse a table whose files may mean something else than their rows, such as one with deletion vectors.
+    """Refuse a table whose files may mean more or less than their rows, such as one with deletion vectors.
 
     Raises:
         TableError: the table has a feature that is not known here.
@@ -106,11 +106,11 @@ def refuse_unknown_features(handle: DeltaTable) -> None:
 
 
 def write_rewrite(files: pa_fs.FileSystem, small: Sequence[TableFile]) -> Rewrite:
-    """Write the rows of small files into as few as their columns allow.
+    """Write the rows of small files into as few files as their columns allow.
 
     Args:
         files: file system rooted at the table.
-        small: of one partition.
+        small: files of one partition.
 
     Raises:
         TableError: the storage refused.
@@ -138,8 +138,8 @@ def write_without(files: pa_fs.FileSystem, file: TableFile, dropped: Collection[
 
     Args:
         files: file system rooted at the table.
-        file: of the table.
-        dropped: positions of rows in the file; where these are all rows, no file is written.
+        file: file of the table.
+        dropped: positions of the rows to leave out; if these are all rows, no file is written.
 
     Raises:
         TableError: the storage refused.
@@ -159,7 +159,7 @@ def write_without(files: pa_fs.FileSystem, file: TableFile, dropped: Collection[
 
 
 def _filterable(kind: pa.DataType) -> pa.DataType:
-    """The type without views of texts and bytes, which delta-rs writes after a DELETE and Arrow cannot filter."""
+    """Return the type without string and binary views, which delta-rs writes after a DELETE and Arrow cannot filter."""
     if pa.types.is_string_view(kind):
         return pa.string()
     if pa.types.is_binary_view(kind):
@@ -179,7 +179,7 @@ def _remove(file: TableFile, now_ms: int) -> RemoveAction:
 
 
 class _Joined:
-    """One file that is written from several."""
+    """A file that is written from several files."""
 
     def __init__(self, files: pa_fs.FileSystem, schema: pa.Schema) -> None:
         self.schema = schema
@@ -218,10 +218,10 @@ class _Joined:
 
 
 def table_files(handle: DeltaTable) -> Iterator[TableFile]:
-    """The data files of a table.
+    """Yield the data files of a table.
 
     Raises:
-        TableError: a partition column is of a type that is not known here.
+        TableError: a partition column has an unsupported type.
     """
     columns = handle.metadata().partition_columns
     for row in pa.table(handle.get_add_actions(flatten=True)).to_pylist():
@@ -230,7 +230,7 @@ def table_files(handle: DeltaTable) -> Iterator[TableFile]:
 
 
 def _text(value: object) -> str | None:
-    """A partition's value as the log writes it."""
+    """Return a partition's value as the log writes it."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bool):

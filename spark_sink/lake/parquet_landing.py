@@ -1,7 +1,7 @@
-"""Rows on their way into a table: Arrow batches become Parquet files that say which offsets they hold.
+"""Writes rows for a table: Arrow batches become Parquet files with statistics of their offsets.
 
-Runs in the tasks. The files lie in the table's folder, but no reader sees them before the commit names them; what a
-failed task left there is for `VACUUM`.
+It runs in the tasks. The files are in the table's folder, but no reader sees them before a commit names them; `VACUUM`
+removes the files of failed tasks.
 """
 
 import json
@@ -26,18 +26,18 @@ KEYS = {"topic": pa.string(), "partition": pa.int32(), "offset": pa.int64()}
 
 Values = tuple[str | None, ...]
 
-_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 -- in UTC, as all times here; statistics say so by a Z
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 -- in UTC, as all times here; statistics mark it with a Z
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """How rows are laid out in files.
+    """The layout of rows in files.
 
     Attributes:
         partition_columns: the table's partition columns; not in the files, but in the log.
         compression: of the Parquet pages.
         file_bytes: a file is closed when its columns, uncompressed, have reached this size.
-        group_bytes: rows are held back until a row group has this size, uncompressed.
+        group_bytes: rows are buffered until a row group has this size, uncompressed.
     """
 
     partition_columns: tuple[str, ...] = ()
@@ -47,10 +47,10 @@ class Layout:
 
 
 def normal_schema(schema: pa.Schema) -> pa.Schema:
-    """The columns as a table keeps them: microseconds in UTC, plain strings, everything nullable.
+    """Return the columns in the form of a table: microseconds in UTC, plain strings, all nullable.
 
     Raises:
-        SchemaError: a column that says which record a row is, is missing or of another type.
+        SchemaError: a column that identifies the record is missing or has another type.
     """
     for name, kind in KEYS.items():
         found = schema.field(name).type if name in schema.names else None
@@ -81,8 +81,8 @@ class Landing:
 
     Args:
         files: file system rooted at the table.
-        schema: of the table's rows, as `normal_schema` gives it.
-        layout: how rows are laid out.
+        schema: schema of the table's rows, from `normal_schema`.
+        layout: layout of the files.
     """
 
     def __init__(self, files: pa_fs.FileSystem, schema: pa.Schema, layout: Layout | None = None) -> None:
@@ -96,10 +96,10 @@ class Landing:
             raise SchemaError(f"partition column {missing[0]!r} is not among the columns {schema.names}")
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Take some rows.
+        """Write some rows.
 
         Raises:
-            SchemaError: the columns are not those of the first batch.
+            SchemaError: the columns differ from those of the first batch.
             TableError: a row has no topic, partition or offset, or the storage refused.
         """
         if not batch.num_rows:
@@ -148,7 +148,7 @@ class _OpenFile:
             )
 
     def write(self, rows: pa.Table) -> bool:
-        """Take rows; True says that the file is large enough."""
+        """Write rows; return True if the file is large enough."""
         merge_spans(self._spans, spans_of(rows))
         self._stats.add(rows)
         self._held.append(rows.select(self._columns))
@@ -159,7 +159,7 @@ class _OpenFile:
         return self._bytes >= self._layout.file_bytes
 
     def close(self) -> DataFile:
-        """Finish the file and say what it holds."""
+        """Finish the file and return its description."""
         self._flush()
         with storage_errors(self._path):
             self._writer.close()
@@ -185,13 +185,13 @@ _BOUNDED = ("topic", "partition", "offset", "timestamp")
 
 
 def bounded_columns(schema: pa.Schema, partition_columns: Collection[str]) -> list[str]:
-    """The columns whose bounds stand in the statistics of a file; a partition's value stands beside them."""
+    """Return the columns whose bounds are in a file's statistics; the log stores partition values separately."""
     kinds = {name: schema.field(name).type for name in _BOUNDED if name in schema.names}
     return [name for name, kind in kinds.items() if (name in KEYS or _is_time(kind)) and name not in partition_columns]
 
 
 class FileStatistics:
-    """Statistics by which a reader leaves files out: rows, and the bounds of what tells records apart."""
+    """Statistics with which a reader skips files: number of rows, and bounds of the identifying columns."""
 
     def __init__(self) -> None:
         self._rows = 0
@@ -200,7 +200,7 @@ class FileStatistics:
         self._nulls: dict[str, int] = {}
 
     def add(self, rows: pa.Table) -> None:
-        """Count more rows of the file."""
+        """Add rows of the file."""
         self._rows += rows.num_rows
         for name in _BOUNDED:
             if name not in rows.column_names:
@@ -216,7 +216,7 @@ class FileStatistics:
                 self._high[name] = max(high, self._high.get(name, high))
 
     def json(self, columns: list[str]) -> str:
-        """The statistics of these columns, as the log of a Delta table has them."""
+        """Return the statistics of these columns, in the format of a Delta log."""
 
         def bounds(values: Mapping[str, Any]) -> dict[str, Any]:
             return {name: _time(at) if name not in KEYS else at for name, at in values.items() if name in columns}
@@ -236,14 +236,14 @@ def _is_time(kind: pa.DataType) -> bool:
 
 
 def _comparable(value: pa.Scalar) -> Any:  # noqa: ANN401 -- text or a number
-    # A time as its microseconds: Python's own calendar ends with the year 9999, a producer's mistakes do not.
+    # A time is compared by its microseconds: a producer's wrong timestamp may be after the year 9999, Python's limit.
     return value.value if isinstance(value, pa.TimestampScalar) else value.as_py()
 
 
 def _time(microseconds: int) -> str:
-    """A time as statistics have it; the calendar's first or last moment for one that cannot be written so.
+    """Return a time for statistics; the first or last time of the calendar if it is outside.
 
-    A bound must not be missing: delta-rs' datasets then leave the file out of every question about the column.
+    A bound must not be missing, because delta-rs' datasets would skip the file in every query on the column.
     """
     try:
         at = _EPOCH + timedelta(microseconds=microseconds)
@@ -253,7 +253,7 @@ def _time(microseconds: int) -> str:
 
 
 def spans_of(rows: pa.Table) -> dict[TopicPartition, Span]:
-    """Which offsets of which partitions these rows are.
+    """Return the offsets of each partition in these rows.
 
     Raises:
         TableError: a row has no topic, partition or offset.
@@ -263,7 +263,7 @@ def spans_of(rows: pa.Table) -> dict[TopicPartition, Span]:
         raise TableError(
             "a row has no topic, no partition or no offset: it could not be told from a record written twice"
         )
-    # "partition" and "offset" repeat little, topics are long: grouping by a dictionary is three times as fast.
+    # Topics are long and repeat often: grouping by a dictionary is three times as fast.
     found = keys.group_by(["topic", "partition"]).aggregate([("offset", "min"), ("offset", "max"), ("offset", "count")])
     columns = (
         found.column(name).to_pylist() for name in ("topic", "partition", "offset_min", "offset_max", "offset_count")
@@ -304,7 +304,7 @@ def _partition_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 class storage_errors:  # noqa: N801 -- reads as the statement it is
-    """`with storage_errors(path):` turns what the storage says into one sentence."""
+    """`with storage_errors(path):` converts errors of the storage into one sentence."""
 
     def __init__(self, path: str) -> None:
         self._path = path

@@ -1,8 +1,8 @@
-"""How far a group has come in a table: the next offset by partition, kept in the Delta log beside the rows.
+"""The positions of a group in a table: the next offset of each partition, stored in the Delta log with the rows.
 
-Application id `<group>/<topic>/<partition>`, version = exclusive end offset, no `lastUpdated`, so that no retention
-forgets it. `<group>/<topic>/<partition>/begin` keeps where the group began, so that a hole before the first row is
-still a hole for `azimuth verify`.
+The application id is `<group>/<topic>/<partition>`, its version the exclusive end offset. It has no `lastUpdated`, so
+that no retention removes it. `<group>/<topic>/<partition>/begin` stores the first offset of the group, so that
+`azimuth verify` finds a hole before the first row.
 """
 
 import json
@@ -19,38 +19,38 @@ from spark_sink.ranges.batch_offset import TopicPartition
 _BEGIN = "begin"
 _IDENTITY = "identity"
 _QUARANTINED = "quarantined"
-REWOUND = "azimuth/rewound"  # the version that the newest rewind saw; a RESTORE up to there is dealt with
+REWOUND = "azimuth/rewound"  # the version that the newest rewind saw; earlier RESTOREs are resolved
 _LOCK = threading.Lock()
 _LOGS: dict[tuple[str, tuple[tuple[str, str], ...]], TransactionLog] = {}
 
 
 def application(group: str, key: TopicPartition) -> str:
-    """The application id that carries the position of one partition."""
+    """Return the application id of the position of one partition."""
     return f"{group}/{key.topic}/{key.partition}"
 
 
 def beginning(group: str, key: TopicPartition) -> str:
-    """The application id that carries where the group began to read one partition."""
+    """Return the application id of the offset at which the group began one partition."""
     return f"{application(group, key)}/{_BEGIN}"
 
 
 def identity(group: str, topic: str) -> str:
-    """The application id that says which topic of this name the table's rows are of."""
+    """Return the application id that identifies the topic of this name in the table's rows."""
     return f"{group}/{topic}/{_IDENTITY}"
 
 
 def quarantined(group: str, key: TopicPartition) -> str:
-    """The application id of the table's next offset after the newest commit that named bad rows of a partition."""
+    """Return the application id of the next offset after the newest commit that named bad rows of a partition."""
     return f"{application(group, key)}/{_QUARANTINED}"
 
 
 def replays(group: str) -> str:
-    """The application id that counts replays from the quarantine, so that two of them at once are noticed."""
+    """Return the application id that counts replays from the quarantine, so that concurrent replays conflict."""
     return f"{group}/replay"
 
 
 def parse_positions(transactions: Mapping[str, int], group: str) -> dict[TopicPartition, int]:
-    """The positions of one group among all transactions of a table."""
+    """Return the positions of one group from all transactions of a table."""
     return {
         TopicPartition(parts[0], int(parts[1])): version
         for parts, version in _of_group(transactions, group)
@@ -59,37 +59,37 @@ def parse_positions(transactions: Mapping[str, int], group: str) -> dict[TopicPa
 
 
 def parse_beginnings(transactions: Mapping[str, int], group: str) -> dict[TopicPartition, int]:
-    """Where one group began, by partition."""
+    """Return the offsets at which one group began, by partition."""
     return _parse_named(transactions, group, _BEGIN)
 
 
 def parse_quarantined(transactions: Mapping[str, int], group: str) -> dict[TopicPartition, int]:
-    """The next offset after the newest commit that named bad rows, by partition."""
+    """Return the next offset after the newest commit that named bad rows, by partition."""
     return _parse_named(transactions, group, _QUARANTINED)
 
 
 def parse_identities(transactions: Mapping[str, int], group: str) -> dict[str, int]:
-    """Which topic of each name a group has written here, as a number made of the topic's id."""
+    """Return the identity of each topic that a group has written here, as a number from the topic's id."""
     return {parts[0]: version for parts, version in _of_group(transactions, group) if parts[1:] == [_IDENTITY]}
 
 
 def groups(transactions: Mapping[str, int]) -> list[str]:
-    """Every group that has a position in the table, sorted. Topic names have no slash, group names may."""
+    """Return every group with a position in the table, sorted. Topic names have no slash, but group names may."""
     found = (name.rsplit("/", 2) for name in transactions)
     return sorted({parts[0] for parts in found if len(parts) == 3 and parts[2].isdecimal()})  # noqa: PLR2004 -- group, topic, partition
 
 
 def positions(table: str, group: str, storage_options: Storage | None = None) -> dict[TopicPartition, int]:
-    """Read how far a group has come in a table. The Delta log is the truth; Kafka's offsets are hints.
+    """Read the positions of a group in a table. The Delta log is authoritative; Kafka's offsets are hints.
 
     Args:
-        table: address of the table: a folder, `file:`, `s3://`, `gs://`, `abfss://`. With `{topic}` in it, of the table
-            of each topic; a JSON list of addresses where topics are routed to several tables.
+        table: address of the table: a folder, `file:`, `s3://`, `gs://`, `abfss://`. With `{topic}` in it, it means the
+            table of each topic. If topics are routed to several tables, it is a JSON list of addresses.
         group: the consumer group.
-        storage_options: options of the object store, as deltalake takes them.
+        storage_options: options of the object store, with deltalake's names.
 
     Returns:
-        The next offset by (topic, partition); nothing where the table does not exist.
+        The next offset by (topic, partition); empty if the table does not exist.
 
     Raises:
         TableError: the log of a table cannot be read.
@@ -104,10 +104,10 @@ def positions(table: str, group: str, storage_options: Storage | None = None) ->
 
 
 def existing(address: str, storage: Storage | None) -> list[tuple[str, str | None]]:
-    """The tables that an address stands for, each with its topic where the address has a place for one.
+    """Return the tables of an address, each with its topic if the address contains `{topic}`.
 
     Raises:
-        OptionError: the place is not in the last part of the address.
+        OptionError: `{topic}` is not in the last part of the address.
     """
     if PLACEHOLDER not in address:
         return [(address, None)]
@@ -126,7 +126,7 @@ def existing(address: str, storage: Storage | None) -> list[tuple[str, str | Non
 
 
 def transactions(table: str, storage_options: Storage | None = None) -> dict[str, int]:
-    """Read all application transactions of a table; a second look reads only what was committed since."""
+    """Read all application transactions of a table; later calls read only new commits."""
     uri = table_uri(table)
     key = uri, tuple(sorted((storage_options or {}).items()))
     with _LOCK:

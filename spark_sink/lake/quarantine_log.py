@@ -1,6 +1,6 @@
-"""The bad rows that the commits of a table name, read back from its log.
+"""Reads the bad rows that the commits of a table name from its log.
 
-Needed only where a writer died between the commit of a table and that of its quarantine.
+This is needed only if a writer died between the commit of a table and that of its quarantine.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,24 +21,24 @@ def named_quarantine(
     asked: Iterable[TopicPartition],
     held: Mapping[TopicPartition, int],
 ) -> list[Quarantined]:
-    """Read which bad rows commits up to the log's version named and the quarantine has not.
+    """Read the bad rows that commits up to the log's version named and the quarantine lacks.
 
     Args:
-        uri: of the table, for messages.
-        log: of the table.
+        uri: address of the table, for messages.
+        log: log of the table.
         group: the consumer group.
-        asked: partitions.
-        held: how far the quarantine has come, for every partition that it knows.
+        asked: the requested partitions.
+        held: position of the quarantine, for every partition that it knows.
 
     Returns:
-        Oldest first. A commit that names bad rows of several partitions stands for all of them, so the commits before
-        it that named bad rows of these are there too.
+        Oldest first. If a commit names bad rows of several partitions, all of them are returned, and so are the earlier
+        commits that named bad rows of these partitions.
 
     Raises:
         TableError: a commit that named some was cleaned up.
     """
     ends = parse_ends(log.transactions, group)
-    # The next commit to find, by partition: each names the one before it.
+    # The next commit to find, by partition: each commit names the previous one.
     wanted = {key: end for key in asked if (end := ends.get(key, 0)) > held.get(key, 0)}
     found: list[Quarantined] = []
     if not wanted:

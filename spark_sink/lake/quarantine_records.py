@@ -1,4 +1,4 @@
-"""Records in a table's quarantine, part by part: those that it has, and those that its table names for it."""
+"""Reads the records of a table's quarantine in parts, including those that the table names but the quarantine lacks."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -16,22 +16,22 @@ from spark_sink.lake.quarantine_log import named_quarantine
 from spark_sink.lake.table_contract import DataFile
 from spark_sink.lake.table_storage import Storage, filesystem
 
-_ROWS = 8192  # of one part: values may be large
+_ROWS = 8192  # rows of one part, because values may be large
 
 
 def quarantine_records(
     uri: str, log: TransactionLog, storage: Storage | None = None, columns: Sequence[str] = SCHEMA.names
 ) -> Iterator[pa.RecordBatch]:
-    """Read the records that were ever put in quarantine.
+    """Read all records that were ever quarantined.
 
-    A commit of the table names its bad records, and the quarantine adds them in a commit of its own. Where a writer
-    died between the two, the files that are named are read as well.
+    A commit of the table names its bad records, and the quarantine adds them in a separate commit. If a writer died
+    between the two, the named files are also read.
 
     Args:
-        uri: of the table.
-        log: of the table, as far as it was read: what later commits name is left out.
+        uri: address of the table.
+        log: log of the table; commits after its last read version are left out.
         storage: options of the object store.
-        columns: of the quarantine.
+        columns: columns of the quarantine.
 
     Raises:
         TableError: the quarantine cannot be read.

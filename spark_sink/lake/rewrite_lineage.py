@@ -1,7 +1,7 @@
-"""Which files of a table hold rows twice, by the log alone: the work of an OPTIMIZE that did not know of another. Pure.
+"""Finds files with double rows from the log only: an OPTIMIZE that did not see another one doubles rows. Pure.
 
-delta-rs commits an OPTIMIZE whose files another commit has removed since it read them, so the rows of these files are
-in the files that either commit adds. A commit that removes a file which is removed already says so.
+delta-rs commits an OPTIMIZE even if another commit has removed its files in the meantime. The rows of these files are
+then in the files that each of the two commits adds. The sign is a commit that removes an already removed file.
 """
 
 import json
@@ -14,16 +14,16 @@ class RewriteLineage:
     """Follows the removals of a log, commit by commit.
 
     Attributes:
-        doubled: paths of files that may hold rows which other files, or they themselves, hold too.
+        doubled: paths of files that may have rows that another file, or the same file, has, too.
     """
 
     def __init__(self) -> None:
         self.doubled: set[str] = set()
-        self._rewritten: dict[str, tuple[str, ...]] = {}  # a removed file: the files that were added with its removal
+        self._rewritten: dict[str, tuple[str, ...]] = {}  # removed file -> the files that the same commit added
 
     def note(self, text: str) -> None:
-        """Take in the text of the next commit."""
-        if '"RESTORE"' in text:  # brings files back, so a second removal of them is no sign of anything
+        """Process the text of the next commit."""
+        if '"RESTORE"' in text:  # restores files, so a second removal of them is normal
             self._rewritten.clear()
             return
         if '"remove"' not in text:

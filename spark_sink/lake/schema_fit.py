@@ -1,4 +1,4 @@
-"""Whether rows fit a Delta table: its columns, its partitioning, and the rules that a writer of files cannot keep."""
+"""Checks whether rows fit a Delta table: columns, partitioning, and rules that a writer of files cannot enforce."""
 
 from collections.abc import Sequence
 
@@ -16,10 +16,10 @@ _UNENFORCED_OF_COLUMNS = ("delta.generationExpression", "delta.identity.", "delt
 def fit_schema(name: str, have: pa.Schema, want: pa.Schema) -> list[pa.Field]:
     """Compare the columns of a batch with those of the table.
 
-    A file whose column has another type than the table's makes the whole table unreadable, so nothing is assumed.
+    A file with a column of another type makes the whole table unreadable, so the check is strict.
 
     Args:
-        name: of the table, for messages.
+        name: name of the table, for messages.
         have: columns of the table.
         want: columns of the batch.
 
@@ -27,7 +27,7 @@ def fit_schema(name: str, have: pa.Schema, want: pa.Schema) -> list[pa.Field]:
         Columns that the table lacks.
 
     Raises:
-        SchemaError: a column has another type, or names differ in case only.
+        SchemaError: a column has another type, or names differ only in case.
     """
     cased = {one.lower(): one for one in have.names}
     for one in want:
@@ -45,12 +45,12 @@ def fit_schema(name: str, have: pa.Schema, want: pa.Schema) -> list[pa.Field]:
 
 
 def refuse_other_partitioning(uri: str, columns: Sequence[str], files: Sequence[DataFile]) -> None:
-    """Refuse files of other partition columns than the table's.
+    """Refuse files with partition columns other than the table's.
 
-    Readers take a partition column from the log, whatever the file holds: without its value there, all is null.
+    Readers take a partition column from the log, not from the file: without a value in the log, it is null.
 
     Raises:
-        SchemaError: the columns are others.
+        SchemaError: the columns differ.
     """
     for file in files:
         if set(file.partition_values) != set(columns):
@@ -62,7 +62,7 @@ def refuse_other_partitioning(uri: str, columns: Sequence[str], files: Sequence[
 
 
 def refuse_unenforced(uri: str, handle: DeltaTable) -> None:
-    """Refuse a table with rules that only an engine could keep, row by row.
+    """Refuse a table with rules that only an engine can enforce, row by row.
 
     Raises:
         TableError: there is such a rule.

@@ -1,4 +1,4 @@
-"""What the sink needs of a lake table: a few values and one Protocol. Delta is the first to keep it."""
+"""The sink's requirements of a lake table: a few values and one Protocol. Delta is the first implementation."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from spark_sink.ranges.batch_offset import TopicPartition
 
 
 class Span(NamedTuple):
-    """The rows of one partition in one file: lowest and highest offset, both included, and how many rows."""
+    """The rows of one partition in one file: lowest and highest offset, both inclusive, and the number of rows."""
 
     first: int
     last: int
@@ -19,15 +19,15 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataFile:
-    """One data file that was written and that no table knows yet.
+    """One written data file that no commit names yet.
 
     Attributes:
         path: relative to the table.
-        size_bytes: of the file.
-        spans: what it holds, by partition. A partition may lie in several files of a batch.
-        partition_values: of the table's partition columns, as text.
-        stats: the statistics as the table format wants them, JSON.
-        written_ms: when it was closed, since 1970.
+        size_bytes: size of the file.
+        spans: its rows, by partition. A partition may be in several files of a batch.
+        partition_values: values of the table's partition columns, as text.
+        stats: the statistics in the table format's JSON.
+        written_ms: time at which it was closed, ms since 1970.
     """
 
     path: str
@@ -39,7 +39,7 @@ class DataFile:
 
     @property
     def rows(self) -> int:
-        """Rows in the file."""
+        """Number of rows in the file."""
         return sum(span.rows for span in self.spans.values())
 
 
@@ -47,13 +47,13 @@ class DataFile:
 class Quarantined:
     """The bad rows of one commit: data files of the quarantine, which a commit of the table names.
 
-    The quarantine is a table of its own, and two tables have no commit in common. So the commit of the table alone
-    decides which rows are bad, and the quarantine adds these files afterwards, at any time and by any writer.
+    The quarantine is a separate table, and one commit cannot change two tables. So only the commit of the table decides
+    which rows are bad. Any writer can add these files to the quarantine afterwards, at any time.
 
     Attributes:
-        files: of the quarantine.
-        ends: the table's next offset by partition after this commit, for partitions that have bad rows.
-        before: the same of the commit before that had bad rows of the partition; none for the first.
+        files: files of the quarantine.
+        ends: the table's next offset by partition after this commit, for partitions with bad rows.
+        before: the same for the previous commit with bad rows of the partition; missing for the first.
     """
 
     files: Sequence[DataFile]
@@ -66,11 +66,11 @@ class Snapshot:
     """A table at one version.
 
     Attributes:
-        version: counts up with each commit.
+        version: rises with each commit.
         positions: the group's next offset by partition, at exactly this version.
         schema: the columns.
-        replays: how often records were brought in from the quarantine.
-        identities: which topic of each name the rows are of, where a writer says so.
+        replays: number of replays from the quarantine.
+        identities: the topic id of each name, as a number, if a writer stored it.
         quarantined: the table's next offset, by partition, after the newest commit that named bad rows of it.
     """
 
@@ -84,16 +84,16 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One commit: files to add and positions to set, all or nothing.
+    """One commit: files to add and positions to set, atomically.
 
     Attributes:
         files: to add.
         positions: the new next offset, by partition.
-        beginnings: where the group begins, for partitions that had no position.
+        beginnings: first offset of the group, for partitions that had no position.
         schema: the columns of the files.
-        note: goes into the table's history, as JSON.
-        replays: the new number of replays; None where the change is none.
-        identities: which topic of each name the rows will be of.
+        note: JSON for the table's history.
+        replays: the new number of replays; None if the change is not a replay.
+        identities: the topic id of each name, as a number.
         quarantined: the bad rows that belong to this commit; None for none.
     """
 
@@ -108,39 +108,39 @@ class Change:
 
 
 class Table(Protocol):
-    """A lake table that can be compared and swapped, for one consumer group.
+    """A lake table with compare and swap, for one consumer group.
 
     Contract:
-    * `refresh` gives one version as a whole: positions and schema belong together.
-    * `swap` succeeds only if, since that snapshot, nobody set a position (or an identity, or the number of replays)
-      that the change sets, and nobody changed the columns; else it raises ConflictError and has changed nothing.
+    * `refresh` returns one consistent version: positions and schema belong together.
+    * `swap` succeeds only if, since that snapshot, no other writer has set a position (or an identity, or the number of
+      replays) that the change sets, and none has changed the columns. Else it raises ConflictError without a change.
       Appends to other partitions do not matter.
-    * An error of `swap` may hide a commit that went through; the caller refreshes and compares to find out.
-    * Nothing here deletes a data file. Calls may block on storage; one thread at a time.
+    * After an error of `swap` the commit may have succeeded; the caller refreshes and compares to find out.
+    * No method deletes a data file. Calls may block on storage; one thread at a time.
     """
 
     @property
     def name(self) -> str:
-        """How messages call the table."""
+        """The table's name in messages."""
 
     def refresh(self) -> Snapshot | None:
-        """The newest version; None where there is no table."""
+        """Read the newest version; None if there is no table."""
 
     def create(self, schema: pa.Schema) -> None:
-        """Make the table; quietly nothing where another writer was faster."""
+        """Create the table; no error if another writer was faster."""
 
     def swap(self, snapshot: Snapshot, change: Change) -> None:
         """Commit the change on top of the snapshot, or raise ConflictError."""
 
     def filtered(self, file: DataFile, floors: Mapping[TopicPartition, int]) -> DataFile | None:
-        """Copy the rows at or above the floor of their partition into a new file; None where no row is left."""
+        """Copy the rows at or above the floor of their partition into a new file; None if no row is left."""
 
     def named_quarantine(
         self, asked: Iterable[TopicPartition], held: Mapping[TopicPartition, int]
     ) -> Sequence[Quarantined]:
-        """The bad rows that commits up to the last `refresh` named and the quarantine has not, oldest first.
+        """Return bad rows that commits up to the last `refresh` named and the quarantine lacks, oldest first.
 
         Args:
-            asked: partitions; where a commit names bad rows of others with them, those are included.
-            held: how far the quarantine has come, for every partition that it knows.
+            asked: partitions; if a commit also names bad rows of others, those are included.
+            held: position of the quarantine, for every partition that it knows.
         """

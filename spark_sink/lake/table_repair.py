@@ -1,6 +1,6 @@
-"""Double rows taken out of a table, in one commit that changes nothing else.
+"""Removes double rows from a table, in one commit that changes nothing else.
 
-A row stays once: the files that keep it must be in the table until the commit, as well as those that lose it.
+One copy of each row stays: until the commit, the table must have the files that keep it and the files that lose it.
 """
 
 import logging
@@ -27,11 +27,11 @@ _log = logging.getLogger("azimuth.sink")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repaired:
-    """What a repair does to one table.
+    """The repair of one table.
 
     Attributes:
         table: address.
-        files: those that lose rows, and those whose rows differ from rows of the same offset.
+        files: the files that lose rows, and those with rows that differ from rows of the same offset.
     """
 
     table: str
@@ -39,28 +39,28 @@ class Repaired:
 
     @property
     def rows(self) -> int:
-        """Rows that go."""
+        """Number of removed rows."""
         return sum(len(one.dropped) for one in self.files)
 
     @property
     def different(self) -> int:
-        """Rows that stay, although another one has the same offset, because their values differ."""
+        """Number of rows that stay because their values differ from another row of the same offset."""
         return sum(one.different for one in self.files)
 
 
 def repair(table: str, storage: Storage | None = None, *, apply: bool = True) -> list[Repaired]:
-    """Take double rows out of a table and out of its quarantine.
+    """Remove double rows from a table and from its quarantine.
 
     Args:
         table: address of the table.
         storage: options of the object store.
-        apply: write it; otherwise only say what would go.
+        apply: write the change; otherwise only report it.
 
     Returns:
-        The table, and its quarantine where there is one.
+        The table, and its quarantine if there is one.
 
     Raises:
-        TableError: there is no table, it cannot be read, or its rows cannot be told apart; nothing was changed.
+        TableError: there is no table, it cannot be read, or its rows have no identifying columns; nothing was changed.
     """
     uri, options = table_uri(table), dict(storage or {}) or None
     done = []
@@ -73,11 +73,11 @@ def repair(table: str, storage: Storage | None = None, *, apply: bool = True) ->
 
 
 class DoubleWatch:
-    """Takes out what an OPTIMIZE of another writer has doubled, as soon as a commit of ours sees it in the log.
+    """Removes rows that an OPTIMIZE of another writer has doubled, as soon as one of our commits sees it in the log.
 
     Args:
-        uri: of the table.
-        log: of the table.
+        uri: address of the table.
+        log: log of the table.
         storage: options of the object store.
     """
 
@@ -87,20 +87,20 @@ class DoubleWatch:
         self._storage = storage
 
     def run(self, handle: DeltaTable) -> int:
-        """Look at the files that the log names as doubled, and take their double rows out.
+        """Check the files that the log shows as doubled, and remove their double rows.
 
         Args:
-            handle: of the table; it stands at the newest version afterwards.
+            handle: handle of the table; afterwards it is at the newest version.
 
         Returns:
-            Rows that went. Whatever prevents it is logged and no error: the batch before it is committed.
+            Number of removed rows. A failure is only logged, because the batch before it is committed.
         """
         if not self._log.doubled:
             return 0
         looked_at: set[str] = set()
 
         def doubled() -> set[str]:
-            # A file may have been rewritten since: what took its place is doubled as well.
+            # If a file has been rewritten, the file that replaced it is doubled as well.
             self._log.refresh(handle.version())
             looked_at.update(self._log.doubled)
             return looked_at
@@ -154,7 +154,7 @@ def _take_out(
 
 @contextmanager
 def _refused(uri: str) -> Iterator[None]:
-    """Turn what a library says into one sentence with the address in it."""
+    """Convert errors of libraries into one sentence with the address."""
     try:
         yield
     except TableNotFoundError as error:

@@ -1,4 +1,4 @@
-"""Where a table lies: one file system, rooted at the table, for local folders and object stores alike."""
+"""The storage of a table: one file system, rooted at the table, for local folders and object stores."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,33 +16,33 @@ if TYPE_CHECKING:
 
 Storage = Mapping[str, str]
 
-PLACEHOLDER = "{topic}"  # in an address: a table of each topic
+PLACEHOLDER = "{topic}"  # in an address: a table for each topic
 _PREFIX = "storage."
 _SAME_STORE = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfs": "abfss"}
 
 
 def storage_options(options: Mapping[str, str]) -> dict[str, str]:
-    """Take what is meant for the object store out of the options of a query: `storage.<name>`, the rest unchanged."""
+    """Return the options of the object store from the options of a query: those named `storage.<name>`."""
     return {name[len(_PREFIX) :]: value for name, value in options.items() if name.lower().startswith(_PREFIX)}
 
 
 def local_path(uri: str) -> Path | None:
-    """The folder that a plain path or a `file:` address means; None for an object store."""
+    """Return the folder of a plain path or a `file:` address; None for an object store."""
     parts = urlsplit(uri)
     if parts.scheme == "file":
         return Path(unquote(parts.path))
-    # A scheme of one letter is a drive; anything without `://` is a path, colons and all.
+    # A scheme of one letter is a drive; a text without `://` is a path, even with colons.
     return None if "://" in uri else Path(uri)
 
 
 def table_uri(path: str) -> str:
-    """One spelling for one table, however its address is spelled.
+    """Return the canonical address of a table.
 
-    A local folder becomes an absolute path without links; in an address of an object store the scheme is the store's
-    first name (`s3` for `s3a`), in lower case, and no slash stands at the end.
+    A local folder becomes an absolute path without links. For an object store, the scheme is the store's first name
+    (`s3` for `s3a`) in lower case, and there is no slash at the end.
 
     Raises:
-        OptionError: there is no path, it is a file, or it is one that delta-rs mistakes for another.
+        OptionError: there is no path, it is a file, or delta-rs mistakes it for another path.
     """
     if not path.strip():
         raise OptionError("option 'path': empty, need the address of the table (a folder, s3://, gs://, abfss://)")
@@ -54,7 +54,7 @@ def table_uri(path: str) -> str:
     if local.is_file():
         raise OptionError(f"{address}: is a file, need the folder of a table")
     if unquote(address) != address:
-        # delta-rs reads the log of `a b` for the table `a%20b`, and writes beside it.
+        # For the table `a%20b`, delta-rs reads the log of `a b`, and writes elsewhere.
         raise OptionError(
             f"{address}: a % with two hexadecimal digits in it would be read as another folder; rename it"
         )
@@ -62,12 +62,12 @@ def table_uri(path: str) -> str:
 
 
 def filesystem(uri: str, storage: Storage | None = None, *, make: bool = False) -> pa_fs.FileSystem:
-    """A file system whose paths are relative to this address.
+    """Return a file system whose paths are relative to this address.
 
     Args:
         uri: a folder or an address on an object store.
         storage: options of the object store.
-        make: make a local folder that is not there; object stores have none.
+        make: create a missing local folder; object stores have no folders.
     """
     local = local_path(uri)
     if local is not None:
@@ -78,14 +78,14 @@ def filesystem(uri: str, storage: Storage | None = None, *, make: bool = False) 
 
 
 class _ObjectStore(DeltaStorageHandler):
-    """delta-rs' store for Arrow, with output that takes what Arrow hands it: buffers, where delta-rs takes bytes."""
+    """delta-rs' store for Arrow, with output that accepts Arrow's buffers; delta-rs accepts only bytes."""
 
     def open_output_stream(self, path: str, metadata: dict[str, str] | None = None) -> pa.PythonFile:
         return pa.PythonFile(_Output(self._handler.open_output_stream(path, metadata)))
 
 
 class _Output:
-    """What Arrow asks of a file that it writes; the object is there once it is closed."""
+    """The methods of an output file that Arrow calls; the object exists after the close."""
 
     mode = "wb"
 
@@ -102,7 +102,7 @@ class _Output:
         return self._written
 
     def flush(self) -> None:
-        """Do nothing: parts go out when they are large enough, and the rest at the end."""
+        """Do nothing: parts are sent when they are large enough, and the rest at the end."""
 
     def close(self) -> None:
         if not self.closed:
@@ -111,7 +111,7 @@ class _Output:
 
 
 def read_text(files: pa_fs.FileSystem, path: str) -> str | None:
-    """The whole of a small file; None where it does not exist."""
+    """Return the content of a small file; None if it does not exist."""
     try:
         with files.open_input_stream(path) as stream:
             return bytes(stream.read()).decode()

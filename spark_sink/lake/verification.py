@@ -1,7 +1,7 @@
-"""Holes and doubles per partition, from the table alone.
+"""Finds holes and doubles per partition, from the table only.
 
-Offsets are kept as runs `[first, end)`, so memory grows with the gaps of a table and not with its rows: a partition
-without a hole is one run, however many records it has.
+Offsets are stored as runs `[first, end)`, so memory grows with the gaps of a table and not with its rows: a partition
+without a hole is one run, for any number of records.
 """
 
 from bisect import bisect_right
@@ -40,7 +40,7 @@ class Runs:
 
     @property
     def doubles(self) -> Sequence[Run]:
-        """Runs of offsets that came again, once for each time that they came again."""
+        """Runs of repeated offsets, once for each repetition."""
         return self._doubles
 
     def add(self, offsets: npt.NDArray[np.int64]) -> None:
@@ -57,7 +57,7 @@ class Runs:
             self._insert(first, end)
 
     def _insert(self, first: int, end: int) -> None:
-        # Runs that overlap or touch [first, end) are left .. right - 1.
+        # The runs left .. right - 1 overlap or touch [first, end).
         left = bisect_right(self._starts, first) - 1
         if left < 0 or self._ends[left] < first:
             left += 1
@@ -75,16 +75,16 @@ class Runs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What one partition of a table looks like.
+    """The result for one partition of a table.
 
     Attributes:
         topic: name.
         partition: number.
-        rows: rows found.
-        begin: where the rows should begin.
-        end: where they should end, exclusive.
-        doubles: runs of offsets that are there more than once.
-        holes: runs of offsets that should be there and are not.
+        rows: number of rows.
+        begin: expected first offset.
+        end: expected end, exclusive.
+        doubles: runs of offsets that occur more than once.
+        holes: runs of missing offsets.
     """
 
     topic: str
@@ -108,10 +108,10 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What a table looks like.
+    """The result for a table.
 
     Attributes:
-        findings: by partition, sorted; those without a finding too.
+        findings: by partition, sorted, including partitions without holes and doubles.
     """
 
     findings: Sequence[Finding] = field(default_factory=tuple)
@@ -133,7 +133,7 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Every offset once."""
+        """Whether the table has every offset once."""
         return not self.duplicates and not self.missing
 
 
@@ -152,14 +152,14 @@ def judge(
     beginnings: Mapping[TopicPartition, int],
     accounted: Mapping[TopicPartition, Runs] | None = None,
 ) -> Report:
-    """Name the holes and the doubles.
+    """Find the holes and the doubles.
 
     Args:
         found: offsets by partition.
-        positions: where each partition should end; the highest offset where nothing is known.
-        beginnings: where each should begin; the lowest offset where nothing is known.
-        accounted: offsets that lie elsewhere for a reason (quarantine), by partition. Those at or past the position are
-            of a batch whose other rows are still to come.
+        positions: expected end of each partition; by default after the highest offset.
+        beginnings: expected begin of each partition; by default the lowest offset.
+        accounted: offsets that are elsewhere for a reason (quarantine), by partition. Offsets at or above the position
+            belong to a batch whose other rows are not committed yet.
     """
     elsewhere = accounted or {}
     findings = []
@@ -191,17 +191,18 @@ def verify(
 ) -> Report:
     """Check a Delta table: every offset of every partition exactly once.
 
-    Offsets that Kafka never had (compacted topics, transactions) look like holes; the table alone cannot tell.
+    Offsets without a record in Kafka (compacted topics, transactions) look like holes; the table does not show the
+    difference.
 
     Args:
         table: address of the table.
-        group: the consumer group that wrote it; not needed where there is only one.
+        group: the consumer group that wrote it; not needed if there is only one.
         storage_options: options of the object store.
-        accounted: offsets that lie elsewhere for a reason, by partition; by default what is in the table's quarantine.
+        accounted: offsets that are elsewhere for a reason, by partition; by default those in the table's quarantine.
 
     Raises:
-        TableError: there is no table, it cannot be read, it has several groups and none was named, or rows that do not
-            say which record they are.
+        TableError: there is no table, it cannot be read, it has several groups and none was named, or its rows have no
+            identifying columns.
     """
     uri = table_uri(table)
     try:
@@ -221,15 +222,15 @@ def verify(
 
 def scan_table(handle: DeltaTable) -> dict[TopicPartition, Runs]:
     """Collect the offsets of every partition of a table."""
-    # Little is read ahead: what is held in memory is what counts here.
+    # Little is read ahead, because memory matters more than speed here.
     return scan(handle.to_pyarrow_dataset().to_batches(columns=list(COLUMNS), batch_readahead=2, fragment_readahead=1))
 
 
 def the_group(uri: str, kept: Mapping[str, int], group: str | None) -> str:
-    """The group that was named, or the only one that there is; empty where none has written.
+    """Return the named group, or the only one; empty if no group has written.
 
     Raises:
-        TableError: the group has written nothing here, or several have and none was named.
+        TableError: the group has not written here, or several groups have and none was named.
     """
     known = groups(kept)
     if group is None and len(known) > 1:
@@ -263,7 +264,7 @@ def _by_partition(batch: pa.RecordBatch) -> Iterator[tuple[TopicPartition, npt.N
 
 
 def _runs(offsets: npt.NDArray[np.int64]) -> list[Run]:
-    """Runs of sorted offsets; one that is repeated begins a run each time."""
+    """Return the runs of sorted offsets; a repeated offset starts a new run each time."""
     if not len(offsets):
         return []
     cuts = np.flatnonzero(np.diff(offsets) != 1) + 1
