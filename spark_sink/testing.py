@@ -1,4 +1,4 @@
-"""A lake table in memory, for tests of what stands above the seam, and as a pattern for another lake format."""
+"""A lake table in memory, for tests of code that uses `table_contract`, and as a pattern for another lake format."""
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,19 +17,19 @@ Record = tuple[TopicPartition, int]
 
 @dataclass
 class MemoryStore:
-    """What all handles of one table share.
+    """The state that all handles of one table share.
 
     Attributes:
-        files: rows by path; written, which does not mean committed.
+        files: rows of written files by path, committed or not.
         committed: paths that belong to the table, in the order of their commits.
         positions: next offset by partition.
-        beginnings: where the group began, by partition.
+        beginnings: first offset of the group, by partition.
         changed: the version that set each position last.
-        version: of the table; -1 for none.
+        version: version of the table; -1 for none.
         schema: the columns.
-        replays: how often records were brought in from the quarantine.
-        replayed: the version that did so last.
-        identities: which topic of each name the rows are of.
+        replays: number of replays from the quarantine.
+        replayed: the version of the last replay.
+        identities: the topic id of each name, as a number.
         identified: the version that set each identity last.
         quarantined: next offset by partition after the newest commit that named bad rows of it.
         named: the bad rows that commits named, oldest first.
@@ -66,7 +66,7 @@ class MemoryStore:
 
 
 class MemoryTable:
-    """A handle on a table in memory; keeps the contract of `Table`.
+    """A handle on a table in memory; implements `Table`.
 
     Args:
         store: shared by all handles.
@@ -78,7 +78,7 @@ class MemoryTable:
         self.store = store
 
     def refresh(self) -> Snapshot | None:
-        """The newest version; None where there is no table."""
+        """Read the newest version; None if there is no table."""
         store = self.store
         if store.schema is None:
             return None
@@ -92,7 +92,7 @@ class MemoryTable:
         )
 
     def create(self, schema: pa.Schema) -> None:
-        """Make the table; quietly nothing where another handle was faster."""
+        """Create the table; no error if another handle was faster."""
         if self.store.schema is None:
             self.store.schema, self.store.version = schema, 0
 
@@ -121,14 +121,14 @@ class MemoryTable:
             store.named.append(change.quarantined)
 
     def filtered(self, file: DataFile, floors: Mapping[TopicPartition, int]) -> DataFile | None:
-        """Copy the rows at or above the floor of their partition; None where no row is left."""
+        """Copy the rows at or above the floor of their partition; None if no row is left."""
         left = [(key, offset) for key, offset in self.store.files[file.path] if offset >= floors[key]]
         return self.store.write(left) if left else None
 
     def named_quarantine(
         self, asked: Iterable[TopicPartition], held: Mapping[TopicPartition, int]
     ) -> Sequence[Quarantined]:
-        """The bad rows that commits named and the quarantine has not, oldest first."""
+        """Return bad rows that commits named and the quarantine lacks, oldest first."""
         wanted = {key: end for key in asked if (end := self.store.quarantined.get(key, 0)) > held.get(key, 0)}
         found = []
         for one in reversed(self.store.named):

@@ -1,12 +1,12 @@
-"""What of a batch is still to be committed, decided from the table's own positions. Pure.
+"""Decides which part of a batch is still to be committed, from the table's own positions. Pure.
 
-A batch says of each partition "these rows are `[begin, end)`"; the table says how far it has come (`cur`):
+A batch has the rows `[begin, end)` of each partition; the table has a position (`cur`):
 
-    cur is none         the group's first rows of this partition: commit, and remember where it began
+    cur is none         the group's first rows of this partition: commit, and store the first offset
     cur == begin        commit
     cur >= end          a replay, or another agent was faster: leave the rows out
-    begin < cur < end   partly so: leave out the rows below cur
-    cur < begin         a HOLE: someone's rows are missing. Refuse the whole batch
+    begin < cur < end   a partial replay: leave out the rows below cur
+    cur < begin         a HOLE: rows are missing. Refuse the whole batch
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +23,7 @@ Trim = tuple[DataFile, Mapping[TopicPartition, int]]
 
 
 class Verdict(Enum):
-    """What becomes of one partition of a batch."""
+    """The verdict on one partition of a batch."""
 
     BEGIN = "begin"
     COMMIT = "commit"
@@ -34,16 +34,16 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What to do with a batch, given the positions of the table.
+    """The decision on a batch, given the positions of the table.
 
     Attributes:
         verdicts: by partition.
         positions: the next offset to set, by partition.
-        beginnings: where the group begins, for partitions without a position.
-        identities: which topic each name means, for names of which the table does not know it.
-        keep: files that go in as they are.
+        beginnings: first offset of the group, for partitions without a position.
+        identities: the topic id of each name, as a number, for names without one in the table.
+        keep: files to commit unchanged.
         trim: files to copy without the rows below the floor of their partition, with these floors.
-        keep_bad: files of the quarantine that belong to the commit as they are.
+        keep_bad: files of the quarantine to name unchanged.
         trim_bad: files of the quarantine to copy, as in `trim`.
     """
 
@@ -58,7 +58,7 @@ class Decision:
 
     @property
     def empty(self) -> bool:
-        """Nothing is left to commit."""
+        """Whether there is nothing to commit."""
         return not self.positions
 
 
@@ -66,9 +66,9 @@ def judge(cur: int | None, begin: int, end: int) -> Verdict:
     """Compare the table's position with the range of a batch.
 
     Args:
-        cur: the next offset that the table waits for; None where it knows nothing of the partition.
+        cur: the next offset that the table expects; None if it does not know the partition.
         begin: first offset of the range.
-        end: offset after the range. An empty range only announces that the partition is held.
+        end: offset after the range. An empty range only announces that the member owns the partition.
     """
     if cur is None:
         return Verdict.BEGIN
@@ -87,18 +87,18 @@ def decide(
     bad: Iterable[DataFile] = (),
     identities: Mapping[str, int] | None = None,
 ) -> Decision:
-    """Decide what of a batch is still to be committed.
+    """Decide which part of a batch is still to be committed.
 
     Args:
-        positions: of the table, by partition.
+        positions: positions of the table, by partition.
         offset: the ranges of the batch.
         files: the batch's rows.
         bad: the batch's rows that could not be decoded.
-        identities: which topic each name means to the table, as `identity_number` makes it, where it knows.
+        identities: the table's topic id of each name, as returned by `identity_number`, if stored.
 
     Raises:
-        HoleError: the table stands before the begin of a range.
-        TableError: a file holds rows that are not of this batch, or the batch is of another topic of the same name.
+        HoleError: the table's position is before the begin of a range.
+        TableError: a file has rows that are not in this batch, or the batch is from another topic of the same name.
     """
     named = _refuse_others(offset, identities or {})
     verdicts = {one.key: judge(positions.get(one.key), one.begin, one.end) for one in offset}
@@ -134,15 +134,15 @@ def _select(
 
 
 def identity_number(identity: str) -> int:
-    """`<cluster id>/<topic id>` as a number that a table's log can keep."""
+    """Return `<cluster id>/<topic id>` as a number that a table's log can store."""
     return hash64(identity) >> 1
 
 
 def _refuse_others(offset: Offset, known: Mapping[str, int]) -> dict[str, int]:
-    """Refuse records of a topic that was made anew; returns the identities that the table does not know yet.
+    """Refuse records of a recreated topic; return the identities that the table does not have yet.
 
-    Its offsets begin at 0 again, so below the table's position its records look like a replay, and above it like
-    the next ones.
+    Its offsets restart at 0, so below the table's position its records look like a replay, and above it like the next
+    records.
     """
     named = {topic: identity_number(one) for topic, one in offset.identities.items()}
     for topic, number in named.items():

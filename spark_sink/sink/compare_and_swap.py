@@ -1,6 +1,6 @@
-"""Compare and swap: look at the table, decide, swap, and repeat until no other writer interferes.
+"""Compare and swap: reads the table, decides, swaps, and retries until no other writer interferes.
 
-The table's history notes what was done, and how old the newest record was.
+The table's history stores a note about each commit, with the age of the newest record.
 """
 
 import json
@@ -27,15 +27,15 @@ Copies = dict[tuple[str, tuple[int, ...]], DataFile | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """What one micro-batch wants to add to one table.
+    """The part of one micro-batch for one table.
 
     Attributes:
-        offset: the ranges that were read, of the topics that go to this table.
-        files: what was written; together they hold the rows of these ranges and no others.
+        offset: the ranges of the topics that go to this table.
+        files: the written files; together they have exactly the rows of these ranges.
         schema: the columns of the files.
         number: Spark's batch id, for the history.
-        agent: who commits, for the history.
-        bad: files of the table's quarantine: the rows of these ranges that could not be decoded.
+        agent: the committing agent, for the history.
+        bad: files of the table's quarantine, with the rows of these ranges that could not be decoded.
     """
 
     offset: Offset
@@ -48,15 +48,15 @@ class Batch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What a commit did.
+    """The outcome of a commit.
 
     Attributes:
-        rows: rows that went into the table.
-        rows_left_out: rows that were in the table already.
-        conflicts: how often another writer was faster.
+        rows: number of committed rows.
+        rows_left_out: number of rows that were already in the table.
+        conflicts: number of times that another writer was faster.
         verdicts: by partition.
-        quarantined: bad rows that this commit names, and that the quarantine has to add now; None for none.
-        named: the table's next offset, by partition, after the newest commit before this one that named bad rows.
+        quarantined: bad rows that this commit names and that must be added to the quarantine now; None for none.
+        named: the table's next offset, by partition, after the newest earlier commit that named bad rows.
     """
 
     rows: int = 0
@@ -70,18 +70,18 @@ class Outcome:
 def commit(
     table: Table, batch: Batch, quarantine: Table | None = None, *, sleep: Callable[[float], None] = time.sleep
 ) -> Outcome:
-    """Bring a batch into a table, exactly once whoever else tries to.
+    """Commit a batch to a table, exactly once, whatever other writers do.
 
     Args:
-        table: where to.
-        batch: what.
-        quarantine: the table's quarantine, where the batch has bad rows. This commit names them, and
-            `quarantine_commit` adds them.
+        table: the table.
+        batch: the batch.
+        quarantine: the table's quarantine, if the batch has bad rows. This commit names them, and `quarantine_commit`
+            adds them.
         sleep: waits between attempts, seconds.
 
     Raises:
         HoleError: rows before this batch are missing.
-        TableError: the table cannot take the batch, or was never free for it.
+        TableError: the table refuses the batch, or other writers were always faster.
     """
     written = sum(file.rows for file in batch.files)
     good_copies: Copies = {}
@@ -115,17 +115,17 @@ def commit(
 def swapped(
     table: Table, snapshot: Snapshot, change: Change, failed: list[TableError], *, sleep: Callable[[float], None]
 ) -> bool:
-    """Swap once; False, after a pause, where the table must be looked at again.
+    """Swap once; return False, after a pause, if the table must be read again.
 
     Args:
-        table: where to.
-        snapshot: as the table was looked at.
-        change: what.
+        table: the table.
+        snapshot: the table's state at the comparison.
+        change: the change.
         failed: errors of earlier attempts; this attempt's error is added.
         sleep: waits, seconds.
 
     Raises:
-        SchemaError: the columns do not fit, so another look would not help.
+        SchemaError: the columns do not fit, so a retry would not help.
         TableError: the storage refused too often.
     """
     try:
@@ -133,7 +133,7 @@ def swapped(
     except SchemaError:
         raise
     except TableError as error:
-        # A failure may hide a commit that went through: the next look shows it.
+        # After a failure the commit may have succeeded: the next read shows it.
         failed.append(error)
         if sum(not isinstance(one, ConflictError) for one in failed) >= _FAILURES:
             raise
@@ -153,7 +153,7 @@ def _look(table: Table, batch: Batch) -> Snapshot:
 
 
 def _pause_s(attempt: int) -> float:
-    """How long to wait after a conflict, in seconds; longer each time, and spread between writers."""
+    """Return the seconds to wait after a conflict; longer each time, and random to spread writers."""
     return random.uniform(0, min(_LONGEST_PAUSE_S, _PAUSE_S * 2**attempt))  # noqa: S311 -- spreads writers
 
 
@@ -205,6 +205,6 @@ def _change(
 
 
 def newest_timestamp(stats: str) -> datetime | None:
-    """The timestamp of the newest record of a file, from its statistics; None where they have none."""
+    """Return the timestamp of a file's newest record, from its statistics; None if they have none."""
     found = json.loads(stats).get("maxValues", {}).get("timestamp")
     return None if found is None else datetime.fromisoformat(found)

@@ -1,9 +1,9 @@
 """`.format("delta-exactly-once")`: tasks write Parquet, the driver compares and swaps.
 
-write    in each task: rows -> data files in the folders of their tables -> a message with what they hold
-commit   in one Python process beside the driver, kept between batches: ranges of the batch from Spark's offset log,
-         positions from the tables, `_commit.commit` for each of them
-abort    nothing: Spark may call it after a commit that went through, and deleting would lose rows
+write    in each task: rows -> data files in the folders of their tables -> a message that describes the files
+commit   in one Python process next to the driver, which lives for several batches: ranges of the batch from Spark's
+         offset log, positions from the tables, `compare_and_swap.commit` for each table
+abort    does nothing: Spark may call it after a successful commit, and deleting files would lose rows
 """
 
 from collections.abc import Iterator, Sequence
@@ -34,12 +34,12 @@ from spark_sink.sink.spark_checkpoint import batch_offset
 
 
 class DeltaExactlyOnceSink(DataSource):
-    """Delta tables that have every record once, whoever replays, dies or comes back.
+    """Delta tables that have every record once, also after replays, crashes and returns of writers.
 
-    Options: `path` (`{topic}` in it makes a table of each topic), `routes` (JSON, regular expression of topics to
+    Options: `path` (`{topic}` in it means a table for each topic), `routes` (JSON, regular expression of topics to
     address), `kafka.group.id`, `checkpointLocation`, `agent`, `partitionBy` (columns, by commas), `mergeSchema`,
     `compression`, `compactEvery`, `storage.<name>` for the object store, `tableProperty.<name>` for new tables.
-    docs/reference/options.md says the default of each.
+    docs/reference/options.md lists the defaults.
     """
 
     @classmethod
@@ -48,7 +48,7 @@ class DeltaExactlyOnceSink(DataSource):
         return "delta-exactly-once"
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> "SinkWriter":  # noqa: N802, FBT001 -- Spark's signature
-        """Make the writer; Spark does so once for the tasks and once for each commit."""
+        """Create the writer; Spark calls this once for the tasks and once for each commit."""
         if overwrite:
             raise OptionError("delta-exactly-once knows the output mode 'append' only")
         options = SinkOptions.parse(self.options)
@@ -59,12 +59,12 @@ class DeltaExactlyOnceSink(DataSource):
 
 @dataclass
 class Landed(WriterCommitMessage):
-    """What one task has written.
+    """The message of one task about its files.
 
     Attributes:
-        files: by the address of their table.
-        ranges: what the task read of Kafka, where the reading tasks write the files.
-        columns: of the rows of each table, where these were looked up for the batch.
+        files: files by the address of their table.
+        ranges: the ranges that the task read from Kafka, if the reading tasks write the files.
+        columns: columns of the rows of each table, if they were read for the batch.
         wanted: columns for fields that a table lacks.
     """
 
@@ -78,8 +78,8 @@ class SinkWriter(DataSourceStreamArrowWriter):
     """Writes and commits the batches of one query.
 
     Args:
-        options: of the sink.
-        schema: of the rows.
+        options: options of the sink.
+        schema: schema of the rows.
     """
 
     def __init__(self, options: SinkOptions, schema: pa.Schema) -> None:
@@ -94,7 +94,7 @@ class SinkWriter(DataSourceStreamArrowWriter):
         return Landed(sorting.close())
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 -- Spark's name
-        """Bring a batch into the tables, exactly once."""
+        """Commit a batch to the tables, exactly once."""
         offset = batch_offset(self._options.checkpoint, batchId, self._options.storage)
         landed = [message for message in messages if isinstance(message, Landed)]
         if len(landed) < len(messages):
@@ -113,10 +113,10 @@ class SinkWriter(DataSourceStreamArrowWriter):
         tables.add_columns([message.wanted for message in landed if message.wanted])
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 -- Spark's name
-        """Do nothing: the commit may have gone through, and then its files belong to the table."""
+        """Do nothing: the commit may have succeeded, and then its files belong to the table."""
 
     def _refuse_incomplete(self, offset: Offset, landed: Sequence[Landed]) -> None:
-        """Refuse a batch that lacks records; a query may filter its rows, so here any rows will do."""
+        """Refuse a batch that lacks records; a query may filter its rows, so here any rows are valid."""
 
 
 class DirectWriter(SinkWriter):
@@ -137,7 +137,7 @@ class DirectWriter(SinkWriter):
         refuse_unread(offset, [one for message in landed for one in message.ranges])
 
 
-# Spark keeps the committing process between batches, and handles that are kept read only what is new.
+# Spark keeps the committing process between batches, and cached handles read only new commits.
 _KEPT: dict[str, tuple[SinkOptions, Tables]] = {}
 
 

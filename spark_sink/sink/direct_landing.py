@@ -1,8 +1,8 @@
-"""Direct landing: the tasks that read Kafka write the data files, and only their descriptions pass through Spark.
+"""Direct landing: the tasks that read Kafka write the data files, and only descriptions of the files go through Spark.
 
-Where no transformation stands between source and sink, rows need not become Spark's rows and Arrow again. The source
-is given the sink's options, lands what it fetches, and hands on one row for each task, with the column `_landed`; the
-sink knows that column and goes straight to the commit. Compare and swap is the same.
+Without a transformation between source and sink, records need not be converted to Spark's rows and back to Arrow. The
+source gets the sink's options, writes its records to files, and returns one row for each task, with the column
+`_landed`. The sink recognises that column and only commits. Compare and swap is the same.
 """
 
 import json
@@ -31,17 +31,17 @@ Schemas = dict[str, pa.Schema]
 
 
 def is_direct(names: list[str]) -> bool:
-    """Whether a query's columns are descriptions of files."""
+    """Return whether a query's columns are descriptions of files."""
     return names == [COLUMN]
 
 
 def table_schema(options: Mapping[str, str]) -> pa.Schema:
-    """The columns of the rows that are landed, from the options that both sides are given.
+    """Return the columns of the written rows, from the common options of source and sink.
 
-    `columns` is the schema of the query without landing, as Spark writes it in JSON; without it, the raw format.
+    `columns` is the schema of the query without direct landing, in Spark's JSON; the default is the raw format.
 
     Raises:
-        OptionError: `columns` is no schema.
+        OptionError: `columns` is not a schema.
     """
     given = {name.lower(): value for name, value in options.items()}
     text = given.get("columns")
@@ -55,7 +55,7 @@ def table_schema(options: Mapping[str, str]) -> pa.Schema:
 
 
 def run_of_task() -> str:
-    """Spark's id of the run of the query that this task belongs to; empty outside a task."""
+    """Return Spark's id of this task's query run; empty outside a task."""
     context = TaskContext.get()
     return (context.getLocalProperty("spark.jobGroup.id") or "") if context else ""
 
@@ -71,10 +71,10 @@ def land(
 
     Args:
         batches: the rows.
-        options: of the sink.
-        schema: of the rows.
-        run: names the run of the query.
-        ranges: what the task reads; the rows are all records of these ranges.
+        options: options of the sink.
+        schema: schema of the rows.
+        run: id of the query's run.
+        ranges: the ranges of the task; the rows are all records of these ranges.
 
     Returns:
         One row that describes the files.
@@ -89,7 +89,7 @@ def land(
 
 
 def description(text: str) -> pa.RecordBatch:
-    """The one row that a task hands on."""
+    """Return the single row of a task."""
     return pa.RecordBatch.from_arrays([pa.array([text], pa.string())], schema=_SCHEMA)
 
 
@@ -100,13 +100,13 @@ def describe(
     columns: Schemas | None = None,
     wanted: Schemas | None = None,
 ) -> str:
-    """Data files, and the ranges that were read for them, as text.
+    """Describe data files, and the ranges read for them, as text.
 
     Args:
-        files: by the address of their table.
-        schema: of the rows.
-        ranges: what was read.
-        columns: of the rows of each table, where these were looked up for the batch.
+        files: files by the address of their table.
+        schema: schema of the rows.
+        ranges: the ranges read.
+        columns: columns of the rows of each table, if they were read for the batch.
         wanted: columns for fields that a table lacks.
     """
     tables = {table: [describe_file(file) for file in found] for table, found in files.items()}
@@ -119,7 +119,7 @@ def describe(
 
 
 def parse_schemas(text: str) -> tuple[Schemas, Schemas]:
-    """The columns of each table's rows and those wanted, from the text; none where the query's columns are fixed."""
+    """Read each table's columns and wanted columns from the text; empty if the query's columns are fixed."""
     value = json.loads(text)
     columns, wanted = (
         {table: pa.ipc.read_schema(pa.py_buffer(b64decode(one))) for table, one in value.get(name, {}).items()}
@@ -129,10 +129,10 @@ def parse_schemas(text: str) -> tuple[Schemas, Schemas]:
 
 
 def parse(text: str, schema: pa.Schema) -> Files:
-    """Data files from their text.
+    """Read data files from their text.
 
     Raises:
-        SchemaError: they were written with other columns than the sink expects.
+        SchemaError: their columns differ from those that the sink expects.
     """
     value = json.loads(text)
     if value["columns"] != _columns(schema) and "by_table" not in value:
@@ -144,12 +144,12 @@ def parse(text: str, schema: pa.Schema) -> Files:
 
 
 def parse_ranges(text: str) -> list[Range]:
-    """The ranges that a task has read, from its text."""
+    """Read the ranges of a task from its text."""
     return [Range(*one) for one in json.loads(text)["ranges"]]
 
 
 def refuse_unread(offset: Offset, read: Sequence[Range]) -> None:
-    """Refuse a batch whose tasks have not read the whole of it: nothing filters here, so nothing may be missing.
+    """Refuse a batch that its tasks have not read completely: there is no filter here, so no record may be missing.
 
     Raises:
         TableError: the ranges of the tasks do not cover a range of the batch.

@@ -1,7 +1,7 @@
-"""Positions set back to what the rows hold, after a RESTORE or another change that took rows away.
+"""Sets positions back to the offsets of the rows, after a RESTORE or another change that removed rows.
 
-The table comes first and its quarantine second. After a crash between the two the quarantine is ahead of its table,
-which the sink refuses, and the next rewind finishes.
+The table comes first, its quarantine second. After a crash between the two the quarantine is ahead of its table. The
+sink refuses this state, and the next rewind completes it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,8 +37,8 @@ class Rewound:
 
     Attributes:
         key: the partition.
-        before: the next offset that the table has.
-        after: the next offset by the rows; where the group began for a partition without rows.
+        before: the table's position.
+        after: the position by the rows; the group's first offset if the partition has no rows.
     """
 
     key: TopicPartition
@@ -49,15 +49,15 @@ class Rewound:
 def rewind(
     table: str, group: str | None = None, storage: Storage | None = None, *, apply: bool = False
 ) -> Sequence[Rewound]:
-    """Set positions that are ahead of the rows back to them, and take later records out of the quarantine.
+    """Set positions that are ahead of the rows back, and remove later records from the quarantine.
 
     Stop the agents first: a commit in between fails this call.
 
     Args:
         table: address of the table.
-        group: the consumer group; not needed where there is only one.
+        group: the consumer group; not needed if there is only one.
         storage: options of the object store.
-        apply: write it; otherwise only say what would change.
+        apply: write the change; otherwise only report it.
 
     Returns:
         Partitions whose position changes.
@@ -96,7 +96,7 @@ def _behind(handle: DeltaTable, kept: Mapping[str, int], group: str) -> list[Rew
 
 
 def _add_named(uri: str, group: str, storage: Storage | None) -> None:
-    """Bring the quarantine up to the table first: bad records below the new positions stay in it."""
+    """Complete the quarantine first, because bad records below the new positions stay in it."""
     table = DeltaLakeTable(uri, group, storage, restored=True)
     snapshot = table.refresh()
     if snapshot is not None and snapshot.quarantined:
@@ -134,7 +134,7 @@ def _rewind_quarantine(uri: str, group: str, storage: Storage | None) -> None:
 
 
 def _set(handle: DeltaTable, numbers: Mapping[str, int], log: TransactionLog) -> None:
-    """Set positions, and the mark by which running writers notice that these went back."""
+    """Set positions, and the mark with which running writers detect that these went back."""
     if not numbers and log.restored <= log.transactions.get(REWOUND, -1):
         return
     numbers = {**numbers, REWOUND: handle.version()}
@@ -146,6 +146,6 @@ def _set(handle: DeltaTable, numbers: Mapping[str, int], log: TransactionLog) ->
         commit_properties=CommitProperties(
             app_transactions=[Transaction(name, number) for name, number in numbers.items()],
             custom_metadata=_NOTE,
-            max_commit_retries=0,  # nothing may have been committed since the rows were read
+            max_commit_retries=0,  # a commit after the rows were read must make this one fail
         ),
     )

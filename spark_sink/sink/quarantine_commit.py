@@ -1,10 +1,10 @@
-"""The quarantine adds the bad rows that commits of its table name.
+"""Adds the bad rows that commits of a table name to its quarantine.
 
-One commit decides about a record: the table's. It moves the position, adds the good rows and names the files of the bad
-ones, so each offset is in one of the two whatever the next decoding of the same records says. The quarantine's own
-commit follows, and moves the quarantine's position by the same compare and swap. A crash between the two leaves files
-that are named and not added: the next writer that needs these partitions adds them, and the position keeps a second
-one from adding them again.
+Only the table's commit decides about a record. It moves the position, adds the good rows and names the files of the bad
+rows. So each offset is in exactly one of the two, whatever the next decoding of the same records gives. The
+quarantine's commit follows, and moves the quarantine's position with the same compare and swap. After a crash between
+the two, files are named but not added: the next writer of these partitions adds them, and the position prevents a
+second writer from adding them again.
 """
 
 import time
@@ -18,7 +18,7 @@ from spark_sink.sink.compare_and_swap import ATTEMPTS, Batch, Outcome, commit, s
 
 
 class TableWithQuarantine:
-    """A table and its quarantine, as one writer commits to them.
+    """A table and its quarantine, for the commits of one writer.
 
     Args:
         table: the table.
@@ -34,14 +34,14 @@ class TableWithQuarantine:
         self._added: dict[TopicPartition, int] = {}  # bad rows up to here are in the quarantine
 
     def commit(self, batch: Batch) -> Outcome:
-        """Bring a batch into the table, and its bad rows into the quarantine.
+        """Commit a batch to the table, and its bad rows to the quarantine.
 
         Raises:
             HoleError: rows before this batch are missing.
-            TableError: the table cannot take the batch, or the quarantine cannot take the bad rows of it.
+            TableError: the table refuses the batch, or the quarantine refuses its bad rows.
         """
         outcome = commit(self._table, batch, self._quarantine, sleep=self._sleep)
-        # The first time partitions of others count too: an agent may have died between its two commits.
+        # The first time includes partitions of other agents: an agent may have died between its two commits.
         asked = batch.offset.ranges if self._compared else outcome.named
         behind = {key: end for key in asked if (end := outcome.named.get(key, 0)) > self._added.get(key, 0)}
         if behind or outcome.quarantined is not None:
@@ -59,17 +59,17 @@ def add_quarantined(
     *,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Add to the quarantine what the table's commits name and the quarantine has not, once whoever else tries.
+    """Add the rows that the table's commits name and the quarantine lacks, once, whatever other writers do.
 
     Args:
-        table: as it was refreshed last.
-        quarantine: of the table.
+        table: the table, at its last refresh.
+        quarantine: the table's quarantine.
         named: the table's next offset, by partition, after the newest commit that named bad rows of it.
-        own: what the commit of this writer names, where the caller has just made it.
+        own: the rows that the caller's latest commit names, if there was one.
         sleep: waits between attempts, in seconds.
 
     Raises:
-        TableError: the quarantine cannot take the rows; they stay named, and the next call adds them.
+        TableError: the quarantine refuses the rows; they stay named, and the next call adds them.
     """
     failed: list[TableError] = []
     for _ in range(ATTEMPTS):
@@ -110,7 +110,7 @@ def _missing(
 def _change(missing: Sequence[Quarantined]) -> Change:
     ends: dict[TopicPartition, int] = {}
     for one in missing:
-        ends |= one.ends  # oldest first, so the newest end stays
+        ends |= one.ends  # oldest first, so the newest end remains
     files = [file for one in missing for file in one.files]
     note = {
         "kind": "quarantine",

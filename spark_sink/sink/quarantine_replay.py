@@ -1,7 +1,7 @@
-"""Records come back from quarantine: repaired, and each exactly once.
+"""Replays records from the quarantine: repaired, and each exactly once.
 
-What is still waiting is not noted anywhere: it is what the quarantine has and the table has not, so a replay that was
-cut off is simply done again. Two at once are noticed by a counter in the table's log, under the same fence as batches.
+There is no list of waiting records: they are the records that the quarantine has and the table lacks. So an interrupted
+replay is simply repeated. A counter in the table's log, with the same fence as batches, detects concurrent replays.
 """
 
 from collections.abc import Callable, Mapping
@@ -31,11 +31,11 @@ _KEYS = ("topic", "partition", "offset")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
-    """What a replay did.
+    """The outcome of a replay.
 
     Attributes:
-        rows: records that are in the table now.
-        left: records that stay in quarantine, because the repair did not hand them on.
+        rows: number of records written to the table.
+        left: number of records that stay in quarantine, because the repair did not return them.
     """
 
     rows: int
@@ -43,7 +43,7 @@ class Replayed:
 
 
 def quarantined(table: str, storage: Storage | None = None) -> pa.Table:
-    """Every record that was ever put in quarantine, with its reason, in the order of topic, partition and offset.
+    """Return every record that was ever quarantined, with its reason, ordered by topic, partition and offset.
 
     Raises:
         TableError: the quarantine cannot be read.
@@ -56,7 +56,7 @@ def quarantined(table: str, storage: Storage | None = None) -> pa.Table:
 
 
 def waiting(table: str, group: str, storage: Storage | None = None) -> pa.Table:
-    """Records in quarantine that the table has not.
+    """Return quarantined records that the table lacks.
 
     Raises:
         TableError: the table or its quarantine cannot be read.
@@ -66,10 +66,10 @@ def waiting(table: str, group: str, storage: Storage | None = None) -> pa.Table:
 
 
 def as_is(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """A repair that changes nothing: for tables of raw records.
+    """Return the rows unchanged: a repair for tables of raw records.
 
     Raises:
-        SchemaError: the table has columns that a raw record has not.
+        SchemaError: the table has columns that a raw record lacks.
     """
     strange = [name for name in schema.names if name not in SCHEMA.names]
     if strange:
@@ -81,18 +81,18 @@ def as_is(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def replay(table: str, group: str, repair: Repair | None = None, storage: Storage | None = None) -> Replayed:
-    """Bring records from quarantine into the table, each exactly once.
+    """Write quarantined records to the table, each exactly once.
 
     Args:
         table: address of the table.
         group: the consumer group that wrote it.
-        repair: takes records in the columns of the quarantine, hands on rows in the columns of the table; what it
-            leaves out stays in quarantine. None takes them as they are.
+        repair: gets records in the columns of the quarantine, and returns rows in the columns of the table; records
+            that it leaves out stay in quarantine. None leaves them unchanged.
         storage: options of the object store.
 
     Raises:
         SchemaError: the repaired rows do not fit the table.
-        TableError: the repair made up records, or the table was never free.
+        TableError: the repair returned unknown records, or other writers were always faster.
     """
     uri = table_uri(table)
     handle = DeltaLakeTable(uri, group, storage)
@@ -134,7 +134,7 @@ def _snapshot(handle: DeltaLakeTable) -> Snapshot:
 
 
 def _waiting(uri: str, snapshot: Snapshot, rows: pa.Table, storage: Storage | None) -> pa.Table:
-    """Leave out what the table has, and what its positions have not come to: that batch is still to be repeated."""
+    """Leave out records that the table has, and records above its positions, whose batch will be repeated."""
     if not rows.num_rows:
         return rows
     known = _offsets(uri, snapshot.version, rows, storage)

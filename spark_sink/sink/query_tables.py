@@ -28,7 +28,7 @@ Schemas = Mapping[str, pa.Schema]
 
 
 class Tables:
-    """The tables that a query writes, kept from batch to batch.
+    """The tables that a query writes, reused for all batches.
 
     Args:
         options: of the sink.
@@ -41,18 +41,18 @@ class Tables:
     def commit(
         self, offset: Offset, files: Files, schema: pa.Schema, number: int, columns: Schemas | None = None
     ) -> list[Outcome]:
-        """Bring one batch into its tables. A table that has it already takes nothing, so all may be repeated.
+        """Commit one batch to its tables. A table that has it already adds nothing, so the call may be repeated.
 
         Args:
             offset: the ranges of the batch.
-            files: what was written, by the address of the table.
-            schema: columns of the rows as the query has them.
+            files: the written files, by the address of the table.
+            schema: the query's columns of the rows.
             number: Spark's batch id.
-            columns: of the rows of a table, where they are other columns than the query's.
+            columns: columns of the rows of a table, if they differ from the query's.
 
         Raises:
             HoleError: rows before this batch are missing in a table.
-            TableError: a table cannot take its part, or files lie where no table of the batch is.
+            TableError: a table refuses its part, or files are where no table of the batch is.
         """
         batch = Batch(offset=offset, files=(), schema=good_schema(schema), number=number, agent=self._options.agent)
         topics_by_table = self._options.routes.by_table({one.topic for one in offset})
@@ -72,7 +72,7 @@ class Tables:
             return list(pool.map(lambda part: part[0].commit(part[1]), parts))
 
     def add_columns(self, wanted: Sequence[Schemas]) -> None:
-        """Add columns for fields that tables lack. What fails is left to a later batch: the values are rescued."""
+        """Add columns for fields that tables lack. A later batch retries failures, because the values are rescued."""
         for address in sorted({address for one in wanted for address in one}):
             self._table(address).add_columns(agreed_columns(one[address] for one in wanted if address in one))
 
@@ -82,7 +82,7 @@ class Tables:
         return self._tables[address]
 
     def _check_default(self, batch: Batch) -> None:
-        """The first batch creates the table even where it holds no partition, so a missing one was deleted."""
+        """Check the default table: the first batch creates it even without a partition; if missing, it was deleted."""
         address = self._options.routes.default
         if PLACEHOLDER not in address:
             self._table(address).require(batch)
@@ -107,14 +107,14 @@ class _QueryTable:
         )
         self._both = TableWithQuarantine(self._table, self._quarantine)
         self._exists = self._opened = False
-        self._announced: set[TopicPartition] = set()  # partitions whose beginning the table knows
+        self._announced: set[TopicPartition] = set()  # partitions whose first offset the table has
 
     def needs(self, part: Offset) -> bool:
-        """Whether a batch has work here: an empty range is worth a look until the table knows where it begins."""
+        """Return whether a batch has work here; an empty range counts until the table has its first offset."""
         return any(one.records or one.key not in self._announced for one in part)
 
     def require(self, batch: Batch) -> None:
-        """Create the table with the first batch; later a table that is missing was deleted.
+        """Create the table with the first batch; later a missing table was deleted.
 
         Raises:
             TableError: it was deleted.
@@ -131,18 +131,18 @@ class _QueryTable:
         self._exists = True
 
     def commit(self, batch: Batch) -> Outcome:
-        """Bring a batch into the table and its bad rows into the quarantine.
+        """Commit a batch to the table and its bad rows to the quarantine.
 
         Raises:
             HoleError: rows before this batch are missing.
-            TableError: the table cannot take it.
+            TableError: the table refuses it.
         """
         if not self._opened:
             self._open(batch)
         try:
             outcome = self._both.commit(batch)
         except TableError:
-            # A rewind may be the reason: what this process knows of the quarantine is compared again.
+            # A rewind may be the reason, so this process compares the quarantine with the table again.
             self._opened, self._both = False, TableWithQuarantine(self._table, self._quarantine)
             raise
         self._exists = self._opened = True
@@ -153,12 +153,12 @@ class _QueryTable:
         return outcome
 
     def add_columns(self, columns: pa.Schema) -> None:
-        """Add columns that the table lacks; none where another writer is faster or the storage refuses."""
+        """Add columns that the table lacks; no error if another writer is faster or the storage refuses."""
         self._table.add_columns(columns)
 
     def _open(self, batch: Batch) -> None:
-        """Compare the table with its quarantine and with the batch before, once in the life of this process."""
-        # The quarantine follows its table, so it is read first: what it has, the table must name.
+        """Compare the table with its quarantine and with the previous batch, once per process."""
+        # The quarantine follows its table, so it is read first: the table must name all that the quarantine has.
         quarantine = self._quarantine.refresh()
         snapshot = self._table.refresh()
         known = snapshot.positions if snapshot else {}
@@ -173,9 +173,9 @@ class _QueryTable:
         self._refuse_forgotten(batch, known.keys())
 
     def _refuse_forgotten(self, batch: Batch, known: KeysView[TopicPartition]) -> None:
-        """The table knows what the batch before had: if not, it was deleted between two runs, and its rows are gone.
+        """Refuse a table that lacks the positions of the previous batch: it was deleted between two runs.
 
-        A topic that goes to another table now is known where it went before.
+        A topic that goes to another table now is looked up in its former table.
         """
         new = batch.offset.ranges.keys() - known
         if not new or batch.number < 1:
@@ -194,7 +194,7 @@ class _QueryTable:
 
 
 def _refuse_strayed(files: Files, tables: KeysView[str]) -> None:
-    """Refuse files that no table of the batch would take: its position would move, and their rows be lost.
+    """Refuse files without a table in the batch: the positions would move, and their rows would be lost.
 
     Raises:
         TableError: there is such a file.

@@ -1,4 +1,4 @@
-"""Rows of one task, sorted into the files of their tables: by topic, and the bad ones apart from the good."""
+"""Writes the rows of one task to the files of their tables: by topic, with bad rows separate from good ones."""
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,9 +17,9 @@ class Sorting:
     """Writes the rows of one task.
 
     Args:
-        options: of the sink.
-        schema: of the rows, the column that says why a row is bad included.
-        run: names the run of the query, kept with bad rows.
+        options: options of the sink.
+        schema: schema of the rows, including the column `_quarantine`.
+        run: id of the query's run, stored with bad rows.
     """
 
     def __init__(self, options: SinkOptions, schema: pa.Schema, run: str) -> None:
@@ -30,11 +30,11 @@ class Sorting:
         self._landings: dict[str, Landing] = {}
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Take some rows.
+        """Write some rows.
 
         Raises:
-            SchemaError: the columns are not those of the query.
-            TableError: a row cannot be told from others, or the storage refused.
+            SchemaError: the columns differ from those of the query.
+            TableError: a row has no identifying values, or the storage refused.
         """
         if not batch.num_rows:
             return
@@ -51,7 +51,7 @@ class Sorting:
             self._land(quarantine_of(table), bad, QUARANTINE_SCHEMA, Layout())
 
     def close(self) -> dict[str, list[DataFile]]:
-        """Finish the files; by the address of their table."""
+        """Finish the files, and return them by the address of their table."""
         return {table: landing.close() for table, landing in self._landings.items()}
 
     def _land(self, table: str, rows: pa.Table, schema: pa.Schema, layout: Layout) -> None:

@@ -30,16 +30,16 @@ _PREFIXES = ("kafka.", "storage.", _PROPERTY)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkOptions:
-    """What the sink was asked for, checked.
+    """The options of the sink, checked.
 
     Attributes:
         routes: tables by topic.
-        group: the consumer group whose positions the tables keep.
+        group: the consumer group whose positions the tables store.
         checkpoint: the query's checkpointLocation.
         agent: the agent's name, for the tables' history.
         storage: options of the object store.
-        table: how a table is made and changed.
-        compact_every: small files are joined once in so many versions of a table; 0 for never.
+        table: settings for creating and changing a table.
+        compact_every: number of versions of a table between two compactions; 0 for never.
     """
 
     routes: Routes
@@ -52,17 +52,17 @@ class SinkOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> "SinkOptions":
-        """Read the options that were given to `.option(...)`; names are compared without case, as Spark does.
+        """Read the options passed to `.option(...)`; names are case-insensitive, as in Spark.
 
         Raises:
-            OptionError: an option is unknown, missing or has no meaning.
+            OptionError: an option is unknown, missing or invalid.
         """
         given = {name.lower(): value for name, value in options.items()}
         for name in _NEEDED:
             if not given.get(name.lower()):
                 raise OptionError(f"delta-exactly-once needs the option {name!r}")
         for name in given:
-            # Options of the source are passed over: both sides of a query may be given the same ones.
+            # Options of the source are ignored, because both sides of a query may have the same options.
             if name not in _KNOWN | _SOURCE and not name.startswith(_PREFIXES):
                 known = f"storage.*, tableProperty.* and {sorted(_KNOWN)}"
                 raise OptionError(f"delta-exactly-once has no option {name!r}; known are {known}")

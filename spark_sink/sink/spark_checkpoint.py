@@ -1,7 +1,7 @@
-"""Which ranges a micro-batch has: Spark's own offset log, `<checkpointLocation>/offsets/<batch>`.
+"""Reads the ranges of a micro-batch from Spark's offset log, `<checkpointLocation>/offsets/<batch>`.
 
-The file is there before the batch runs and never changes, so it says the same after a crash. Its lines: a version, a
-JSON of metadata, then one offset for each source of the query (`-` where a source has none yet).
+The file exists before the batch runs and never changes, so its content is the same after a crash. Its lines are a
+version, JSON metadata, then one offset for each source of the query (`-` if a source has none yet).
 """
 
 import json
@@ -21,10 +21,10 @@ def batch_offset(checkpoint: str, batch: int, storage: Storage | None = None) ->
     Args:
         checkpoint: the query's checkpointLocation.
         batch: Spark's number of the batch.
-        storage: options of the object store, where the checkpoint is on one.
+        storage: options of the object store, if the checkpoint is on one.
 
     Raises:
-        OffsetError: the file is missing or holds no offset of kafka-group.
+        OffsetError: the file is missing or has no offset of kafka-group.
     """
     path = f"offsets/{batch}"
     text = read_text(filesystem(checkpoint, storage), path)
@@ -34,14 +34,14 @@ def batch_offset(checkpoint: str, batch: int, storage: Storage | None = None) ->
 
 
 def parse_offset_log(text: str, place: str) -> Offset:
-    """Find the offsets of kafka-group in the text of an offset log; several sources are joined.
+    """Find the offsets of kafka-group in the text of an offset log; several sources are merged.
 
     Args:
         text: the whole file.
-        place: where it is from, for messages.
+        place: path of the file, for messages.
 
     Raises:
-        OffsetError: there is none, or two sources read the same partition.
+        OffsetError: there is no offset, or two sources read the same partition.
     """
     version, *lines = text.splitlines() or [""]
     if version not in _VERSIONS:
@@ -55,7 +55,7 @@ def parse_offset_log(text: str, place: str) -> Offset:
 
 def _values(lines: list[str]) -> Iterator[dict[str, Any]]:
     for line in lines:
-        _, brace, rest = line.partition("{")  # a name may stand before the value
+        _, brace, rest = line.partition("{")  # a name may precede the value
         try:
             value = json.loads(brace + rest)
         except ValueError:

@@ -1,4 +1,4 @@
-"""Which table a topic goes to: one for all, one for each, or by regular expression. Pure."""
+"""The table of each topic: one for all, one for each, or by regular expression. Pure."""
 
 import json
 import re
@@ -14,8 +14,8 @@ class Routes:
     """Tables by topic.
 
     Attributes:
-        default: address for topics that no rule names; `{topic}` in it stands for the topic.
-        rules: regular expression of whole topic names, and address; the first that matches wins.
+        default: address for topics without a matching rule; `{topic}` in it stands for the topic.
+        rules: regular expression of whole topic names, and address; the first match counts.
     """
 
     default: str
@@ -26,7 +26,8 @@ class Routes:
         """Read the options `path` and `routes` (a JSON object, regular expression to address).
 
         Raises:
-            OptionError: an address is empty, a rule is no regular expression, or `routes` no JSON object of texts.
+            OptionError: an address is empty, a rule is not a regular expression, or `routes` not a JSON object of
+                texts.
         """
         try:
             given = json.loads(routes) if routes else {}
@@ -40,17 +41,17 @@ class Routes:
         return cls(default=table_uri(path), rules=rules)
 
     def table(self, topic: str) -> str:
-        """The address of the table of one topic."""
+        """Return the address of the table of one topic."""
         found = next((address for pattern, address in self.rules if re.fullmatch(pattern, topic)), self.default)
         return found.replace(PLACEHOLDER, topic)
 
     def by_table(self, topics: Iterable[str]) -> Mapping[str, set[str]]:
-        """Topics by the address of their table."""
+        """Group topics by the address of their table."""
         found: dict[str, set[str]] = {}
         for topic in topics:
             found.setdefault(self.table(topic), set()).add(topic)
         return found
 
     def addresses(self) -> tuple[str, ...]:
-        """The addresses as given, placeholders and all."""
+        """Return the addresses, with placeholders."""
         return (self.default, *(address for _, address in self.rules))

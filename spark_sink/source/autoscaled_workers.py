@@ -1,4 +1,4 @@
-"""Workers per topic as the autoscaler publishes them, for the assignor of a query's reader."""
+"""Workers per topic from the autoscaler, for the assignor of a query's reader."""
 
 import threading
 from collections.abc import Mapping
@@ -10,16 +10,16 @@ _TIMEOUT_S = 5.0
 
 
 class FollowedWorkers:
-    """A function for `HRWAssignor(workers=...)`, which asks it every few seconds.
+    """A function for `HRWAssignor(workers=...)`, which calls it every few seconds.
 
-    Contract: a topic's own name in what is configured wins over a published number, which wins over a pattern and over
-    a number for all topics. Any thread may call.
+    Contract: a configured number for a topic's name overrides a published number, which overrides a pattern and a
+    number for all topics. Any thread may call.
 
     Args:
-        kafka: librdkafka's properties of the cluster that has the workers topic and the topics that are read.
-        topic: the workers topic; it may not be there yet.
-        group: whose numbers count.
-        configured: what holds where none is published.
+        kafka: librdkafka's properties of the cluster with the workers topic and the topics to read.
+        topic: the workers topic; it may not exist yet.
+        group: the group whose numbers count.
+        configured: the workers of topics without a published number.
     """
 
     def __init__(self, kafka: Mapping[str, str], topic: str, group: str, configured: Workers) -> None:
@@ -29,7 +29,7 @@ class FollowedWorkers:
         self._lock = threading.Lock()
 
     def __call__(self) -> Workers:
-        """Read what is new.
+        """Read new numbers, and return the workers.
 
         Raises:
             PublishError: no broker answers.
@@ -40,7 +40,7 @@ class FollowedWorkers:
 
 
 def above(configured: Workers, published: Mapping[str, int]) -> Workers:
-    """Put published numbers above what is configured."""
+    """Merge published numbers with the configured ones."""
     if not published or configured is None:
         return dict(published) or configured
     return {**published, **(configured if isinstance(configured, Mapping) else {"*": configured})}

@@ -1,7 +1,7 @@
-"""Trigger.AvailableNow: when a run may end.
+"""Decides when a run with Trigger.AvailableNow may end.
 
-Spark ends the run at the first trigger that has nothing new, so the reader returns from that trigger only when every
-target was read, or raises an error that names what was not read.
+Spark ends the run at the first trigger without a new offset. So the reader returns from that trigger only when every
+target was read, or raises an error that names the unread partitions.
 """
 
 import math
@@ -19,7 +19,7 @@ from spark_sink.source.log_continuity import GRACE_S
 Recorded = Callable[[Iterable[TopicPartition]], Mapping[TopicPartition, int]]
 
 _log = structlog.get_logger("azimuth.source")
-_CHECK_S = 1.0  # between two looks at what other members have read
+_CHECK_S = 1.0  # between two checks of other members' progress
 _NAMED = 5  # partitions that a message names
 
 
@@ -27,16 +27,16 @@ class AvailableNow:
     """The targets of one run: the ends that the subscribed partitions had when it began.
 
     Contract:
-    * A target is reached when all offsets below it were read, by whichever member of the group. A partition that is
-      assigned to another member is that member's job; the run waits until the table (without one, the group) has its
-      position at the target. If that member leaves before, the group assigns the partition to another one.
-    * A partition without a leader at the beginning gets its target as soon as a leader answers.
+    * A target is reached when members of the group have read all offsets below it. If another member owns a partition,
+      the run waits until its position in the table (without a table, in the group) reaches the target. If that member
+      leaves before, the group assigns the partition to another one.
+    * A partition without a leader at the start gets its target as soon as a leader answers.
     * Partitions that are created later have no target and are not read.
 
     Args:
-        options: of the source.
-        group: asked for the subscribed partitions and for ends.
-        recorded: positions that the table, or else the group, has of partitions.
+        options: options of the source.
+        group: returns the subscribed partitions and the ends.
+        recorded: returns positions of partitions in the table, or else in the group.
         clock: seconds of a monotonic clock.
     """
 
@@ -53,29 +53,29 @@ class AvailableNow:
             _log.warning("subscribed topics do not exist; nothing of them is read", topics=sorted(absent))
         self._targets = group.ends(subscribed)
         self._without_target = subscribed - self._targets.keys()
-        self._elsewhere: dict[TopicPartition, int] = {}  # positions of partitions that other members are assigned
+        self._elsewhere: dict[TopicPartition, int] = {}  # positions of partitions of other members
         self._known: dict[TopicPartition, int] = {}
         self._moved_at = clock()
         self._looked_at = self._searched_at = -math.inf
 
     def bounded(self, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """Cut the ends of logs at the targets; partitions that were created later are left out."""
+        """Limit the ends of logs to the targets; partitions that were created later are left out."""
         self._set_targets(ends)
         return {key: min(end, self._targets[key]) for key, end in ends.items() if key in self._targets}
 
     def finished(
         self, assignment: Assignment, positions: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
     ) -> bool:
-        """Whether every target was reached; called where nothing assigned has anything to read now.
+        """Return whether every target was reached; called if no assigned partition has records to read.
 
         Args:
             assignment: of this member.
             positions: the next offsets of the assigned partitions.
-            ends: the ends of their logs, without those of no leader.
+            ends: the ends of their logs, without partitions that have no leader.
 
         Raises:
             DataLossError: records below a target are gone, and `failOnDataLoss` is set.
-            FetchError: nothing has been read by any member for as long as one may be silent.
+            FetchError: no member has made progress for longer than a member may be silent.
         """
         now = self._clock()
         if now - self._looked_at >= _CHECK_S:
@@ -91,7 +91,7 @@ class AvailableNow:
         unread = self._unread()
         patience_s = self._patience_s(alone=assignment.partitions >= set(unread))
         if unread and idle_s >= patience_s:
-            if self._looked_at < now:  # others may have read the rest since
+            if self._looked_at < now:  # other members may have read the rest
                 self._looked_at = -math.inf
                 return False
             raise FetchError(self._sentence(unread, assignment, ends, patience_s))
@@ -107,7 +107,7 @@ class AvailableNow:
         self._without_target -= found.keys()
 
     def _look_elsewhere(self, assignment: Assignment) -> None:
-        """Ask how far other members have read."""
+        """Read the positions of other members."""
         others = [key for key in self._unread() if key not in assignment.partitions]
         if not others:
             return
@@ -118,7 +118,7 @@ class AvailableNow:
             _log.warning("positions of other members are unknown for now", reason=str(error))
 
     def _drop_lost(self, ends: Mapping[TopicPartition, int]) -> None:
-        """Find targets that no member can reach: deleted partitions, and logs that end earlier than they did."""
+        """Find targets that no member can reach: deleted partitions, and logs that end earlier than before."""
         subscribed = self._group.subscribed()
         for key in self._unread():
             target, end = self._targets.get(key), ends.get(key)
@@ -137,7 +137,7 @@ class AvailableNow:
             self._without_target.discard(key)
 
     def _patience_s(self, *, alone: bool) -> float:
-        """How long nothing may move: the group takes the partitions of a member that is silent for longer."""
+        """Return the longest time without progress: after it the group reassigns the partitions of a silent member."""
         options = self._options
         return options.poll_timeout_s if alone else options.max_poll_interval_s + options.session_timeout_s
 

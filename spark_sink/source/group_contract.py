@@ -1,4 +1,4 @@
-"""What the reader needs of its group, as a Protocol: its decisions are tested without a broker."""
+"""The reader's requirements of its group, as a Protocol, so that its decisions can be tested without a broker."""
 
 from collections.abc import Iterable, Mapping
 from typing import Protocol
@@ -8,47 +8,46 @@ from spark_sink.ranges.batch_offset import TopicPartition
 
 
 class Membership(Protocol):
-    """A member of a consumer group that fetches nothing.
+    """A member of a consumer group, without fetching.
 
     Contract:
-    * Heartbeats go on between calls, in a thread of the implementation.
-    * Answers about offsets leave out partitions without a leader (one is being elected), and such a partition raises
-      no error.
+    * A thread of the implementation sends heartbeats between calls.
+    * Answers about offsets leave out partitions without a leader (one is being elected), without an error.
     * After `leave` any other call joins again.
     """
 
     def assignment(self, timeout_s: float) -> Assignment:
-        """The current assignment; while a join is under way, waits up to the timeout and then returns the last one."""
+        """Return the assignment; during a join, wait at most for the timeout and then return the last one."""
         ...
 
     def commit(self, positions: Mapping[TopicPartition, int]) -> bool:
-        """Commit offsets; False when that is not possible now (a rebalance is under way)."""
+        """Commit offsets; return False if that is not possible now (a rebalance is in progress)."""
         ...
 
     def committed(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Offsets of the group; partitions without one are left out."""
+        """Return offsets of the group; partitions without one are left out."""
         ...
 
     def beginnings(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The first offset of each log."""
+        """Return the first offset of each log."""
         ...
 
     def ends(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The exclusive last offset of each log that may be read, which is before any open transaction."""
+        """Return the exclusive end of the readable part of each log, which is before any open transaction."""
         ...
 
     def at_times(self, times_ms: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
-        """The first offset at or after a time; None where all records are earlier."""
+        """Return the first offset at or after a time; None if all records are earlier."""
         ...
 
     def subscribed(self) -> set[TopicPartition]:
-        """Every partition of the subscribed topics, whichever member it is assigned to."""
+        """Return every partition of the subscribed topics, of any member."""
         ...
 
     def identities(self, topics: Iterable[str]) -> dict[str, str]:
-        """`<cluster id>/<topic id>` of topics; topics without an id or an answer are left out."""
+        """Return `<cluster id>/<topic id>` of topics; topics without an id or an answer are left out."""
         ...
 
     def leave(self) -> None:
-        """Leave the group, so that others take over at once."""
+        """Leave the group, so that others take over immediately."""
         ...

@@ -1,4 +1,4 @@
-"""The reader's member of the consumer group: membership by kafka-python, requests for offsets beside it."""
+"""The reader's membership of the consumer group, by kafka-python, and its requests for offsets."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,7 @@ _LOOK_S = 2.0
 
 
 class KafkaMembership(PartitionOffsets):
-    """A member that joins when its assignment is asked for the first time, and fetches nothing."""
+    """A member that joins at the first request of its assignment, and does not fetch."""
 
     def __init__(self, options: SourceOptions) -> None:
         super().__init__(options)
@@ -36,7 +36,7 @@ class KafkaMembership(PartitionOffsets):
         self._compared = False
 
     def assignment(self, timeout_s: float) -> Assignment:
-        """The current assignment; waits for a join under way, and then returns the last one.
+        """Return the assignment; during a join, wait and then return the last one.
 
         Raises:
             JoinError: no broker answered, the group refuses this member for good, or an agent of its name is running.
@@ -56,7 +56,7 @@ class KafkaMembership(PartitionOffsets):
         return self._last
 
     def commit(self, positions: Mapping[TopicPartition, int]) -> bool:
-        """Write offsets into the group, fenced by this member's generation."""
+        """Commit offsets to the group, fenced by this member's generation."""
         if self._member is None:
             return False
         try:
@@ -67,7 +67,7 @@ class KafkaMembership(PartitionOffsets):
         return True
 
     def leave(self) -> None:
-        """Leave the group at once."""
+        """Leave the group immediately."""
         if self._member is not None:
             self._member.close()
         if self._fence is not None:
@@ -85,7 +85,7 @@ class KafkaMembership(PartitionOffsets):
             raise JoinError(self._fence.refusal)
 
     def _joined(self) -> "GroupMember":
-        # Imported here: it loads kafka-python's coordinator, which no task needs.
+        # Imported here, because it loads kafka-python's coordinator, which tasks do not need.
         from assignors import GroupMember  # noqa: PLC0415
 
         if self._member is None:

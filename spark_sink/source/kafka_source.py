@@ -21,12 +21,12 @@ class KafkaGroupSource(DataSource):
     `startingOffsetsByTimestamp`, `maxOffsetsPerTrigger`, `minPartitions`, `failOnDataLoss`, `includeHeaders`,
     `positions`, `assignor`, `workers`, `workersTopic`, `epsilon`, `rack`, `agent`, `parallelism`,
     `telemetry`, `holding`, `landing`.
-    For what is in a value: `valueFormat` (raw, json, avro, protobuf), `valueSchema`, `valueSubject`, `valueMessage`,
-    `inferRecords`, `unknownFields`, `schema.registry.*`; decoded values come as columns, with the column `_quarantine`
-    that the sink takes away. docs/reference/options.md says the default of each.
+    For the format of values: `valueFormat` (raw, json, avro, protobuf), `valueSchema`, `valueSubject`, `valueMessage`,
+    `inferRecords`, `unknownFields`, `schema.registry.*`; decoded values become columns, with the column `_quarantine`,
+    which the sink removes. docs/reference/options.md lists the defaults.
 
     Raises:
-        OptionError: an option is unknown, missing, contradictory or has no meaning.
+        OptionError: an option is unknown, missing, contradictory or invalid.
     """
 
     @classmethod
@@ -35,7 +35,7 @@ class KafkaGroupSource(DataSource):
         return "kafka-group"
 
     def schema(self) -> str | StructType:
-        """Columns of the raw format, or of decoded values; descriptions of data files where the tasks write them."""
+        """Return columns of the raw format or of decoded values, or of file descriptions if the tasks write files."""
         options = self._options
         if options.landing is not None:
             return LANDED
@@ -45,7 +45,7 @@ class KafkaGroupSource(DataSource):
         return from_arrow_schema(decoded_schema(arrow_schema(headers=options.headers), decoder.columns))
 
     def streamReader(self, schema: StructType) -> KafkaGroupReader:  # noqa: N802 -- Spark's call
-        """Make the reader; it joins nothing yet."""
+        """Create the reader; it does not join yet."""
         options = self._options
         if options.value.name == "raw":
             return KafkaGroupReader(options)

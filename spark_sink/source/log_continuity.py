@@ -1,7 +1,6 @@
-"""Whether a partition's log is still the one that was read before: a topic may be deleted and recreated.
+"""Checks that a partition's log is the one that was read before: a topic may be deleted and recreated.
 
-Topic ids (KIP-516) answer that. Brokers before 2.8 have none, so a log that ends before the position is the only sign
-there.
+Topic ids (KIP-516) show this. Brokers before 2.8 have none; there the only sign is a log that ends before the position.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -10,18 +9,18 @@ from spark_sink.errors import DataLossError
 from spark_sink.ranges.batch_offset import Offset, TopicPartition
 from spark_sink.source.group_contract import Membership
 
-GRACE_S = 10.0  # a leader that was just elected may not know yet how far its log is committed (KIP-207)
+GRACE_S = 10.0  # a newly elected leader may not know the committed end of its log yet (KIP-207)
 _IDENTITY_S = 5.0
 
 
 class LogContinuity:
     """The topic ids seen so far, and the partitions whose log ends before the position.
 
-    The tasks compare the topic ids again after they have read, so a topic that is recreated while a batch is planned or
-    read fails the batch; the check here finds it before the next one.
+    The tasks compare the topic ids again after reading, so a topic that is recreated between planning and reading fails
+    the batch; this check finds it before the next batch.
 
     Args:
-        group: asked for topic ids.
+        group: returns topic ids.
         clock: seconds of a monotonic clock.
     """
 
@@ -34,7 +33,7 @@ class LogContinuity:
 
     @property
     def doubtful(self) -> bool:
-        """Whether a log ends before the position, for less than `GRACE_S` so far."""
+        """Whether a log ends before the position, but for less than `GRACE_S`."""
         return bool(self._short_since)
 
     @property

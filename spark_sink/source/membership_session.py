@@ -31,7 +31,7 @@ class MembershipSession:
             patience_s=options.session_timeout_s,
             silence_s=options.max_poll_interval_s,
         )
-        # Spark ends the reader with SIGTERM, and calls `stop` only where that raises.
+        # Spark ends the reader with SIGTERM, and calls `stop` only if the handler raises.
         signal.signal(signal.SIGTERM, _end)
         self._watch.start()
 
@@ -57,13 +57,14 @@ class MembershipSession:
 
     def _dead(self, reason: str) -> None:
         _log.warning("the query is dead; the reader leaves the group and ends", reason=reason)
-        # The main thread may hold the lock, waiting for a broker: leave all the same, the process ends here.
+        # The main thread may hold the lock while it waits for a broker; leave without it, because the process ends
+        # here.
         self._feed.leave()
         os._exit(1)
 
 
 def _end(_signal: int, _frame: FrameType | None) -> None:
-    # Spark sends it twice within a millisecond: the second must not interrupt the leave that the first has begun.
+    # Spark sends the signal twice within a millisecond: the second must not interrupt the leave started by the first.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise SystemExit(0)
 

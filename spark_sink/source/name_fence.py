@@ -1,8 +1,8 @@
-"""One live member of an agent's name in a group, on whatever hosts: a member that finds another one ends.
+"""Allows only one live member of an agent's name in a group, across hosts: a member that finds another one ends.
 
-The assignor takes two members of one name for one agent that came back, and gives the new one what the old one holds.
-After a kill that is right, and the old member is gone when its session has expired. A member that outlives its session
-is another agent.
+The assignor treats two members of one name as one agent that returned, and gives the old member's partitions to the new
+one. This is correct after a kill, and the old member is gone when its session has expired. A member that outlives its
+session is another agent.
 """
 
 import threading
@@ -24,14 +24,14 @@ _LOOKS = 60
 
 
 class NameFence:
-    """Looks, in a thread of its own, whether another member has this one's name.
+    """Checks, in a separate thread, whether another member has this member's name.
 
     Args:
         agent: the name.
         group: the consumer group.
-        session_s: the time after which a member that died is gone.
-        look: asks the group.
-        wait: waits for so many seconds; true where the member has left meanwhile.
+        session_s: the time after which a dead member is gone.
+        look: reads the members of the group.
+        wait: waits for a number of seconds; returns true if the member has left in that time.
     """
 
     def __init__(
@@ -46,11 +46,11 @@ class NameFence:
         self.refusal: str | None = None
 
     def start(self, own: str) -> None:
-        """Begin to look, as the member with this id."""
+        """Start the checks, as the member with this id."""
         threading.Thread(target=self.compare, args=(own,), name="agent-name", daemon=True).start()
 
     def leave(self) -> None:
-        """End: this member has left the group."""
+        """End the checks, because this member has left the group."""
         self._left.set()
 
     def compare(self, own: str) -> None:
@@ -84,14 +84,14 @@ class NameFence:
 
 
 def name_fence(options: SourceOptions) -> NameFence | None:
-    """The fence of a member; None where it has no name, or an instance id, which the brokers themselves fence."""
+    """Return the fence of a member; None without a name, or with an instance id, which the brokers fence."""
     if options.agent is None or "group.instance.id" in options.kafka:
         return None
     return NameFence(options.agent, options.group, options.session_timeout_s, lambda: _same_name(options))
 
 
 def _same_name(options: SourceOptions) -> Mapping[str, str] | None:
-    from kafka import KafkaAdminClient  # noqa: PLC0415 -- the reader's process alone needs it
+    from kafka import KafkaAdminClient  # noqa: PLC0415 -- only the reader's process needs it
 
     from assignors.comparison import read_group  # noqa: PLC0415 -- as above
 
@@ -100,7 +100,7 @@ def _same_name(options: SourceOptions) -> Mapping[str, str] | None:
     try:
         group = read_group(options.kafka["bootstrap.servers"], options.group, config)
     except GroupError as error:
-        # A group that rebalances shows no subscriptions, which reads as members that subscribe to nothing.
+        # A rebalancing group reports no subscriptions, which looks like members without topics.
         _log.debug("the group's members are not known", reason=str(error))
         return None
     if group.state != "Stable":

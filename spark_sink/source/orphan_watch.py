@@ -1,8 +1,8 @@
-"""The reader watches whether its query is still alive.
+"""Watches whether the reader's query is still alive.
 
-The reader is a process of its own and a member of the group. When the driver's Python, its JVM or the whole process
-group is killed, the reader can be left over: it would go on sending heartbeats and keep partitions that no process
-reads. A JVM that is stopped, or that no longer asks for batches, has the same effect.
+The reader is a separate process and a member of the group. If the driver's Python, its JVM or the whole process group
+is killed, the reader may survive: it would continue to send heartbeats and keep partitions that no process reads. A JVM
+that is stopped, or that requests no more batches, has the same effect.
 """
 
 import threading
@@ -21,13 +21,13 @@ class State(Enum):
     """The state of the query."""
 
     ALIVE = "alive"
-    ASLEEP = "asleep"  # stopped, or silent for longer than allowed: it may come back
+    ASLEEP = "asleep"  # stopped, or silent for longer than allowed: it may resume
     DEAD = "dead"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryProcess:
-    """A process that the query needs, and the moment it started: process ids are reused."""
+    """A process that the query needs, with its start time, because process ids are reused."""
 
     pid: int
     created: float
@@ -35,7 +35,7 @@ class QueryProcess:
     reads: bool
 
     def state(self) -> State:
-        """Look at the process now."""
+        """Return the present state of the process."""
         try:
             process = psutil.Process(self.pid)
             if process.create_time() != self.created:
@@ -53,10 +53,10 @@ class QueryProcess:
 
 
 def relatives(pid: int | None = None) -> list[QueryProcess]:
-    """Find what the reader depends on: everything between it and the JVM, the JVM, and the Python that started that.
+    """Find the processes that the reader depends on: those up to the JVM, the JVM, and the Python that started it.
 
-    A JVM started by pyspark (its command line ends in `pyspark-shell`) dies with its Python. One that was started by
-    `spark-submit` is the parent of the Python, and then nothing above the JVM matters.
+    A JVM started by pyspark (its command line ends in `pyspark-shell`) dies with its Python. A JVM started by
+    `spark-submit` is the parent of the Python, and then processes above the JVM do not matter.
     """
     found: list[QueryProcess] = []
     for process in psutil.Process(pid).parents():
@@ -71,7 +71,7 @@ def relatives(pid: int | None = None) -> list[QueryProcess]:
             if "pyspark-shell" in command and (driver := process.parent()) is not None and driver.pid > 1:
                 found.append(QueryProcess(pid=driver.pid, created=driver.create_time(), name="driver", reads=False))
             return found
-    # No JVM above: the parent is all that is known of the query, for example in a test without Spark.
+    # Without a JVM above, such as in a test without Spark, only the parent is known.
     return found[:1]
 
 
@@ -83,14 +83,14 @@ def _command(process: psutil.Process) -> list[str]:
 
 
 class OrphanWatch:
-    """A thread that checks the query, and reports when it makes no progress or is dead.
+    """A thread that checks the query, and reports if it makes no progress or is dead.
 
     Contract:
     * `asleep` is called once each time the query has been stopped or silent for `patience_s`; it may block.
     * `dead` is called once, in the watching thread, and the watch ends.
     """
 
-    def __init__(  # noqa: PLR0913 -- two ways to tell, two limits, and what a test replaces
+    def __init__(  # noqa: PLR0913 -- two callbacks, two limits, and the values that tests replace
         self,
         *,
         asleep: Callable[[str], None],
@@ -119,7 +119,7 @@ class OrphanWatch:
         self._ended.set()
 
     def __enter__(self) -> None:
-        """A call of the query begins."""
+        """Mark the start of a call by the query."""
         self._calling = True
 
     def __exit__(self, *_: object) -> None:

@@ -1,4 +1,4 @@
-"""What a reader writes for other processes: ownership and lag over time, and the current assignment for metrics."""
+"""Files that a reader writes for other processes: ownership and lag over time, and the assignment for metrics."""
 
 import contextlib
 import json
@@ -17,11 +17,11 @@ class AssignmentListener(Protocol):
     """Gets the assignment at each trigger."""
 
     def note(self, holding: Assignment, backlog: Mapping[TopicPartition, int]) -> None:
-        """Take the assignment, and the records that are left to read by partition."""
+        """Record the assignment, and the records to read by partition."""
         ...
 
     def left(self) -> None:
-        """Take up that the member has left."""
+        """Record that the member has left."""
         ...
 
 
@@ -33,13 +33,13 @@ class AssignmentCounts(NamedTuple):
 
 
 class AssignmentFile:
-    """A file with the current assignment, rewritten when that changes.
+    """A file with the current assignment, rewritten at each change.
 
-    The reader is a process of its own, and the offset of its last batch does not show a rebalance while there is
-    nothing to read. The file is on the driver's machine, where the reader runs.
+    The reader is a separate process, and while there are no records to read, the offset of its last batch does not show
+    a rebalance. The file is on the driver's machine, where the reader runs.
 
     Args:
-        path: of the file; its folder is there.
+        path: path of the file; its folder exists.
     """
 
     def __init__(self, path: Path) -> None:
@@ -52,11 +52,11 @@ class AssignmentFile:
             self._write(holding)
 
     def left(self) -> None:
-        """Write that nothing is assigned."""
+        """Write an empty assignment."""
         self._write(Assignment())
 
     def read(self) -> AssignmentCounts:
-        """The last assignment written; an empty one before the first."""
+        """Return the last assignment written; an empty one before the first."""
         try:
             return AssignmentCounts(*map(int, self._path.read_text(encoding="ascii").split()))
         except FileNotFoundError:
@@ -64,7 +64,7 @@ class AssignmentFile:
 
     def _write(self, holding: Assignment) -> None:
         whole = self._path.with_suffix(".new")
-        # A number for a dashboard must not end a query: the next trigger tries again.
+        # A number for a dashboard must not end a query; the next trigger retries.
         with contextlib.suppress(OSError):
             whole.write_text(f"{holding.generation} {len(holding.partitions)}", encoding="ascii")
             whole.replace(self._path)

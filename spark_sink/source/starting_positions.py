@@ -1,4 +1,4 @@
-"""Where reading begins in partitions that have no position yet, by the options `starting...`."""
+"""Finds the starting offset of partitions without a position, by the options `starting...`."""
 
 from collections.abc import Iterable
 
@@ -11,19 +11,19 @@ from spark_sink.source.group_contract import Membership
 def starting_positions(
     group: Membership, starting: Starting, keys: Iterable[TopicPartition], *, begins: bool
 ) -> dict[TopicPartition, int]:
-    """Find the first offset to read of partitions that neither the table nor the group has a position of.
+    """Find the first offset to read of partitions without a position in the table and in the group.
 
     Args:
-        group: asked for offsets by time, and for the beginnings and ends of logs.
+        group: returns offsets by time, and the beginnings and ends of logs.
         starting: the rule.
         keys: the partitions.
         begins: whether the group reads for the first time; if not, LATEST means EARLIEST.
 
     Returns:
-        Positions. A partition without an answer is left out; the next trigger asks again.
+        Positions. A partition without an answer is left out; the next trigger retries.
 
     Raises:
-        OptionError: no record is as late as the time asked for, and the options make that an error.
+        OptionError: no record is as late as the requested time, and the options make that an error.
     """
     keys = set(keys)
     times = {key: starting.timestamps_ms.get(key, starting.timestamp_ms) for key in keys}

@@ -1,7 +1,7 @@
-"""The reader of a query: Spark's calls on one side, the group and the tasks on the other.
+"""The reader of a query: connects Spark's calls with the group and the tasks.
 
-It is made in several processes and pickled between them; only the one that is asked for offsets joins the group, and
-only the tasks read. What each of these needs is imported where it is needed, so that the others stay small.
+It exists in several processes and is pickled between them. Only the process that Spark asks for offsets joins the
+group, and only the tasks read. Each imports its modules at the place of use, so that the other processes stay small.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ class TaskRanges(InputPartition):
     Args:
         ranges: at most one of each partition.
         identities: ids by topic.
-        decoders: of the batch's topics, where the columns of their tables were looked up; else none.
+        decoders: decoders of the batch's topics, if the columns of their tables were read; else none.
     """
 
     def __init__(
@@ -44,16 +44,17 @@ class TaskRanges(InputPartition):
 
 
 class KafkaGroupReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Spark's view of the source.
+    """The source's reader, with the interface that Spark calls.
 
     Contract:
-    * Nothing is joined, opened or started before Spark asks for an offset: instances are pickled to tasks.
-    * `partitions` needs no membership: after a crash Spark replays a batch before it asks for an offset.
+    * It does not join a group, open a connection or start a thread before Spark requests an offset, because instances
+      are pickled to tasks.
+    * `partitions` needs no membership: after a crash Spark replays a batch before it requests an offset.
 
     Args:
-        options: of the source.
-        decoder: of values; None for the raw format.
-        per_batch: the tasks land JSON with the columns that the tables have when a batch is planned.
+        options: options of the source.
+        decoder: decoder of values; None for the raw format.
+        per_batch: the tasks write JSON with the columns that the tables have when a batch is planned.
     """
 
     def __init__(self, options: SourceOptions, decoder: Decoder | None = None, *, per_batch: bool = False) -> None:
@@ -67,37 +68,37 @@ class KafkaGroupReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {**vars(self), "_session": None, "_columns": None}
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 -- Spark's name
-        """Nothing is held yet."""
+        """Return an offset without partitions."""
         return Offset().value()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 -- Spark's name
-        """Read everything, or `maxOffsetsPerTrigger`."""
+        """Return all available, or `maxOffsetsPerTrigger`."""
         most = self._options.max_offsets
         return ReadAllAvailable() if most is None else ReadMaxRows(most)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 -- Spark's name
-        """Take the ends of now as the last to be read."""
+        """Set the present ends as the targets of the run."""
         with self._joined() as feed:
             feed.stop_at_ends()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 -- Spark's name
-        """Plan the next batch; commits what the batches before it have read."""
+        """Plan the next batch, and commit the offsets of previous batches."""
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         with self._joined() as feed:
             return feed.next_offset(Offset.parse(start), most).value()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[TaskRanges]:
-        """Pack the ranges of a batch into tasks; the end offset wholly describes them."""
+        """Pack the ranges of a batch into tasks; the end offset describes them completely."""
         packing = Packing(tasks=self._options.parallelism, min_tasks=self._options.min_partitions)
         offset = Offset.parse(end)
         decoders = self._decoders(Offset.parse(start), offset) if self._per_batch else ()
         return [TaskRanges(task, offset.identities, decoders) for task in pack(offset, packing)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Read the ranges of a task; runs in Spark's Python workers."""
+        """Read the ranges of a task, in Spark's Python workers."""
         from spark_sink.fetch.range_reader import fetch  # noqa: PLC0415 -- as said above
 
-        assert isinstance(partition, TaskRanges)  # noqa: S101 -- Spark hands back what `partitions` made
+        assert isinstance(partition, TaskRanges)  # noqa: S101 -- Spark passes the results of `partitions`
         rows = fetch(partition.ranges, self._options.fetch, partition.identities)
         if partition.decoders:
             from spark_sink.source.table_columns import land_by_columns  # noqa: PLC0415 -- deltalake, as below

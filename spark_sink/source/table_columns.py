@@ -1,7 +1,7 @@
-"""Columns of JSON values as the sink's tables have them: `valueSchema=table`.
+"""Columns of JSON values from the sink's tables: `valueSchema=table`.
 
-Each batch is planned with the columns that its tables have at that moment. So all agents of a group write a field the
-same way, whenever they started, and a column that one of them adds is taken up by the others with their next batch.
+Each batch is planned with the present columns of its tables. So all agents of a group write a field in the same way,
+whenever they started, and if one of them adds a column, the others use it with their next batch.
 """
 
 import json
@@ -37,21 +37,21 @@ _THREADS = 8
 
 @dataclass(frozen=True, slots=True)
 class TopicsDecoder:
-    """Topics whose values are decoded alike, because their tables have the same columns."""
+    """Topics with the same decoder, because their tables have the same columns."""
 
     topics: frozenset[str]
     decoder: Decoder
 
 
 def kept_columns(addresses: str, storage: Storage | None = None) -> pa.Schema | None:
-    """The columns that values have in every table of a query.
+    """Return the value columns that are equal in all tables of a query.
 
     Args:
-        addresses: as the option `positions` has them.
+        addresses: in the format of the option `positions`.
         storage: options of the object store.
 
     Returns:
-        None where no table exists, or none has a column of values.
+        None if no table exists, or no table has value columns.
 
     Raises:
         TableError: a table cannot be read.
@@ -66,11 +66,11 @@ def kept_columns(addresses: str, storage: Storage | None = None) -> pa.Schema | 
 
 
 class TableColumns:
-    """The columns of the tables of one query, read again for each batch.
+    """The columns of one query's tables, read again for each batch.
 
     Args:
         sink: options of the sink.
-        first: the decoder for tables that are not there yet; its columns are those that they get.
+        first: the decoder for tables that do not exist yet; they get its columns.
         headers: rows have the column `headers`.
     """
 
@@ -81,16 +81,17 @@ class TableColumns:
         self._handles: dict[str, DeltaTable] = {}
 
     def decoders(self, topics: Iterable[str], known: Iterable[str]) -> Sequence[TopicsDecoder]:
-        """The decoders of one batch.
+        """Return the decoders of one batch.
 
-        A table that is missing is made first, and of agents that do so at once one succeeds: all read what it has made.
+        A missing table is created first. If several agents create it at the same time, one succeeds, and all use its
+        columns.
 
         Args:
-            topics: of the batch.
-            known: topics of the batch before. Where a table of theirs is missing, it was deleted: the sink says so.
+            topics: topics of the batch.
+            known: topics of the previous batch. If a table of theirs is missing, it was deleted; the sink reports it.
 
         Raises:
-            TableError: a table can neither be read nor made.
+            TableError: a table can neither be read nor created.
         """
         by_table = self._options.routes.by_table(topics)
         before = self._options.routes.by_table(known)
@@ -117,7 +118,7 @@ def land_by_columns(
     decoders: Sequence[TopicsDecoder],
     ranges: Iterable[Range],
 ) -> pa.RecordBatch:
-    """Decode and write the rows of one task, each topic with the columns of its table; returns what describes them.
+    """Decode and write the rows of one task, each topic with its table's columns; return the description of the files.
 
     Raises:
         TableError: the storage refused.
@@ -135,23 +136,23 @@ def land_by_columns(
 
 
 class _Part:
-    """The rows of one task that are decoded alike."""
+    """The rows of one task with the same decoder."""
 
     def __init__(self, one: TopicsDecoder, sink: SinkOptions, run: str, options: SourceOptions) -> None:
         self.topics = one.topics
         self.schema = landed_schema(one.decoder, headers=options.headers)
         self._decoder = one.decoder
         self._sorting = Sorting(sink, self.schema, run)
-        # Records of the first batch that has a new field show its type; the next batch has the column.
+        # The records of the first batch with a new field show its type; the next batch has the column.
         self._most = options.value.sample if one.decoder.unknown == "evolve" and sink.table.merge_schema else 0
         self._rescued: list[str] = []
 
     def own(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows of these topics."""
+        """Return the rows of these topics."""
         return batch.filter(pc.is_in(batch.column("topic"), pa.array(sorted(self.topics), pa.string())))
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Decode some rows and take them."""
+        """Decode and write some rows."""
         if not batch.num_rows:
             return
         rows = decode_batch(batch, self._decoder)
@@ -161,16 +162,16 @@ class _Part:
             self._rescued += found.to_pylist()
 
     def close(self) -> dict[str, list[DataFile]]:
-        """Finish the files; by the address of their table."""
+        """Finish the files, and return them by the address of their table."""
         return self._sorting.close()
 
     def wanted(self) -> pa.Schema:
-        """Columns for fields that the table lacks; none but under `evolve`."""
+        """Return columns for fields that the table lacks; empty except with `evolve`."""
         return new_columns(self._rescued, self.schema)
 
 
 def landed_schema(decoder: Decoder, *, headers: bool) -> pa.Schema:
-    """The columns of rows that reading tasks land."""
+    """Return the columns of rows that reading tasks write."""
     return normal_schema(decoded_schema(arrow_schema(headers=headers), decoder.columns))
 
 

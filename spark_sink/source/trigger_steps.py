@@ -1,4 +1,4 @@
-"""What the source's reader does at each trigger: it plans the next batch. No Spark here, and no broker in the tests."""
+"""Plans the next batch at each trigger. The code needs no Spark, and its tests need no broker."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,14 +25,14 @@ class BatchPlanner:
     """The state of one query's reader between triggers.
 
     Contract:
-    * Spark calls `next_offset` once a trigger, with the offset of the last batch, after that batch has run. It replays
-      an unfinished batch before it calls this.
-    * Offsets in the group trail: batches have run up to what is committed.
-    * The position of a partition comes from the table, else the group, else the options. The planner asks for it only
-      when the partition was not assigned to this member all along.
+    * Spark calls `next_offset` once per trigger, with the offset of the last batch, after that batch has run. It
+      replays an unfinished batch before this call.
+    * The group's offsets are committed only after the batches that read them have run.
+    * The position of a partition comes from the table, else the group, else the options. The planner reads it only if
+      the partition was not assigned to this member all the time.
     """
 
-    def __init__(  # noqa: PLR0913 -- the edges of the reader, each replaced by a test
+    def __init__(  # noqa: PLR0913 -- the dependencies of the reader, which tests replace
         self,
         options: SourceOptions,
         group: Membership,
@@ -63,19 +63,19 @@ class BatchPlanner:
         self._run = AvailableNow(self._options, self._group, self._recorded, self._clock)
 
     def next_offset(self, previous: Offset, limit: int | None) -> Offset:
-        """Make the offset of the next batch.
+        """Compute the offset of the next batch.
 
         Args:
             previous: the offset of the last batch.
-            limit: the most offsets that the batch may read, None for all.
+            limit: most offsets that the batch may read, None for all.
 
         Returns:
-            `previous` itself when nothing is to be read; with Trigger.AvailableNow, only when every target was reached.
+            `previous` itself if there is nothing to read; with Trigger.AvailableNow, only if every target was reached.
 
         Raises:
             DataLossError: records that are to be read are gone.
             FetchError: a run with Trigger.AvailableNow cannot reach its targets.
-            OptionError: a starting option has no meaning for these logs.
+            OptionError: a starting option is invalid for these logs.
         """
         self._wait_if_idle()
         if self._issued is not None and self._issued != previous.json():
@@ -89,7 +89,7 @@ class BatchPlanner:
         return issued
 
     def leave(self) -> None:
-        """Leave the group and forget every position."""
+        """Leave the group and drop every position."""
         for one in self._listeners:
             one.left()
         self._group.leave()
@@ -111,12 +111,12 @@ class BatchPlanner:
         for one in self._listeners:
             one.note(self._assigned.assignment, backlog)
         if self._logs.due and any(backlog.values()):
-            # After the ends were read, so that these are the ends of the topics with these ids.
+            # The ids are read after the ends, so that the ends belong to the topics with these ids.
             self._logs.check_identities(positions, previous, every=True)
         return self._assigned.next_offset(readable, limit)
 
     def _finished(self) -> bool:
-        """Whether Spark may see that there is nothing to read: it then ends a run with Trigger.AvailableNow."""
+        """Return whether Spark may see that there is nothing to read: it then ends a run with Trigger.AvailableNow."""
         if self._run is None:
             return True
         if self._logs.doubtful:
@@ -124,7 +124,7 @@ class BatchPlanner:
         return self._run.finished(self._assigned.assignment, self._assigned.positions, self._ends)
 
     def _wait_if_idle(self) -> None:
-        """Pause between two idle triggers: Spark calls again after 10 ms."""
+        """Pause between two idle triggers, because Spark calls again after 10 ms."""
         if self._idle_since is not None:
             self._sleep(max(0.0, self._idle_since + _IDLE_S - self._clock()))
 
@@ -134,7 +134,7 @@ class BatchPlanner:
             self._committed.update(changed)
 
     def _recorded(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """How far the group has read partitions of other members: by the table, else by its committed offsets."""
+        """Return positions of other members' partitions: from the table, else the committed offsets."""
         keys = set(keys)
         found = self._group.committed(keys)
         if self._table_positions is not None:
@@ -143,12 +143,12 @@ class BatchPlanner:
         return found
 
     def _find_positions(self, gained: set[TopicPartition], previous: Offset) -> dict[TopicPartition, int]:
-        """Find the positions of partitions that another member, or none, was assigned before."""
+        """Find the positions of partitions that were assigned to another member, or to none, before."""
         group = self._group.committed(gained)
         self._committed = {key: at for key, at in self._committed.items() if key not in gained} | group
         known = dict(group)
         if self._table_positions is None:
-            # Without a table, this query's own checkpoint may be a trigger ahead of the group.
+            # Without a table, this query's checkpoint may be a trigger ahead of the group.
             known |= {key: max(end, group.get(key, 0)) for key, end in previous.ends.items() if key in gained}
         else:
             table = self._table_positions()
@@ -160,7 +160,7 @@ class BatchPlanner:
                     partitions=len(group),
                 )
         unknown = gained - known.keys()
-        # "latest" is for a group that reads for the first time. No member has read a partition that appears later.
+        # "latest" applies to a group that reads for the first time; a partition that appears later has no reader yet.
         begins = self._first and not known
         self._first = False
         known |= starting_positions(self._group, self._options.starting, unknown, begins=begins)

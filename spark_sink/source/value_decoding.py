@@ -1,4 +1,4 @@
-"""The decoder that the options of a source ask for."""
+"""Creates the decoder from the options of a source."""
 
 from collections.abc import Iterator
 
@@ -17,11 +17,11 @@ _log = structlog.get_logger("azimuth.source")
 
 
 def make_decoder(options: SourceOptions, known: pa.Schema | None = None) -> Decoder | None:
-    """Make the decoder of a source.
+    """Create the decoder of a source.
 
     Args:
-        options: of the source.
-        known: the columns of the query, where they have been decided: a sample may look otherwise a second time.
+        options: options of the source.
+        known: the columns of the query, if they are fixed: a second sample might give other columns.
 
     Returns:
         None for the raw format.
@@ -42,7 +42,7 @@ def make_decoder(options: SourceOptions, known: pa.Schema | None = None) -> Deco
 
 
 def _decoder(options: SourceOptions, known: pa.Schema | None) -> Decoder:
-    # Imported here: each format has libraries of its own, and the raw format needs none of them.
+    # Imported here, because each format has its own libraries, and the raw format needs none of them.
     value = options.value
     if value.name == "json":
         return _json_decoder(options, known)
@@ -84,7 +84,7 @@ def _json_columns(options: SourceOptions, known: pa.Schema | None) -> pa.Schema:
             "columns are inferred from a sample at each start, so queries that start at different times may differ: "
             "give valueSchema, or valueSchema=table where the rows go into the table as they are"
         )
-    # Members with the name of a column of the record itself are unknown fields: the policy says what becomes of them.
+    # Members with the name of one of the record's own columns are unknown fields, handled by the policy.
     skipped = RESERVED if options.value.unknown in {"rescue", "evolve"} else ()
     if found is None:
         return infer_columns(_sample(options), skipped)
@@ -93,7 +93,7 @@ def _json_columns(options: SourceOptions, known: pa.Schema | None) -> pa.Schema:
 
 
 def _kept(options: SourceOptions) -> pa.Schema | None:
-    """The columns that the tables of the query have."""
+    """Return the columns of the query's tables."""
     # Imported here, so that a query without a table needs no deltalake.
     from spark_sink.source.table_columns import kept_columns  # noqa: PLC0415
 
@@ -110,7 +110,7 @@ def _with_new(columns: pa.Schema, sample: Iterator[bytes | None]) -> pa.Schema:
 
 
 def _sample(options: SourceOptions) -> Iterator[bytes | None]:
-    """The last records of each partition, some of every topic."""
+    """Yield the last records of each partition, some of every topic."""
     # Imported here: the processes that plan a query without a sample need no client of Kafka.
     from spark_sink.fetch.range_reader import fetch  # noqa: PLC0415
     from spark_sink.kafka.partition_offsets import PartitionOffsets  # noqa: PLC0415
