@@ -1,4 +1,4 @@
-"""Who writes where: producers that keep to the partitions of their own zone."""
+"""Producers that write to the partitions of their own zone."""
 
 from producer.clients.confluent import AZAwareProducer
 from producer.clients.confluent_aio import AZAwareAIOProducer

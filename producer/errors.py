@@ -5,7 +5,7 @@ ProducerError
 ├── UnknownTopicError    the topic has no partitions here (also a ValueError, as kafka-python expects)
 ├── MetadataError        leaders or racks could not be read
 ├── ForkError            the producer was created before this process was forked
-└── ZoneDetectionError   a source of the own zone did not answer
+└── ZoneDetectionError   a source of the producer's zone did not answer
 
 UserWarning
 └── RackWarning          zones cannot be compared, so records will leave their zone
@@ -15,7 +15,7 @@ import inspect
 
 
 class ProducerError(Exception):
-    """The producer could not do what was asked; catch this to stop on any of its errors."""
+    """Base of all errors of the producers; catch it to handle any of them."""
 
     def __init__(self, message: str | None = None) -> None:
         super().__init__(message or inspect.getdoc(type(self)))
@@ -38,7 +38,7 @@ class ForkError(ProducerError):
 
 
 class ZoneDetectionError(ProducerError):
-    """A source of the own zone did not answer."""
+    """A source of the producer's zone did not answer."""
 
 
 class RackWarning(UserWarning):

@@ -1,4 +1,4 @@
-"""Where a producer in a zone would send records of a topic, now and after each zone's failure. Sends no record."""
+"""Forecasts where a producer's records of a topic go, now and after each zone's failure. Sends no record."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ from producer.traffic_counts import UNKNOWN
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
-    """One state of the leaders as seen from one zone.
+    """One state of the leaders, from the view of one zone.
 
     Attributes:
-        locality: where records without a key, and keys in a local mode, go.
+        locality: candidates of records without a key, and of keys in a local mode.
         zones: share of those records by zone of the leader, sum 1.
-        keyed_zones: the same for keys in the global mode, which follow no zone.
+        keyed_zones: the same for keys in the global mode, which do not depend on the zone.
         leaderless: partitions without a leader.
     """
 
@@ -31,14 +31,14 @@ class Outlook:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """A topic as seen from one zone.
+    """A topic, from the view of one zone.
 
     Attributes:
         topic: its name.
         rack: the producer's zone.
-        partitions: how many it has.
-        now: with the leaders as they are.
-        failures: by zone that failed, its leaders taken over by the next replica.
+        partitions: number of partitions.
+        now: with the present leaders.
+        failures: by failed zone, with the next replicas as leaders.
     """
 
     topic: str
@@ -56,7 +56,7 @@ def forecast(  # noqa: PLR0913, PLR0917 - a topic's metadata and one producer's 
     rack: str,
     fallback: Sequence[str] = (),
 ) -> Forecast:
-    """Forecast where records would go.
+    """Forecast the destinations of records.
 
     Args:
         topic: its name.
@@ -64,11 +64,11 @@ def forecast(  # noqa: PLR0913, PLR0917 - a topic's metadata and one producer's 
         replicas: broker ids per partition, in order of preference; shape (P, replication factor).
         racks: rack per broker id.
         rack: zone of the producer.
-        fallback: zones to try after the own one.
+        fallback: zones to try after the producer's.
 
     Returns:
-        The outlook now and for the failure of each zone. A failed zone's leaders go to the first replica elsewhere, as
-        the controller elects when all replicas are in sync.
+        The outlook now and for the failure of each zone. A failed zone's leaders move to the first replica elsewhere,
+        as the controller elects if all replicas are in sync.
     """
     zones = sorted({zone for zone in racks.values() if zone})
     failures = {zone: _outlook(_after(leaders, replicas, racks, zone), racks, rack, fallback) for zone in zones}
@@ -106,13 +106,13 @@ def _shares(zones: Sequence[str]) -> dict[str, float]:
 
 
 def render(forecast_: Forecast) -> str:
-    """Write a forecast as text.
+    """Format a forecast as text.
 
     Args:
-        forecast_: what to write.
+        forecast_: the forecast.
 
     Returns:
-        Lines without colours or tabs, 80 columns where names of zones are short.
+        Lines without colours or tabs, 80 columns if names of zones are short.
     """
     now = forecast_.now
     lines = [

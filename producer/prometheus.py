@@ -10,7 +10,7 @@ from producer.traffic_counts import Traffic
 
 
 class HasTraffic(Protocol):
-    """Anything that counts its traffic: both producers, the partitioner, the meter."""
+    """An object that counts its traffic: both producers, the partitioner, the meter."""
 
     def traffic(self) -> Traffic:
         """Return the traffic so far."""
@@ -18,11 +18,11 @@ class HasTraffic(Protocol):
 
 
 class TrafficCollector(Collector):
-    """Collects the traffic of named producers when it is scraped, and costs nothing in between.
+    """Collects the traffic of named producers at a scrape, without cost in between.
 
     Args:
-        producers: by the name that becomes their label.
-        price_per_gb: money per 10^9 bytes that left their zone.
+        producers: producers by name, which becomes their label.
+        price_per_gb: price per 10^9 bytes that left their zone.
     """
 
     def __init__(self, producers: Mapping[str, HasTraffic], *, price_per_gb: float = 0.01) -> None:
@@ -30,7 +30,7 @@ class TrafficCollector(Collector):
         self._price_per_gb = price_per_gb
 
     def describe(self) -> Iterator[Metric]:
-        """Describe nothing: registering must not ask the producers."""
+        """Describe nothing, because the registration must not read the producers."""
         return iter(())
 
     def collect(self) -> Iterator[Metric]:

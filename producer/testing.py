@@ -44,14 +44,14 @@ _FUNCTIONS: Final[Mapping[str, Signature]] = {
 
 
 def librdkafka() -> ctypes.CDLL:
-    """Load the librdkafka that confluent-kafka brought along; the same library, not a second copy.
+    """Load confluent-kafka's own librdkafka, not a second copy.
 
     Raises:
-        FileNotFoundError: this build of confluent-kafka holds its librdkafka elsewhere.
+        FileNotFoundError: this build of confluent-kafka has its librdkafka elsewhere.
     """
     beside = Path(confluent_kafka.__file__).parent.parent / "confluent_kafka.libs"
     found = sorted(beside.glob("librdkafka*.so*"))
-    # A wheel keeps the library beside the package; a distribution's build links the system's.
+    # A wheel has the library next to the package; a distribution's build links the system's library.
     library = ctypes.CDLL(str(found[0]) if found else cimpl.__file__)
     for name, (result, arguments) in _FUNCTIONS.items():
         function = getattr(library, name)
@@ -66,7 +66,7 @@ class MockCluster:
     Args:
         racks: `broker.rack` per broker, in the order of their ids from 1; None for a broker without one.
 
-    Contract: `close`, or leaving the `with` block, ends it; clients may still run and see their brokers gone.
+    Contract: `close`, or the end of the `with` block, stops it; clients may still run, without their brokers.
     """
 
     def __init__(self, racks: Sequence[str | None] = ("az-a", "az-b", "az-c")) -> None:
@@ -79,7 +79,7 @@ class MockCluster:
         if not self._handle:
             raise OSError(errno.EIO, text.value.decode())
         self._cluster = self._library.rd_kafka_mock_cluster_new(self._handle, len(racks))
-        # Without one, a client that asks for the racks (DescribeCluster goes to the controller) waits for ever.
+        # Without a controller, a client that requests racks (DescribeCluster goes to the controller) waits for ever.
         self._do("rd_kafka_mock_set_controller_id", 1)
         self.racks = dict(enumerate(racks, start=1))
         for broker, rack in self.racks.items():
@@ -88,7 +88,7 @@ class MockCluster:
 
     @property
     def bootstrap_servers(self) -> str:
-        """Addresses of the brokers, as clients want them."""
+        """Addresses of the brokers, for clients."""
         found: bytes = self._library.rd_kafka_mock_cluster_bootstraps(self._cluster)
         return found.decode()
 
@@ -98,7 +98,7 @@ class MockCluster:
         self.lead(topic, leaders)
 
     def lead(self, topic: str, leaders: Sequence[int | None]) -> None:
-        """Move the leaders of a topic; clients notice it as they notice a real move."""
+        """Move the leaders of a topic; clients detect it as they detect a real move."""
         for partition, leader in enumerate(leaders):
             number = -1 if leader is None else leader
             self._do("rd_kafka_mock_partition_set_leader", topic.encode(), partition, number)
@@ -108,15 +108,15 @@ class MockCluster:
         self._library.rd_kafka_mock_topic_set_error(self._cluster, topic.encode(), error)
 
     def delay(self, broker: int, milliseconds: int) -> None:
-        """Make a broker slow: every answer takes this long."""
+        """Make a broker slow: every answer takes this time."""
         self._do("rd_kafka_mock_broker_set_rtt", broker, milliseconds)
 
     def wait_for_members(self, milliseconds: int) -> None:
-        """Set how long a new group waits for more members before its first rebalance; 3,000 by default."""
+        """Set the time that a new group waits for more members before its first rebalance; 3,000 by default."""
         self._library.rd_kafka_mock_group_initial_rebalance_delay_ms(self._cluster, milliseconds)
 
     def down(self, broker: int) -> None:
-        """Cut a broker off; its leaders stay named, as until a real controller notices."""
+        """Cut a broker off; the metadata still names it as leader, as before a real controller reacts."""
         self._do("rd_kafka_mock_broker_set_down", broker)
 
     def up(self, broker: int) -> None:
@@ -138,7 +138,7 @@ class MockCluster:
 
     def _do(self, name: str, *arguments: object) -> None:
         function: Callable[..., int] = getattr(self._library, name)
-        # The mock's thread misses the wake-up of a request that closely follows another, and then sleeps a second.
+        # The mock's thread misses the wake-up of a request that closely follows another one, and then sleeps a second.
         time.sleep(_BREATH_S)
         failed = function(self._cluster, *arguments)
         if failed:

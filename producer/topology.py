@@ -11,8 +11,8 @@ from confluent_kafka.admin import AdminClient
 from producer.decisions.leader_locality import Leaders, Racks
 from producer.errors import MetadataError
 
-# What a second handle needs to reach the same cluster; everything else (callbacks, transactions, batching, a mock
-# cluster of its own) belongs to the producer alone.
+# The properties that a second handle needs to reach the same cluster; all others (callbacks, transactions, batching, a
+# mock cluster) belong only to the producer.
 _CONNECTION = (
     "bootstrap.servers",
     "metadata.broker.list",
@@ -25,22 +25,22 @@ _CONNECTION = (
 )
 _CONNECTION_PREFIXES = ("ssl.", "ssl_", "sasl.", "enable.ssl.", "https.", "socket.", "broker.address.", "reconnect.")
 
-_RACKS_LAST_S = 300.0  # a broker may come back in another rack; that is rare, and asking costs a connection
+_RACKS_LAST_S = 300.0  # a broker may return in another rack; that is rare, and a request costs a connection
 
 
 class Lister(Protocol):
-    """Anything of confluent-kafka that lists topics: a producer, a consumer, an admin client."""
+    """A handle of confluent-kafka that lists topics: a producer, a consumer, an admin client."""
 
     def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:  # noqa: ANN401 - untyped there
-        """Ask the cluster; refreshes the handle's own leaders as well."""
+        """List topics; this also refreshes the handle's own leaders."""
         ...
 
 
 def connection(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Keep the part of a producer's configuration that a connection to the cluster needs.
+    """Return the part of a producer's configuration that a connection to the cluster needs.
 
     Args:
-        config: configuration as confluent-kafka takes it.
+        config: configuration for confluent-kafka.
 
     Returns:
         Configuration for another handle.
@@ -51,17 +51,17 @@ def connection(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_racks(config: Mapping[str, Any], timeout_s: float) -> dict[int, str | None]:
-    """Ask for the rack of every broker that is up.
+    """Read the rack of every live broker.
 
     Args:
         config: configuration of a client of that cluster.
-        timeout_s: how long to wait, seconds.
+        timeout_s: longest wait, seconds.
 
     Returns:
-        Rack per broker id; None where the broker has none.
+        Rack per broker id; None if the broker has none.
 
     Raises:
-        MetadataError: no answer in time, or no right to ask (DESCRIBE on the cluster).
+        MetadataError: no answer in time, or no right for the request (DESCRIBE on the cluster).
     """
     quiet = {"log_level": 3, **connection(config)}
     try:
@@ -73,16 +73,16 @@ def read_racks(config: Mapping[str, Any], timeout_s: float) -> dict[int, str | N
 
 
 def read_leaders(client: Lister, topic: str | None, timeout_s: float) -> dict[str, tuple[int | None, ...]]:
-    """Ask for the leaders of one topic, or of all.
+    """Read the leaders of one topic, or of all.
 
     Args:
-        client: the handle to ask through; its own leaders are refreshed by the answer.
+        client: the handle for the request; the answer also refreshes its own leaders.
         topic: one topic, or None for all.
-        timeout_s: how long to wait, seconds.
+        timeout_s: longest wait, seconds.
 
     Returns:
-        Leader per partition and topic, None without a leader and for an id that the answer leaves out. Topics that do
-        not exist or are not allowed are missing.
+        Leader per partition and topic, None without a leader and for a partition that the answer leaves out. Topics
+        that do not exist or are not allowed are missing.
 
     Raises:
         MetadataError: no answer in time.
@@ -104,12 +104,12 @@ def read_leaders(client: Lister, topic: str | None, timeout_s: float) -> dict[st
 def read_leaders_of(
     config: Mapping[str, Any], topics: Collection[str], timeout_s: float
 ) -> dict[str, tuple[int | None, ...]]:
-    """Ask for the leaders of some topics in one request, over a connection of its own.
+    """Read the leaders of some topics in one request, over a separate connection.
 
     Args:
         config: configuration of a client of that cluster.
-        topics: their names, one at least.
-        timeout_s: how long to wait, seconds.
+        topics: their names, at least one.
+        timeout_s: longest wait, seconds.
 
     Returns:
         As `read_leaders`; the producer's own leaders are not refreshed.
@@ -137,9 +137,9 @@ def _text(error: BaseException) -> str:
 
 
 class Topology:
-    """Leaders and racks of one cluster; racks are read again when a leader's broker is not known, and every 300 s.
+    """Leaders and racks of one cluster; racks are read again if a leader's broker is unknown, and every 300 s.
 
-    Contract: safe for several threads; every reading method may block for `timeout_s`.
+    Contract: thread-safe; every reading method may block for `timeout_s`.
     """
 
     def __init__(self, config: Mapping[str, Any], racks: Racks | None = None, timeout_s: float = 10.0) -> None:
@@ -152,11 +152,11 @@ class Topology:
 
     @property
     def racks(self) -> Racks:
-        """Rack per broker id as last read."""
+        """Rack per broker id, from the last read."""
         return self._racks
 
     def leaders(self, topics: Collection[str]) -> dict[str, tuple[int | None, ...]]:
-        """Read the leaders of some topics and, when one of them is new, the racks; errors as `read_leaders_of`."""
+        """Read the leaders of some topics and, if a leader is new, the racks; errors as `read_leaders_of`."""
         found = self.leaders_of(topics, self.timeout_s)
         if self.racks_are_due(found):
             self.read_racks()
@@ -167,19 +167,19 @@ class Topology:
         return read_leaders_of(self._config, topics, timeout_s)
 
     def racks_are_due(self, leaders: Mapping[str, Leaders]) -> bool:
-        """Return whether a leader's rack is not known, or the racks are old."""
+        """Return whether a leader's rack is unknown, or the racks are old."""
         leading = {leader for led in leaders.values() for leader in led if leader is not None}
         old = monotonic() - self._racks_read > _RACKS_LAST_S
         return not self._given and (not leading <= self._racks.keys() or bool(leaders and (old or not self._racks)))
 
     def read_racks(self, timeout_s: float | None = None) -> None:
-        """Read the racks, unless they were given. Brokers that are down keep the rack they had.
+        """Read the racks, unless they were given. Brokers that are down keep their last rack.
 
         Args:
-            timeout_s: how long to wait, seconds; None for the default of this object.
+            timeout_s: longest wait, seconds; None for the default of this object.
 
         Raises:
-            MetadataError: no answer in time, or no right to ask; the racks stay as they were.
+            MetadataError: no answer in time, or no right for the request; the racks stay unchanged.
         """
         if self._given:
             return
@@ -189,5 +189,5 @@ class Topology:
             self._racks = {**self._racks, **found}
 
     def set_sasl_credentials(self, username: str, password: str) -> None:
-        """Use other credentials from the next question on."""
+        """Use other credentials from the next request on."""
         self._config = {**self._config, "sasl.username": username, "sasl.password": password}

@@ -39,19 +39,19 @@ class Traffic:
     """The bytes of one producer by zone.
 
     Attributes:
-        rack: zone of the producer; None when not known.
-        local: to leaders of the own zone.
+        rack: zone of the producer; None if unknown.
+        local: to leaders of the producer's zone.
         cross: to leaders of another zone.
-        unknown: to leaders whose zone, or the producer's own, is not known.
-        zones: by zone of the leader (`"unknown"` where not known).
+        unknown: to leaders whose zone is unknown, or if the producer's zone is unknown.
+        zones: by zone of the leader (`"unknown"` if unknown).
         topics: by (topic, zone of the leader).
         reasons: by the reason for the partition.
-        wire_bytes: bytes on the wire to each zone as the client counts them, with requests and retries; empty before
-            the client's first statistics.
-        wire_topics: records by (topic, zone) as the client transmitted them, and the bytes of their batches as written
-            to the wire; as `topics` where `wire_estimated`.
+        wire_bytes: bytes on the wire to each zone, counted by the client with requests and retries; empty before the
+            client's first statistics.
+        wire_topics: records that the client transmitted by (topic, zone), and the bytes of their batches on the wire;
+            equal to `topics` if `wire_estimated`.
         wire_estimated: whether `wire_topics` is an estimate, because the client has reported no batches.
-        seconds: since the producer was created; 0 when it does not apply.
+        seconds: since the producer was created; 0 if it does not apply.
     """
 
     rack: str | None = None
@@ -68,7 +68,7 @@ class Traffic:
 
     @property
     def cross_zone_share(self) -> float:
-        """Part of the bytes with known zones that left their zone, 0 to 1; 0 before the first record."""
+        """Fraction of the bytes with known zones that left their zone, 0 to 1; 0 before the first record."""
         known = self.local.bytes + self.cross.bytes
         return self.cross.bytes / known if known else 0.0
 
@@ -81,11 +81,10 @@ class Traffic:
         """Price the bytes that left their zone: an estimate from records before compression; see `wire_cost`.
 
         Args:
-            price_per_gb: money per 10^9 bytes and direction. Where both ends are billed (AWS: $0.01 each), pass the
-                sum.
+            price_per_gb: price per 10^9 bytes and direction. If both ends are billed (AWS: $0.01 each), pass the sum.
 
         Returns:
-            Money, in the currency of the price. Bytes of unknown zones cost nothing here: look at `unknown` beside it.
+            The cost, in the currency of the price. Bytes of unknown zones have no cost here: see `unknown`.
 
         Raises:
             PolicyError: the price is negative or not a number.
@@ -101,7 +100,7 @@ class Traffic:
             price_per_gb: as for `cost`.
 
         Returns:
-            Money; None where the own zone is not known, or the client has not reported its bytes on the wire.
+            The cost; None if the producer's zone is unknown, or the client has not reported its bytes on the wire.
 
         Raises:
             PolicyError: the price is negative or not a number.
@@ -120,7 +119,7 @@ class Traffic:
         return cost * 3600 / self.seconds if self.seconds > 0 else 0.0
 
     def as_dict(self) -> dict[str, Any]:
-        """Return everything as plain values, ready for JSON."""
+        """Return all values as plain values, ready for JSON."""
         return {
             "rack": self.rack,
             "local": self.local._asdict(),
@@ -147,11 +146,11 @@ class Traffic:
 def summarise(
     flows: Iterable[Flow], rack: str | None, *, wire_bytes: Mapping[str, int] | None = None, seconds: float = 0.0
 ) -> Traffic:
-    """Add up flows as seen from one zone.
+    """Add up flows from the view of one zone.
 
     Args:
         flows: any order, repeats are added.
-        rack: zone of the producer; None makes every flow unknown.
+        rack: zone of the producer; with None every flow is unknown.
         wire_bytes: bytes on the wire by zone.
         seconds: time the flows took.
 

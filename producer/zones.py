@@ -1,4 +1,4 @@
-"""The zone of this process: sources that `detect_zone` asks.
+"""Detects the zone of this process, from the sources of `detect_zone`.
 
 ```python
 AZAwareProducer({"client.rack": detect_zone([EnvironmentZone("ZONE"), Ec2Zone()]), ...})
@@ -19,10 +19,10 @@ _TIMEOUT_S = 1.0
 
 
 class ZoneSource(Protocol):
-    """One way to learn the own zone.
+    """A source of this process's zone.
 
     Contract: `zone` returns a name, or raises `ZoneDetectionError` with the source and its answer. It may block
-    for about a second; it changes nothing.
+    for about a second; it has no side effects.
     """
 
     def zone(self) -> str:
@@ -31,7 +31,7 @@ class ZoneSource(Protocol):
 
 
 def detect_zone(sources: Iterable[ZoneSource]) -> str:
-    """Ask the sources in order and take the first answer.
+    """Query the sources in order and return the first answer.
 
     Raises:
         ZoneDetectionError: no source answered; the message has the answer of each.
@@ -63,7 +63,7 @@ class EnvironmentZone:
 
 @dataclass(frozen=True, slots=True)
 class LabelFileZone:
-    """The zone in a file of labels, as Kubernetes' downward API mounts a pod's (`key="value"` lines)."""
+    """The zone in a file of labels, such as a pod's, mounted by Kubernetes' downward API (`key="value"` lines)."""
 
     path: Path = Path("/etc/podinfo/labels")
     label: str = "topology.kubernetes.io/zone"
@@ -111,7 +111,7 @@ class GceZone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AzureZone:
-    """The zone of an Azure virtual machine (`1`, `2`, `3`), behind its region (`westeurope-1`)."""
+    """The zone of an Azure virtual machine (`1`, `2`, `3`), after its region (`westeurope-1`)."""
 
     url: str = "http://169.254.169.254"
 
@@ -128,7 +128,7 @@ class AzureZone:
 
 def _ask(url: str, headers: dict[str, str], method: str = "GET") -> str:
     request = urllib.request.Request(url, headers=headers, method=method)  # noqa: S310 - http, by the caller's own url
-    # Metadata services answer on the machine itself: a proxy would ask another machine's.
+    # Metadata services are local to the machine: a proxy would query another machine's.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(request, timeout=_TIMEOUT_S) as response:

@@ -4,9 +4,9 @@
 * `confluent_aio`: `AZAwareAIOProducer`.
 * `kafka_python`: `AZAwarePartitioner`.
 * `produce_batch`: many records in one call.
-* `forked`: a forked process cannot use an inherited producer.
+* `forked`: makes an inherited producer unusable in a forked process.
 * `default_mapping`: the configured partitioner, or the default.
-* `leader_watcher`: the thread that keeps leaders fresh.
+* `leader_watcher`: the thread that refreshes leaders.
 * `client_statistics`: librdkafka's statistics: wire bytes, queues, lost brokers.
 * `wire_bytes`: kafka-python's bytes on the wire.
 * `delivery_meter`: `TrafficMeter`, for any confluent-kafka producer.

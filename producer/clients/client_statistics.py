@@ -22,7 +22,7 @@ _LOST = frozenset({KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaErr
 
 
 class Statistics:
-    """Reads librdkafka's reports while the application polls, and passes them on to the application's callbacks."""
+    """Reads librdkafka's reports while the application polls, and passes them to the application's callbacks."""
 
     def __init__(self, topics_in_use: TopicsInUse, watcher: LeaderWatcher, topology: Topology) -> None:
         self._topics_in_use = topics_in_use
@@ -36,16 +36,16 @@ class Statistics:
         self._interval_s = 0.0
 
     def with_defaults(self, config: Mapping[str, Any]) -> dict[str, Any]:
-        """Add the settings that are on by default, and expect the first report."""
+        """Add the default settings, and expect the first report."""
         extended = {**_DEFAULTS, **with_default(config)}
-        with contextlib.suppress(TypeError, ValueError):  # the client refuses it with its name
+        with contextlib.suppress(TypeError, ValueError):  # the client refuses it, and names it
             self._interval_s = int(extended["statistics.interval.ms"]) / 1000
         if self._interval_s:
             self._watcher.await_report(self._interval_s)
         return extended
 
     def with_callbacks(self, config: Mapping[str, Any]) -> dict[str, Any]:
-        """Call the own callbacks before the application's.
+        """Call our callbacks before the application's.
 
         Args:
             config: the producer's configuration.
@@ -64,7 +64,7 @@ class Statistics:
             self._watcher.expect_changes()
 
     def on_report(self, text: str) -> None:
-        """Take one report of librdkafka's."""
+        """Process one report of librdkafka."""
         self._watcher.await_report(self._interval_s)
         report = json.loads(text)
         brokers = [broker for broker in report["brokers"].values() if broker["nodeid"] >= 0]
@@ -82,7 +82,7 @@ class Statistics:
             )
 
     def _book(self, topic: str, about: Mapping[str, Any]) -> None:
-        """Share the bytes of the topic's batches, compressed, out by the zones that its records went to."""
+        """Divide the compressed bytes of the topic's batches among the zones of its records."""
         fresh: dict[str, Count] = {}
         for number, one in about["partitions"].items():
             place = topic, int(number)
@@ -95,14 +95,14 @@ class Statistics:
                 fresh[zone] = fresh.get(zone, Count()).plus(sent)
         batches = self._unshared.pop(topic, 0) + about["batchsize"]["sum"]
         if not fresh:
-            self._unshared[topic] = batches  # written before its records were counted: the next report has them
+            self._unshared[topic] = batches  # the records are not counted yet; the next report has them
             return
         for (zone, count), size in zip(fresh.items(), shares(batches, [c.bytes for c in fresh.values()]), strict=True):
             cell = topic, zone
             self._topics[cell] = self._topics.get(cell, Count()).plus(Count(count.records, size))
 
     def complete(self, traffic: Traffic) -> Traffic:
-        """Add the bytes on the wire as of the last report."""
+        """Add the bytes on the wire from the last report."""
         zones: dict[str, int] = {}
         with self._lock:
             for broker, sent in self._sent.items():
@@ -129,13 +129,12 @@ def queues(
     Args:
         partitions: the `partitions` of one topic in a report.
         down: ids of brokers without a connection.
-        batch_bytes: of a batch, the unit of the queues. In bytes, a queue of a few records against an empty one would
-            weigh so much that one partition had everything until the next report.
+        batch_bytes: size of a batch, the unit of the queues. With bytes as unit, a queue of a few records would weigh
+            so much more than an empty one that one partition would get all records until the next report.
 
     Returns:
-        Full batches per partition id, in the client's queue and on its way to the broker; partitions without one are
-        missing. A queue for a broker that is down counts as longer than any other, so that hardly any
-        record joins it.
+        Full batches per partition id, in the client's queue and in flight to the broker; partitions without one are
+        missing. A queue for a broker that is down counts as longer than any other, so that hardly any record joins it.
 
     Source: KIP-794, where queues are counted in batches.
     """
@@ -159,7 +158,7 @@ def _both(own: Callable[[Any], None], theirs: Callable[[Any], None] | None) -> C
     if theirs is None:
         return own
     if not callable(theirs):
-        return theirs  # the client refuses it by its name, before anything starts
+        return theirs  # the client refuses it, and names it, before the start
 
     def both(event: Any) -> None:  # noqa: ANN401 - a text or an error, as librdkafka gives it
         own(event)

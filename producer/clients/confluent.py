@@ -1,7 +1,7 @@
 """`AZAwareProducer`: confluent-kafka's producer that keeps records in their zone.
 
-confluent-kafka has no custom partitioner, so the partition is chosen here and passed along. Everything else is the
-producer's own: configuration, callbacks, transactions, errors.
+confluent-kafka has no custom partitioner, so this class chooses the partition and passes it to the client. The client
+does all the rest: configuration, callbacks, transactions, errors.
 """
 
 import weakref
@@ -36,43 +36,44 @@ _BATCH_BYTES = 65_536
 
 
 class AZAwareProducer(Producer):
-    """A `confluent_kafka.Producer` whose records go to leaders in its own zone while there are any.
+    """A `confluent_kafka.Producer` whose records go to leaders in its own zone while the zone has leaders.
 
     Args:
-        config: as for `confluent_kafka.Producer`; `client.rack` names the own zone as the brokers' `broker.rack` does.
-        more: further configuration as keywords, which win over `config`; as for `confluent_kafka.Producer`.
-        keys: `"global"` (over all partitions by the client's `partitioner`, Java's where none is set; order per key, no
-            locality), `"local-mod"` or `"local-hrw"` (inside the own zone: one partition per key and zone).
-        fallback: zones to try in this order when the own zone leads no partition of a topic.
-        aware: False counts traffic only and spreads records over all partitions.
-        skew: bound on how uneven locality may make the partitions.
-        racks: rack per broker id where the cluster may not be asked for it.
-        batch_bytes: bytes before records without a key move on to another partition; default `batch.size` where that is
-            set, else 64 KiB.
-        hold_s: how long a returned leader must stay before records come back to it, seconds.
-        refresh_s: how often leaders are read when nothing happens, seconds.
-        metadata_timeout_s: how long the first record of a topic may wait for its leaders, seconds; while the cluster
-            does not answer, the first records of all topics together.
-        count: when a record counts: `"queued"`, or `"delivered"` for delivered records alone, which costs a delivery
+        config: as for `confluent_kafka.Producer`; `client.rack` names the producer's zone, as in the brokers'
+            `broker.rack`.
+        more: further configuration as keywords, which override `config`; as for `confluent_kafka.Producer`.
+        keys: `"global"` (over all partitions by the client's `partitioner`, by default Java's; order per key, no
+            locality), `"local-mod"` or `"local-hrw"` (inside the producer's zone: one partition per key and zone).
+        fallback: zones to try in this order if the producer's zone leads no partition of a topic.
+        aware: False only counts traffic and spreads records over all partitions.
+        skew: bound on the imbalance of partitions that locality may cause.
+        racks: rack per broker id, if the cluster cannot be asked for racks.
+        batch_bytes: bytes after which records without a key move to another partition; default `batch.size` if set,
+            else 64 KiB.
+        hold_s: time that a returned leader must stay before records return to it, seconds.
+        refresh_s: interval at which leaders are read without other events, seconds.
+        metadata_timeout_s: longest wait of a topic's first record for its leaders, seconds; while the cluster does not
+            answer, of the first records of all topics together.
+        count: when a record counts: `"queued"`, or `"delivered"` for delivered records only, which costs a delivery
             report for each record.
-        logger: takes the client's log lines, as the base class's argument; while the application polls.
+        logger: gets the client's log lines while the application polls, as the base class's argument.
 
     Raises:
         PolicyError: a setting has a value that cannot work.
 
     Contract:
     * Methods may be called from any thread, as with the base class; an explicit partition is never changed.
-    * `produce` raises what the base class raises, and then counts nothing.
+    * `produce` raises the errors of the base class, and then counts nothing.
     * After a fork the copy in the new process refuses every call (`ForkError`).
-    * The first record of a topic waits for the topic's leaders; when they cannot be had, librdkafka chooses the
+    * The first record of a topic waits for the topic's leaders; if they are not available, librdkafka chooses the
       partition.
     """
 
-    # Slots, as `produce` looks one of them up for each record: a dictionary costs it a twentieth of its time.
+    # Slots, because `produce` reads one for each record, and a dictionary would take a twentieth of its time.
     __slots__ = ("__weakref__", "_destinations", "_reports", "_statistics", "_topics_in_use", "_topology", "_watcher")
 
     compiled: ClassVar[bool] = hot.__name__.endswith("produce_compiled")
-    """Whether `produce` runs compiled: it does where the package was built with a C compiler."""
+    """Whether `produce` is compiled, which needs a C compiler at the build."""
     _hot: ClassVar[ModuleType] = hot
 
     def __init__(  # noqa: PLR0913 - one setting each, keyword-only
@@ -122,7 +123,7 @@ class AZAwareProducer(Producer):
         if partition == -1:
             self._watcher.load(topic)
             if topic in self._destinations:
-                # Not a subclass's method, which called this one.
+                # Not through `self`: a subclass's method may have called this one.
                 self._hot.produce(self, topic, value, key, partition, callback, None, timestamp, headers)
                 return
         reported = self._reports.before(callback, headers, explicit=partition != -1)
@@ -157,10 +158,10 @@ class AZAwareProducer(Producer):
         """Send many records, as `confluent_kafka.Producer.produce_batch`; a message's own `partition` is kept.
 
         Returns:
-            How many were queued; the others hold their error in `_error`.
+            Number of queued messages; the others have their error in `_error`.
 
         Raises:
-            TypeError, ValueError, NotImplementedError: a message is not one; none was sent.
+            TypeError, ValueError, NotImplementedError: a message is invalid; none was sent.
             KafkaException: the client refused a whole partition's messages; earlier partitions were sent.
         """
         delivered = self._reports.before(on_delivery if callback is None else callback, explicit=partition != -1)
@@ -207,16 +208,16 @@ class AZAwareProducer(Producer):
                 partitioner.count_explicit(partition, size_of(message))
 
     def traffic(self) -> Traffic:
-        """Return the traffic so far, of queued or delivered records as `count` asks; bytes before compression."""
+        """Return the traffic so far, of queued or delivered records as set by `count`; bytes before compression."""
         return self._statistics.complete(self._topics_in_use.traffic())
 
     def set_sasl_credentials(self, username: str, password: str) -> None:
-        """Use other credentials, as the base class does, also for the questions about racks."""
+        """Use other credentials, as the base class does, also for reading racks."""
         super().set_sasl_credentials(username, password)
         self._topology.set_sasl_credentials(username, password)
 
     def refresh_leaders(self) -> None:
-        """Have the leaders read again soon; returns at once."""
+        """Request that leaders are read again soon; returns immediately."""
         self._watcher.refresh_soon()
 
     def close(self) -> bool:
@@ -250,7 +251,7 @@ def zone_policy(  # noqa: PLR0913 - one setting each
     skew: SkewGuard | None,
     count: str,
 ) -> ZonePolicy:
-    """Make the policy that a producer's configuration and arguments ask for.
+    """Create the policy from a producer's configuration and arguments.
 
     Raises:
         PolicyError: a setting has a value that cannot work.
@@ -274,5 +275,5 @@ def zone_policy(  # noqa: PLR0913 - one setting each
 def _batch_size(config: Mapping[str, Any]) -> int:
     try:
         return int(config.get("batch.size", _BATCH_BYTES))
-    except (TypeError, ValueError):  # the client says what is wrong with it, by its name
+    except (TypeError, ValueError):  # the client reports the error, with the name
         return _BATCH_BYTES

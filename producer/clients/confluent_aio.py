@@ -21,7 +21,7 @@ from producer.traffic_counts import Count, Traffic
 
 
 class _Turn:
-    """The calls that wait for the first reading of a topic, in the order in which they were made."""
+    """The calls that wait for the first reading of a topic's leaders, in call order."""
 
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
@@ -29,16 +29,16 @@ class _Turn:
 
 
 class AZAwareAIOProducer(AIOProducer):
-    """A `confluent_kafka.aio.AIOProducer` whose records go to leaders in its own zone while there are any.
+    """A `confluent_kafka.aio.AIOProducer` whose records go to leaders in its own zone while the zone has leaders.
 
-    `config` is as for `AIOProducer` and is not changed; `client.rack` in it names the own zone. `options` are
-    `max_workers`, `executor`, `batch_size` and `buffer_timeout` of the base class; all others mean what they mean to
-    `AZAwareProducer`.
+    `config` is as for `AIOProducer` and is not changed; `client.rack` in it names the producer's zone. `options` are
+    `max_workers`, `executor`, `batch_size` and `buffer_timeout` of the base class; all others have the meaning of those
+    of `AZAwareProducer`.
 
     Raises:
         PolicyError: a setting has a value that cannot work.
 
-    Contract: made and used inside one running event loop, as the base class.
+    Contract: create and use it inside one running event loop, as the base class.
     """
 
     def __init__(  # noqa: PLR0913 - one setting each, keyword-only
@@ -76,20 +76,21 @@ class AZAwareAIOProducer(AIOProducer):
         *args: Any,  # noqa: ANN401 - as the base class types it
         **kwargs: Any,  # noqa: ANN401 - as the base class types it
     ) -> "asyncio.Future[Any]":
-        """Send a record, as `AIOProducer.produce`, to a leader of the own zone.
+        """Send a record, as `AIOProducer.produce`, to a leader of the producer's zone.
 
-        The first call for a topic awaits the topic's leaders. Calls that arrive meanwhile wait too, and send in the
-        order in which they were made.
+        The first call for a topic awaits the topic's leaders. Calls during that time wait, too, and send in call order.
 
         Raises:
             TypeError: key or value is neither text nor bytes. The base class (2.16.1) would keep such a record in its
-                buffer, and every later flush would fail by it.
+                buffer, and every later flush would fail because of it.
         """
         for name, data in (("value", value), ("key", key)):
             if not isinstance(data, str | bytes | None):
                 raise TypeError(f"the {name} must be str, bytes or None, not {type(data).__name__}")
         if "headers" in kwargs:
-            return await super().produce(topic, value, key, *args, **kwargs)  # it refuses them: nothing to count
+            return await super().produce(
+                topic, value, key, *args, **kwargs
+            )  # it refuses them, so there is nothing to count
         turn = self._waiting.get(topic)
         if turn is None:
             if kwargs.get("partition", -1) != -1 or not self._watcher.must_load(topic):
@@ -97,7 +98,7 @@ class AZAwareAIOProducer(AIOProducer):
             turn = self._waiting[topic] = _Turn()
         turn.calls += 1
         try:
-            async with turn.lock:  # first come, first served; a call that arrives after the reading queues up as well
+            async with turn.lock:  # in call order, also for a call after the reading
                 if self._watcher.must_load(topic):
                     await asyncio.to_thread(self._watcher.load, topic)
                 return await self._produce_now(topic, value, key, *args, **kwargs)
@@ -125,7 +126,7 @@ class AZAwareAIOProducer(AIOProducer):
         destinations = partitioner.destinations
         message = {"value": value, "key": key, "partition": own}
         chosen = choose(partitioner, message)
-        # Counted first: the base class may await a whole batch in there, and other tasks must see this run's bytes.
+        # Counted first: the base class may await a whole batch here, and other tasks must see this run's bytes.
         count(partitioner, message, chosen)
         if destinations.is_full():
             self._topics_in_use.advance(topic, destinations)
@@ -135,7 +136,7 @@ class AZAwareAIOProducer(AIOProducer):
         return self._counted(future, topic, kind, size)
 
     def _counted(self, future: "asyncio.Future[Any]", topic: str, kind: Kind, size: int) -> "asyncio.Future[Any]":
-        """Have a record counted when it is delivered, where records count then."""
+        """Count a record at its delivery, if deliveries count."""
 
         def count_delivered(done: "asyncio.Future[Any]") -> None:
             if not done.cancelled() and done.exception() is None:
@@ -146,11 +147,11 @@ class AZAwareAIOProducer(AIOProducer):
         return future
 
     def traffic(self) -> Traffic:
-        """Return the traffic so far, of queued or delivered records as `count` asks; bytes before compression."""
+        """Return the traffic so far, of queued or delivered records as set by `count`; bytes before compression."""
         return self._statistics.complete(self._topics_in_use.traffic())
 
     async def set_sasl_credentials(self, username: str, password: str) -> None:
-        """Use other credentials, as the base class does, also for the questions about racks."""
+        """Use other credentials, as the base class does, also for reading racks."""
         await super().set_sasl_credentials(username, password)
         self._topology.set_sasl_credentials(username, password)
 
@@ -162,7 +163,7 @@ class AZAwareAIOProducer(AIOProducer):
 
 def _drain_of(owner: "weakref.ref[AZAwareAIOProducer]", loop: asyncio.AbstractEventLoop) -> Callable[[], bool]:
     def drain() -> bool:
-        """Poll as the base class does while records are sent: in its executor."""
+        """Poll in the base class's executor, as the base class does while it sends records."""
         producer = owner()
         if producer is not None and loop.is_running():
             asyncio.run_coroutine_threadsafe(producer.poll(0), loop)

@@ -1,4 +1,4 @@
-"""The partitioner that a producer's configuration names, and the default where it names none."""
+"""The partitioner of a producer's configuration, and the default if it has none."""
 
 import logging
 from collections.abc import Mapping
@@ -13,9 +13,9 @@ _logged = False
 
 
 def configured_partitioner(config: Mapping[str, Any]) -> Any:  # noqa: ANN401 - whatever was given
-    """Find the partitioner that a bare client would use; None where the configuration names none.
+    """Return the partitioner that a bare client would use; None if the configuration has none.
 
-    confluent-kafka (2.16.1) prefers `default.topic.config`, and of the two names the one that comes last.
+    confluent-kafka (2.16.1) prefers `default.topic.config`, and among its two names the last one.
     """
     for settings in (config.get("default.topic.config"), config):
         if isinstance(settings, Mapping):
@@ -26,7 +26,7 @@ def configured_partitioner(config: Mapping[str, Any]) -> Any:  # noqa: ANN401 - 
 
 
 def client_partitioner(config: Mapping[str, Any]) -> ClientPartitioner:
-    """Read the partitioner; the default where there is none, or one that the client will refuse with its name."""
+    """Return the partitioner; the default if there is none, or if it is invalid (the client refuses and names it)."""
     name = configured_partitioner(config)
     try:
         return ClientPartitioner(name.strip()) if isinstance(name, str) else DEFAULT
@@ -35,13 +35,13 @@ def client_partitioner(config: Mapping[str, Any]) -> ClientPartitioner:
 
 
 def with_default(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Set the default where there is none: librdkafka chooses until leaders are known, and must map keys the same."""
+    """Set the default if there is none: until leaders are known, librdkafka chooses, and must map keys equally."""
     return {**config} if configured_partitioner(config) is not None else {**config, "partitioner": DEFAULT.value}
 
 
 def log_default(config: Mapping[str, Any]) -> None:
-    """Log once a process that keys are mapped otherwise than by a bare client of the same configuration."""
-    global _logged  # noqa: PLW0603 - once a process
+    """Log once per process that keys are mapped differently from a bare client with the same configuration."""
+    global _logged  # noqa: PLW0603 - once per process
     if _logged or configured_partitioner(config) is not None:
         return
     _logged = True

@@ -1,4 +1,4 @@
-"""`TrafficMeter`: counts where the records of any confluent-kafka producer went, from their delivery reports."""
+"""`TrafficMeter`: counts the destinations of any confluent-kafka producer's records, from their delivery reports."""
 
 import threading
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from producer.traffic_counts import Count, Flow, Traffic, summarise
 
 
 class TrafficMeter:
-    """Measures a producer that does not know zones, so that its bill can be compared with ours.
+    """Measures a producer without zone awareness, to compare its cost with that of `AZAwareProducer`.
 
     ```python
     meter = TrafficMeter({"bootstrap.servers": servers, "client.rack": "az-a"})
@@ -24,11 +24,11 @@ class TrafficMeter:
 
     Args:
         config: configuration of a client of the cluster; `client.rack` is the zone of the measured producer.
-        racks: rack per broker id where the cluster may not be asked for it.
-        timeout_s: how long a question to the cluster may take, seconds.
+        racks: rack per broker id, if the cluster cannot be asked for racks.
+        timeout_s: time limit of a request to the cluster, seconds.
 
     Contract: `delivered` may be called from any thread and sends no request. Leaders are read once, when `traffic`
-    first needs them: a leader that moved before is counted where it is at that time.
+    first needs them: records of a leader that moved before count for its zone at that time.
     """
 
     def __init__(self, config: Mapping[str, Any], *, racks: Racks | None = None, timeout_s: float = 10.0) -> None:
@@ -40,9 +40,9 @@ class TrafficMeter:
         self._started = monotonic()
 
     def delivered(self, error: KafkaError | None, message: Message) -> None:
-        """Count a delivery report; give this as `on_delivery`.
+        """Count a delivery report; pass this as `on_delivery`.
 
-        Records that failed are not counted. Headers weigh nothing: a delivery report has none.
+        Failed records are not counted. Headers are not counted, because a delivery report has none.
         """
         if error is not None:
             return

@@ -1,4 +1,4 @@
-"""What happens when a record is delivered or fails: the count, where it counts then, and the application's callback."""
+"""Handles delivery reports: counts delivered records, if deliveries count, and calls the application's callback."""
 
 from collections.abc import Mapping
 from logging import Logger
@@ -14,10 +14,10 @@ from producer.traffic_counts import Count
 
 
 class DeliveryReports:
-    """Stands between the client's delivery reports and the application's callbacks.
+    """Connects the client's delivery reports with the application's callbacks.
 
-    Contract: callbacks run in the thread that polls, the count before the application's callback. Records that fail
-    are not counted. Headers of `produce_batch` weigh nothing: its callback cannot tell the messages apart.
+    Contract: callbacks run in the thread that polls, the count before the application's callback. Failed records are
+    not counted. Headers of `produce_batch` are not counted, because its callback cannot distinguish the messages.
     """
 
     def __init__(self, topics_in_use: TopicsInUse) -> None:
@@ -27,21 +27,21 @@ class DeliveryReports:
         self._counts = topics_in_use.policy.counts_deliveries
 
     def may_poll(self) -> bool:
-        """Return whether the application has given no callback, so that it cannot see which thread polls."""
+        """Return whether the application has set no callback, so that it cannot see which thread polls."""
         return not self._given
 
     def with_default(self, config: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the configuration with the default callback that counts, where records count on delivery."""
+        """Return the configuration with the counting default callback, if deliveries count."""
         self._default = config.get("on_delivery")
         self._given |= any(callable(value) or isinstance(value, Logger) for value in config.values())
         return {**config, "on_delivery": self._counting(self._default)} if self._counts else config
 
     def before(self, callback: Delivered | None, headers: object = None, *, explicit: bool = False) -> Delivered | None:
-        """Return the callback to give to the client in place of the application's.
+        """Return the callback for the client in place of the application's.
 
         Args:
-            callback: of one call of the application, None for the default one.
-            headers: of the record; a delivery report (confluent-kafka 2.16.1) does not say them.
+            callback: callback of one call of the application, None for the default one.
+            headers: headers of the record; a delivery report (confluent-kafka 2.16.1) does not contain them.
             explicit: whether the caller chose the partition.
         """
         if callback is not None:

@@ -1,8 +1,8 @@
-"""A producer that a forked process inherits: every method raises, instead of queueing records for ever.
+"""Makes a producer that a forked process inherits raise an error in every method, instead of queueing records for ever.
 
-librdkafka's threads and the one that watches the leaders stay in the process that created the producer. The copy in
-the new process would accept records and never send them. A check of the process id would cost time for every record,
-so the copy changes its class when the process forks.
+librdkafka's threads and the thread that watches the leaders stay in the process that created the producer. The copy in
+the new process would accept records and never send them. A check of the process id would cost time for every record, so
+the copy changes its class when the process forks.
 """
 
 import functools
@@ -35,7 +35,7 @@ def _refuse_all() -> None:
 def _stand_in(kind: type) -> type:
     names = [name for name in dir(kind) if not name.startswith("_")]
     refused = dict.fromkeys([*names, "__enter__", "__len__"], _refuse)
-    # No slots, no dictionary: only a class of the same layout can take another one's place.
+    # No slots and no dictionary, because only a class with the same layout can replace another class.
     return type(kind.__name__, (kind,), {**refused, "__slots__": ()})
 
 

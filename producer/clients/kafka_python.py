@@ -29,28 +29,30 @@ _LOOK_S = 1.0
 
 
 class AZAwarePartitioner(Partitioner):
-    """Chooses leaders in the own zone: `KafkaProducer(partitioner=AZAwarePartitioner(rack="az-a"))`.
+    """Chooses leaders in the producer's zone: `KafkaProducer(partitioner=AZAwarePartitioner(rack="az-a"))`.
 
     Args:
-        rack: the own zone, as the brokers' `broker.rack` names it.
+        rack: the producer's zone, as in the brokers' `broker.rack`.
         keys: `"global"`, `"local-mod"` or `"local-hrw"`, as for `AZAwareProducer`: both put a key into the same
             partition.
-        fallback: zones to try in this order when the own zone leads no partition of a topic.
-        aware: False counts traffic only and spreads records over all partitions.
-        skew: bound on how uneven locality may make the partitions.
-        batch_bytes: bytes before records without a key move on; give what the producer has as `batch_size`.
-        hold_s: how long a returned leader must stay before records come back to it, seconds.
-        refresh_s: how often metadata is asked for while some topic is away from its zone, seconds.
+        fallback: zones to try in this order if the producer's zone leads no partition of a topic.
+        aware: False only counts traffic and spreads records over all partitions.
+        skew: bound on the imbalance of partitions that locality may cause.
+        batch_bytes: bytes after which records without a key move to another partition; set it to the producer's
+            `batch_size`.
+        hold_s: time that a returned leader must stay before records return to it, seconds.
+        refresh_s: interval of metadata requests while some topic has no local leader, seconds.
 
     Raises:
         PolicyError: a setting has a value that cannot work.
 
     Contract:
     * One partitioner serves one producer; `partition` may be called from several threads.
-    * kafka-python calls `partition` a second time for a record that needs a new batch, after `on_new_batch`: the record
-      is counted once, and it moves on only when its run has had its bytes (KIP-794), not at every new batch (KIP-480).
-    * Records with an explicit partition are not seen here, so they are not counted; one that kafka-python refuses after
-      it has asked for a partition (larger than `max_request_size`, no room in the buffer) is counted.
+    * kafka-python calls `partition` a second time for a record that needs a new batch, after `on_new_batch`. The record
+      is counted once. The partition changes only when the run has its bytes (KIP-794), not at every new batch
+      (KIP-480).
+    * Records with an explicit partition do not reach this class, so they are not counted. A record that kafka-python
+      refuses after it has requested a partition (larger than `max_request_size`, no room in the buffer) is counted.
     """
 
     def __init__(  # noqa: PLR0913 - one setting each, keyword-only
@@ -93,12 +95,12 @@ class AZAwarePartitioner(Partitioner):
         serialized_value: bytes | None,
         cluster: ClusterMetadata,
     ) -> int:
-        """Choose a partition; arguments as kafka-python gives them.
+        """Choose a partition; arguments as kafka-python passes them.
 
         Raises:
             UnknownTopicError: the topic has no partitions in this client's metadata.
         """
-        # Without helper functions, as `AZAwareProducer.produce`: a call costs a tenth of the time of this method.
+        # Without helper functions, as in `AZAwareProducer.produce`: a call costs a tenth of the time of this method.
         seen = self._seen_topics.get(topic)
         metadata = cluster._partitions  # noqa: SLF001 - its identity is the only sign of a refresh that costs nothing
         if seen is None or seen.metadata is not metadata or (seen.away and monotonic() >= seen.until):
@@ -107,7 +109,7 @@ class AZAwarePartitioner(Partitioner):
             destinations = seen.partitioner.destinations
             number = destinations.partition
             if seen.partitions[number].leader_id != seen.leaders[number]:
-                # Leader hints (KIP-951) change the metadata in place, so its identity says nothing about them.
+                # Leader hints (KIP-951) change the metadata in place, so its identity does not show them.
                 destinations = self._read_metadata(topic, cluster).partitioner.destinations
                 number = destinations.partition
             size = len(serialized_value) if serialized_value is not None else 0
@@ -128,18 +130,18 @@ class AZAwarePartitioner(Partitioner):
             number = destinations.table[murmur2(serialized_key, destinations.slots)]
         size = len(serialized_value) if serialized_value is not None else 0
         amount = len(serialized_key) + size + RECORD
-        destinations.keyed.packed[number] += amount  # no call between its two halves: another thread could count there
+        destinations.keyed.packed[number] += amount  # no call in between, in which another thread could count
         return number
 
     def on_new_batch(self, topic: str, cluster: ClusterMetadata, prev_partition: int) -> None:  # noqa: ARG002 - its hook
-        """Take back the count of the record that found no room, and move on if its run had its bytes."""
+        """Revert the count of the record that did not fit, and switch the partition if the run has its bytes."""
         last = self._last.pop(get_ident(), None)
         partitioner = self._partitioners.get(topic)
         if last is None or partitioner is None or last[0].partition != prev_partition:
             return
         destinations, size = last
         destinations.unkeyed.add(prev_partition, -size, -1)
-        # Headers of batch and records fill a batch before the payload does: one that closed nearly full was full.
+        # Headers of batch and records also fill a batch: a batch that closed nearly full was full.
         run = destinations.unkeyed.of(prev_partition).bytes
         if (
             destinations is partitioner.destinations
@@ -212,7 +214,7 @@ class AZAwarePartitioner(Partitioner):
         now = monotonic()
         partitions = [found.get(number, _NO_LEADER) for number in range(max(found) + 1)]
         leaders = [partition.leader_id for partition in partitions]
-        # Brokers that are down keep the rack they had.
+        # Brokers that are down keep their last rack.
         self._racks |= {broker.node_id: broker.rack or None for broker in cluster.brokers()}
         known = [leader if leader >= 0 else None for leader in leaders]
         partitioner = self._topics_in_use.update(topic, known, self._racks, now)
@@ -220,7 +222,7 @@ class AZAwarePartitioner(Partitioner):
         seen = _SeenTopic(metadata, partitions, leaders, partitioner, away, now + _LOOK_S)
         self._seen_topics[topic] = seen
         if away and now >= self._ask_at:
-            # A leader that returns to the own zone causes no error, and the client refreshes only every 300 s.
+            # A leader that returns to the zone causes no error, and the client refreshes only every 300 s.
             self._ask_at = now + self._refresh_s
             cluster.request_update()
         return seen
@@ -233,7 +235,7 @@ def _batches_waiting(accumulator: RecordAccumulator, partitioner: TopicPartition
 
 
 class _Led(Protocol):
-    """The part of kafka-python's partition metadata that is read here."""
+    """The part of kafka-python's partition metadata that this module reads."""
 
     leader_id: int
 
@@ -255,7 +257,7 @@ class _SeenTopic:
         partitions: the client's own objects, whose leaders change in place.
         leaders: their leaders at that time, -1 for none.
         partitioner: chooses partitions of the topic.
-        away: whether to read again at `until` even if the metadata seems unchanged.
+        away: whether to read again at `until` even if the metadata appears unchanged.
         until: seconds of a monotonic clock.
     """
 

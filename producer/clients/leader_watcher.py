@@ -1,4 +1,4 @@
-"""Keeps the leaders of a confluent-kafka producer fresh, from a thread of its own."""
+"""Refreshes the leaders of a confluent-kafka producer, in a separate thread."""
 
 import threading
 import warnings
@@ -16,35 +16,36 @@ from producer.topology import Lister, Topology, read_leaders
 _CHANGES_S = 30.0
 _DOUBLINGS = 10
 _FEW = 16
-"""Topics that are asked for one by one through the producer, where each question waits behind records. More are asked
-for by name in one request over another connection."""
+"""Number of topics that are read one by one through the producer, where each request waits behind records. More topics
+are read by name in one request over another connection."""
 _RACKS_AT_LEAST_S = 1.0
 _GRACE_S = 5.0
 _SILENT_S = 300.0
 _REST = 20
-"""How many times as long as a reading computes the thread rests: a twentieth of a core at most, for it holds the
-interpreter's lock, and at 10,000 topics a reading takes a second of it."""
+"""Ratio of the thread's pauses to the CPU time of its readings, so that it uses at most a twentieth of a core: it holds
+the interpreter's lock, and at 10,000 topics a reading takes a second."""
 
 
 Question = Callable[[float], Mapping[str, tuple[int | None, ...]]]
-"""Asks the cluster for leaders within some seconds."""
+"""Requests leaders from the cluster within some seconds."""
 
 
 class LeaderWatcher:
-    """Reads leaders when a topic is new, on request, and otherwise every `refresh_s`.
+    """Reads leaders if a topic is new, on request, and otherwise every `refresh_s`.
 
-    A leader that returns to the zone causes no error, and librdkafka's own refresh takes 300 s. So while a topic is
-    away from its zone or missing, that topic is read after `away_s`, and then after twice as long each time up to
-    `refresh_s`, until something changes. A reading of a few topics refreshes librdkafka's leaders too.
+    A leader that returns to the zone causes no error, and librdkafka's own refresh takes 300 s. So while a topic has no
+    local leader or is missing, that topic is read after `away_s`, and then after twice the time each time up to
+    `refresh_s`, until there is a change. A reading of a few topics also refreshes librdkafka's leaders.
 
     Contract:
-    * `load` blocks its callers for the first reading of a topic only; all others, also of a topic that was not found,
-      happen in the thread. While the cluster does not answer, `load` blocks for the topology's timeout in all.
-    * The second topic reads all of them, so that hundreds of topics cost two readings, not hundreds.
-    * `client` gives the producer or, when that is gone, None (a weak reference does): the thread ends then.
-    * `drain` polls for an application that does not; it returns False where only the application may.
-    * A cluster that does not answer, or does not allow the question, is reported once as a warning. Leaders and racks
-      that are known stay in use; librdkafka chooses for topics without any.
+    * `load` blocks its callers only for the first reading of a topic; all other readings, also of a topic that was not
+      found, happen in the thread. While the cluster does not answer, `load` blocks for at most the topology's timeout
+      in total.
+    * The second topic reads all topics, so that hundreds of topics need two readings, not hundreds.
+    * `client` returns the producer or, after its deletion, None (as a weak reference does): then the thread ends.
+    * `drain` polls for an application that does not poll; it returns False if only the application may poll.
+    * If the cluster does not answer, or refuses the request, one warning reports it. Known leaders and racks stay in
+      use; librdkafka chooses for topics without leaders.
     """
 
     def __init__(  # noqa: PLR0913 - one setting each, keyword-only
@@ -85,8 +86,8 @@ class LeaderWatcher:
         return isinstance(topic, str) and topic not in self._topics_in_use.partitioners and topic not in self._missing
 
     def load(self, topic: str) -> None:
-        """Read the leaders of a topic for the first time; returns without a partitioner when they cannot be had."""
-        if topic in self._missing or not isinstance(topic, str):  # the client refuses it with its name
+        """Read the leaders of a topic for the first time; returns without a partitioner if they are not available."""
+        if topic in self._missing or not isinstance(topic, str):  # the client refuses it, and names it
             return
         if topic in self._listed and monotonic() - self._listed_at < self._refresh_s:
             self._topics_in_use.update(topic, self._listed[topic], self._topology.racks, monotonic())
@@ -94,7 +95,7 @@ class LeaderWatcher:
             self._load_now(topic)
         if topic in self._missing or self._must_hurry():
             self._unchanged = 0
-            self._wake.set()  # the thread may be asleep for `refresh_s`
+            self._wake.set()  # the thread may sleep for `refresh_s`
         self._start()
 
     def _load_now(self, topic: str) -> None:
@@ -109,24 +110,24 @@ class LeaderWatcher:
             self._missing.add(topic)
 
     def refresh_soon(self) -> None:
-        """Ask for a reading of all topics in use; returns at once."""
+        """Request a reading of all topics in use; returns immediately."""
         self._all_read_at = -inf
         self._wake.set()
 
     def expect_changes(self) -> None:
-        """Read now and then every `away_s` for a while: a controller takes seconds to move a dead broker's leaders."""
+        """Read now, and then every `away_s` for a while: a controller needs seconds to move a dead broker's leaders."""
         now = monotonic()
-        if now > self._changes_until:  # or a caller for each record would have the thread read without a rest
+        if now > self._changes_until:  # otherwise calls for each record would make the thread read without a pause
             self.refresh_soon()
         self._changes_until = now + _CHANGES_S
 
     def take_leaders(self, topic: str, leaders: Mapping[int, int], at: float) -> None:
-        """Take the leaders that the client itself has learned, as from an answer to a produce request (KIP-951).
+        """Use the leaders that the client itself has learned, such as from a produce response (KIP-951).
 
         Args:
             topic: its name.
-            leaders: broker id per partition; partitions that the client knows no leader of are negative or left out.
-            at: when the client wrote this, seconds of the monotonic clock; older than the last reading it is ignored.
+            leaders: broker id per partition; partitions without a known leader are negative or left out.
+            at: time of the data, seconds of the monotonic clock; data older than the last reading are ignored.
         """
         partitioner = self._topics_in_use.partitioners.get(topic)
         if partitioner is None:
@@ -140,7 +141,7 @@ class LeaderWatcher:
         if now == before:
             return
         if not {leader for leader in now if leader is not None} <= self._topology.racks.keys():
-            self.refresh_soon()  # the thread asks for the new broker's rack
+            self.refresh_soon()  # the thread reads the new broker's rack
             return
         self._topics_in_use.update(topic, now, self._topology.racks, monotonic())
         self._unchanged = 0
@@ -173,7 +174,7 @@ class LeaderWatcher:
         return monotonic() < self._changes_until
 
     def wait_s(self) -> float:
-        """Return how long the thread may sleep: short at first while a topic is away or missing, then longer."""
+        """Return the time that the thread may sleep: short at first while a topic is away or missing, then longer."""
         if not self._must_hurry():
             return self._refresh_s
         doublings = 0 if self._expects_changes() else min(self._unchanged, _DOUBLINGS)
@@ -181,7 +182,7 @@ class LeaderWatcher:
         return max(self._away_s, min(self._refresh_s, wanted_s))
 
     def read_due(self) -> bool:
-        """Read the leaders that are due; False when there is nothing left to do, ever."""
+        """Read the leaders that are due; False if the thread can end."""
         client = self._client()
         if client is None or self._closed:
             return False
@@ -208,7 +209,7 @@ class LeaderWatcher:
         return {*self._missing, *(name for name, one in in_use.items() if self._topics_in_use.is_away(one))}
 
     def _read(self, ask: Question, wanted: set[str], timeout_s: float, *, lists: bool = False) -> bool:
-        """Ask, and use the leaders of topics in use; False when the cluster does not answer."""
+        """Request leaders, and use those of topics in use; False if the cluster does not answer."""
         began, cpu = monotonic(), thread_time()
         try:
             found = ask(timeout_s)
@@ -226,7 +227,7 @@ class LeaderWatcher:
         return True
 
     def _read_racks(self, found: Mapping[str, Leaders], timeout_s: float) -> None:
-        """Read the racks when they are due. A question that fails leaves leaders and racks as they are known."""
+        """Read the racks if they are due. After a failed request the known leaders and racks stay."""
         if not self._topology.racks_are_due(found):
             return
         try:
@@ -237,14 +238,14 @@ class LeaderWatcher:
             self._warn(str(error))
 
     def _take_reports(self) -> None:
-        """Take the reports that the application does not poll for; where that is not allowed, ask it to poll."""
+        """Take the reports if the application does not poll; if that is not allowed, warn the application."""
         if self._due_at is None or monotonic() < self._due_at + _GRACE_S:
             return
         if self._drain():
             return
         if monotonic() - self._due_at < _SILENT_S:
             return
-        self._due_at = None  # once, until it polls and stops again
+        self._due_at = None  # once, until the application polls and stops again
         warnings.warn(
             f"poll() was not called for {_SILENT_S:.0f} s, and statistics wait in memory until it is: call poll(0) "
             "regularly, or set statistics.interval.ms to 0",
@@ -281,7 +282,7 @@ def _run(owner: "weakref.ref[LeaderWatcher]", wake: threading.Event) -> None:
 def _still_reads(watcher: LeaderWatcher) -> bool:
     try:
         return watcher.read_due()
-    except (PollWarning, RackWarning):  # an application that makes errors of warnings must not lose its watch by one
+    except (PollWarning, RackWarning):  # an application that turns warnings into errors must not lose the thread
         return True
-    except RuntimeError:  # the producer was closed meanwhile
+    except RuntimeError:  # the producer has been closed
         return False

@@ -1,7 +1,7 @@
-"""Many records in one call: the partition of each message.
+"""Chooses the partition of each message of a batch.
 
-confluent-kafka's `produce_batch` ignores the partition of a message (2.16.1) and takes one for the whole call: messages
-are grouped by partition first, and keep their order within one.
+confluent-kafka's `produce_batch` (2.16.1) ignores the partition of a message and takes one for the whole call. So
+messages are first grouped by partition, and keep their order within a group.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ Switch = Callable[[str, Destinations], None]
 
 
 def are_valid(messages: object) -> bool:
-    """Return whether confluent-kafka accepts every message; if not, it raises before any is sent."""
+    """Return whether confluent-kafka accepts every message; if not, it raises before it sends any."""
     return isinstance(messages, list) and all(
         isinstance(message, dict)
         and isinstance(message.get("value"), str | bytes | None)
@@ -45,13 +45,13 @@ def _are_headers(headers: object) -> bool:
 def group(
     partitioner: TopicPartitioner, messages: Sequence[dict[str, Any]], switch: Switch, groups: dict[int, Messages]
 ) -> None:
-    """Choose a partition for each message. Nothing is counted: the client may refuse some, and counts never fall.
+    """Choose a partition for each message. Does not count, because the client may refuse some, and counts never fall.
 
     Args:
-        partitioner: of the topic.
-        messages: as `produce_batch` takes them; a message's own `partition` is kept.
+        partitioner: partitioner of the topic.
+        messages: in the format of `produce_batch`; a message's own `partition` is kept.
         switch: called when a sticky run is full.
-        groups: takes the messages by partition, in their order.
+        groups: gets the messages by partition, in order.
 
     Raises:
         UnicodeEncodeError: a text cannot be written as UTF-8.
@@ -70,19 +70,19 @@ def group(
 
 
 def forget_errors(messages: Messages) -> None:
-    """Remove the errors of an earlier call: confluent-kafka leaves them on a message that is sent again and queued."""
+    """Remove errors of an earlier call: confluent-kafka leaves them on a message that is sent again and queued."""
     for message in messages:
         message.pop("_error", None)
 
 
 def is_misplaced(message: dict[str, Any]) -> bool:
-    """Return whether the client knows no such partition and the message did not ask for it."""
+    """Return whether the client does not know the partition and the message did not set it."""
     own, error = message.get("partition"), message.get("_error")
     return own in {None, -1} and error is not None and error.code() == KafkaError._UNKNOWN_PARTITION  # noqa: SLF001
 
 
 def choose(partitioner: TopicPartitioner, message: dict[str, Any]) -> int:
-    """Choose a message's partition: its own one, else by its key."""
+    """Choose a message's partition: its own, else by its key."""
     own, key = message.get("partition"), message.get("key")
     if own is not None and own != -1:
         return int(own)
@@ -122,5 +122,5 @@ def size_of(message: dict[str, Any]) -> int:
 
 
 def byte_length(data: str | bytes | None) -> int:
-    """Measure a key or a value as it is sent, in bytes; None is 0."""
+    """Return the length of a key or a value on the wire, in bytes; None is 0."""
     return len(sent_bytes(data) or b"")

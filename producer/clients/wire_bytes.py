@@ -1,4 +1,4 @@
-"""kafka-python's bytes on the wire, by broker, since the first one."""
+"""kafka-python's bytes on the wire since the start, by broker."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,13 +11,13 @@ _GROUP = "producer-node-metrics.node-"
 
 
 class WireTotals(AbstractMetricsReporter):
-    """Adds a total beside kafka-python's rates, which forget, when a connection to a broker is made.
+    """Adds a total to kafka-python's rates, which forget, at each new connection to a broker.
 
     A producer's metrics call `metric_change` when they register the rate of a new node, before its first byte.
 
     Contract: `init` and `metric_change` run under kafka-python's lock of all metrics, in the application's thread and
-    in the network thread, which may hold a sensor's lock as well. So they take no lock: `Sensor.add` would ask for the
-    sensor's while the network thread holds that and asks for the metrics'.
+    in the network thread, which may also hold a sensor's lock. So they take no lock: `Sensor.add` would wait for the
+    sensor's lock while the network thread holds it and waits for the metrics' lock.
     """
 
     def __init__(self, metrics: Metrics) -> None:
@@ -26,7 +26,7 @@ class WireTotals(AbstractMetricsReporter):
         metrics.add_reporter(self)
 
     def init(self, metrics: list[KafkaMetric]) -> None:
-        """Take the nodes that are connected already; what they sent before is not known."""
+        """Add totals for nodes that are already connected; their earlier bytes are unknown."""
         for metric in metrics:
             self.metric_change(metric)
 
@@ -51,9 +51,9 @@ class WireTotals(AbstractMetricsReporter):
         """Nothing to close."""
 
     def by_node(self) -> dict[int, int]:
-        """Bytes sent per broker id; bootstrap connections, which name no broker, under -1."""
+        """Return bytes sent per broker id; bootstrap connections, which have no broker id, count as -1."""
         sent: dict[int, int] = {}
-        for node, total in list(self._totals.items()):  # the network thread adds to it
+        for node, total in list(self._totals.items()):  # a copy, because the network thread adds to it
             broker = int(node) if node.isdigit() else -1
             sent[broker] = sent.get(broker, 0) + int(total.measure(None, None))
         return sent

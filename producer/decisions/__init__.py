@@ -1,9 +1,9 @@
-"""The rules behind the partitioning, as pure functions: which partitions may take a record, and which one does.
+"""The rules of the partitioning, as pure functions: the candidate partitions of a record, and the choice among them.
 
 * `producer_settings`: the settings of a producer, as one value.
 * `leader_locality`: the partitions whose leader is in the zone, and the fallbacks.
-* `librdkafka_partitioners`: librdkafka's partitioners, and what a missing key means to each.
-* `key_mapping`: from a key to its hash, and to a partition among all or among the local ones.
+* `librdkafka_partitioners`: librdkafka's partitioners, and their handling of missing keys.
+* `key_mapping`: maps a key to its hash, and to a partition among all or among the local ones.
 * `sticky`: the next partition for records without a key (KIP-794).
-* `skew_guard`: how much locality to give up against skew.
+* `skew_guard`: the locality to give up in order to bound skew.
 """

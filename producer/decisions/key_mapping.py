@@ -1,12 +1,11 @@
 """Key to partition: Java's mapping over all partitions, and two mappings inside a set of partitions.
 
-All three start from Kafka's murmur2 (seed 0x9747b28c), so a key needs one hash, and both clients agree.
+All three use Kafka's murmur2 (seed 0x9747b28c), so a key needs one hash, and both clients agree.
 
 Rendezvous hashing (`local-hrw`) normally scores every partition for a key. Here each of 2^12 or more slots of the hash
 ranks all partitions of the topic by a pseudo-random sequence that is drawn only as far as needed: the first drawn
-partition that is in the set wins. A partition that leaves the set gives up only the slots it had; one that enters takes
-slots only for itself. The winner of every slot is kept in a table, so a record costs one hash and one look-up at any
-size.
+partition in the set wins. If a partition leaves the set, only its slots change; if one enters, slots change only to it.
+A table stores the winner of every slot, so a record costs one hash and one look-up at any size.
 """
 
 from collections.abc import Callable
@@ -25,12 +24,12 @@ Table = tuple[int, ...] | bytes
 """Partition per slot."""
 
 Hash = Callable[[bytes, int], int]
-"""From a key and a number of slots, 1 or more, to a slot."""
+"""Maps a key and a number of slots, 1 or more, to a slot."""
 
 SLOTS_AT_LEAST: Final = 1 << 12
-SLOTS_PER_PARTITION: Final = 256  # where a slot is a byte
+SLOTS_PER_PARTITION: Final = 256  # if a slot is a byte
 SLOTS_PER_PARTITION_MANY: Final = 64
-_DRAWS: Final = 64  # of the sequence; slots that met no partition of the set by then score all of them
+_DRAWS: Final = 64  # draws per slot; slots without a partition of the set by then score all of them
 _BYTE: Final = 256  # partitions whose number fits into one byte
 _CHUNK: Final = 1 << 18  # scores held at once
 _GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
@@ -67,7 +66,7 @@ def key_bytes(key: object) -> bytes:
     """Convert a key to the bytes that are hashed and sent.
 
     Raises:
-        TypeError: it is neither text nor bytes, nor anything else that holds bytes.
+        TypeError: it is neither text nor bytes, nor another object with a buffer.
     """
     found = sent_bytes(key)
     if found is None:
@@ -76,20 +75,21 @@ def key_bytes(key: object) -> bytes:
 
 
 def sent_bytes(data: object) -> bytes | None:
-    """Convert a key or a value to the bytes that confluent-kafka sends; None where it sends none or refuses it.
+    """Convert a key or a value to the bytes that confluent-kafka sends; None if it sends none or refuses it.
 
-    It accepts more than text and bytes: a numpy array or scalar, a ctypes array and the like are sent as their bytes.
+    confluent-kafka accepts more than text and bytes: a numpy array or scalar, a ctypes array and the like are sent as
+    their bytes.
     """
     if isinstance(data, str):
         return data.encode()
     try:
-        return b"".join((data,))  # type: ignore[arg-type]  # asks for a buffer as confluent-kafka does
+        return b"".join((data,))  # type: ignore[arg-type]  # requests a buffer, as confluent-kafka does
     except (TypeError, ValueError):
         return None
 
 
 def headers_length(headers: object) -> int:
-    """Measure the names and values of headers as they are sent, in bytes; 0 for what confluent-kafka refuses."""
+    """Return the length of the names and values of headers on the wire, in bytes; 0 if confluent-kafka refuses them."""
     try:
         pairs = list(headers.items() if isinstance(headers, dict) else headers)  # type: ignore[call-overload]  # any type
         return sum(len(name.encode()) + len(sent_bytes(value) or b"") for name, value in pairs)
@@ -98,7 +98,7 @@ def headers_length(headers: object) -> int:
 
 
 def slots_for(partitions: int) -> int:
-    """Count the slots of a topic: a power of two that depends on the partitions only, never on their leaders."""
+    """Return the number of slots of a topic: a power of two that depends only on the partitions, never on leaders."""
     each = SLOTS_PER_PARTITION if partitions <= _BYTE else SLOTS_PER_PARTITION_MANY
     return max(SLOTS_AT_LEAST, 1 << (each * partitions - 1).bit_length())
 
@@ -108,11 +108,11 @@ def hrw_table(partitions: int, members: tuple[int, ...]) -> Table:
 
     Args:
         partitions: all partitions of the topic.
-        members: the set that competes, ascending, not empty.
+        members: the competing set, ascending, not empty.
 
     Returns:
         Partition per slot; index it with a key's hash modulo its length. Equal arguments give equal tables on every
-        machine. Topics of the same shape share one table. Few large ones are kept: at 10,000 partitions one is 8 MB.
+        machine. Topics of the same shape share one table. Few large ones are cached: at 10,000 partitions one is 8 MB.
 
     Source: Thaler and Ravishankar 1998 (highest random weight), the ranks drawn lazily.
     """
@@ -135,9 +135,9 @@ def _draw_table(partitions: int, members: tuple[int, ...]) -> Table:
             break
     _score_the_rest(winner, waiting, np.array(members, dtype=np.uint64))
     if partitions <= _BYTE:
-        # An eighth of a tuple's size: a few kB stay in the caches beside librdkafka's work, and `produce` is faster.
+        # An eighth of a tuple's size: a few kB stay in the caches next to librdkafka's data, so `produce` is faster.
         return winner.astype(np.uint8).tobytes()
-    numbers = np.arange(partitions, dtype=object)  # one object for each partition, not one for each slot
+    numbers = np.arange(partitions, dtype=object)  # one object per partition, not per slot
     return tuple(numbers[winner].tolist())
 
 
@@ -146,7 +146,7 @@ _large_table = lru_cache(maxsize=4)(_draw_table)
 
 
 def _score_the_rest(winner: NDArray[np.uint32], slots: U64, members: U64) -> None:
-    """Give slots that drew no member to the member with the highest score; a later place in the same ranking."""
+    """Assign slots that drew no member to the member with the highest score; a later place in the same ranking."""
     step = max(1, _CHUNK // members.size)
     salted = _mix(members + np.uint64(1 << 32))
     for start in range(0, slots.size, step):

@@ -1,6 +1,6 @@
-"""Which partitions of a topic a record may go to, given their leaders.
+"""Finds the candidate partitions of a record, from the leaders of the topic.
 
-Pure functions from leaders, racks and preferences to candidates; the clients read the metadata.
+Pure functions of leaders, racks and preferences; the clients read the metadata.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ Racks = Mapping[int, str | None]
 
 
 class Reason(StrEnum):
-    """Why a record went to its partition; every reason but `local` may mean another zone."""
+    """The reason for a record's partition; every reason except `local` may mean another zone."""
 
     LOCAL = "local"
     PREFERRED_ZONE = "preferred zone"
@@ -30,12 +30,13 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Locality:
-    """The partitions one topic's records may go to now.
+    """The present candidate partitions of one topic's records.
 
     Attributes:
         candidates: partition ids, ascending.
-        reason: why these.
-        rank: 0 is the own zone, then the preferred zones in order, then every led partition, then all; lower is better.
+        reason: the reason for these candidates.
+        rank: 0 is the producer's zone, then the preferred zones in order, then every led partition, then all; lower is
+            better.
     """
 
     candidates: tuple[int, ...]
@@ -44,24 +45,24 @@ class Locality:
 
 
 def zones_of(leaders: Leaders, racks: Racks) -> tuple[str | None, ...]:
-    """Name the zone of each partition's leader; None without a leader or a rack."""
+    """Return the zone of each partition's leader; None without a leader or a rack."""
     return tuple(None if leader is None else racks.get(leader) or None for leader in leaders)
 
 
 def locate(
     leaders: Leaders, racks: Racks, rack: str | None, fallback: Sequence[str] = (), *, aware: bool = True
 ) -> Locality:
-    """Find the best non-empty set of partitions: own zone, preferred zones in order, all with a leader, all.
+    """Find the best non-empty set of partitions: producer's zone, preferred zones in order, all with a leader, all.
 
     Args:
         leaders: broker id per partition, None without a leader; shape (P,).
-        racks: rack per broker id; brokers that are missing or None have no rack and count as no zone's.
-        rack: the producer's own zone, None when not known.
-        fallback: zones to try after the own one.
-        aware: False takes every partition that has a leader.
+        racks: rack per broker id; missing brokers and None have no rack and belong to no zone.
+        rack: the producer's zone, None if unknown.
+        fallback: zones to try after the producer's.
+        aware: False uses every partition with a leader.
 
     Returns:
-        The candidates and the reason. Empty only when the topic has no partitions.
+        The candidates and the reason. Empty only if the topic has no partitions.
 
     Source: KIP-1123 (own rack, then all available, then all); the order of zones between is ours.
     """
@@ -90,11 +91,11 @@ def _why_not_local(racks: Racks, rack: str | None, *, aware: bool) -> Reason:
 
 @dataclass(frozen=True, slots=True)
 class LocalityInUse:
-    """The locality that a topic uses now, and since when a better one is available.
+    """The locality that a topic uses now, and the time since which a better one is available.
 
     Attributes:
         locality: the partitions in use.
-        better_since: when a better set was first seen, seconds of a monotonic clock; None when nothing is better.
+        better_since: time at which a better set was first seen, seconds of a monotonic clock; None if none is better.
     """
 
     locality: Locality
@@ -102,13 +103,13 @@ class LocalityInUse:
 
 
 def settle(in_use: LocalityInUse | None, levels: Sequence[Locality], now: float, hold_s: float) -> LocalityInUse:
-    """Adopt a worse set at once and a better one only after it lasted, so that a flapping leader moves nothing back.
+    """Adopt a worse set immediately, a better one only after `hold_s`, so that a flapping leader moves no records back.
 
     Args:
-        in_use: the locality before, None at first.
+        in_use: the previous locality, None at first.
         levels: every non-empty level of the topic now, best first (see `levels_of`).
         now: seconds of a monotonic clock.
-        hold_s: how long a better set must last, seconds.
+        hold_s: time that a better set must last, seconds.
 
     Returns:
         The locality to use from now on.
@@ -120,7 +121,7 @@ def settle(in_use: LocalityInUse | None, levels: Sequence[Locality], now: float,
     since = now if in_use.better_since is None else in_use.better_since
     if kept is None or kept.reason is Reason.NO_LEADER or now - since >= hold_s:
         return LocalityInUse(best)
-    # The reason of the level in use stays: a local leader is there again, but the records still go elsewhere.
+    # The reason of the level in use stays: a local leader has returned, but records still go elsewhere.
     return LocalityInUse(Locality(kept.candidates, in_use.locality.reason, kept.rank), since)
 
 

@@ -1,4 +1,4 @@
-"""librdkafka's partitioners: what a missing or an empty key means to each."""
+"""librdkafka's partitioners, with their handling of missing and empty keys."""
 
 from enum import StrEnum
 

@@ -11,11 +11,11 @@ from producer.errors import PolicyError
 
 
 class KeyMode(StrEnum):
-    """Where a record with a key goes.
+    """The mapping of records with a key.
 
     `global` maps keys over all partitions as the client's partitioner does (order per key, no locality). `local-mod`
-    and `local-hrw` hash over the partitions led in the own zone (locality, one partition per key and zone); `local-hrw`
-    moves 1/n of the keys when one of n local leaders moves, `local-mod` nearly all of them.
+    and `local-hrw` hash over the partitions led in the producer's zone (locality, one partition per key and zone).
+    `local-hrw` moves 1/n of the keys if one of n local leaders moves, `local-mod` nearly all of them.
     """
 
     GLOBAL = "global"
@@ -25,18 +25,18 @@ class KeyMode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZonePolicy:
-    """The settings both clients share.
+    """The settings that both clients share.
 
     Attributes:
-        rack: zone of this producer, as the brokers spell it in `broker.rack`; None when not known.
-        keys: where records with a key go.
-        counts_deliveries: whether a record counts when it is delivered, and not when it is queued.
-        partitioner: the hash of a key, and what a missing or an empty key means.
-        fallback: zones to try, in this order, when no partition is led in the own one.
-        batch_bytes: bytes after which records without a key move on to another partition (KIP-794).
-        hold_s: how long a better set of leaders must last before the producer returns to it, seconds.
-        aware: False makes a plain sticky partitioner that still counts its bytes by zone.
-        skew: how uneven locality may make the partitions; None for no bound.
+        rack: zone of this producer, as spelled in `broker.rack`; None if unknown.
+        keys: mapping of records with a key.
+        counts_deliveries: whether a record counts at its delivery instead of when it is queued.
+        partitioner: the hash of a key, and the handling of missing and empty keys.
+        fallback: zones to try, in this order, if no partition is led in the producer's zone.
+        batch_bytes: bytes after which records without a key move to another partition (KIP-794).
+        hold_s: time that a better set of leaders must last before the producer returns to it, seconds.
+        aware: False means a plain sticky partitioner that still counts its bytes by zone.
+        skew: bound on the imbalance of partitions that locality may cause; None for no bound.
 
     Raises:
         PolicyError: a value cannot work.
@@ -64,10 +64,10 @@ class ZonePolicy:
 
 
 def zone_order(fallback: Iterable[str]) -> tuple[str, ...]:
-    """Read the zones to fall back to.
+    """Check the fallback zones.
 
     Raises:
-        PolicyError: it is one text, whose letters would be taken for zones.
+        PolicyError: it is a text, whose letters would count as zones.
     """
     if isinstance(fallback, str):
         raise PolicyError(f"fallback={fallback!r} is one text, need a list of zones: [{fallback!r}]")

@@ -1,4 +1,4 @@
-"""How much locality to give up so that no partition outgrows the others."""
+"""Computes the locality to give up so that no partition outgrows the others."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,14 +10,14 @@ from producer.errors import PolicyError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkewGuard:
-    """Bound on the largest partition's bytes over the mean partition's bytes.
+    """Bound on the largest partition's bytes divided by the mean partition's bytes.
 
-    Only records without a key are sent away to keep it: where a key goes is a promise to the reader.
+    Only records without a key go to other zones for this bound, because readers rely on the partition of a key.
 
     Attributes:
-        bound: max/mean that is still fine, above 1.
+        bound: largest accepted max/mean, above 1.
         zones: share of all bytes produced in each zone, any scale (`{"az-a": 1, "az-b": 1}`). Empty: this producer's
-            own zone produces everything, the worst case.
+            zone produces all bytes, the worst case.
 
     Raises:
         PolicyError: the bound or a share cannot work.
@@ -35,11 +35,11 @@ class SkewGuard:
 
 @dataclass(frozen=True, slots=True)
 class Spill:
-    """The bytes that one zone's producers send to other zones on purpose.
+    """The bytes that one zone's producers deliberately send to other zones.
 
     Attributes:
-        share: part of the own bytes that goes to other zones, 0 to 1.
-        weights: how those bytes are shared out over all partitions, sum 1; shape (P,). Own partitions have 0.
+        share: fraction of the zone's bytes that goes to other zones, 0 to 1.
+        weights: distribution of those bytes over all partitions, sum 1; shape (P,). The zone's partitions have 0.
     """
 
     share: float
@@ -47,19 +47,20 @@ class Spill:
 
 
 def spill(guard: SkewGuard, zones: Sequence[str | None], rack: str) -> Spill:
-    """Compute the part of its bytes that this zone must send to other zones for the bound to hold, and no more.
+    """Compute the smallest fraction of its bytes that this zone must send to other zones so that the bound holds.
 
-    The partitions of zone z receive x_z bytes each when everything stays at home. Zones above the bound send the
-    excess; the others fill up from the emptiest (water filling), so that every producer computes the same plan alone.
+    If all bytes stay in their zone, each partition of zone z receives x_z bytes. Zones above the bound send the excess;
+    the others are filled from the emptiest (water filling). Every producer computes the same plan without
+    communication.
 
     Args:
-        guard: the bound and who produces how much.
-        zones: zone of each partition's leader, None where it has none; shape (P,). Partitions without a leader are left
-            out: they can take nothing.
-        rack: the own zone.
+        guard: the bound and the zones' shares of the production.
+        zones: zone of each partition's leader, None without a leader; shape (P,). Partitions without a leader are left
+            out, because they cannot take records.
+        rack: the producer's zone.
 
     Returns:
-        The own part of that plan; a share of 0 when nothing has to leave.
+        This zone's part of that plan; a share of 0 if no byte has to leave.
     """
     produced = {zone: share for zone, share in guard.zones.items() if share > 0} or {rack: 1.0}
     total = sum(produced.values())
@@ -80,7 +81,7 @@ def spill(guard: SkewGuard, zones: Sequence[str | None], rack: str) -> Spill:
 
 
 def _water_level(heights: Sequence[float], water: float) -> float:
-    """Pour water over ground of these heights; return how high it stands."""
+    """Return the level of an amount of water on ground of these heights."""
     ordered = sorted(heights)
     below = 0.0
     for count, height in enumerate(ordered, start=1):

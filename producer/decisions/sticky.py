@@ -6,15 +6,15 @@ from itertools import accumulate
 from random import Random
 
 Chance = Callable[[int], int]
-"""Draws an integer in [0, n); the only source of chance, so that tests can inject one."""
+"""Draws an integer in [0, n); the only source of randomness, so that tests can replace it."""
 
 
 RECORD_OVERHEAD = 21
-"""What a record without key and value takes of a batch, in bytes (Java's MAX_RECORD_OVERHEAD)."""
+"""Size of a record without key and value in a batch, in bytes (Java's MAX_RECORD_OVERHEAD)."""
 
 
 def chance(seed: int | None = None) -> Chance:
-    """Make a source of chance; the same seed draws the same numbers."""
+    """Create a source of randomness; the same seed gives the same numbers."""
     return Random(seed).randrange  # noqa: S311 - spreads load, guards nothing
 
 
@@ -26,7 +26,7 @@ def queue_weights(candidates: Sequence[int], queues: Mapping[int, int]) -> tuple
         queues: queue length per partition, in batches or any other unit; a missing partition has an empty queue.
 
     Returns:
-        Cumulative weights, one per candidate; None when all are equal and a plain draw will do.
+        Cumulative weights, one per candidate; None if all are equal and a uniform draw is enough.
 
     Source: KIP-794, BuiltInPartitioner.updatePartitionLoadStats.
     """
@@ -42,8 +42,8 @@ def pick(candidates: Sequence[int], cumulative: Sequence[int] | None, draw: Chan
 
     Args:
         candidates: partition ids, not empty.
-        cumulative: weights as `queue_weights` gives them, or None for equal ones.
-        draw: the source of chance.
+        cumulative: weights from `queue_weights`, or None for equal ones.
+        draw: the source of randomness.
 
     Returns:
         One of the candidates.

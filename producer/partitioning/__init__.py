@@ -1,7 +1,7 @@
-"""Where a record gets its partition: the core that both clients share. No client, no clock, no thread.
+"""Chooses the partition of a record: the core that both clients share. No client, no clock, no thread.
 
 * `partition_choice`: the partitioner of one topic, and its counts.
 * `topics_in_use`: the partitioners of all topics of one producer, and their traffic.
 * `produce_interpreted`: `produce` in Python.
-* `produce_compiled`: the same surface in C, where there is a compiler.
+* `produce_compiled`: the same interface in C, if there was a compiler at the build.
 """

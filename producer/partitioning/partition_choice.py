@@ -1,10 +1,10 @@
-"""The partitioner of one topic, and the count of the records that went to each partition.
+"""The partitioner of one topic, and the count of records of each partition.
 
 Contract:
-* `destinations` is read on the hot path without a lock. Every change runs under the lock of `TopicsInUse` and replaces
-  the whole object, so a reader sees the old or the new destinations, never half of each.
+* The hot path reads `destinations` without a lock. Every change runs under the lock of `TopicsInUse` and replaces the
+  whole object, so a reader sees the old or the new destinations, never a mixture.
 * A count is never reset, because another thread may be adding to it. The part that is already attributed to a zone is
-  kept beside it.
+  stored separately.
 """
 
 import threading
@@ -29,17 +29,17 @@ from producer.partitioning.produce_interpreted import Destinations
 from producer.traffic_counts import Count, Flow
 
 Kind = Literal["unkeyed", "keyed", "explicit"]
-"""How a record got its partition."""
+"""The way in which a record got its partition."""
 
 _NEVER: Final = 1 << 59
-"""Bytes after which a partition that records without a key may not leave is switched."""
+"""Threshold that is never reached, if records without a key may not leave their partition."""
 
 
 class TopicPartitioner:
     """Chooses partitions for the records of one topic.
 
     Attributes:
-        destinations: where records with and without a key go, and the counts of both.
+        destinations: partitions of records with and without a key, and the counts of both.
         explicit: per partition, the records whose partition the caller chose; filled as needed.
         in_use: the locality in use.
     """
@@ -95,7 +95,7 @@ class TopicPartitioner:
         return self.in_use.locality
 
     def update_leaders(self, leaders: Leaders, racks: Racks, now: float) -> None:
-        """Take the current leaders; records sent so far are attributed to the zones as they were.
+        """Set the current leaders; records sent so far are attributed to the previous zones.
 
         Args:
             leaders: broker id per partition, not empty; None without a leader.
@@ -126,7 +126,7 @@ class TopicPartitioner:
                 self._replace_destinations(self._table(), self._next_partition())
 
     def prepare(self, leaders: Leaders, racks: Racks, now: float) -> None:
-        """Build the table that `update_leaders` will need; may take 0.2 s at 10,000 partitions, so without the lock."""
+        """Build the table for `update_leaders` without the lock, because it may take 0.2 s at 10,000 partitions."""
         policy = self._policy
         if policy.keys is KeyMode.LOCAL_HRW:
             levels = levels_of(leaders, racks, policy.rack, policy.fallback, aware=policy.aware)
@@ -157,12 +157,12 @@ class TopicPartitioner:
         return Spill(plan.share, tuple(weights.get(partition, 0.0) for partition in range(len(self.leaders))))
 
     def _restart_skew_balance(self) -> None:
-        """Balance from here on: otherwise a new partition would take every record until it has caught up."""
+        """Balance from now on: otherwise a new partition would take every record until it has caught up."""
         self._before = [self.destinations.unkeyed.of(partition).bytes for partition in self._partitions()]
         self._spilled = self._total = 0
 
     def _table(self) -> Table:
-        # Tuples where they are short: CPython looks up a tuple's item in half the time of an array's or of bytes'.
+        # Short tables are tuples: CPython looks up a tuple's item in half the time of an array's or of bytes'.
         match self._policy.keys:
             case KeyMode.GLOBAL:
                 return tuple(range(len(self.leaders)))
@@ -172,12 +172,12 @@ class TopicPartitioner:
                 return hrw_table(len(self.leaders), self.locality.candidates)
 
     def set_queues(self, queues: Mapping[int, int]) -> None:
-        """Prefer candidates with short queues from the next switch on; `queues` as `queue_weights` takes them."""
+        """Prefer candidates with short queues from the next switch on; `queues` as for `queue_weights`."""
         self._queues = queues
         self._weights = queue_weights(self.locality.candidates, queues) if queues else None
 
     def is_empty_run_over(self) -> bool:
-        """Count a record of no bytes; return whether such records alone have filled a batch."""
+        """Count a record of no bytes; return whether such records have filled a batch."""
         self._empty_records += 1
         full = self._empty_records * RECORD_OVERHEAD >= self._policy.batch_bytes
         return full and self.destinations.switch_at < _NEVER
@@ -190,18 +190,18 @@ class TopicPartitioner:
         if self._next_run_spills():
             return self._spill_target()
         if self._policy.skew is not None and self._weights is None:
-            # Chance alone would leave some partition above the bound until thousands of runs have evened it out.
+            # With random choice, some partition would be above the bound until thousands of runs have evened it out.
             return min(self.locality.candidates, key=self._unkeyed_bytes)
         return pick(self.locality.candidates, self._weights, self._chance)
 
     def _next_run_spills(self) -> bool:
-        """Count the next run and decide whether it leaves the zone, so that the own partitions keep the bound."""
+        """Count the next run and decide whether it leaves the zone, so that the zone's partitions keep the bound."""
         share, run = self._spill.share, self._policy.batch_bytes
         if share <= 0:
             return False
         self._total += run
-        # Each own partition may be one run ahead of the others, so that much goes to other zones early. At the start at
-        # most twice the share does: a producer of a few runs causes little skew.
+        # Each local partition may be one run ahead of the others, so this amount goes to other zones early. At the
+        # start at most twice the share does, because a producer of a few runs causes little skew.
         ahead = min(len(self.locality.candidates) * run, share * self._total)
         leaves = self._total > run and self._spilled < share * self._total + ahead
         self._spilled += run if leaves else 0
@@ -220,7 +220,7 @@ class TopicPartitioner:
             self.explicit[partition] = self.explicit.get(partition, Count()).plus(Count(records, size))
 
     def attribute(self) -> None:
-        """Book the records since the last call to the current zones and reasons."""
+        """Attribute the records since the last call to the current zones and reasons."""
         if self.in_use is None or self._policy.counts_deliveries:
             return
         for partition, new in self._fresh("unkeyed", enumerate(map(self.destinations.unkeyed.of, self._partitions()))):
@@ -231,7 +231,7 @@ class TopicPartitioner:
             self._book(partition, Reason.EXPLICIT, new)
 
     def book_delivered(self, partition: int, kind: Kind, count: Count) -> None:
-        """Book records that were delivered to the zone that leads their partition now."""
+        """Attribute delivered records to the zone that leads their partition now."""
         reason = self._reason(kind, partition)
         if reason is Reason.LOCAL and partition not in self.locality.candidates:
             reason = Reason.NO_METADATA  # chosen before these leaders were known
@@ -265,6 +265,6 @@ class TopicPartitioner:
         self._flows[cell] = self._flows.get(cell, Count()).plus(count)
 
     def flows(self) -> Iterator[Flow]:
-        """Return everything that was booked."""
+        """Return all attributed records."""
         for (zone, reason), count in self._flows.items():
             yield Flow(self.topic, zone, reason, count)

@@ -18,8 +18,8 @@ class TopicsInUse:
     """The partitioners of all topics of one producer, and the sum of their traffic.
 
     Contract:
-    * `partitioners` and `destinations` may be read without the lock, which everything that changes them holds.
-    * Methods may be called from any thread; none of them blocks on anything but the lock.
+    * `partitioners` and `destinations` may be read without the lock; every change holds the lock.
+    * Methods may be called from any thread; they block only on the lock.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class TopicsInUse:
         self._started = monotonic()
 
     def update(self, topic: str, leaders: Leaders, racks: Racks, now: float) -> TopicPartitioner:
-        """Take the current leaders of a topic.
+        """Set the current leaders of a topic.
 
         Args:
             topic: its name.
@@ -46,7 +46,7 @@ class TopicsInUse:
             now: seconds of a monotonic clock.
 
         Returns:
-            The topic's partitioner, changed in place when it was known.
+            The topic's partitioner, changed in place if it exists.
         """
         new = self.partitioners.get(topic) or TopicPartitioner(topic, self.policy, self._chance, self._kind)
         new.prepare(leaders, racks, now)
@@ -77,7 +77,7 @@ class TopicsInUse:
                 self.destinations[topic] = partitioner.destinations
 
     def advance_after_empty(self, topic: str, destinations: Destinations) -> None:
-        """Count a record without key, value and headers, and switch when such records have filled a batch."""
+        """Count a record without key, value and headers, and switch if such records have filled a batch."""
         with self._lock:
             partitioner = self.partitioners[topic]
             if destinations is partitioner.destinations and partitioner.is_empty_run_over():
@@ -100,7 +100,7 @@ class TopicsInUse:
             self._without_leaders[topic] = self._without_leaders.get(topic, Count()).plus(count)
 
     def count_delivered(self, topic: str, partition: int, kind: Kind, count: Count) -> None:
-        """Count records that were delivered, where records count then."""
+        """Count delivered records, if deliveries count."""
         with self._lock:
             partitioner = self.partitioners.get(topic)
             if partitioner is None:
@@ -109,7 +109,7 @@ class TopicsInUse:
                 partitioner.book_delivered(partition, kind, count)
 
     def away(self) -> bool:
-        """Return whether any topic is away from its zone, so that leaders should be read again soon."""
+        """Return whether any topic has no local leader, so that leaders should be read again soon."""
         return any(self.is_away(partitioner) for partitioner in list(self.partitioners.values()))
 
     def is_away(self, partitioner: TopicPartitioner) -> bool:
@@ -117,7 +117,7 @@ class TopicsInUse:
         return self.policy.aware and self.policy.rack in self.racks_seen and partitioner.locality.rank > 0
 
     def returning(self) -> bool:
-        """Return whether a topic waits out the time that a better set of leaders must last."""
+        """Return whether a topic waits until a better set of leaders has lasted long enough."""
         settled = (partitioner.in_use for partitioner in list(self.partitioners.values()))
         return any(in_use is not None and in_use.better_since is not None for in_use in settled)
 
@@ -132,14 +132,14 @@ class TopicsInUse:
 
 
 def rack_problem(policy: ZonePolicy, seen: set[str]) -> str | None:
-    """Explain why no record can stay in its zone; None when nothing is wrong.
+    """Explain why no record can stay in its zone; None if there is no problem.
 
     Args:
         policy: the producer's settings.
-        seen: every rack a broker has had since the producer was made. A zone that is down now was seen before.
+        seen: every rack of a broker since the creation of the producer, including zones that are down now.
 
     Returns:
-        One sentence that names the racks and the way out.
+        One sentence with the racks and the remedy.
     """
     if not policy.aware:
         return None

@@ -1,4 +1,4 @@
-"""What two agents must not share: a name on one machine, and a checkpoint between tables."""
+"""Prevents two agents from sharing a name on one machine, and a checkpoint from being used for two tables."""
 
 import fcntl
 import hashlib
@@ -18,17 +18,17 @@ _BINDING = "azimuth-table.json"
 
 @contextmanager
 def only_agent_of_its_name(settings: AgentSettings) -> Iterator[None]:
-    """Hold the agent's name on this machine: the assignor takes two members of one name for one agent that returned.
+    """Lock the agent's name on this machine: the assignor treats two members of one name as an agent that returned.
 
-    The lock ends with the process, however it dies. Agents on other machines are not seen.
+    The lock ends with the process, however it dies. It does not cover other machines.
 
     Raises:
-        OptionError: a process of this machine holds it.
+        OptionError: a process of this machine holds the lock.
     """
     servers = sorted(one.strip() for one in settings.bootstrap_servers.split(","))
     identity = json.dumps([servers, settings.group, settings.agent])
     name = f"azimuth-agent-{hashlib.sha256(identity.encode()).hexdigest()[:24]}.lock"
-    # Readable for all and only read: a lock needs no more, and agents may run as several users.
+    # Readable by all users, because agents may run as several users; a lock needs no write access.
     handle = os.open(Path(tempfile.gettempdir()) / name, os.O_RDONLY | os.O_CREAT, 0o644)
     try:
         try:
@@ -44,12 +44,12 @@ def only_agent_of_its_name(settings: AgentSettings) -> Iterator[None]:
 
 
 def bind_checkpoint(settings: AgentSettings) -> None:
-    """Write the table's address into a new checkpoint, and compare it with that in an older one.
+    """Write the table's address into a new checkpoint, or compare it with the address in an existing one.
 
-    A checkpoint says how far a query has come, and for another table that would be a hole.
+    A checkpoint has the progress of a query; for another table it would leave a hole.
 
     Raises:
-        OptionError: the checkpoint is of another table.
+        OptionError: the checkpoint belongs to another table.
     """
     table = table_uri(settings.table)
     files = filesystem(settings.checkpoint, settings.storage, make=True)
@@ -68,7 +68,7 @@ def bind_checkpoint(settings: AgentSettings) -> None:
 def _bound(text: str | None, place: str) -> str | None:
     try:
         value = json.loads(text or "")
-    except ValueError:  # none, or half of one: an agent died while it wrote it
+    except ValueError:  # missing or partial: an agent died while it wrote the file
         return None
     if not isinstance(value, dict) or not isinstance(value.get("table"), str):
         raise OptionError(f"{place}: it names no table; give another --checkpoint")

@@ -1,6 +1,6 @@
-"""What an agent does, for Prometheus: taken from the table's log, what its reader holds and the ends of its partitions.
+"""Metrics of an agent for Prometheus, from the table's log, its reader's assignment and the ends of its partitions.
 
-The commits run in a process of Spark's, so they are counted from what they wrote into the log.
+The commits run in one of Spark's processes, so they are counted from their notes in the log.
 """
 
 import contextlib
@@ -38,8 +38,8 @@ class Metrics:
     """Counters and gauges of one agent.
 
     Args:
-        registry: where they are registered.
-        held: asked at each look for what the agent holds.
+        registry: the registry of the metrics.
+        held: returns the agent's assignment at each update.
         clock: seconds since 1970.
     """
 
@@ -72,7 +72,7 @@ class Metrics:
         self._told: dict[str, float] = {}
 
     def committed(self, note: Mapping[str, Any]) -> None:
-        """Take up the note of one commit."""
+        """Count the note of one commit."""
         self.commits.inc()
         self.conflicts.inc(note.get("conflicts", 0))
         if note.get("kind") == "quarantine":
@@ -85,9 +85,9 @@ class Metrics:
             self.freshness.set(note["age_s"])
 
     def lagging(self, lags: Mapping[str, tuple[int, float]]) -> None:
-        """Take up the lag in records and in seconds, by topic; one that nothing is known of for a minute is dropped.
+        """Set the lag in records and in seconds, by topic; drop a topic without data for a minute.
 
-        It was deleted, or no broker answers: an old number would look like one of now, and names would only pile up.
+        Such a topic was deleted, or no broker answers: an old number would look current, and names would accumulate.
         """
         now = self._clock()
         for topic, (records, seconds) in lags.items():
@@ -101,14 +101,14 @@ class Metrics:
 
 
 def serve(settings: AgentSettings, holding: Path) -> threading.Event:
-    """Serve an agent's metrics until the event that is returned is set.
+    """Serve an agent's metrics until the returned event is set.
 
     Args:
-        settings: with a port.
-        holding: where the agent's reader says what it holds.
+        settings: settings with a port.
+        holding: file with the assignment of the agent's reader.
 
     Raises:
-        OptionError: the port cannot be had.
+        OptionError: the port is not available.
     """
     registry = CollectorRegistry()
     metrics = Metrics(registry, AssignmentFile(holding).read)
@@ -124,7 +124,7 @@ def serve(settings: AgentSettings, holding: Path) -> threading.Event:
         notes = Notes(settings)
         logs: LogOffsets | None = None
         ages: UnreadAges | None = None
-        with contextlib.suppress(SparkSinkError, OSError, ValueError):  # the next look says it, if it is not over
+        with contextlib.suppress(SparkSinkError, OSError, ValueError):  # the next update reports it, if it persists
             for note in notes.read():
                 metrics.committed(note)
         while not ended.wait(_INTERVAL_S):
@@ -148,15 +148,15 @@ def serve(settings: AgentSettings, holding: Path) -> threading.Event:
 def lags(
     positions: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int], ages: UnreadAges
 ) -> dict[str, tuple[int, float]]:
-    """Sum up how far each topic is behind.
+    """Add up the lag of each topic.
 
     Args:
         positions: the next offset to read, by partition.
-        ends: of the logs.
-        ages: what was observed before.
+        ends: ends of the logs.
+        ages: earlier observations.
 
     Returns:
-        Records behind and the age of the oldest of them in seconds, by topic.
+        Lag in records, and the age of the oldest unread record in seconds, by topic.
     """
     ages.keep(positions)
     seconds = ages.look(positions, ends)
@@ -171,7 +171,7 @@ class _Scraped(ReadOnly):
     registry: ClassVar[CollectorRegistry]
 
     def get(self, path: str) -> None:
-        """What Prometheus asks for."""
+        """Answer a scrape of Prometheus."""
         if path in {"/", "/metrics"}:
             self.answer(HTTPStatus.OK, CONTENT_TYPE_LATEST, generate_latest(self.registry))
         else:

@@ -1,4 +1,4 @@
-"""The settings of an agent: a TOML file, environment variables, flags; the later ones win."""
+"""The settings of an agent: a TOML file, environment variables, flags; later ones override earlier ones."""
 
 import json
 import os
@@ -24,26 +24,26 @@ _INTERVAL = re.compile(rf"(interval\s+)?{_SPAN}(\s+{_SPAN})*", re.IGNORECASE)
 
 
 def _json(value: object) -> object:
-    """The text of a number or of a table, which a file may give as it is."""
+    """Convert a number or a table of the file to text."""
     return json.dumps(value) if type(value) in {int, dict} else value
 
 
 def _interval(text: str) -> str:
-    """What Spark takes as the time between two batches; it would say so only after its start."""
+    """Check the time between two batches; Spark would refuse it only after its start."""
     if text != AVAILABLE_NOW and not _INTERVAL.fullmatch(text.strip()):
         raise ValueError(f"{text!r}, need a time as '10 seconds', or {AVAILABLE_NOW!r}")
     return text
 
 
 def _size(text: str) -> str:
-    """What Java takes as the size of a heap; it would say so in several lines of its own."""
+    """Check the size of a heap; Java would refuse it with several lines of its own."""
     if not re.fullmatch(r"[1-9]\d*[kmgt]b?", text, re.IGNORECASE):
         raise ValueError(f"{text!r}, need a size as '768m' or '2g'")
     return text
 
 
 class AgentSettings(BaseSettings):
-    """Settings of one ingestion agent; environment variables are called `AZIMUTH_<NAME>`."""
+    """Settings of one ingestion agent; environment variables have the names `AZIMUTH_<NAME>`."""
 
     model_config = SettingsConfigDict(env_prefix="AZIMUTH_", extra="forbid", frozen=True)
 
@@ -95,10 +95,10 @@ class AgentSettings(BaseSettings):
 
         Args:
             config: TOML file; its keys are the names here.
-            flags: what was given on the command line; None and empty values were not given.
+            flags: flags of the command line; None and empty values mean that a flag was not given.
 
         Raises:
-            OptionError: the file cannot be read, or a setting is unknown, missing or has no meaning.
+            OptionError: the file cannot be read, or a setting is unknown, missing or invalid.
         """
         given = {name: value for name, value in flags.items() if value is not None and value != {}}
         file = _read(config) if config else {}
@@ -113,14 +113,14 @@ class AgentSettings(BaseSettings):
 
     @property
     def decodes(self) -> bool:
-        """Whether values are decoded into columns, which must be known before anything is landed."""
+        """Whether values are decoded into columns, which must be known before the first file is written."""
         return (self._source_option("valueFormat") or "raw").lower() != "raw"
 
     def source_options(self, columns: str | None = None, *, land: bool = False) -> dict[str, str]:
         """Options of `.format("kafka-group")`.
 
         Args:
-            columns: the schema of the rows, as Spark writes it in JSON; None for the raw format.
+            columns: the schema of the rows, in Spark's JSON; None for the raw format.
             land: the reading tasks write the data files.
         """
         wanted = {
@@ -136,7 +136,7 @@ class AgentSettings(BaseSettings):
             "positions": self._tables(),
         }
         if (self._source_option("valueFormat") or "").lower() == "json" and not self._source_option("valueSchema"):
-            # The agents of a group write one table, and samples taken at different times differ.
+            # The agents of a group write one table, and samples at different times may differ.
             wanted["valueSchema"] = TABLE_SCHEMA
         given = {name: str(value) for name, value in wanted.items() if value}
         if land:
@@ -146,20 +146,20 @@ class AgentSettings(BaseSettings):
     def sink_options(self, columns: str | None = None) -> dict[str, str]:
         """Options of `.format("delta-exactly-once")`."""
         own = {"path": self.table, "checkpointLocation": self.checkpoint, "agent": self.agent}
-        # Which columns there are the sink must know where it sees no rows.
+        # The sink must know the columns if it sees no rows.
         own |= {name: value for name, value in self.source.items() if name.lower() == "includeheaders"}
         own |= {"columns": columns} if columns else {}
         return {**self._shared(), **own, **self.sink}
 
     def admin_options(self) -> dict[str, str]:
-        """Properties of a Kafka client that asks for offsets."""
+        """Return properties of a Kafka client that reads offsets."""
         return {"bootstrap.servers": self.bootstrap_servers, **librdkafka_config(self.kafka)}
 
     def _source_option(self, name: str) -> str | None:
         return next((value for one, value in self.source.items() if one.lower() == name.lower()), None)
 
     def _tables(self) -> str:
-        """Every address that has positions, as the option `positions` takes them."""
+        """Return every address with positions, in the format of the option `positions`."""
         routes = next((value for name, value in self.sink.items() if name.lower() == "routes"), None)
         if not routes:
             return self.table
@@ -184,13 +184,13 @@ def _read(config: Path) -> dict[str, Any]:
         raise OptionError(f"{config}: is not TOML: {error}") from error
 
 
-def _from_environment(settings: type[AgentSettings], name: str) -> Any:  # noqa: ANN401 -- text, or what its JSON holds
+def _from_environment(settings: type[AgentSettings], name: str) -> Any:  # noqa: ANN401 -- text, or a value from its JSON
     text = os.environ.get(f"AZIMUTH_{name.upper()}")
     if text is None or settings.model_fields[name].annotation != dict[str, str]:
         return text
     try:
         return json.loads(text)
-    except ValueError as error:  # the message leaves out the text, which may hold a password
+    except ValueError as error:  # the message leaves out the text, which may contain a password
         raise OptionError(f"AZIMUTH_{name.upper()} is not a JSON object of texts: {error}") from error
 
 

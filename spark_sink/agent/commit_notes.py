@@ -1,4 +1,4 @@
-"""The notes that agents leave in the logs of their tables with each commit, read as the logs grow."""
+"""Reads the notes that agents write to the logs of their tables with each commit."""
 
 import json
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ class History:
     Args:
         table: its address.
         storage: options of its object store.
-        whole: read the log from its first commit, not from its end at the first call.
+        whole: read the log from its first commit, instead of from its end at the first call.
     """
 
     def __init__(self, table: str, storage: Storage | None = None, *, whole: bool = False) -> None:
@@ -26,7 +26,7 @@ class History:
         self._next = 0 if whole else -1
 
     def read(self) -> Iterator[dict[str, Any]]:
-        """The notes since the last call. The first call only finds the end of a log that is not read whole."""
+        """Yield the notes since the last call. Unless the log is read whole, the first call only finds its end."""
         if self._next < 0:
             self._next = self._newest() + 1
             return
@@ -42,10 +42,10 @@ class History:
 
 
 class Notes:
-    """The notes that one agent leaves in all its tables, from the first call on.
+    """The notes of one agent in all its tables, from the first call on.
 
     A table that does not exist at the first call is read whole: an agent creates its table, or that of a topic or
-    of the quarantine, with the first rows, which are often most of the rows that it ever gets.
+    of the quarantine, with the first rows, which are often most of all its rows.
 
     Args:
         settings: of the agent.
@@ -57,7 +57,7 @@ class Notes:
         self._called = False
 
     def read(self) -> Iterator[dict[str, Any]]:
-        """The agent's notes since the last call."""
+        """Yield the agent's notes since the last call."""
         tables = [table for table, _ in existing(self._settings.table, self._settings.storage)]
         for table in {*tables, *map(quarantine_of, tables)}:
             if table not in self._histories:

@@ -1,4 +1,4 @@
-"""A log line now and then about the rows that an agent has committed."""
+"""Logs the rows that an agent has committed, at intervals."""
 
 import logging
 import time
@@ -13,14 +13,14 @@ _log = logging.getLogger("azimuth.sink")
 
 
 class ProgressLog:
-    """Logs how many rows an agent has committed, at most every ten seconds, and only when there are new ones.
+    """Logs the number of rows that an agent has committed, at most every ten seconds, and only if there are new rows.
 
-    Rows are counted by the notes that the agent's commits leave in the tables' logs. So a batch that the tables have
-    already, by a replay or by another agent, does not look like progress.
+    Rows are counted from the notes of the agent's commits in the tables' logs. So a batch that the tables already have,
+    from a replay or from another agent, does not count as progress.
 
     Args:
-        table: where the rows go.
-        notes: asked for the notes of the agent's commits since the last call.
+        table: address of the table, for the log.
+        notes: returns the notes of the agent's commits since the last call.
         clock: seconds of a monotonic clock.
     """
 
@@ -36,13 +36,13 @@ class ProgressLog:
         self._logged_at = clock()
         self._batches: object = None
         self.rows = 0
-        self._read()  # the first call finds where the logs end now
+        self._read()  # the first call finds the present ends of the logs
 
     def look(self, batches: Callable[[], object]) -> None:
-        """Log a line, if it is time to and batches have run since the last one.
+        """Log a line, if the interval has passed and batches have run since the last line.
 
         Args:
-            batches: asks how far the query has come; any value that changes with each batch.
+            batches: returns the progress of the query, any value that changes with each batch.
         """
         if self._clock() - self._logged_at < EVERY_S:
             return
@@ -54,7 +54,7 @@ class ProgressLog:
         self.log()
 
     def log(self) -> None:
-        """Log a line about the rows since the last one, if there are any."""
+        """Log a line about the rows since the last line, if there are any."""
         rows, now = self._read(), self._clock()
         if rows:
             self.rows += rows

@@ -35,19 +35,19 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 _LOOK_S = 1
-# What Spark itself hides in its pages (spark.redaction.regex), by name.
+# Names of settings that Spark itself hides in its pages (spark.redaction.regex).
 _SECRET = re.compile("(?i)secret|password|token|access[.]?key")
-# By default the JVM begins with a heap of 1/64 of the machine's memory, however little lives in it.
+# By default the JVM starts with a heap of 1/64 of the machine's memory, even if it needs much less.
 _JVM = "-XX:+UseSerialGC -Xshare:auto -Xms96m"
 
 
 def run(settings: AgentSettings) -> None:
-    """Ingest until SIGTERM or SIGINT, or until caught up where the trigger is `available-now`.
+    """Ingest until SIGTERM or SIGINT, or, with the trigger `available-now`, until caught up.
 
     Raises:
-        OptionError: an agent of this name is running here, or the checkpoint is of another table.
-        QueryError: an option has no meaning, the query failed, or its JVM was lost; the message is the last sentence
-            of the cause.
+        OptionError: an agent of this name is running here, or the checkpoint belongs to another table.
+        QueryError: an option is invalid, the query failed, or its JVM was lost; the message is the last sentence of the
+            cause.
     """
     stop = _Stop()
     check(settings)
@@ -59,7 +59,7 @@ def run(settings: AgentSettings) -> None:
 def _ingest(settings: AgentSettings, stop: "_Stop") -> None:
     try:
         with _served(settings) as holding, _session(settings) as spark:
-            # After pyspark has put its own handler for SIGINT in place.
+            # Set after pyspark has installed its own handler for SIGINT.
             stop.wait_for_the_query()
             progress = ProgressLog(settings.table, Notes(settings).read)
             query = start(spark, settings, holding)
@@ -67,9 +67,9 @@ def _ingest(settings: AgentSettings, stop: "_Stop") -> None:
                 progress.look(lambda: _last_batch(query))
             query.stop()
             progress.log()
-    except PySparkException as error:  # of the query, or of an option before there is one
+    except PySparkException as error:  # of the query, or of an option before the query exists
         raise QueryError(cause(str(error))) from error
-    except Py4JJavaError as error:  # what pyspark has no class for, as a folder that cannot be made
+    except Py4JJavaError as error:  # errors without a class in pyspark, such as a folder that cannot be created
         raise QueryError(_thrown(str(error))) from error
     except (Py4JError, ConnectionError) as error:
         raise QueryError("the JVM of this agent was lost; the log above may say more") from error
@@ -81,11 +81,11 @@ def _last_batch(query: "StreamingQuery") -> int | None:
 
 
 def check(settings: AgentSettings) -> None:
-    """Read every option as the query's processes will: a JVM takes ten seconds to start, and wraps what they say.
+    """Check every option before the start: a JVM takes ten seconds to start, and wraps the processes' errors.
 
     Raises:
-        OptionError: an option is unknown or has no meaning.
-        LagError: a property of the Kafka client is unknown or has no meaning.
+        OptionError: an option is unknown or invalid.
+        LagError: a property of the Kafka client is unknown or invalid.
     """
     land = settings.landing == "direct" and not settings.decodes
     SourceOptions.parse(settings.source_options(land=land))
@@ -98,8 +98,8 @@ def start(spark: SparkSession, settings: AgentSettings, holding: Path | None = N
 
     Args:
         spark: the session.
-        settings: of the agent.
-        holding: where its reader is to say what it holds.
+        settings: settings of the agent.
+        holding: file for the assignment of its reader.
     """
     spark.dataSource.register(KafkaGroupSource)
     spark.dataSource.register(DeltaExactlyOnceSink)
@@ -116,10 +116,10 @@ def start(spark: SparkSession, settings: AgentSettings, holding: Path | None = N
 
 
 def cause(text: str) -> str:
-    """The sentence of the error that ended a query, out of what Spark makes of it.
+    """Extract the sentence of the error that ended a query from Spark's message.
 
-    Spark wraps the Python traceback of its worker; the line that matters is its last one, `<module>.<Error>: ...`.
-    Where a process died there is none, and Spark's own message may be empty.
+    Spark wraps the Python traceback of its worker; the important line is the last one, `<module>.<Error>: ...`. If a
+    process died there is no such line, and Spark's own message may be empty.
     """
     for line in reversed(text.splitlines()):
         name, colon, sentence = line.strip().partition(": ")
@@ -131,7 +131,7 @@ def cause(text: str) -> str:
 
 
 def _thrown(text: str) -> str:
-    """The sentence of a Java exception, in what py4j makes of it: a line that begins `: <class>: `."""
+    """Extract the sentence of a Java exception from py4j's message: a line that begins `: <class>: `."""
     said = next((line.partition(": ")[2] for line in text.splitlines() if line.startswith(": ")), text)
     name, colon, sentence = said.partition(": ")
     return f"the query ended: {sentence if colon and ' ' not in name else said}; the log above says more"
@@ -139,14 +139,14 @@ def _thrown(text: str) -> str:
 
 @contextmanager
 def _served(settings: AgentSettings) -> "Iterator[Path | None]":
-    """Serve the metrics, if they are asked for; the file in which the reader is to say what it holds.
+    """Serve the metrics, if configured; yield the file for the assignment of the reader.
 
-    Before Spark starts, so that a taken port is reported at once.
+    This comes before the start of Spark, so that a port in use is reported immediately.
     """
     if settings.metrics_port is None:
         yield None
         return
-    # Imported here, so that an agent without metrics holds no client for them in memory.
+    # Imported here, so that an agent without metrics does not load a client for them.
     from spark_sink.agent.agent_metrics import serve  # noqa: PLC0415
 
     with tempfile.TemporaryDirectory(prefix="azimuth-") as folder:
@@ -161,7 +161,7 @@ def _served(settings: AgentSettings) -> "Iterator[Path | None]":
 @contextmanager
 def _session(settings: AgentSettings) -> "Iterator[SparkSession]":
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    # Hundreds of short-lived threads would each leave pages in an arena of their own.
+    # Otherwise hundreds of short-lived threads would each leave pages in a separate arena.
     os.environ.setdefault("MALLOC_ARENA_MAX", "2")
     given = {
         "spark.app.name": settings.agent,
@@ -174,7 +174,7 @@ def _session(settings: AgentSettings) -> "Iterator[SparkSession]":
         "spark.python.daemon.module": worker_daemon.MODULE,
         **settings.spark,
     }
-    # pyspark starts the JVM with its configuration as process arguments, which every user of the machine can read.
+    # pyspark passes the configuration to the JVM as process arguments, which every user of the machine can read.
     open_ = {name: value for name, value in given.items() if not _SECRET.search(name)}
     SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll(list(open_.items())))  # noqa: SLF001
     builder = SparkSession.builder.config(map=dict(given))
@@ -183,21 +183,21 @@ def _session(settings: AgentSettings) -> "Iterator[SparkSession]":
     try:
         yield session
     finally:
-        with contextlib.suppress(Py4JError, OSError):  # the JVM may be what was lost
+        with contextlib.suppress(Py4JError, OSError):  # the JVM may be the lost process
             session.stop()
 
 
 def _tell_but_the_end(server: accumulators.AccumulatorTCPServer, request: object, address: object) -> None:
-    """Where the JVM ends in the middle of a batch, so does its connection; pyspark would print that as a traceback."""
+    """Ignore the end of a connection: if the JVM ends during a batch, pyspark would print a traceback."""
     if not isinstance(sys.exc_info()[1], EOFError):
         socketserver.BaseServer.handle_error(server, request, address)  # type: ignore[arg-type]
 
 
 class _Stop:
-    """SIGTERM and SIGINT: at once while Spark starts, and afterwards between two looks at the query.
+    """Handles SIGTERM and SIGINT: immediately while Spark starts, and afterwards between two checks of the query.
 
-    Leaving a call into the JVM by an exception would leave the thread's one connection waiting for its answer, and the
-    next call, which is to stop the query, would wait for ever.
+    If an exception interrupts a call into the JVM, the thread's only connection still waits for its answer, and the
+    next call, which stops the query, would wait for ever.
     """
 
     def __init__(self) -> None:
@@ -206,7 +206,7 @@ class _Stop:
         self._listen()
 
     def wait_for_the_query(self) -> None:
-        """From now on only remember that it was asked."""
+        """From now on only record that a signal arrived."""
         self._at_once = False
         self._listen()
 

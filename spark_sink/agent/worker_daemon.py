@@ -1,11 +1,11 @@
-"""The process from which Spark forks its Python workers, with what every task needs loaded before the first fork.
+"""The process from which Spark forks its Python workers; it loads the modules of all tasks before the first fork.
 
-A task that reads and writes holds two workers at a time, so two cores have four. Each would load Arrow, librdkafka and
-delta-rs for itself; forked from here, they share those pages and the first batch does not wait for them. Spark starts
-it where `spark.python.daemon.module` names it.
+A task that reads and writes uses two workers, so two cores have four workers. Each would load Arrow, librdkafka and
+delta-rs itself. Forked from here, they share those pages, and the first batch does not wait for the imports. Spark
+starts this process if `spark.python.daemon.module` names it.
 
-What is loaded is only loaded: no client, file system or pool of threads is used before the fork. The threads that
-imports start (numpy's OpenBLAS, jemalloc) know of forks.
+The modules are only loaded: no client, file system or thread pool is used before the fork. The threads that imports
+start (numpy's OpenBLAS, jemalloc) support forks.
 """
 
 import gc
@@ -25,7 +25,7 @@ _LOADED = (
 
 
 def load() -> None:
-    """Load what tasks need, and keep the garbage collector of forked processes from writing into these pages."""
+    """Load the modules of tasks, and prevent the garbage collector of forked processes from writing to these pages."""
     for name in _LOADED:
         importlib.import_module(name)
     gc.collect()
