@@ -187,7 +187,7 @@ def _engine(url: URL, isolation: str) -> Engine:
         raise ValueError(url.host)
     if name == "sqlite":
         if url.database in {None, "", ":memory:"}:
-            raise ClaimsError("a database in memory belongs to one process alone: name a file, sqlite:///claims.db")
+            raise ClaimsError("a database in memory belongs to only one process: name a file, sqlite:///claims.db")
         return create_engine(url, poolclass=QueuePool, connect_args={"timeout": _TIMEOUT_S, "isolation_level": None})
     settings: dict[str, Any] = {"isolation_level": isolation}
     if name == "postgresql":

@@ -36,8 +36,8 @@ class Agent:
 
     def value(self) -> dict[str, Any]:
         """Return a JSON value."""
-        told = {"settings": list(self.settings)} if self.settings else {}
-        return {"id": self.id, "capacity": self.capacity, "zone": self.zone, **told}
+        declared = {"settings": list(self.settings)} if self.settings else {}
+        return {"id": self.id, "capacity": self.capacity, "zone": self.zone, **declared}
 
     @classmethod
     def of(cls, value: Mapping[str, Any]) -> Self:

@@ -103,10 +103,10 @@ def next_round(candidates: Iterable[Candidate]) -> Round:
 class _ViewAssignor(AbstractPartitionAssignor):
     """Assigns no partitions, only the view."""
 
-    def __init__(self, agent: Agent, process: str, told: Any) -> None:  # noqa: ANN401 - a method taking a Round
+    def __init__(self, agent: Agent, process: str, on_round: Any) -> None:  # noqa: ANN401 - a method taking a Round
         self._agent = agent
         self._process = process
-        self._told = told
+        self._on_round = on_round
         self.last = Round()
 
     @property
@@ -136,7 +136,7 @@ class _ViewAssignor(AbstractPartitionAssignor):
         """Take the view."""
         with contextlib.suppress(ValueError, KeyError, TypeError, zlib.error):
             self.last = Round.decode(bytes(assignment.user_data or b"").decode())
-            self._told(self.last)
+            self._on_round(self.last)
 
 
 class KafkaMembers:
@@ -203,7 +203,7 @@ class KafkaMembers:
         except (KafkaError, ValueError) as error:
             servers = self._kafka.get("bootstrap_servers")
             raise FleetError(
-                f"home cluster {servers} does not answer, and who lives is known there alone: {error!r}"
+                f"home cluster {servers} does not answer, and only it knows the live agents: {error!r}"
             ) from error
         found = [_read(one["member_id"], one["member_metadata"]) for one in said["members"] or ()]
         made = next_round(one for one in found if one is not None)
@@ -264,8 +264,8 @@ class KafkaMembers:
         if state.view is None or state.standing is Standing.REFUSED:
             return
         coordinator = member._consumer._coordinator
-        heard = max(coordinator.heartbeat.last_receive, coordinator.heartbeat.last_reset)
-        standing = self._session.standing(time.monotonic() - heard, self._witness)
+        answered_at = max(coordinator.heartbeat.last_receive, coordinator.heartbeat.last_reset)
+        standing = self._session.standing(time.monotonic() - answered_at, self._witness)
         if standing is Standing.MEMBER:
             if state.standing is not Standing.MEMBER:
                 log.info("fleet: agent %r is a member again (it was %s)", self._agent.id, state.standing.value)

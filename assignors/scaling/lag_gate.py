@@ -186,11 +186,11 @@ def abbreviated(names: Sequence[str]) -> str:
 
 
 _SENTENCES: Mapping[PartitionState, str] = {
-    PartitionState.UNKNOWN: "could not be asked for; their lag is unknown",
+    PartitionState.UNKNOWN: "could not be read; their lag is unknown",
     PartitionState.UNCOMMITTED: "hold records, and the group has never committed there",
-    PartitionState.REWOUND: "went back or lie beyond the end of the log: offsets were reset or the topic was made anew",
-    PartitionState.STALLED: "stand still while others move: look at the record at the committed offset",
-    PartitionState.STOPPED: "stand still and so does the whole topic: nobody reads",
+    PartitionState.REWOUND: "went back or are beyond the end of the log: offsets were reset or the topic was recreated",
+    PartitionState.STALLED: "do not move while others do: look at the record at the committed offset",
+    PartitionState.STOPPED: "do not move, nor does any other partition of the topic: no consumer reads",
     PartitionState.HOT: "bring more than one worker can read; no number of workers helps, more partitions do",
 }
 

@@ -131,8 +131,8 @@ class Pipeline(BaseModel):
 
 def sentence(error: Any) -> str:  # noqa: ANN401 -- pydantic's own dictionary
     """Describe the error of a setting, with its place."""
-    told = plain(error) or message(error)
-    return f"{where}: {told}" if (where := place(error)) else told
+    text = plain(error) or message(error)
+    return f"{where}: {text}" if (where := place(error)) else text
 
 
 def _house_limits(pipeline: Pipeline) -> list[Limit]:

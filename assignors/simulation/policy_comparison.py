@@ -48,8 +48,8 @@ def scaler_for(policy: str, trace: Trace, pipeline: Pipeline) -> Scaler:
     name, _, measured = policy.partition(":")
     if name not in POLICIES or measured not in {"", "measured"}:
         raise LimitsError(f"policy {policy!r}: known are {', '.join(POLICIES)}, oracle and capacity:measured")
-    told = {"policy": name, "worker_rate": None if measured else trace.worker_rate}
-    return pipeline.model_copy(update=told).scaler(trace.retention_s)
+    settings = {"policy": name, "worker_rate": None if measured else trace.worker_rate}
+    return pipeline.model_copy(update=settings).scaler(trace.retention_s)
 
 
 def compare_policies(

@@ -74,7 +74,7 @@ class AgentSettings(BaseSettings):
     master: str = Field("local[*]", description="Spark's master.")
     driver_memory: Annotated[str, AfterValidator(_size)] = Field("768m", description="Heap of Spark's driver.")
     landing: Literal["direct", "rows"] = Field(
-        "direct", description="Who writes data files: reading tasks, or the sink."
+        "direct", description="The writer of data files: direct, the reading tasks, or rows, the sink."
     )
     metrics_port: Whole | None = Field(None, ge=0, le=65535, description="Port of the Prometheus endpoint.")
     kafka: dict[str, str] = Field(default_factory=dict, description="Kafka client properties.")

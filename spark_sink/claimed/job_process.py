@@ -75,7 +75,7 @@ def run(settings: ClaimedSettings) -> None:
     stop = threading.Event()
 
     def hear(number: int, _frame: FrameType | None) -> None:
-        log.info("claims: told to stop (%s)", signal.Signals(number).name)
+        log.info("claims: stopping (%s)", signal.Signals(number).name)
         stop.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):

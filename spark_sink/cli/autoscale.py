@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from assignors.scaling import Decision, ScaledTopic, ScalingSettings, Store, WorkersRecord
 
-group = typer.Typer(help="Choose workers per topic from lag; a dry run unless told to apply.", no_args_is_help=True)
+group = typer.Typer(help="Choose workers per topic from lag; a dry run without --apply.", no_args_is_help=True)
 
 Config = Annotated[Path, typer.Option("--config", help="TOML file with all pipelines.")]
 

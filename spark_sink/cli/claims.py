@@ -32,19 +32,19 @@ def claims() -> None:
 def run(  # noqa: PLR0913, PLR0917 -- each is a flag
     name: Annotated[
         str,
-        typer.Option("--group", help="What the table keeps positions under; the same for all jobs of a set."),
+        typer.Option("--group", help="Name of the positions in the table; the same for all jobs."),
     ],
     table: Annotated[str, typer.Option(help="Delta table; {topic} in it makes a table of each topic.")],
     database: Annotated[str, _DATABASE],
     bootstrap_servers: Annotated[str, typer.Option(callback=servers, help="Kafka brokers, host:port by commas.")],
     subscribe: Annotated[list[str] | None, typer.Option(help="Topics, by commas.")] = None,
     subscribe_pattern: Annotated[str | None, typer.Option(help="Regular expression of whole topic names.")] = None,
-    owner: Annotated[str | None, typer.Option(help="How others see this job; its host and process by default.")] = None,
+    owner: Annotated[str | None, typer.Option(help="Name of this job; by default its host and process.")] = None,
     claims_table: Annotated[str, typer.Option(help="Table of the claims.")] = "partition_claims",
     partitions: Annotated[int, typer.Option(help="Claimed at a time.")] = 16,
     records: Annotated[int, typer.Option(help="Read between two commits, at most.")] = 200_000,
     lease_s: Annotated[float, typer.Option(help="A job that is silent for this long loses its partitions.")] = 30.0,
-    worth_records: Annotated[float, typer.Option(help="Visit a partition when so many are expected.")] = 1_000.0,
+    worth_records: Annotated[float, typer.Option(help="Visit a partition when this many are expected.")] = 1_000.0,
     longest_s: Annotated[float, typer.Option(help="Visit a quiet partition at least so often.")] = 5.0,
     include_headers: Annotated[
         bool, typer.Option("--include-headers", help="Land the records' headers, too, in the column headers.")

@@ -20,7 +20,7 @@ def demo(
     directory: Annotated[Path, typer.Option("--dir", help="For the report, the table and the logs.")] = Path(
         "build/demo"
     ),
-    kill: Annotated[Part, typer.Option(help="What of an agent is killed with SIGKILL.")] = Part.WHOLE,
+    kill: Annotated[Part, typer.Option(help="Part of an agent that is killed with SIGKILL.")] = Part.WHOLE,
     flights: Annotated[
         int | None, typer.Option(help="Only the first so many, 30000 or more.", show_default="all")
     ] = None,

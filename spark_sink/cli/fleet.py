@@ -61,12 +61,12 @@ def _print(found: "FleetStatus") -> None:
         some = ", ".join(mine[:_NAMED]) + (" ..." if len(mine) > _NAMED else "")
         table.add_row(agent["id"], agent["zone"] or "-", f"{agent['capacity']:g}", beat, str(agent["topics"]), some)
     console.print(table)
-    told = value["connections"]
+    connections = value["connections"]
     departed = f", departed: {', '.join(value['departed'])}" if value["departed"] else ""
     console.print(
         f"view {value['version']}: {len(value['agents'])} agents, {len(value['topics'])} topics{departed}\n"
-        f"connections: {told['agent_topic']} agent to topic (all to all: {told['all_to_all']}), "
-        f"{told['agent_cluster']} agent to cluster",
+        f"connections: {connections['agent_topic']} agent to topic (all to all: {connections['all_to_all']}), "
+        f"{connections['agent_cluster']} agent to cluster",
         soft_wrap=True,
     )
     for line in value["lines"]:

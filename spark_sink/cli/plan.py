@@ -36,7 +36,7 @@ def plan(  # noqa: PLR0913, PLR0917 -- each is a flag
     ] = None,
     epsilon: Annotated[float, typer.Option(help="hrw: allowed distance from the fair share.")] = 0.05,
     leaving: Annotated[str | None, typer.Option(help="Member that leaves; by default the fullest.")] = None,
-    explain: Annotated[str | None, typer.Option(metavar="TOPIC", help="Say why hrw gives this topic to whom.")] = None,
+    explain: Annotated[str | None, typer.Option(metavar="TOPIC", help="Explain the readers of this topic.")] = None,
     producer: Annotated[
         str | None, typer.Option(callback=given, metavar="ZONE", help="Look at a producer in this zone.")
     ] = None,

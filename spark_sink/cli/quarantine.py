@@ -116,13 +116,13 @@ def _repair(name: str | None) -> "Repair | None":
     except (ImportError, AttributeError, ValueError) as error:
         raise OptionError(f"--repair {name!r}: {error if colon else 'need MODULE:FUNCTION'}") from error
 
-    def told(records: "pa.Table") -> "pa.Table":
+    def reported(records: "pa.Table") -> "pa.Table":
         try:
             return found(records)
         except Exception as error:
             raise OptionError(f"--repair {name!r} fails, nothing is brought in: {_where(error)}") from error
 
-    return told
+    return reported
 
 
 def _where(error: Exception) -> str:

@@ -18,7 +18,7 @@ def rewind(
     group: Annotated[str | None, typer.Option(help="Consumer group, where several have written.")] = None,
     storage: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Option of the object store.")] = None,
     *,
-    apply: Annotated[bool, typer.Option("--apply", help="Write it; without, only say what would change.")] = False,
+    apply: Annotated[bool, typer.Option("--apply", help="Write it; without it, only show the changes.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Set positions back to the rows' offsets after a RESTORE; a dry run without --apply. Stop the agents first."""

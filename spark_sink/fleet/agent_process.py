@@ -55,7 +55,7 @@ def run(settings: FleetSettings, http: tuple[str, int] | None = None) -> None:
     stop = threading.Event()
 
     def hear(number: int, _frame: FrameType | None) -> None:
-        log.info("fleet: told to stop (%s)", signal.Signals(number).name)
+        log.info("fleet: stopping (%s)", signal.Signals(number).name)
         stop.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):

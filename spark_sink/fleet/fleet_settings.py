@@ -297,7 +297,7 @@ def _sentence(error: Any) -> str:  # noqa: ANN401 -- pydantic's own dictionary
         return "agent: needed, as --agent or AZIMUTH_FLEET_AGENT, as one file serves all agents"
     if error["type"] == "union_tag_invalid":
         return f"{place(error)}: kind must be 'kafka', 'redis' or 'static'"
-    if (told := plain(error)) is not None:
-        return f"{place(error)}: {told}"
+    if (text := plain(error)) is not None:
+        return f"{place(error)}: {text}"
     given = f", not {error['input']!r}" if isinstance(error.get("input"), int | float) else ""
     return f"{place(error) or 'settings'}: {message(error)}{given}"

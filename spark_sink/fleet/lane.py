@@ -275,7 +275,7 @@ class LaneConsumer:
             self._stopped.add((topic, message.partition() or 0))
             self._parts.look_again()
         elif code in _GONE:
-            self._note(topic, f"{self.lane.source}/{topic}: the topic is gone or was made anew")
+            self._note(topic, f"{self.lane.source}/{topic}: the topic was deleted or recreated")
             self._parts.look_again()
         elif code in _AWAY:
             self._note(_NO_TOPIC, f"{self.lane.source}: no broker answers")
@@ -309,7 +309,7 @@ class LaneConsumer:
             self._note(topic, f"{self.lane.source}/{topic}: its offsets cannot be asked for: {error.args[0].str()}")
             return
         if at is not None and at > high:
-            self._note(topic, f"{self.lane.source}/{topic}: the log ends at {high}, before {at}: made anew?")
+            self._note(topic, f"{self.lane.source}/{topic}: the log ends at {high}, before {at}: recreated topic?")
             self._parts.look_again()
             return
         if at is not None and at < low:

@@ -16,8 +16,8 @@ def progress(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
     Returns:
         One line; None if nothing changed, so that an idle agent logs nothing.
     """
-    told = ("topics", "rows", "problems", "standing")
-    if all(before.get(name) == now[name] for name in told) and _behind(before) == _behind(now):
+    logged = ("topics", "rows", "problems", "standing")
+    if all(before.get(name) == now[name] for name in logged) and _behind(before) == _behind(now):
         return None
     seconds = now["at"] - before.get("at", now["at"])
     rows = now["rows"] - before.get("rows", 0)

@@ -109,7 +109,7 @@ class SourceReader:
         """Return the present problems."""
         found = self._consumers.problems() + self._refusals.problems()
         if not self.alive:
-            found.append(f"{self._source}: reading has ended by an error that nobody expected, the log has it: restart")
+            found.append(f"{self._source}: reading has ended because of an unexpected error, see the log: restart")
         return [*([self._problem] if self._problem else []), *sorted(set(found))]
 
     def lag(self) -> dict[str, int]:

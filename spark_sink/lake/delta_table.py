@@ -295,7 +295,7 @@ class DeltaLakeTable:
                 if group != self._group and key in keys:
                     raise TableError(
                         f"{self._uri}: {key.topic}/{key.partition} was written here by group {group!r}, up to offset "
-                        f"{at}; group {self._group!r} would write its records once more. Take that group, or another "
+                        f"{at}; group {self._group!r} would write its records again. Use that group, or another "
                         "table"
                     )
 
@@ -314,7 +314,7 @@ class DeltaLakeTable:
         found = handle.metadata()
         if self._id not in {None, found.id}:
             raise TableError(
-                f"{self._uri}: the table was deleted and made anew while the query ran (id {self._id} became "
+                f"{self._uri}: the table was deleted and recreated while the query ran (id {self._id} became "
                 f"{found.id}); nothing was written to the new one. Start the query again with a new checkpoint"
             )
         refuse_unenforced(self._uri, handle)

@@ -260,9 +260,7 @@ def spans_of(rows: pa.Table) -> dict[TopicPartition, Span]:
     """
     keys = rows.select(list(KEYS))
     if any(column.null_count for column in keys.columns):
-        raise TableError(
-            "a row has no topic, no partition or no offset: it could not be told from a record written twice"
-        )
+        raise TableError("a row has no topic, no partition or no offset: it would look like a record written twice")
     # Topics are long and repeat often: grouping by a dictionary is three times as fast.
     found = keys.group_by(["topic", "partition"]).aggregate([("offset", "min"), ("offset", "max"), ("offset", "count")])
     columns = (

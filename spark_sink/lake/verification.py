@@ -245,8 +245,8 @@ def _by_partition(batch: pa.RecordBatch) -> Iterator[tuple[TopicPartition, npt.N
         return
     if nameless := max(batch.column(name).null_count for name in COLUMNS):
         raise TableError(
-            f"{nameless} or more rows have no topic, no partition or no offset, so nobody can say whether they are "
-            "there twice; this sink writes none like that: who else writes into the table?"
+            f"{nameless} or more rows have no topic, no partition or no offset, so it is unknown whether they are "
+            "there twice; this sink writes no such rows: which other program writes into the table?"
         )
     topics = batch.column("topic")
     if not pa.types.is_dictionary(topics.type):

@@ -148,7 +148,7 @@ def _refuse_others(offset: Offset, known: Mapping[str, int]) -> dict[str, int]:
     for topic, number in named.items():
         if known.get(topic, number) != number:
             raise TableError(
-                f"{topic}: the table has records of an earlier topic of this name, which was deleted and made anew as "
+                f"{topic}: the table has records of an earlier topic of this name, which was deleted and recreated as "
                 f"{offset.identities[topic]}; nothing of it was written. Use a new group and table for it"
             )
     return {topic: number for topic, number in named.items() if topic not in known}

@@ -41,7 +41,7 @@ class Sorting:
         rows = with_variants(pa.Table.from_batches([batch]), self._schema).cast(self._schema)
         topics = pc.unique(rows.column("topic")).to_pylist()
         if None in topics:
-            raise TableError("a row has no topic: it could not be told from a record written twice")
+            raise TableError("a row has no topic: it would look like a record written twice")
         tables = self._options.routes.by_table(topics)
         for table, names in tables.items():
             whole = len(names) == len(topics)

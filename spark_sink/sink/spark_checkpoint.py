@@ -48,7 +48,7 @@ def parse_offset_log(text: str, place: str) -> Offset:
         raise OffsetError(f"{place}: version {version!r} of Spark's offset log is not known, only {_VERSIONS}")
     found = [Offset.parse(value) for value in _values(lines[1:])]
     if not found:
-        raise OffsetError(f"{place}: no source of this query is kafka-group, so nobody says which offsets a batch has")
+        raise OffsetError(f"{place}: no source of this query is kafka-group, so the offsets of a batch are unknown")
     identities = {topic: one for offset in found for topic, one in offset.identities.items()}
     return Offset.of((one for offset in found for one in offset), identities)
 

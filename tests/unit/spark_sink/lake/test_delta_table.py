@@ -206,7 +206,7 @@ def test_a_table_made_anew_in_the_old_place_stops_the_writer(tmp_path: Path) -> 
     _made(table)
     (tmp_path / "t").rename(tmp_path / "gone")
     write_deltalake(str(tmp_path / "t"), pa.Table.from_batches([_rows(A, range(3))]))
-    with pytest.raises(TableError, match="made anew while the query ran"):
+    with pytest.raises(TableError, match="recreated while the query ran"):
         table.refresh()
 
 

@@ -105,5 +105,5 @@ def test_rows_that_do_not_say_which_record_they_are_are_told(tmp_path: Path, col
     write_deltalake(
         str(tmp_path), rows.set_column(at, rows.field(at), pa.array([rows[column][0].as_py(), None], rows[column].type))
     )
-    with pytest.raises(TableError, match="who else writes into the table"):
+    with pytest.raises(TableError, match="which other program writes into the table"):
         verify(str(tmp_path))
