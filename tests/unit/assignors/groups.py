@@ -13,7 +13,7 @@ class Cluster:
     """The part of kafka-python's cluster metadata that an assignor reads."""
 
     def __init__(self, topics: dict[str, int], racks: dict[int, str] | None = None) -> None:
-        """Make topics whose partition p has its leader and only replica on broker p modulo the brokers."""
+        """Create topics whose partition p has its leader and only replica on broker p modulo the brokers."""
         self._racks = racks or {}
         self._listeners: set[object] = set()
         count = max(1, len(self._racks))
@@ -32,7 +32,7 @@ class Cluster:
 
 
 def joined(assignor: Any, member_id: str, topics: set[str], instance: str | None = None) -> SimpleNamespace:  # noqa: ANN401
-    """Join through the wire: what the leader reads is what the member's metadata encodes to."""
+    """Join through the wire format: the leader reads the member's encoded metadata."""
     raw = assignor.metadata(topics).encode()
     return SimpleNamespace(
         member_id=member_id, group_instance_id=instance, metadata=ConsumerProtocolSubscription.decode(raw)
@@ -46,7 +46,7 @@ def read(answer: dict[str, ConsumerProtocolAssignment]) -> Given:
 
 
 class Group:
-    """A group whose members are assignors: each round they join, the first leads, all learn what they got."""
+    """A group whose members are assignors: in each round they join, the first leads, and all get their assignment."""
 
     def __init__(self, make: Callable[[str], Any], cluster: Cluster, topics: set[str]) -> None:
         """Make a group without members."""

@@ -1,4 +1,4 @@
-"""What an import costs."""
+"""The cost of an import."""
 
 import subprocess
 import sys

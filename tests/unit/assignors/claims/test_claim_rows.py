@@ -1,4 +1,4 @@
-"""The statements by dialect, as text: what the integration tests run, where no server is."""
+"""The statements by dialect, as text, tested without a server; the integration tests run them."""
 
 import pytest
 from sqlalchemy.dialects import mysql, postgresql, sqlite
@@ -15,7 +15,7 @@ SQLITE = sqlite.dialect()
 
 @pytest.fixture
 def scope() -> Scope:
-    """Somebody's."""
+    """The parameters of some owner."""
     return Scope(table=claims_table("claims"), cluster="c", owner="o", lease=Lease())
 
 
@@ -28,7 +28,7 @@ def test_servers_claim_in_one_statement_and_skip_what_is_locked(scope: Scope) ->
         assert "ORDER BY candidate.due_at" in statement
         assert "RETURNING" in statement
     assert "FORCE INDEX (claims_due)" in in_mariadb
-    # MySQL computes from left to right: what is read of the row before comes before what replaces it.
+    # MySQL evaluates from left to right: an old value must be read before its column is replaced.
     assert in_mariadb.index("waited_ms = ") < in_mariadb.index("last_picked_at = ")
 
 
@@ -60,7 +60,7 @@ def test_no_time_comes_from_the_client(scope: Scope) -> None:
     ],
 )
 def test_an_address_without_a_meaning_is_a_sentence(address: str) -> None:
-    """A named error, not SQLAlchemy's nor a driver's, and no password in it; one in memory is nobody else's."""
+    """The error is ours, not SQLAlchemy's or a driver's, without a password; a database in memory cannot be shared."""
     with pytest.raises(ClaimsError) as raised:
         PartitionClaims(address, cluster="c")
     assert "secret" not in str(raised.value)

@@ -21,7 +21,7 @@ def jobs(file: Path, form: Form) -> tuple[PartitionClaims, PartitionClaims]:
 
 
 def set_back(file: Path, seconds: float) -> None:
-    """What rows look like after the clock went back: all that they hold lies so much further ahead."""
+    """Make rows look as after the clock went back: all their times are further ahead."""
     columns = ("lease_until", "hold_until", "updated_at", "last_picked_at", "due_at")
     moved = ", ".join(
         f"{name} = CASE WHEN {name} > 0 THEN {name} + {int(seconds * 1000)} ELSE {name} END" for name in columns
@@ -53,7 +53,7 @@ def test_a_clock_that_goes_back_keeps_no_partition_for_longer_than_its_lease(
 
 @pytest.mark.parametrize("back_s", [60.0, 3000.0], ids="{:g} s".format)
 def test_a_clock_that_goes_back_lets_no_partition_wait(tmp_path: Path, back_s: float) -> None:
-    """It was to be visited in a minute, and would have been in an hour."""
+    """A partition that was due in a minute would otherwise be due in an hour."""
     file = tmp_path / "c.db"
     first, second = jobs(file, Form.LOCKING)
     (claim,) = first.claim(1)
@@ -65,7 +65,7 @@ def test_a_clock_that_goes_back_lets_no_partition_wait(tmp_path: Path, back_s: f
 
 @pytest.mark.parametrize("back_s", [0.0, 0.5, 3.0])
 def test_a_small_step_back_takes_no_claim_away(tmp_path: Path, back_s: float) -> None:
-    """Clocks are put right by a second now and then."""
+    """Clocks are sometimes corrected by a second."""
     file = tmp_path / "c.db"
     first, second = jobs(file, Form.LOCKING)
     held: list[Claim] = first.claim(1)

@@ -1,4 +1,4 @@
-"""When a partition is due: quiet ones are not visited in vain, and none starves."""
+"""When a partition is due: few visits of quiet partitions, and no partition starves."""
 
 import heapq
 import math
@@ -85,7 +85,7 @@ def test_nobody_starves(rates: list[float], most: int, worth: float) -> None:
 
 
 def test_quiet_partitions_are_not_polled_in_vain() -> None:
-    """Where the order is by the last claim alone, 9 of 10 visits find nothing; by volume the busy ones get them."""
+    """Ordered only by the last claim, 9 of 10 visits find no records; ordered by volume, busy partitions get them."""
     rates = [0.0] * 90 + [100.0] * 10
     by_volume = visits_of(Picking(worth_records=200, longest_s=60), rates, most=10, step_s=1.0, steps=600)
     by_turn = visits_of(Picking(), rates, most=10, step_s=1.0, steps=600)
@@ -121,13 +121,13 @@ def test_settings_without_a_meaning_are_refused(settings: dict[str, float]) -> N
     ids=str,
 )
 def test_a_hold_is_an_hour_at_most_and_a_lease_no_longer(lease_s: float, hold_s: float) -> None:
-    """Nothing is held for ever, and no lease is over before it is known."""
+    """No partition is held for ever, and no lease ends before its owner knows it."""
     with pytest.raises(ClaimsError, match=r"(lease|hold)_s="):
         Lease(lease_s=lease_s, hold_s=hold_s)
 
 
 @pytest.mark.parametrize("records", [-1, 1 << 63, math.nan, True], ids=str)
 def test_a_visit_counts_records(records: int) -> None:
-    """What it found becomes a volume, which nothing would correct."""
+    """The number of records becomes a volume, so a wrong number would never be corrected."""
     with pytest.raises(ClaimsError, match="records="):
         Visit(records=records)

@@ -1,4 +1,4 @@
-"""What a table of claims cannot hold is refused by name, before the database is asked."""
+"""Values that a table of claims cannot store are refused by name, before a statement runs."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -16,13 +16,13 @@ MINE = Claim("flights", 0, 1)
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """Where the database would be."""
+    """The path of a database that does not exist."""
     return tmp_path / "claims.db"
 
 
 @pytest.fixture
 def claims(file: Path) -> Iterator[PartitionClaims]:
-    """Of a database that does not exist before it is asked."""
+    """Claims of a database that is created by the first statement."""
     with PartitionClaims(f"sqlite:///{file}", cluster="c") as made:
         yield made
 
@@ -57,7 +57,7 @@ CALLS: list[tuple[Call, list[object]]] = [
 def test_nonsense_is_refused_before_the_database_is_asked(
     call: Call, value: object, claims: PartitionClaims, file: Path
 ) -> None:
-    """One named error whatever the database: SQLite would take half of it, the others answer each in other words."""
+    """The error is the same for every database: SQLite would accept some values, the others have different messages."""
     with pytest.raises(ClaimsError, match="need"):
         call(claims, value)
     assert not file.exists()
@@ -78,13 +78,13 @@ def test_nonsense_is_refused_before_the_database_is_asked(
     ids=str,
 )
 def test_names_that_no_database_keeps_are_refused(settings: dict[str, str], file: Path) -> None:
-    """The owner's is told from another's by its last letters, so none may be cut off."""
+    """Owners differ in the last letters of their names, so names must not be truncated."""
     with pytest.raises(ClaimsError, match=next(iter(settings))):
         PartitionClaims(f"sqlite:///{file}", **{"cluster": "c", **settings})  # type: ignore[arg-type]  # only text
 
 
 def test_the_ends_of_the_ranges_are_kept(claims: PartitionClaims) -> None:
-    """What is refused lies beyond them; numpy's numbers count as whole ones."""
+    """Values at the limits are accepted; numpy's integers count as whole numbers."""
     zero: Any = np.int64(0)
     claims.register([("f" * 249, (1 << 31) - 1), ("flights", zero)])
     held = claims.claim(zero + 2)
@@ -93,7 +93,7 @@ def test_the_ends_of_the_ranges_are_kept(claims: PartitionClaims) -> None:
 
 
 def test_who_only_looks_makes_no_database(file: Path) -> None:
-    """A wrong path is said to be one, and stays empty."""
+    """A wrong path is reported, and no file is created there."""
     for address in (f"sqlite:///{file}", f"sqlite:///file:{file}?uri=true"):
         with pytest.raises(ClaimsError, match="there is no such file"):
             standings(address)

@@ -24,6 +24,6 @@ SECRET = "canary"  # noqa: S105 - nobody's
     ],
 )
 def test_of_an_address_no_secret_is_shown(address: str, told: str) -> None:
-    """Where it is, and nothing of who asks."""
+    """The host stays, and the user and the password are hidden."""
     assert shown(address) == told
     assert SECRET not in told

@@ -1,4 +1,4 @@
-"""The private names of kafka-python: they exist in the version that is installed, and stand in one module only."""
+"""The private names of kafka-python exist in the installed version, and only one module uses them."""
 
 import ast
 import asyncio
@@ -26,7 +26,7 @@ OWN = {"_getframe"}  # Python's
 
 
 def test_the_names_are_those_of_the_installed_version() -> None:
-    """A release that renames one would be noticed otherwise only where racks or a rebalance are missing."""
+    """Otherwise a rename in a release would show only as missing racks or a missing rebalance."""
     cluster: Any = ClusterMetadata()
     coordinator: Any = object.__new__(ConsumerCoordinator)
     ours = HRWAssignor()
@@ -74,7 +74,7 @@ def private_names(path: Path) -> Iterator[str]:
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_no_other_module_names_what_kafka_python_keeps_private(folder: str) -> None:
-    """With a new version of kafka-python one module is looked through, and not twenty."""
+    """For a new version of kafka-python only one module has to be reviewed, not twenty."""
     found = {path.name: names for path in (ROOT / folder).glob("*.py") if (names := sorted(private_names(path)))}
     assert not found
 
@@ -90,7 +90,7 @@ def test_each_private_name_is_one_of_the_installed_version(kind: type, name: str
 
 @pytest.mark.parametrize("folder", ADAPTERS)
 def test_the_adapters_use_no_private_name_that_is_not_listed(folder: str) -> None:
-    """With a new version of kafka-python the list is looked through, and not the code."""
+    """For a new version of kafka-python only the list has to be reviewed, not the code."""
     listed = {name for names in internals.NAMES.values() for name in names}
     used = {name for path in (ROOT / folder).glob("*.py") for name in private_names(path) if name.islower()}
     assert used - listed <= OWN

@@ -1,4 +1,4 @@
-"""What Kafka takes as the name of a topic."""
+"""The names that Kafka accepts for topics."""
 
 import pytest
 

@@ -38,7 +38,7 @@ def hangs_up() -> Iterator[str]:
 def test_a_wrong_protocol_is_told_from_silence(
     hangs_up: str, protocol: str, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Timed out is all that a question for topics says, and nobody would look at the protocol for that."""
+    """A request for topics reports only a timeout, which does not point to the protocol."""
     monkeypatch.setattr(unreachable, "_ASK_S", 1.0)
     monkeypatch.setattr(topic_descriptions, "TIMEOUT_S", 0.3)
     kafka = {"bootstrap.servers": hangs_up, "security.protocol": protocol}
@@ -53,5 +53,5 @@ def test_a_wrong_protocol_is_told_from_silence(
 
 
 def test_a_property_that_has_no_meaning_is_named() -> None:
-    """And not raised: who asks is telling another error already."""
+    """It is not raised, because the caller is already reporting another error."""
     assert "no.such" in why_unreachable({"bootstrap.servers": "127.0.0.1:1", "no.such": "1"})

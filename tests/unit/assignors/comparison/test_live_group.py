@@ -1,4 +1,4 @@
-"""What a cluster says of a group, read from answers of every kind of client."""
+"""Reads a cluster's description of a group, with members of every kind of client."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ class Admin:
 
 
 def test_fields_of_foreign_clients_are_read_as_far_as_they_go() -> None:
-    """Half characters for user data, null for lists, bytes for a subscription: others are described all the same."""
+    """Invalid characters for user data, null for lists, bytes for a subscription: other members are still described."""
     odd = {"topics": None, "user_data": "\ud800{"}
     found = module._read(Admin((odd, {"assigned_partitions": None}), (b"\0", b""), ({"topics": ["t"]}, {})), "g")
     assert [sorted(member.topics) for member in found.members] == [[], [], ["t"]]
@@ -51,7 +51,7 @@ def test_a_group_of_no_consumers_is_an_error() -> None:
 
 
 def test_a_coordinator_that_moves_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It says so in its answer, where a group that is not there says so, too: the two are not the same finding."""
+    """Its answer contains an error, as that of a missing group does; the two must be distinguished."""
     refusals = ["[Error 16] NotCoordinatorError: None", "[Error 14] CoordinatorLoadInProgressError: None"]
 
     class Moving(Admin):
@@ -71,7 +71,7 @@ def test_a_coordinator_that_moves_is_asked_again(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_group_that_is_not_there_is_not_waited_for() -> None:
-    """The broker's own words stand in the sentence."""
+    """The message contains the broker's own words."""
 
     class Without(Admin):
         """Knows no group."""

@@ -1,4 +1,4 @@
-"""The comparison of strategies: what it counts, and that a peer's failure is a finding."""
+"""The comparison of strategies: its counts, and a peer's failure as a result."""
 
 import pytest
 
@@ -30,7 +30,7 @@ def test_range_piles_single_partitions_on_one_member_and_the_own_strategies_do_n
 
 
 def test_a_strategy_that_is_in_use_moves_nothing() -> None:
-    """Adopting what the group has is no change, and every strategy is answered for."""
+    """The group's present strategy moves nothing, and every strategy has an outcome."""
     found = _by_name(compare(TOPICS, _under("range")))
     assert set(found) == {"now", *STRATEGIES}
     assert found["range"].moved == 0
@@ -46,7 +46,7 @@ def test_when_a_member_leaves_only_what_it_held_moves_under_sticky_strategies() 
 
 
 def test_partitions_of_another_rack_are_counted_with_their_bytes() -> None:
-    """All replicas are in rack a: what m1 and m3 (rack b) read is off-rack; hrw leaves as much to rack a as it may."""
+    """All replicas are in rack a: reads of m1 and m3 (rack b) are off-rack; hrw gives rack a as much as it may."""
     sizes = {(name, 0): 10 for name in NAMES}
     found = _by_name(compare(TOPICS, _under("round robin"), sizes=sizes))
     assert (found["now"].off_rack, found["now"].off_rack_bytes) == (6, 60)
@@ -69,7 +69,7 @@ def test_a_peer_that_raises_is_an_outcome() -> None:
 
 
 def test_the_last_member_leaves_without_a_plan_after_it() -> None:
-    """Where nobody is left there is nothing to move to."""
+    """Without remaining members no partition can move."""
     assert _by_name(compare(TOPICS, FRESH[:1]))["hrw"].moved_on_leave is None
 
 

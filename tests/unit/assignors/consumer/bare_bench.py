@@ -1,6 +1,6 @@
-"""The same calls on two kinds of consumer: cases, how they are run, and when their results are alike.
+"""Runs the same calls on two kinds of consumer, and compares their results.
 
-Where both differ on purpose stands in GroupConsumer's contract: a commit of nothing, a commit for another member's
+GroupConsumer's contract lists the intended differences: an empty commit, a commit for another member's
 partition, `assign` without a group, and the position after a seek.
 """
 
@@ -19,7 +19,7 @@ SHORT = {"session.timeout.ms": 1000, "heartbeat.interval.ms": 100}
 
 
 class Bench:
-    """Makes consumers of one of the two kinds, and what a case does with them."""
+    """Creates consumers of one of the two kinds for the cases."""
 
     def __init__(self, cluster: MockCluster, kind: type) -> None:
         self.cluster = cluster
@@ -27,7 +27,7 @@ class Bench:
         self.made: list[Any] = []
 
     def make(self, **more: Any) -> Any:  # noqa: ANN401 -- either kind of consumer
-        """A consumer of a group of its own; None takes a property away."""
+        """Create a consumer of a new group; None removes a property."""
         logger = more.pop("logger", None)
         config = {
             "bootstrap.servers": self.cluster.bootstrap_servers,

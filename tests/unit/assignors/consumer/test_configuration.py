@@ -1,4 +1,4 @@
-"""One configuration in librdkafka's words, divided between two clients."""
+"""One configuration with librdkafka's names, divided between two clients."""
 
 import re
 from typing import Any
@@ -53,7 +53,7 @@ def test_each_client_gets_what_it_knows() -> None:
     [("Earliest", OFFSET_BEGINNING), ("beginning", OFFSET_BEGINNING), (None, OFFSET_END), ("end", OFFSET_END)],
 )
 def test_where_nothing_is_committed_begins_where_librdkafka_would(given: str | None, begins: int) -> None:
-    """All its words are known, and what it does without one."""
+    """All its values are known, and so is its default."""
     assert read(LEAST if given is None else {**LEAST, "auto.offset.reset": given}, {}).reset == begins
 
 
@@ -85,7 +85,7 @@ def test_automatic_commits_are_on_unless_switched_off(given: dict[str, Any], sec
     ],
 )
 def test_what_has_another_place_is_refused(config: dict[str, Any], said: str) -> None:
-    """A strategy that would be ignored is worse than an error."""
+    """An error is better than a strategy that has no effect."""
     with pytest.raises(MembershipError, match=re.escape(said)):
         read(config, {})
 
@@ -105,7 +105,7 @@ def test_what_has_another_place_is_refused(config: dict[str, Any], said: str) ->
     ],
 )
 def test_librdkafkas_words_are_understood(given: dict[str, Any], setting: tuple[str, Any]) -> None:
-    """A configuration of confluent_kafka.Consumer is taken as it is."""
+    """A configuration of confluent_kafka.Consumer works unchanged."""
     least = {"group.id": "g"} if "metadata.broker.list" in given else LEAST
     made = read({**least, **given}, {})
     assert made.member[setting[0]] == setting[1]

@@ -1,4 +1,4 @@
-"""What a consumer has done, and what it says so of."""
+"""The progress of a consumer, and the offsets that it commits."""
 
 import pytest
 from confluent_kafka import OFFSET_INVALID, TopicPartition
@@ -10,7 +10,7 @@ from tests.unit.assignors.conftest import RECORDS, consumer
 
 
 def test_only_what_was_stored_is_committed_where_the_program_stores(mock: MockCluster) -> None:
-    """enable.auto.offset.store=False: delivered is not done, and a commit on revocation must not say so."""
+    """With enable.auto.offset.store=False, a commit at a revocation must not include records that are not stored."""
     with consumer(mock, **{"enable.auto.commit": True, "enable.auto.offset.store": False}) as one:
         one.subscribe(["t"])
         found = [m for m in read(one, 3 * RECORDS) if m.partition() == 1]

@@ -1,4 +1,4 @@
-"""The consumer against a cluster inside this process: its interface, and what it never delivers."""
+"""The consumer with a cluster inside this process: its interface, and records that it must not deliver."""
 
 import gc
 import os
@@ -61,7 +61,7 @@ def test_the_whole_interface_on_one_way(mock: MockCluster) -> None:
 
 
 def test_nothing_is_delivered_that_is_not_owned(mock: MockCluster) -> None:
-    """A program that was too slow for its group: fetched records of partitions that are another's stay here."""
+    """If a program was too slow for its group, fetched records of another member's partitions are not delivered."""
     with consumer(mock) as one:
         one.subscribe(["t"])
         read(one, 3)
@@ -72,7 +72,7 @@ def test_nothing_is_delivered_that_is_not_owned(mock: MockCluster) -> None:
 
 
 def test_fetched_records_are_dropped_with_their_partition(mock: MockCluster) -> None:
-    """Records of before a removal do not come after it, although librdkafka had them in its queue."""
+    """Records from before a removal are not delivered after it, although librdkafka had them in its queue."""
     owned = Ownership().plus([("t", n) for n in range(3)], 1)
     with consumer(mock) as one:
         fetching = one._fetching
@@ -90,7 +90,7 @@ def test_fetched_records_are_dropped_with_their_partition(mock: MockCluster) -> 
 
 
 def test_librdkafka_may_end_and_is_begun_again(mock: MockCluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its end is not the program's: the same partitions, from the first record that was not delivered."""
+    """A new client continues with the same partitions, from the first record that was not delivered."""
     monkeypatch.setattr(group_consumer, "_READ_AHEAD", 1)
     with consumer(mock) as one:
         one.subscribe(["t"])
@@ -103,7 +103,7 @@ def test_librdkafka_may_end_and_is_begun_again(mock: MockCluster, monkeypatch: p
 def test_an_interrupt_while_it_begins_anew_leaves_no_partition_unread(
     mock: MockCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ctrl-C while leaders are asked for: what counts as read is read, and what was paused stays so."""
+    """After Ctrl-C during the request for leaders, assigned partitions are read, and paused ones stay paused."""
 
     def interrupted(*_: object) -> None:
         once.undo()
@@ -153,13 +153,13 @@ def test_without_a_subscription_no_poll_waits_forever(mock: MockCluster) -> None
 
 @pytest.mark.parametrize("topics", ["^flights", "t", [], [""], [5], ["^("]], ids=repr)
 def test_what_is_no_list_of_topics_is_refused(mock: MockCluster, topics: Any) -> None:  # noqa: ANN401 - wrong on purpose
-    """A text is a list of letters, and the letter ^ alone a pattern for every topic of the cluster."""
+    """A text is a sequence of letters, and the letter ^ would be a pattern for every topic of the cluster."""
     with consumer(mock) as one, pytest.raises(MembershipError, match="subscribe"):
         one.subscribe(topics)
 
 
 def test_an_interrupt_with_records_in_hand_loses_none(mock: MockCluster) -> None:
-    """Ctrl-C comes while more is waited for: what was taken so far is not committed, and comes again."""
+    """If Ctrl-C comes during a wait for more, the records taken so far are not committed, and are delivered again."""
     with consumer(mock, **{"enable.auto.commit": True}) as one:
         one.subscribe(["t"])
         first = read(one, 30)
@@ -216,7 +216,7 @@ def test_an_interrupt_during_the_fetch_itself_loses_none(
 
 
 def test_questions_are_answered_as_by_confluents_consumer(mock: MockCluster) -> None:
-    """Without a subscription, by librdkafka alone."""
+    """Without a subscription, only librdkafka answers."""
     with consumer(mock) as one:
         assert len(one.list_topics("t", 20).topics["t"].partitions) == 3
         assert "t" in one.list_topics(timeout=20).topics
@@ -286,7 +286,7 @@ def test_closing_without_brokers_takes_seconds(mock: MockCluster) -> None:
 
 
 def test_the_clients_rack_reaches_an_assignor_that_was_made_without_one(mock: MockCluster) -> None:
-    """assignors=[HRWAssignor()] beside client.rack lost the locality."""
+    """assignors=[HRWAssignor()] together with client.rack lost the locality."""
     with consumer(mock, **{"client.rack": "az-b"}) as one:
         (assignor,) = one._membership._assignors
         assert isinstance(assignor, HRWAssignor)
@@ -295,7 +295,7 @@ def test_the_clients_rack_reaches_an_assignor_that_was_made_without_one(mock: Mo
 
 @pytest.mark.parametrize("at_once", [0, 1, 7], ids=["poll", "consume 1", "consume 7"])
 def test_a_rebalance_takes_back_what_was_read_ahead(mock: MockCluster, at_once: int) -> None:
-    """Records that the program has not got are neither delivered nor committed by the member that gives them up."""
+    """A member neither delivers nor commits records of revoked partitions that its program has not received."""
     with consumer(mock, **{"enable.auto.commit": True}) as one:
         one.subscribe(["t"])
         count = 0

@@ -1,4 +1,4 @@
-"""Commits in the order of their calls, merged while a request is under way."""
+"""Commits in the order of their calls, merged while a request is in flight."""
 
 import threading
 from collections.abc import Callable
@@ -34,7 +34,7 @@ class Coordinator:
         self.requests.append(dict(offsets))
 
     def ownership(self) -> Ownership:
-        """Partitions of topic t alone."""
+        """Partitions of only the topic t."""
         return Ownership().plus([("t", n) for n in range(3)], 1)
 
 
@@ -50,7 +50,7 @@ def queue(reports: list[tuple[object, Offsets]] | None = None) -> CommitQueue:
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9)), max_size=30))
 def test_many_commits_take_two_requests_and_the_newest_call_counts(calls: list[tuple[int, int]]) -> None:
-    """450 commits at 50 ms a round trip held close() and each revocation up for 27 s."""
+    """450 commits at 50 ms per round trip delayed close() and each revocation by 27 s."""
     reports: list[tuple[object, Offsets]] = []
     member, commits = Coordinator(), queue(reports)
     commits.commit_later(member, OFFSETS)
@@ -78,7 +78,7 @@ def test_a_commit_that_waits_comes_after_those_before_it() -> None:
 
 
 def test_a_refused_call_does_not_spoil_those_merged_with_it() -> None:
-    """One names another member's partition: it alone fails, and its error reaches on_commit."""
+    """A call with another member's partition: only this call fails, and its error reaches on_commit."""
     member = Coordinator(lambda offsets: NotOwnedError() if ("u", 0) in offsets else None)
     reports: list[tuple[object, Offsets]] = []
     commits = queue(reports)

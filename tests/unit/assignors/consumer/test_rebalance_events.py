@@ -1,4 +1,4 @@
-"""Rebalances between two threads: in order, each handled once, nobody waited for without end."""
+"""Rebalances between two threads: in order, each handled once, and no endless wait."""
 
 import threading
 
@@ -27,7 +27,7 @@ def test_changes_are_taken_in_their_order() -> None:
 
 @pytest.mark.parametrize("kind", [Kind.REVOKED, Kind.LOST])
 def test_what_is_given_up_or_lost_waits_until_the_program_knows(kind: Kind) -> None:
-    """The member goes on when the program has given up, not before: what it has lost it may be given anew."""
+    """The member continues only after the program has handled the loss, because it may get the partitions again."""
     changes = Rebalances(60)
     waiting = threading.Thread(target=changes.revoked if kind is Kind.REVOKED else changes.lost, args=(A,))
     waiting.start()
@@ -41,7 +41,7 @@ def test_what_is_given_up_or_lost_waits_until_the_program_knows(kind: Kind) -> N
 
 
 def test_who_comes_too_late_is_told() -> None:
-    """After the time-out the partitions are another's: what was to be a revocation has become a loss."""
+    """After the timeout the partitions belong to another member: the revocation has become a loss."""
     changes = Rebalances(0.01)
     changes.revoked(A)
     change = changes.take()
@@ -50,7 +50,7 @@ def test_who_comes_too_late_is_told() -> None:
 
 
 def test_nobody_waits_for_a_program_that_has_turned_away() -> None:
-    """A member that ended is no longer asked; its callbacks end at once, those that wait and those that come."""
+    """When the member has ended, its callbacks return immediately, waiting ones and later ones."""
     changes = Rebalances(60)
     waiting = threading.Thread(target=changes.revoked, args=(A,))
     waiting.start()

@@ -1,4 +1,4 @@
-"""What rebalances do to a consumer: its callbacks, where it begins, what it gives up."""
+"""The effects of rebalances on a consumer: callbacks, starting offsets, and revocations."""
 
 import time
 
@@ -55,7 +55,7 @@ def test_it_begins_where_the_group_has_committed_and_elsewhere_at_the_reset(
 
 
 def test_callbacks_that_raise_lose_neither_partitions_nor_the_end(mock: MockCluster) -> None:
-    """What a callback raises comes out of poll and close; what was gained is read, and all is closed."""
+    """Poll and close raise a callback's error; assigned partitions are read, and everything is closed."""
 
     def broken(_: GroupConsumer, partitions: list[TopicPartition]) -> None:
         raise LookupError(len(partitions))
@@ -94,7 +94,7 @@ def test_unassign_belongs_into_a_revocation(mock: MockCluster) -> None:
 
 
 def test_what_is_paused_in_on_assign_is_not_delivered_until_it_is_resumed(mock: MockCluster) -> None:
-    """A program that is still busy with other records holds new partitions back where it is told of them."""
+    """A program that is still busy with other records pauses new partitions in its callback."""
 
     def hold(one: GroupConsumer, partitions: list[TopicPartition]) -> None:
         one.pause(partitions)

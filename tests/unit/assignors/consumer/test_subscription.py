@@ -6,7 +6,7 @@ from assignors.consumer.subscription import Subscription
 
 
 def test_plain_names_stay_names() -> None:
-    """A pattern asks the brokers for every topic of the cluster; names are asked for alone."""
+    """A pattern makes the client request every topic of the cluster; with names it requests only these."""
     assert Subscription.of(["b", "a", "b"]).for_member() == {"topics": ["a", "b"]}
 
 

@@ -25,12 +25,12 @@ from assignors.fleet.topic_descriptions import Sighting
 
 @dataclass
 class Watch:
-    """A cluster that says what a test wants."""
+    """A cluster whose answers a test sets."""
 
     sighting: Sighting
 
     def seen(self) -> Sighting:
-        """What it says."""
+        """The answer."""
         return self.sighting
 
     def start(self) -> None:
@@ -86,7 +86,7 @@ def of(source: str, *names: str) -> Sighting:
 
 
 def test_a_topic_of_two_sources_is_read_once_and_said(caplog: pytest.LogCaptureFixture) -> None:
-    """Two sources turn out to be one cluster: every other topic goes on, and the problem leaves with its cause."""
+    """Two sources are the same cluster: all other topics continue, and the problem disappears with its cause."""
     reading, other = Reading(), Watch(of("two", "x", "y"))
     made = agent(reading, Watch(of("one", "x")), other)
     made.step()
@@ -130,7 +130,7 @@ def test_an_agent_that_differs_says_so_and_uses_the_lanes_of_the_others() -> Non
 
 
 def test_what_starts_and_stops_is_said(caplog: pytest.LogCaptureFixture) -> None:
-    """A few are named, the number tells the rest."""
+    """The log names a few topics, and gives the number of the others."""
     watch = Watch(of("s", *(f"t{n}" for n in range(9))))
     with caplog.at_level(logging.INFO):
         made = agent(Reading(), watch)

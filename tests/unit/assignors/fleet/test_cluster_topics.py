@@ -1,4 +1,4 @@
-"""What is known of a cluster's topics while parts of the cluster are away."""
+"""The known topics of a cluster while parts of the cluster are away."""
 
 import threading
 from collections.abc import Callable
@@ -81,7 +81,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 @pytest.mark.parametrize("code", [AWAY, KafkaError.NOT_CONTROLLER, DENIED], ids=["away", "not controller", "denied"])
 def test_topics_stay_while_they_cannot_be_described(code: int) -> None:
-    """A controller that is away for a minute made each agent drop all topics of the cluster, with all being well."""
+    """When a controller was away for a minute, each agent dropped all topics of the cluster, without another fault."""
     admin = Admin({"t1": "i1", "t2": "i2"})
     before = sight(client(admin), SOURCE)
     admin.errors["*"] = code
@@ -106,7 +106,7 @@ def test_an_answer_is_not_whole_while_a_topic_was_never_described() -> None:
 
 
 def test_a_topic_is_gone_when_two_answers_some_time_apart_say_so(clock: list[float]) -> None:
-    """A broker that has just started lists too few; what a topic is called elsewhere in the meantime does not count."""
+    """A broker that has just started lists too few topics; a later answer with another name does not count."""
     admin = Admin({"t1": "i1", "t2": "i2"})
     seen = sight(client(admin), SOURCE)
     del admin.ids["t2"]
@@ -133,7 +133,7 @@ def test_a_topic_that_was_recreated_is_another_one_at_once() -> None:
 
 
 def test_topics_of_another_cluster_do_not_stay() -> None:
-    """The address leads elsewhere now: what was known says nothing of this cluster."""
+    """The address leads to another cluster now: the known topics do not belong to it."""
     admin = Admin({"t1": "i1"})
     seen = sight(client(admin), SOURCE)
     other = sight(client(Admin({})), SOURCE, topic_descriptions.Sighting(cluster="other", topics=seen.topics))
@@ -178,7 +178,7 @@ def test_a_watch_keeps_topics_and_ids_while_the_controller_alone_is_away(monkeyp
 
 
 class Probed:
-    """A watch whose broker is asked."""
+    """A watch whose broker gets requests."""
 
     def __init__(self, answer: Callable[[], bool]) -> None:
         self.answers = answer

@@ -1,4 +1,4 @@
-"""What a topic is."""
+"""The identity of a topic."""
 
 from assignors.fleet import FleetTopic
 from assignors.fleet.fleet_topic import once_each

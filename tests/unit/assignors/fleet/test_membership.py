@@ -1,4 +1,4 @@
-"""What agents know of each other, without a server."""
+"""The agents' knowledge of each other, without a server."""
 
 from itertools import permutations
 
@@ -33,7 +33,7 @@ def test_a_round_without_a_change_is_the_same_view() -> None:
 
 
 def test_of_two_processes_with_one_id_the_one_that_was_there_goes_on() -> None:
-    """Whatever ids the broker gave them."""
+    """The ids from the broker have no effect."""
     first = next_round([candidate("m2", "a")])
     both = next_round([candidate("m1", "a"), candidate("m2", "a", first)])
     assert both.owners == {"a": "p-m2"}
@@ -41,7 +41,7 @@ def test_of_two_processes_with_one_id_the_one_that_was_there_goes_on() -> None:
 
 
 def test_views_remember_departures_in_their_order_and_forget_the_oldest() -> None:
-    """Who comes back is departed no more."""
+    """An agent that returns is no longer departed."""
     view = View(tuple(Agent(name) for name in "abcd"), 1)
     for name in "cad":
         view = view.without(name)
@@ -80,7 +80,7 @@ def test_an_older_view_never_replaces_a_newer_one() -> None:
 
 
 def test_a_static_agent_must_be_listed() -> None:
-    """Else it would read nothing and nobody would say why."""
+    """Otherwise it would read nothing without a reported reason."""
     with pytest.raises(FleetError, match="'x' is none of"):
         StaticMembers(Agent("x"), (Agent("a"),))
     with pytest.raises(FleetError, match="session_s=0"):
@@ -88,7 +88,7 @@ def test_a_static_agent_must_be_listed() -> None:
 
 
 def test_the_password_of_redis_is_in_no_reason(caplog: pytest.LogCaptureFixture) -> None:
-    """Reasons are problems of the agent: its page, its probes and its status file show them to everybody."""
+    """Reasons are problems of the agent: many people see its page, its probes and its status file."""
     one = RedisMembers(Agent("a"), "redis://user:canary@127.0.0.1:1/0", session=Session(session_s=0.5))
     with pytest.raises(FleetError, match=r"Redis at redis://\*\*\*@127.0.0.1:1/0 does not answer") as raised:
         one.observe()

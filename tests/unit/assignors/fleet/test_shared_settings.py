@@ -23,7 +23,7 @@ def agent(name: str, **settings: object) -> Agent:
 
 
 def test_a_setting_that_differs_is_named_with_its_agents() -> None:
-    """The majority first; numbers are readable, all else is a digest; who declares nothing is an older version."""
+    """The majority comes first; numbers are readable, other values are digests; older versions declare nothing."""
     fleet = [agent(name, lanes=4, seed=0, patterns=[["a", 1]]) for name in ("a", "b", "c", "d")]
     assert settings_drift([*fleet, Agent("old")]) == []
     found = settings_drift([*fleet, agent("e", lanes=8, seed=0)])
@@ -76,5 +76,5 @@ def test_lanes_change_by_a_rolling_restart_without_a_topic_in_two_groups(before:
 
 @pytest.mark.parametrize("told", ["lanes=0", "lanes=65", "lanes=x", "lanes", "lanes=-1"])
 def test_a_number_of_lanes_that_has_no_meaning_is_passed_over(told: str) -> None:
-    """An agent that is told nonsense goes on with its own number."""
+    """An agent that gets an invalid number keeps its own."""
     assert Lanes(count=3).agreed(View((Agent("a", settings=(told,)),), 1)).count == 3

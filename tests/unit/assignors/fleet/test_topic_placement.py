@@ -1,4 +1,4 @@
-"""Who reads which topic: deterministic, bounded, and nothing moves without need."""
+"""The placement of topics on agents: deterministic, bounded, and without unnecessary moves."""
 
 import math
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ def topics(count: int, clusters: int = 2) -> list[FleetTopic]:
 
 
 def changed(before: Decision, after: Decision) -> set[str]:
-    """The topics whose agents are others now."""
+    """Return the topics whose agents have changed."""
     return {t for t, agents in after.workers.items() if agents != before.workers[t]}
 
 
@@ -71,7 +71,7 @@ def test_no_agent_is_loaded_above_the_bound(agents: int, count: int, workers: in
 def test_an_agents_death_moves_only_its_topics(
     size: tuple[int, int, int, int], data: st.DataObject, epsilon: float
 ) -> None:
-    """One after another in any order, each survivor keeps all that it has; who comes back gets exactly its own back."""
+    """After deaths in any order, each survivor keeps its topics, and an agent that returns gets exactly its topics."""
     agents, departed, count, workers = size
     view, asked = fleet(agents, departed), topics(count)
     policy, balance = FleetWorkers(default=workers, overrides={"t0": 3}), Balance(epsilon=epsilon)
@@ -107,7 +107,7 @@ def test_one_more_worker_adds_exactly_one_agent_to_one_topic(
 
 @given(st.integers(2, 10), st.integers(1, 40))
 def test_without_a_tight_bound_the_agents_are_the_top_of_the_rendezvous(agents: int, workers: int) -> None:
-    """HRW is the rank; the bound only passes over who is full."""
+    """The rank is by HRW; the bound only skips full agents."""
     view = View(tuple(Agent(f"agent-{n}", capacity=1 + n % 3) for n in range(agents)))
     made = decide(view, topics(30), FleetWorkers(default=workers), Balance(epsilon=1000))
     rank = Rendezvous(view.ids, {a.id: a.capacity for a in view.members})
@@ -149,7 +149,7 @@ def test_an_override_wins_over_the_autoscaler_that_over_a_pattern_that_over_the_
 
 
 def test_who_was_said_to_be_next_is_next() -> None:
-    """`explain` foretells what a death or one more worker does, and gives each agent a reason."""
+    """`explain` predicts the effect of a death or of one more worker, and gives each agent a reason."""
     view, asked, policy = fleet(6), topics(40), FleetWorkers(default=2)
     before = decide(view, asked, policy)
     line = explain(before, asked[7].identity, policy)
@@ -183,7 +183,7 @@ def test_nobody_reads_where_nobody_lives() -> None:
     ids=["id", "capacity", "nan", "view", "topic", "epsilon", "default", "pattern", "override"],
 )
 def test_what_has_no_meaning_is_refused(wrong: object, error: type[Exception]) -> None:
-    """Where it is made, with the value in the message."""
+    """The constructor raises, with the value in the message."""
     assert callable(wrong)
     with pytest.raises(error):
         wrong()
@@ -194,7 +194,7 @@ def test_what_has_no_meaning_is_refused(wrong: object, error: type[Exception]) -
 def test_no_number_of_workers_costs_more_than_a_few_levels(
     agents: int, departed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file that asked for 800 workers of one topic stopped all agents at once for 10 s, more with each topic."""
+    """A file with 800 workers for one topic stopped all agents at the same time for 10 s, longer with more topics."""
     levels: list[int] = []
     add_level = Seating.add_level
 
@@ -232,7 +232,7 @@ def test_each_place_of_a_ranking_is_looked_at_once_however_many_workers_all_topi
 
 @given(st.integers(12, 30), st.data())
 def test_agents_beyond_the_levels_are_added_and_leave_one_at_a_time(agents: int, data: st.DataObject) -> None:
-    """They are added by rank alone: one more adds one agent at the end, and a death moves the dead agent's place."""
+    """They are added only by rank: one more adds one agent at the end, and a death moves the dead agent's place."""
     view, asked = fleet(agents), topics(20)
     k = data.draw(st.integers(8, agents - 2))
     few, more = (decide(view, asked, FleetWorkers(overrides={"s1/t1": n})) for n in (k, k + 1))

@@ -9,7 +9,7 @@ STREAMS = [f"stream-{i}" for i in range(200)]
 
 
 def router() -> Router:
-    """A client whose picks are looked at again after 400 s."""
+    """A client whose picks are reviewed after 400 s."""
     return Router(ENDPOINTS, jitter=lambda low, high: (low + high) / 2 - 50)
 
 

@@ -1,4 +1,4 @@
-"""What can be said of a member without a broker."""
+"""A member without a broker."""
 
 import re
 import threading
@@ -24,13 +24,13 @@ ALONE = {"group_id": "g", "bootstrap_servers": ["127.0.0.1:1"], "bootstrap_timeo
     ],
 )
 def test_a_wrong_setting_is_named(config: dict[str, Any], subscription: dict[str, Any], said: str) -> None:
-    """The error comes where the member is made, not from its thread."""
+    """The constructor raises the error, not the member's thread."""
     with pytest.raises(MembershipError, match=re.escape(said)):
         GroupMember(config, assignors=[HRWAssignor()], **subscription)
 
 
 def test_no_broker_is_an_error_of_the_start() -> None:
-    """Who starts a member with a wrong address is told, and may try again."""
+    """A start with a wrong address raises an error, and may be repeated."""
     with pytest.raises(MembershipError, match="no member of group 'g'"):
         GroupMember(ALONE, topics=["t"], assignors=[HRWAssignor()]).start()
 

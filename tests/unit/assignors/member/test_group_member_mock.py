@@ -37,7 +37,7 @@ def config(mock: MockCluster, **more: Any) -> dict[str, Any]:  # noqa: ANN401 - 
 
 
 def test_a_member_joins_commits_and_ends(mock: MockCluster) -> None:
-    """The whole way: gained partitions are told, offsets committed and found again, all given up at the end."""
+    """The whole life: assigned partitions are reported, offsets committed and read back, all revoked at the end."""
     told: list[tuple[str, frozenset[tuple[str, int]]]] = []
     member = GroupMember(
         config(mock),
@@ -60,7 +60,7 @@ def test_a_member_joins_commits_and_ends(mock: MockCluster) -> None:
 
 
 def test_a_revocation_may_commit(mock: MockCluster) -> None:
-    """In on_revoked the partitions are still owned: what is committed there is kept."""
+    """In on_revoked the partitions are still owned, so commits there are accepted."""
     committed: list[dict[tuple[str, int], int]] = []
 
     def give_up(partitions: frozenset[tuple[str, int]]) -> None:
@@ -158,7 +158,7 @@ def test_a_start_that_fails_leaves_no_thread_behind(mock: MockCluster) -> None:
 
 
 def test_a_commit_keeps_its_metadata(mock: MockCluster) -> None:
-    """Some programs keep a state beside the offset."""
+    """Some programs store a state with the offset."""
     with GroupMember(config(mock), topics=["t"], assignors=[HRWAssignor(agent="a")]) as member:
         member.wait_for(lambda now: now.joined and len(now.partitions) == 2, 20)
         member.commit({T0: OffsetWithMetadata(7, "hello"), T1: 3})

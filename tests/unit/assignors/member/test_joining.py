@@ -1,4 +1,4 @@
-"""What is done in a join, driven against a coordinator that is not kafka-python's."""
+"""The corrections of a join, tested with a coordinator other than kafka-python's."""
 
 import asyncio
 from types import SimpleNamespace
@@ -14,7 +14,7 @@ from assignors.protocol.subscription import encode_subscription
 
 
 class Coordinator:
-    """One that notes what it is asked to do."""
+    """A coordinator that records its calls."""
 
     def __init__(self, *, lost: bool, owned: set[str]) -> None:
         self.done: list[str] = []
@@ -56,7 +56,7 @@ def test_who_was_put_out_of_the_group_says_so_before_it_joins(lost: bool, owned:
 
 
 class Leader:
-    """A coordinator that plans as kafka-python does: it reads what members sent in their own records."""
+    """A coordinator that plans as kafka-python does: it parses the subscriptions of members itself."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -86,7 +86,7 @@ FINE = HRWAssignor(agent="a").metadata({"t"}).encode()
 def test_a_subscription_that_cannot_be_read_gets_nothing_and_ends_nobody(
     broken: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Another client's bytes: the leader plans for the others, and says who it was."""
+    """With another client's invalid bytes, the leader plans for the other members, and logs the sender."""
     leader: Any = Leader()
     subject.lead_any_member(leader)
     assert leader._perform_assignment("m0", "hrw", members(FINE, broken, FINE)) == {"m0": ["t"], "m1": [], "m2": ["t"]}
@@ -94,7 +94,7 @@ def test_a_subscription_that_cannot_be_read_gets_nothing_and_ends_nobody(
 
 
 def test_topics_whose_names_are_none_are_left_out() -> None:
-    """Nobody can ask a broker for them; the member gets its other topics."""
+    """A broker cannot be asked for them; the member gets its other topics."""
     leader: Any = Leader()
     subject.lead_any_member(leader)
     odd = encode_subscription(["t", "", "no name!", "n" * 300], [("t", 1)], 3, "a", b"x").encode()

@@ -40,7 +40,7 @@ class Coordinator:
         self.broken = False
 
     def poll(self, timeout_ms: int) -> bool:
-        """One step; steps count when the member is told to end."""
+        """Run one step; a test can end the member at a step."""
         assert timeout_ms > 0
         self.joining.set()
         if self.hold.is_set() and self._left:
@@ -74,7 +74,7 @@ class Coordinator:
 def thread_of(
     coordinator: Coordinator, awake: Callable[[], bool] = lambda: True
 ) -> tuple[subject.MemberThread, OwnershipCell]:
-    """A member's thread on it, whose end notes whether the rebalance was over when partitions were given up."""
+    """A member's thread with it, which records at its end whether the rebalance was complete at the revocation."""
 
     def give_up(_: object) -> None:
         coordinator.standing_at_the_end = coordinator.rebalance_in_progress()
@@ -98,7 +98,7 @@ def test_a_rebalance_under_way_is_finished_before_partitions_are_given_up(
     broken: bool,  # noqa: FBT001 - a parameter
     asleep: bool,  # noqa: FBT001 - a parameter
 ) -> None:
-    """Between a join and its answer kafka-python commits nothing: who gave up then would leave its work undone."""
+    """Between a join and its answer kafka-python commits nothing: a revocation then would lose the last commit."""
     monkeypatch.setattr(subject, "_BACKOFF_S", 0.01)
     coordinator = Coordinator(polls=3)
     coordinator.broken = broken
@@ -111,7 +111,7 @@ def test_a_rebalance_under_way_is_finished_before_partitions_are_given_up(
 
 
 def test_a_join_that_was_sent_is_seen_through_by_a_member_that_is_not_awake() -> None:
-    """Nobody sends heartbeats before the answer is taken: asleep for a session, it would be put out of the group."""
+    """No heartbeat is sent before the answer is used: after a session of sleep the member would be removed."""
     coordinator = Coordinator(polls=0)
     asked = threading.Event()
 
@@ -129,7 +129,7 @@ def test_a_join_that_was_sent_is_seen_through_by_a_member_that_is_not_awake() ->
 
 
 def test_a_rebalance_that_is_asked_for_within_another_comes_after_it() -> None:
-    """kafka-python forgets at the end of a rebalance what was asked for within it."""
+    """At the end of a rebalance kafka-python drops requests made during it."""
     coordinator = Coordinator(polls=0)
     coordinator.rejoining = True
     thread, _ = thread_of(coordinator)
@@ -156,7 +156,7 @@ def test_a_rebalance_that_does_not_end_is_not_waited_for_for_ever(monkeypatch: p
 
 
 def test_a_membership_that_failed_waits_for_no_rebalance(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its join is answered to nobody."""
+    """The answer to its join has no receiver."""
     monkeypatch.setattr(subject, "_SETTLE_S", 1e9)
     coordinator = Coordinator(polls=None)
     thread, cell = thread_of(coordinator)
@@ -171,7 +171,7 @@ def test_a_membership_that_failed_waits_for_no_rebalance(monkeypatch: pytest.Mon
 def test_an_answer_to_a_join_is_kept_for_the_next_poll_unless_it_is_old(
     monkeypatch: pytest.MonkeyPatch, fresh_s: float
 ) -> None:
-    """kafka-python forgets what is done when it looks; an old answer may be one of a group that has gone on."""
+    """kafka-python drops a complete join when it checks; an old answer may be of an earlier generation."""
     monkeypatch.setattr(subject, "_FRESH_S", fresh_s)
     coordinator: Any = Coordinator(polls=0)
     thread, _ = thread_of(coordinator)

@@ -1,4 +1,4 @@
-"""What a member holds, as a value and shared by threads."""
+"""The partitions of a member, as a value and shared by threads."""
 
 import threading
 
@@ -9,7 +9,7 @@ A, B, C = ("t", 0), ("t", 1), ("u", 0)
 
 
 def test_version_grows_exactly_on_a_change() -> None:
-    """Who remembers a version sees at one look whether anything is different."""
+    """A comparison with a stored version shows whether there was a change."""
     now = Ownership().plus([A, B], 1)
     assert (now.version, now.partitions) == (1, frozenset({A, B}))
     assert now.plus([A], 1) is now
@@ -38,7 +38,7 @@ def test_waiting_ends_with_the_value_that_fits() -> None:
 
 
 def test_the_first_failure_stays_and_ends_all_waiting() -> None:
-    """A fatal error reaches who waits at once, not after the time-out."""
+    """A fatal error reaches waiting callers immediately, not after the timeout."""
     cell = OwnershipCell()
     cell.change(lambda now: now.plus([A], 1))
     first = ValueError("first")

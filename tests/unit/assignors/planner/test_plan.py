@@ -35,7 +35,7 @@ def group(members: int, sizes: list[int]) -> tuple[list[Topic], list[Member]]:
 
 
 def owning(made: Plan, members: list[Member], generation: int = 1) -> list[Member]:
-    """Give the members what the plan gave them."""
+    """Return the members with the partitions of the plan."""
     return [Member(m.id, m.topics, owned=frozenset(made.partitions[m.id]), generation=generation) for m in members]
 
 
@@ -72,7 +72,7 @@ def test_without_a_change_nothing_moves(shape: tuple[int, list[int]], epsilon: f
 def test_a_change_moves_the_lower_bound_and_loads_stay_bounded(
     shape: tuple[int, list[int]], epsilon: float, leave: int, join: int
 ) -> None:
-    """Join and leave move as few claims as any plan within the bounds, and nobody is left out."""
+    """Join and leave move as few claims as any plan within the bounds, and every member gets its share."""
     topics, members = group(*shape)
     before = plan(topics, members, epsilon=epsilon)
     stay = owning(before, members)[min(leave, len(members) - 1) :]
@@ -209,7 +209,7 @@ def test_without_keep_claims_mean_nothing() -> None:
 
 
 def test_explain_names_a_reason_for_every_member() -> None:
-    """Each member is a ranked candidate; who has nothing is told why."""
+    """Each member is a ranked candidate; a member without partitions has a reason."""
     topics = [Topic("a", 2), Topic("b", 2)]
     members = [Member("x", frozenset("ab"), owned=frozenset({("a", 0)}), generation=1), Member("y", frozenset("ab"))]
     members += [Member("z", frozenset("b"))]

@@ -29,7 +29,7 @@ def test_every_plan_in_the_file_is_the_one_made_today(vectors: dict[str, Any]) -
 
 
 def test_the_file_covers_what_a_broker_sees(vectors: dict[str, Any]) -> None:
-    """Fewer cases, or cases of one kind alone, would pass as well and say less."""
+    """Fewer cases, or cases of only one kind, would also pass but prove less."""
     cases = vectors["cases"]
     claims = [[(t, p) for _, t, p in case["claims"]] for case in cases]
     assert len(cases) >= 2_000

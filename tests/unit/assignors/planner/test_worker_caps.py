@@ -34,7 +34,7 @@ def test_what_is_no_number_of_workers_is_refused(workers: object) -> None:
 
 
 def test_a_failing_source_keeps_the_last_good_value_and_warns_once(caplog: pytest.LogCaptureFixture) -> None:
-    """A group never stops because somebody's function raises."""
+    """A group never stops because a user's function raises."""
     answers: list[object] = [2, 3, OSError("away"), OSError("away"), 0, 4]
 
     def ask() -> int:
@@ -51,7 +51,7 @@ def test_a_failing_source_keeps_the_last_good_value_and_warns_once(caplog: pytes
 
 
 def test_a_file_is_read_again_only_when_it_changed(tmp_path: Path) -> None:
-    """A number, null or an object; what it says after the change counts."""
+    """A number, null or an object; the content after the change counts."""
     path = tmp_path / "workers.json"
     path.write_text('{"a": 2, "b.*": null}')
     source = WorkersSource(str(path))

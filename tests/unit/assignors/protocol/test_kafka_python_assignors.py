@@ -41,7 +41,7 @@ def test_each_protocol_has_its_name_and_sends_no_user_data(assignor: Any, name: 
 
 
 def test_claims_generation_and_rack_are_sent() -> None:
-    """What was given is claimed at the next join, with its generation, without topics that are not wanted now."""
+    """Assigned partitions are claimed at the next join, with their generation, without unsubscribed topics."""
     assignor = HRWAssignor(rack="az-a")
     assignor.on_assignment(ConsumerProtocolAssignment(0, [("a", [1, 0]), ("gone", [0])], b""), 7)
     said = ConsumerProtocolSubscription.decode(assignor.metadata({"a"}).encode())
@@ -70,7 +70,7 @@ def test_an_agent_gets_its_topics_back_after_a_restart() -> None:
 
 
 def test_cooperative_rounds_never_give_what_another_still_reads() -> None:
-    """KIP-429: what moves is given to nobody for one round, then to its new owner, and then nothing moves."""
+    """KIP-429: a partition that moves has no owner for one round, then its new owner, and then nothing moves."""
     group = Group(lambda name: HRWAssignor(agent=name, cooperative=True), Cluster({"t": 12}), {"t"})
     group.join("m0", "m1")
     group.rebalance()
@@ -86,7 +86,7 @@ def test_cooperative_rounds_never_give_what_another_still_reads() -> None:
 
 
 def test_leader_asks_for_the_second_round_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A member that lost its partitions still claims them and has nothing to give up: nobody else would ask."""
+    """A member that lost its partitions still claims them and revokes none, so only the leader can ask again."""
     monkeypatch.setattr(base_assignor, "_FOLLOW_UP_S", 0.01)
     leader = HRWAssignor(agent="m0", cooperative=True, epsilon=0)
     coordinator, cluster = coordinated(leader, Cluster({"t": 2}))
@@ -143,7 +143,7 @@ def test_changed_workers_file_asks_for_a_rebalance(tmp_path: Path) -> None:
 
 
 def test_workers_that_change_while_the_group_is_planned_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the group was planned with is the value of before the plan, whoever reads the source meanwhile."""
+    """The planned value is the one before the plan, even if another thread reads the source during the plan."""
     values = {"now": 1}
     assignor = HRWAssignor(workers=lambda: values["now"], agent="m0", watch_interval_s=0.01)
     coordinator, cluster = coordinated(assignor, Cluster({"t": 4}))
@@ -262,7 +262,7 @@ def test_each_mistake_of_a_group_is_warned_of_once(caplog: pytest.LogCaptureFixt
 
 
 def test_fields_and_metadata_that_make_no_sense_lose_no_partition(caplog: pytest.LogCaptureFixture) -> None:
-    """A leader that raises stops its group: it plans with what it can read, and says once what it could not."""
+    """An error on the leader stops its group, so it plans with the readable data, and logs the rest once."""
 
     class Torn(Cluster):
         """Metadata that changes while it is read."""
@@ -282,7 +282,7 @@ def test_fields_and_metadata_that_make_no_sense_lose_no_partition(caplog: pytest
 
 
 def test_members_that_want_nothing_or_share_an_identity_lose_no_partition() -> None:
-    """An empty subscription, and one static id twice: all is given to those who subscribed, and both twins get some."""
+    """An empty subscription, and one static id twice: subscribers get all partitions, and both twins get some."""
     lead, cluster = HRWAssignor(agent="a"), Cluster({"t": 4})
     given = read(lead.assign(cluster, [joined(lead, "1", set()), joined(lead, "2", {"t"})]))
     assert {m: len(mine) for m, mine in given.items()} == {"1": 0, "2": 4}
@@ -293,7 +293,7 @@ def test_members_that_want_nothing_or_share_an_identity_lose_no_partition() -> N
 
 
 def test_a_topic_deleted_while_the_leader_reads_costs_only_itself(caplog: pytest.LogCaptureFixture) -> None:
-    """The metadata changes in another thread: what is gone is left out, all else is given."""
+    """The metadata changes in another thread: deleted topics are left out, all others are assigned."""
 
     class Going(Cluster):
         """Metadata that loses a topic between two looks, and cannot be asked for another at all."""

@@ -1,4 +1,4 @@
-"""What the assignors of kafka-python are told, and what of it travels to the leader."""
+"""The settings of the kafka-python assignors, and those that are sent to the leader."""
 
 import json
 from pathlib import Path
@@ -20,7 +20,7 @@ from tests.unit.assignors.groups import Cluster, joined, read
 
 
 def test_user_data_says_agent_weight_and_configuration() -> None:
-    """What a member must tell is told, and a leader of this code reads it back."""
+    """A member sends the required settings, and a leader with this code reads them."""
     data = UserData(agent="a", weight=2.0, plan="workers=2")
     assert decode_user_data(data.encode()) == data
     assert decode_user_data(None) == decode_user_data(b"") == UserData()
@@ -95,13 +95,13 @@ def test_a_wrong_configuration_is_found_where_it_is_made(configuration: dict[str
 def test_a_wrong_setting_is_found_before_the_group_needs_it(
     given_settings: dict[str, Any], error: type[Exception]
 ) -> None:
-    """Found in the leader's plan, it would cost every rebalance its plan, with nobody there to read why."""
+    """If only the leader's plan found the error, every rebalance would lose its plan, far from the cause."""
     with pytest.raises(error):
         HRWAssignor(**given_settings)
 
 
 def test_many_patterns_do_not_push_out_weight_and_agent() -> None:
-    """User data is limited in size: the text of a long configuration is shortened, and still tells two apart."""
+    """User data are limited in size: the text of a long configuration is shortened, but two still differ."""
     long = {f"topic-{i:03d}": 2 for i in range(400)}
     cluster = Cluster({"t": 9})
     lead, heavy = HRWAssignor(workers=long, agent="a"), HRWAssignor(workers=long, agent="b", weight=2)
@@ -115,6 +115,6 @@ def test_many_patterns_do_not_push_out_weight_and_agent() -> None:
 
 
 def test_an_agent_of_half_a_character_is_foreign() -> None:
-    """JSON may hold what no hash can: the member is planned for without it, not by the plan of last resort."""
+    """JSON may contain text that cannot be hashed: the plan ignores it, without the fallback plan."""
     raw = json.dumps({"azimuth": 1, "agent": "\ud800", "weight": 1, "plan": ""}).encode()
     assert decode_user_data(raw) is None

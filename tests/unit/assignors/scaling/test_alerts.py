@@ -25,7 +25,7 @@ def tell(alerts: Sequence[Alert], *messages: Mapping[str, Any]) -> None:
 
 
 class Webhook(BaseHTTPRequestHandler):
-    """Keeps what is posted; refuses it below /broken."""
+    """Stores posted messages; refuses them below /broken."""
 
     posted: list[tuple[str, str, dict[str, Any]]]
 
@@ -68,7 +68,7 @@ def test_a_webhook_that_refuses_or_is_away_is_logged_and_the_next_is_told(webhoo
 
 
 def test_the_log_is_a_hook() -> None:
-    """The sentence is the event; what it is about stands beside it. It is there at once, before what comes after it."""
+    """The sentence is the event, with its subject in separate fields. It is logged immediately, before later events."""
     outbox = Outbox(alert_hooks(["log"]))
     with capture_logs() as said:
         outbox.tell(MESSAGE)

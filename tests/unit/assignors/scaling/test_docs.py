@@ -1,4 +1,4 @@
-"""The examples of docs/scaling.md run as they stand."""
+"""The examples of docs/scaling.md run unchanged."""
 
 import contextlib
 import io

@@ -21,7 +21,7 @@ NAME = ScaledTopic("cluster", "ingest", "flights")
 
 
 class Source:
-    """Topics whose records come and are read at rates that a test changes; time goes on at each look."""
+    """Topics with rates of arrivals and reads that a test changes; time advances at each observation."""
 
     def __init__(self) -> None:
         self.partitions, self.arriving, self.leaving = 8, 100.0, 100.0
@@ -54,7 +54,7 @@ class Source:
 
 
 class Publisher:
-    """Keeps what was published."""
+    """Stores published numbers."""
 
     def __init__(self) -> None:
         self.published: list[tuple[ScaledTopic, WorkersRecord | None]] = []
@@ -80,7 +80,7 @@ def settings(tmp_path: Path) -> ScalingSettings:
 
 
 def test_a_dry_run_publishes_nothing_and_says_what_it_would(settings: ScalingSettings) -> None:
-    """However often it decides, it goes on from the number that is in force."""
+    """After any number of decisions, it continues from the number in force."""
     source = Source()
     source.arriving, source.leaving = 400.0, 120.0
     evaluator = Evaluator(settings, source, MemoryStore())
@@ -91,7 +91,7 @@ def test_a_dry_run_publishes_nothing_and_says_what_it_would(settings: ScalingSet
 
 
 def test_what_is_applied_is_published_once_and_goes_on(settings: ScalingSettings) -> None:
-    """The first number, then changes only; settings for workers beside it."""
+    """The first number, then only changes, with the settings for workers."""
     source, publisher = Source(), Publisher()
     evaluator = Evaluator(settings, source, MemoryStore(), publisher)
     for _ in range(5):
@@ -159,7 +159,7 @@ def test_a_hook_that_fails_keeps_no_other_from_being_told(settings: ScalingSetti
 
 
 def test_no_round_waits_for_a_hook_that_hangs(settings: ScalingSettings, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It once held a round for its time-out at each alert; another hook is told meanwhile, and the end is bounded."""
+    """A hook once delayed a round by its timeout at each alert; other hooks get alerts meanwhile, the end is bounded."""
     monkeypatch.setattr(alerts, "_CLOSE_S", 0.05)
     released, other, told = threading.Event(), threading.Event(), list[Mapping[str, Any]]()
 
@@ -198,7 +198,7 @@ def test_a_finding_of_many_topics_is_told_once(settings: ScalingSettings) -> Non
 
 
 def test_a_dry_run_writes_to_nothing_but_its_journal(settings: ScalingSettings, tmp_path: Path) -> None:
-    """Neither the file of settings nor anything beside it changes, and no publisher is made."""
+    """Neither the settings file nor its folder changes, and no publisher is created."""
     before = {file: file.read_bytes() for file in tmp_path.iterdir()}
     source = Source()
     source.arriving, source.leaving = 400.0, 120.0
@@ -278,7 +278,7 @@ def test_settings_that_make_no_sense_are_named(tmp_path: Path, pipeline: dict[st
 
 
 def scaled(settings: ScalingSettings, source: Source, publisher: Publisher) -> tuple[Evaluator, int]:
-    """An evaluator whose topic has several workers and a steady load; how many workers."""
+    """Return an evaluator whose topic has several workers and a steady load, and the number of workers."""
     evaluator = Evaluator(settings, source, MemoryStore(), publisher)
     source.arriving, source.leaving = 400.0, 120.0
     for _ in range(16):
@@ -308,7 +308,7 @@ def test_a_number_is_in_force_again_after_the_topic_was_away(settings: ScalingSe
 
 @pytest.mark.parametrize("theirs", [None, 2, 11], ids=["taken back", "lower", "higher"])
 def test_a_number_that_another_publishes_counts_before_the_state(settings: ScalingSettings, theirs: int | None) -> None:
-    """A person, or an evaluator that was stopped for a while: decisions go on from what is in force."""
+    """A person or a paused evaluator published: decisions continue from the number in force."""
     source, publisher = Source(), Publisher()
     evaluator, _ = scaled(settings, source, publisher)
     now = dict(publisher.published)
@@ -342,7 +342,7 @@ def test_nothing_is_decided_while_the_numbers_in_force_cannot_be_read(settings: 
 
 
 def test_only_the_evaluator_that_leads_publishes(settings: ScalingSettings) -> None:
-    """Two with `--apply` published in turn; the one that stands by takes over from the number in force."""
+    """Two evaluators with `--apply` published in turn; the standby takes over from the number in force."""
     source, one, two = Source(), Publisher(), Publisher()
     first, number = scaled(settings, source, one)
     second = Evaluator(settings, source, MemoryStore(), two)
@@ -365,7 +365,7 @@ def test_only_the_evaluator_that_leads_publishes(settings: ScalingSettings) -> N
 
 @pytest.mark.parametrize("away", ["/dev/full", "/nowhere/at/all.jsonl"], ids=["full disk", "no folder"])
 def test_scaling_goes_on_where_the_journal_cannot_be_written(tmp_path: Path, away: str) -> None:
-    """One full disk stopped the decisions of all topics but the first; it is reported, and the decisions go on."""
+    """A full disk once stopped the decisions of all topics but the first; it is reported, and decisions continue."""
     file = write(tmp_path / "s.toml", group="ingest", pattern=".*", worker_rate=1000.0)
     file.write_text(file.read_text().replace(f"{tmp_path}/decisions.jsonl", away))
     source, publisher, told = Source(), Publisher(), list[Mapping[str, Any]]()
@@ -380,7 +380,7 @@ def test_scaling_goes_on_where_the_journal_cannot_be_written(tmp_path: Path, awa
 
 
 def test_the_journal_has_a_bound_and_keeps_the_newest(tmp_path: Path) -> None:
-    """It grew by 0.7 GB a day with 300 topics; a line that was cut off costs itself alone."""
+    """It grew by 0.7 GB a day with 300 topics; a truncated line does not affect other lines."""
     file = tmp_path / "j.jsonl"
     journal = DecisionJournal(file, 10_000)
     for number in range(1000):

@@ -1,4 +1,4 @@
-"""Settings of the evaluator: what cannot work is refused where it is written."""
+"""Settings of the evaluator: invalid settings are refused when the file is read."""
 
 from pathlib import Path
 

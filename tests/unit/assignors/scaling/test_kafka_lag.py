@@ -57,7 +57,7 @@ def mock() -> Iterator[MockCluster]:
 
 
 def requests_of(mock: MockCluster, topics: Mapping[str, int]) -> Counter[str]:
-    """By kind, what the second look at topics of so many partitions sends; the first one also connects."""
+    """Count the requests of the second observation, by kind; the first observation also connects."""
     asked: Counter[str] = Counter()
     servers = mock.bootstrap_servers
     lag = KafkaLag({"bootstrap.servers": servers})

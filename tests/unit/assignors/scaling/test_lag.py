@@ -22,7 +22,7 @@ def test_lag_is_a_count_or_unknown(start: np.ndarray, end: np.ndarray, committed
 
 
 def test_without_a_commit_all_that_is_kept_counts() -> None:
-    """Not the end offset: what retention has deleted is behind nobody."""
+    """The lag is not the end offset: records that retention has deleted do not count."""
     (lag,) = lag_records(np.array([900]), np.array([1000]), np.array([NEVER]))
     assert lag == 100
 
@@ -40,14 +40,14 @@ def test_seconds_are_read_from_the_observed_ends(rate: int, lag: int) -> None:
 
 
 def test_a_clock_that_jumps_back_begins_a_new_window() -> None:
-    """No rate can be read across the jump, and none is made up."""
+    """No rate can be computed across the jump, and none is invented."""
     one = np.array([1], dtype=np.int64)
     seen = window([Observation(time_s=t, start=one, end=one, committed=one) for t in (100.0, 110.0, 50.0, 60.0)])
     assert seen.times_s.tolist() == [50.0, 60.0]
 
 
 def test_added_partitions_were_unknown_before() -> None:
-    """A topic that grows keeps its window, and no rate is read from what was not there."""
+    """A topic that grows keeps its window, and new partitions have no rate from before."""
     before = Observation(time_s=0.0, start=np.array([0]), end=np.array([10]), committed=np.array([5]))
     after = Observation(time_s=10.0, start=np.zeros(2, int), end=np.array([20, 7]), committed=np.array([5, NEVER]))
     seen = window([before, after])

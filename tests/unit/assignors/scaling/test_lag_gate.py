@@ -1,4 +1,4 @@
-"""Partitions that do not flow are told apart, reported and not scaled."""
+"""Partitions that do not flow are classified, reported and not scaled."""
 
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ def states(seen: Window) -> list[str]:
 
 
 def test_a_poison_partition_is_stalled_and_changes_nothing(steady: MakeWindow) -> None:
-    """One record that nobody can read piles up a lag that more workers would not lower."""
+    """A record that no consumer can read causes a lag that more workers would not lower."""
     seen = steady([50] * 8, [50] * 7 + [0], [0] * 7 + [150_000])
     made = decide(SCALER, seen, State(workers=1), "t")
     assert states(seen) == ["FLOWING"] * 7 + ["STALLED"]
@@ -26,7 +26,7 @@ def test_a_poison_partition_is_stalled_and_changes_nothing(steady: MakeWindow) -
 
 
 def test_a_group_that_stopped_keeps_its_number(steady: MakeWindow) -> None:
-    """Nobody reads: more of nobody does not either."""
+    """No consumer reads, so more workers would not help."""
     seen = steady([50] * 4, [0] * 4, [100_000] * 4)
     made = decide(SCALER, seen, State(workers=2), "t")
     assert set(states(seen)) == {"STOPPED"}
@@ -45,7 +45,7 @@ def test_an_uncommitted_group_with_old_data_is_not_scaled(steady: MakeWindow) ->
 
 
 def test_a_hot_partition_is_reported_and_not_scaled(steady: MakeWindow) -> None:
-    """A partition has one reader, so workers beside it do not help."""
+    """A partition has one reader, so more workers do not help."""
     seen = steady([1400] + [90] * 31, [700] + [90] * 31, [2_000_000] + [0] * 31)
     made = decide(SCALER, seen, State(workers=5), "t")
     assert states(seen)[0] == "HOT"
@@ -54,7 +54,7 @@ def test_a_hot_partition_is_reported_and_not_scaled(steady: MakeWindow) -> None:
 
 
 def test_a_partition_that_its_worker_holds_up_is_not_hot(steady: MakeWindow) -> None:
-    """It has all the lag, and alone at a worker it would catch up: more workers help, so it counts."""
+    """It has all the lag, and as a worker's only partition it would catch up: more workers help, so it counts."""
     seen = steady([560] + [250] * 15, [500] + [250] * 15, [130_000] + [0] * 15)
     made = decide(SCALER, seen, State(workers=8))
     assert set(states(seen)) == {"FLOWING"}
@@ -72,7 +72,7 @@ def test_a_jump_counts_for_an_hour(steady: MakeWindow) -> None:
 
 
 def test_a_reset_is_told_apart(steady: MakeWindow) -> None:
-    """Somebody rewound the group on purpose, or the topic was made anew."""
+    """A person rewound the group, or the topic was recreated."""
     seen = steady([50] * 3, [50] * 3, [0] * 3)
     committed, end = seen.committed.copy(), seen.end.copy()
     committed[-1, 0] -= 1_000_000

@@ -1,4 +1,4 @@
-"""Limits hold, alone and together."""
+"""Limits hold, separately and combined."""
 
 from dataclasses import replace
 
@@ -68,6 +68,6 @@ def test_confirmed_needs_the_same_wish_in_a_row(steady: MakeWindow) -> None:
     ],
 )
 def test_contradictions_are_named(limit: type, settings: dict[str, float], named: str) -> None:
-    """They are found when they are made, not when they would hold a topic."""
+    """Contradictions are found at the creation, not at the first use."""
     with pytest.raises(LimitsError, match=named):
         limit(**settings)

@@ -1,4 +1,4 @@
-"""What policies say, ours and the baselines."""
+"""The decisions of the policies, ours and the baselines."""
 
 import math
 
@@ -94,7 +94,7 @@ def test_a_backlog_younger_than_the_objective_asks_for_less(steady: MakeWindow) 
 
 
 def over_an_hour(rates: F64) -> Window:
-    """What comes to 32 partitions, by parts of 30 s, all of it read."""
+    """Arrivals of 32 partitions, in steps of 30 s, all of them read."""
     end = np.cumsum(np.concatenate([[0.0], rates * 30.0 / 32]))[:, None].repeat(32, axis=1).astype(np.int64)
     times = (1e6 + 30.0 * np.arange(len(end))).astype(np.float64)
     return Window(times_s=times, start=np.zeros_like(end), end=end, committed=end)
@@ -125,7 +125,7 @@ def test_noise_hardly_ever_turns_a_daily_rise_around() -> None:
 
 
 def test_the_end_of_a_burst_takes_its_workers_away() -> None:
-    """A quarter of an hour of three times as much does not keep them: it is not what the hour promises."""
+    """A quarter of an hour of triple load does not keep the workers, because it is not the trend of the hour."""
     bursts = np.full(120, 3000.0)
     bursts[65:95] = 9000.0
     seen = over_an_hour(bursts)
@@ -169,7 +169,7 @@ def test_the_workers_with_one_partition_fewer_count_too() -> None:
 
 
 def test_retention_is_a_deadline(steady: MakeWindow) -> None:
-    """What would be deleted in two minutes must be read in one, whatever the objective."""
+    """Records that retention would delete in two minutes must be read in one, whatever the objective."""
     seen = steady([100.0] * 32, [50.0] * 32, [100_000.0] * 32)
     relaxed = Capacity(slo_s=7200.0)
     without = decide(Scaler(policy=relaxed, worker_rate=1000.0), seen, State(workers=4)).workers

@@ -1,4 +1,4 @@
-"""A partition too hot for one worker is not scaled for, but retention must not delete what it holds."""
+"""A partition too hot for one worker adds no workers, unless retention would delete its unread records."""
 
 from dataclasses import replace
 
@@ -43,7 +43,7 @@ def test_the_shorter_the_retention_the_more_workers(steady: MakeWindow, retentio
 
 
 def test_the_reason_names_what_waits_and_what_else_would_do(steady: MakeWindow) -> None:
-    """Whoever pays for the workers is told what for."""
+    """The reason explains the additional workers."""
     seen = steady([1400] + [60] * 31, [700] + [60] * 31, [32_000_000] + [0] * 31)
     scaler = Pipeline(worker_rate=RATE).scaler(DAY_S)
     made = decide(scaler, seen, State(workers=3), "t")
@@ -54,7 +54,7 @@ def test_the_reason_names_what_waits_and_what_else_would_do(steady: MakeWindow) 
 
 @given(lag=st.integers(0, 10**8), more=st.integers(0, 10**8), workers=st.integers(1, 16), others=st.integers(1, 80))
 def test_more_backlog_never_asks_for_fewer_workers(lag: int, more: int, workers: int, others: int) -> None:
-    """And the number leaves the hot partition what it needs, or is one worker a partition."""
+    """The number leaves enough capacity for the hot partition, or is one worker per partition."""
 
     def asked(waiting: int) -> int:
         seen = window([1400] + [others] * 15, [700] + [others] * 15, [waiting] + [0] * 15)

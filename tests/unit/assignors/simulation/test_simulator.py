@@ -1,4 +1,4 @@
-"""The simulator keeps its books, the oracle keeps the objective, and policies do what they promise over time."""
+"""The simulator's counts are consistent, the oracle meets the objective, and policies keep their promises over time."""
 
 from dataclasses import replace
 from typing import Any
@@ -20,7 +20,7 @@ from assignors.simulation.traces import STANDARD_TRACES, TRACES, Trace, generate
 @settings(max_examples=25)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 6))
 def test_records_are_read_once_or_lost(seed: int, workers: int) -> None:
-    """Nobody reads what was not written, and nobody reads faster than one worker a partition could."""
+    """No worker reads records that were not written, or faster than one worker per partition could."""
     rng = np.random.default_rng(seed)
     arrivals = rng.poisson(rng.uniform(0, 2000, 5), (60, 5)).astype(np.int64)
     blocked = rng.random((60, 5)) < 0.1
@@ -54,7 +54,7 @@ def test_capacity_keeps_the_objective_near_the_oracle(name: str) -> None:
 
 
 def test_a_hot_partition_is_reported_within_two_decisions_and_not_scaled() -> None:
-    """Seen at two observations, it is named; what it costs is what the topic would cost without it."""
+    """After two observations it is reported; the topic costs as much as without it."""
     (trace,) = generate_traces("hot", days=0.5)
     run = simulate(trace, scaler_for("capacity", trace, Pipeline()))
     begin = len(trace.arrivals) // 2
@@ -67,7 +67,7 @@ def test_a_hot_partition_is_reported_within_two_decisions_and_not_scaled() -> No
 
 
 def test_the_published_scenario_has_a_lag_that_stays() -> None:
-    """The load rises to 16 times what it was; the last hours are no further behind than the first."""
+    """The load rises to 16 times its start; the lag of the last hours is not larger than that of the first."""
     (trace,) = generate_traces("published", days=0.5)
     run = simulate(trace, scaler_for("capacity", trace, Pipeline()))
     assert run.workers[-1] >= 7
@@ -97,7 +97,7 @@ def test_a_trace_is_made_from_its_seed(name: str) -> None:
     ],
 )
 def test_a_trace_that_cannot_be_counted_is_refused(given: dict[str, Any]) -> None:
-    """Offsets, steps and what a worker reads in one are whole numbers of 64 bits."""
+    """Offsets, steps and a worker's reads per step are 64-bit integers."""
     with pytest.raises(AssignorError, match="trace 'own'"):
         Trace(**{"name": "own", "step_s": 30.0, "arrivals": np.ones((2, 2), dtype=np.int64), **given})
 

@@ -1,4 +1,4 @@
-"""Own traces from files: what is counted is kept, and comes at the rate at which it was counted."""
+"""The user's traces from files: all counted records are kept, at the rate of their counts."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ def test_counts_become_a_flat_rate_over_the_time_they_cover(every_s: int, tmp_pa
 
 
 def test_a_rate_changes_with_the_row(tmp_path: Path) -> None:
-    """Each partition has rows of its own; the last one counts for as long as rows do in the median."""
+    """Each partition has its own rows; the last row covers the median duration."""
     path = tmp_path / "mine.csv"
     path.write_text(HEAD + "0,a,0,6\n120,a,0,40\n30,a,1,9\n120,a,1,0\n240,a,1,8")
     (only,) = traces_from_csv(path, worker_rate=10.0, step_s=30.0)
@@ -52,7 +52,7 @@ def test_every_record_is_spread_once(counts: dict[float, int], last_s: float, st
 
 
 def test_a_trace_is_read_from_a_file(tmp_path: Path) -> None:
-    """Rows in any order, some twice; a row alone counts for a step."""
+    """Rows in any order, some twice; a single row covers one step."""
     path = tmp_path / "mine.csv"
     path.write_text("time_s,topic,partition,records\n100,a,1,7\n161,a,0,3\n100,a,1,1\n130,b,0,2\n")
     a, b = traces_from_csv(path, worker_rate=10.0, step_s=30.0)
@@ -81,7 +81,7 @@ def test_a_trace_is_read_from_a_file(tmp_path: Path) -> None:
     ],
 )
 def test_a_file_that_is_no_trace_is_named(tmp_path: Path, text: str, named: str) -> None:
-    """The message has the file, the place and what is wrong."""
+    """The message has the file, the place and the error."""
     path = tmp_path / "bad.csv"
     path.write_text(text)
     with pytest.raises(AssignorError, match=named):

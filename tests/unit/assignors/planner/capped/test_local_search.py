@@ -106,7 +106,7 @@ def test_a_join_beyond_the_readers_of_all_caps_is_not_searched(monkeypatch: pyte
 
 
 def test_a_newcomer_gets_small_topics_from_those_above_their_bound() -> None:
-    """What is given up for the upper bound is what the newcomer needs: no claim moves for nothing."""
+    """The partitions above the upper bound are those that the new member needs: no unnecessary claim moves."""
     owned = np.array([[2, 0, 0], [2, 0, 0], [1, 0, 0], [0, 2, 0], [0, 2, 0], [0, 1, 0]])
     band = fair_band(10, np.ones(3), 0.2)
     caps = np.ones(6, dtype=np.int32)

@@ -1,4 +1,4 @@
-"""The lower bound under worker caps: what forces moves, and that it is never above the optimum."""
+"""The lower bound under worker caps: conditions that force moves, and a bound that is never above the optimum."""
 
 import random
 from typing import Any
@@ -45,7 +45,7 @@ def test_what_must_move_is_counted(least: int, given: tuple[Any, ...]) -> None:
 
 @pytest.mark.parametrize("weights", [False, True])
 def test_no_plan_moves_fewer(*, weights: bool) -> None:
-    """Against the best of all plans: small groups are planned exactly, and the bound is never above what they move."""
+    """Small groups are planned exactly, and the bound is never above the moves of the best plan."""
     met = tight = 0
     for seed in range(300):
         scenario = random_scenario(random.Random(seed), equal=True, weights=weights, racks=False, capped=True)
