@@ -159,7 +159,7 @@ def test_a_hook_that_fails_keeps_no_other_from_being_told(settings: ScalingSetti
 
 
 def test_no_round_waits_for_a_hook_that_hangs(settings: ScalingSettings, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A hook once delayed a round by its timeout at each alert; other hooks get alerts meanwhile, the end is bounded."""
+    """A hook once delayed a round by its timeout at each alert; others get alerts meanwhile, and the end is limited."""
     monkeypatch.setattr(alerts, "_CLOSE_S", 0.05)
     released, other, told = threading.Event(), threading.Event(), list[Mapping[str, Any]]()
 
