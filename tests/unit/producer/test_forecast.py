@@ -1,4 +1,4 @@
-"""What would happen, without sending a record."""
+"""The forecast, which sends no record."""
 
 from producer.decisions.leader_locality import Reason
 from producer.forecast import forecast, render
@@ -9,7 +9,7 @@ REPLICAS = [[1, 2], [2, 3], [3, 1], [1, 3], [2, 1], [3, 2]]
 
 
 def test_a_zones_failure_hands_its_leaders_to_the_next_replica() -> None:
-    """With the own zone gone the records spread over who took over; another zone's failure adds local leaders."""
+    """Without the producer's zone the records go to the new leaders; another zone's failure adds local leaders."""
     seen = forecast("flights", LEADERS, REPLICAS, RACKS, "az-a")
     assert seen.now.locality.candidates == (0, 3)
     assert seen.now.zones == {"az-a": 1.0}
@@ -21,7 +21,7 @@ def test_a_zones_failure_hands_its_leaders_to_the_next_replica() -> None:
 
 
 def test_without_replicas_a_failure_leaves_partitions_without_a_leader() -> None:
-    """The text says so, beside the shares."""
+    """The text reports it, next to the shares."""
     seen = forecast("flights", LEADERS, [[leader] for leader in LEADERS], RACKS, "az-a")
     assert seen.failures["az-b"].leaderless == (1, 4)
     text = render(seen)

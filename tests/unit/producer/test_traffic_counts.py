@@ -1,4 +1,4 @@
-"""What stayed, what left, and what that costs."""
+"""Local bytes, cross-zone bytes, and their cost."""
 
 import json
 
@@ -63,7 +63,7 @@ def test_money_on_the_wire_is_of_the_bytes_that_were_sent_to_other_zones() -> No
 
 
 def test_several_producers_make_one_matrix() -> None:
-    """From zone, to zone: the picture of who writes where."""
+    """From zone, to zone: the data for the picture of the traffic."""
     a = summarise(
         [Flow("t", "az-a", Reason.LOCAL, Count(1, 10)), Flow("t", "az-b", Reason.LOCAL, Count(2, 20))], "az-a"
     )

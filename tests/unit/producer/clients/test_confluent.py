@@ -73,7 +73,7 @@ def test_global_keys_land_where_librdkafka_and_java_put_them(mock: MockCluster) 
 
 
 def test_configuration_may_come_as_keywords(mock: MockCluster) -> None:
-    """As to the base class: all of it, or some beside a dictionary, where the keyword wins."""
+    """As in the base class: all of it, or some in addition to a dictionary, which the keywords override."""
     more: dict[str, Any] = {"client.rack": "az-a"}
     for producer in (
         AZAwareProducer(**config(mock)),
@@ -165,7 +165,7 @@ def test_an_explicit_partition_is_kept_and_counted(mock: MockCluster) -> None:
 
 
 def test_tombstones_and_text_count_their_bytes(mock: MockCluster) -> None:
-    """Bytes are what goes over the wire: UTF-8, no value at all for a tombstone."""
+    """Bytes are counted as sent: UTF-8, and no value for a tombstone."""
     mock.create(TOPIC, [1])
     producer = AZAwareProducer(config(mock))
     producer.produce(TOPIC, None, b"gone")
@@ -197,7 +197,7 @@ def test_the_local_set_follows_leaders_away_and_back(mock: MockCluster) -> None:
 
 
 def test_a_leader_that_moves_without_a_lost_broker_is_followed_by_the_statistics(mock: MockCluster) -> None:
-    """The client learns of it at once; ours went on for up to 30 s, and booked as local what left the zone."""
+    """The client learns it immediately; ours continued for up to 30 s, and counted cross-zone records as local."""
     mock.create(TOPIC, [1, 2, 3])
     producer = AZAwareProducer(config(mock, **{"statistics.interval.ms": 50}), refresh_s=1_000.0)
     producer.produce(TOPIC, b"v")
@@ -340,7 +340,7 @@ def test_what_is_no_topic_is_refused_and_not_waited_for(mock: MockCluster) -> No
 
 
 def test_racks_may_be_given_where_the_cluster_may_not_be_asked(mock: MockCluster) -> None:
-    """A map of racks replaces the question, and what it says counts."""
+    """A map of racks replaces the request, and its values count."""
     mock.create(TOPIC, [1, 2, 3])
     producer = AZAwareProducer(config(mock), racks={1: "az-b", 2: "az-c", 3: "az-a"})
     seen = Deliveries()
@@ -487,7 +487,7 @@ def test_skew_guard_sends_away_no_more_than_the_bound_needs(mock: MockCluster) -
 
 
 def test_a_slow_leader_gets_less() -> None:
-    """Two leaders in the own zone, one answers late: what waits for it weighs against it (KIP-794)."""
+    """Two leaders in the zone, one answers late: its waiting records lower its weight (KIP-794)."""
     with MockCluster(("az-a", "az-a")) as slow:
         slow.create(TOPIC, [1, 2])
         seen = Deliveries()

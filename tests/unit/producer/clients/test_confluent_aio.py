@@ -96,7 +96,7 @@ def test_concurrent_calls_of_one_key_keep_their_order(mock: MockCluster, *, foun
 
 
 def test_a_cancelled_call_holds_up_no_other(mock: MockCluster) -> None:
-    """A request handler that gives up while the topic is read must not block the next one."""
+    """A request handler that is cancelled while the topic is read must not block the next one."""
     mock.create(TOPIC, [1, 2, 3])
 
     async def run() -> bytes | None:

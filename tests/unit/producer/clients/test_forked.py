@@ -27,7 +27,7 @@ def config(mock: MockCluster) -> dict[str, Any]:
 
 
 def in_a_fork(task: Callable[[], str]) -> str:
-    """Do something in a forked process, which gets no longer than a while for it, and return what it said."""
+    """Run a function in a forked process, with a time limit, and return its output."""
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
@@ -76,7 +76,7 @@ def test_a_forked_process_is_told_and_the_parent_goes_on(
 
 
 def made_after_a_fork(settings: dict[str, Any]) -> str:
-    """Use a producer of its own in a forked process that has inherited one, whose threads hold no lock just then."""
+    """Create a producer in a forked process that inherited another one, whose threads held no lock at the fork."""
     inherited = [AZAwareProducer(settings)]
     inherited[0].produce(TOPIC, b"v")
     inherited[0].flush(10)
@@ -122,7 +122,7 @@ def test_the_asyncio_client_refuses_too(mock: MockCluster) -> None:
 
 
 def test_a_stand_in_is_still_the_class_that_it_was(mock: MockCluster) -> None:
-    """`isinstance` and error handlers of an application go on working, also for a class of its own."""
+    """`isinstance` and error handlers of an application continue to work, also for a subclass."""
     mock.create(TOPIC, [1])
 
     class Own(AZAwareProducer):

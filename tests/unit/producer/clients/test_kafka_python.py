@@ -109,7 +109,7 @@ def test_a_record_that_opens_a_batch_is_counted_once(mock: MockCluster) -> None:
 
 
 def test_a_run_moves_on_by_bytes_not_by_batches() -> None:
-    """KIP-794: a new batch alone (low rate, no linger) moves nothing; a full run does."""
+    """KIP-794: a new batch (low rate, no linger) does not switch the partition; a full run does."""
     cluster = metadata([1, 1, 1])
     partitioner = AZAwarePartitioner(rack="az-a", batch_bytes=1_000)
     first = choose(partitioner, cluster)

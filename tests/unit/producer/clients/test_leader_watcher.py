@@ -1,4 +1,4 @@
-"""When leaders are read, which calls wait for them, and what a failed question leaves in use."""
+"""When leaders are read, which calls wait for them, and the leaders in use after a failed request."""
 
 import threading
 import time
@@ -246,7 +246,7 @@ def test_partition_ids_may_have_gaps() -> None:
 
 @pytest.mark.usefixtures("no_thread")
 def test_leaders_of_the_client_itself_are_taken_unless_a_reading_is_newer() -> None:
-    """A report may have waited for a poll; what it does not know changes nothing."""
+    """A report may have waited for a poll; data that it lacks change nothing."""
     watcher = watching(Cluster(flights=[1, 2]))
     watcher.load("flights")
     partitioner = watcher._topics_in_use.partitioners["flights"]

@@ -1,4 +1,4 @@
-"""`AZAwareProducer.produce_batch` against librdkafka's mock cluster, and what a refusal leaves counted."""
+"""`AZAwareProducer.produce_batch` on librdkafka's mock cluster, and the counts after a refusal."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""When a record counts, and what its bytes on the wire are, against librdkafka's mock cluster."""
+"""The time at which a record counts, and its bytes on the wire, on librdkafka's mock cluster."""
 
 import asyncio
 import time
@@ -67,7 +67,7 @@ def test_headers_weigh_on_delivery_too(mock: MockCluster) -> None:
 
 
 def test_records_of_the_asyncio_client_count_on_delivery_too(mock: MockCluster) -> None:
-    """The same promise; what is purged from its buffer is never counted."""
+    """The same promise; records purged from its buffer are never counted."""
     mock.create(TOPIC, [1, 2, 3])
 
     async def run() -> None:

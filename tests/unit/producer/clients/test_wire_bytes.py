@@ -1,4 +1,4 @@
-"""kafka-python's bytes on the wire, counted beside its own threads."""
+"""kafka-python's bytes on the wire, counted concurrently with its own threads."""
 
 import threading
 from typing import Any

@@ -91,7 +91,7 @@ def test_hrw_shares_the_slots_out_evenly(partitions: int, members: int) -> None:
 
 
 def test_local_modes_move_as_many_keys_as_promised(capsys: pytest.CaptureFixture[str]) -> None:
-    """Losing one of n leaders moves 1/n of the keys with hrw and nearly all with mod, which is printed beside it."""
+    """Losing one of n leaders moves 1/n of the keys with hrw, and nearly all with mod, which is printed, too."""
     random = Random(7)
     keys = [random.randbytes(16) for _ in range(20_000)]
     for count in (2, 4, 10, 40):

@@ -1,4 +1,4 @@
-"""How much locality the guard gives up."""
+"""The amount of locality that the guard gives up."""
 
 import pytest
 from hypothesis import given
@@ -11,7 +11,7 @@ ZONES = ("az-a", "az-b", "az-c", "az-d")
 
 
 def loads(guard: SkewGuard, zones: list[str | None]) -> tuple[list[float], float]:
-    """Add up what all producers put on every partition, and what share of all bytes left its zone on purpose."""
+    """Add up the bytes of all producers on every partition, and the share that deliberately left its zone."""
     total = sum(guard.zones.values())
     load = [0.0] * len(zones)
     left = 0.0
@@ -31,7 +31,7 @@ def loads(guard: SkewGuard, zones: list[str | None]) -> tuple[list[float], float
     st.floats(1.05, 3),
 )
 def test_the_bound_holds_for_all_producers_together(zones: list[str], shares: list[float], bound: float) -> None:
-    """Each computes its own part alone; together max/mean is within the bound and no byte is lost."""
+    """Each producer computes only its part; in total max/mean is within the bound and no byte is lost."""
     present = sorted(set(zones))
     guard = SkewGuard(bound=bound, zones=dict(zip(present, shares, strict=False)))
     load, _ = loads(guard, list(zones))

@@ -152,7 +152,7 @@ def test_whatever_is_refused_is_refused_alike_and_not_counted(mock: MockCluster,
 def outcome(
     path: ModuleType, mock: MockCluster, arguments: dict[str, Any]
 ) -> tuple[tuple[str, str] | None, Mapping[Reason, Count]]:
-    """Send one record more and say what was raised and counted."""
+    """Send one more record, and return the error and the counts."""
     kind = type("Taking", (AZAwareProducer,), {"__slots__": (), "_hot": path, "produce": path.produce})
     error = None
     with kind(config(mock), keys="local-hrw") as producer:

@@ -60,7 +60,7 @@ def play(case: dict[str, Any], keys: KeyMode = KeyMode.GLOBAL) -> Iterator[tuple
 
 
 def counting() -> Chance:
-    """Draw 0, 1, 2, ... instead of random numbers, each modulo what was asked for."""
+    """Draw 0, 1, 2, ... instead of random numbers, each modulo the requested range."""
     numbers = count()
     return lambda n: next(numbers) % n
 
@@ -267,7 +267,7 @@ def test_a_table_is_built_while_other_threads_may_send(monkeypatch: pytest.Monke
 
 
 def test_the_skew_guard_gives_nothing_to_a_partition_without_a_leader() -> None:
-    """A zone that died is the emptiest of all: what it was given would wait there, and be lost in the end."""
+    """A dead zone has the fewest bytes, but records sent there would wait and finally be lost."""
     guard = SkewGuard(bound=1.2, zones={"az-a": 2, "az-b": 1})
     topics_in_use = TopicsInUse(ZonePolicy(rack="az-a", skew=guard, batch_bytes=100))
     topics_in_use.update("t", [1, 2, 3, 2], RACKS, 0.0)
@@ -281,7 +281,7 @@ def test_the_skew_guard_gives_nothing_to_a_partition_without_a_leader() -> None:
 @pytest.mark.parametrize("bound", [1.2, 4.0], ids=["spilling", "all at home"])
 @pytest.mark.parametrize("leader", [1, 2], ids=["at home", "elsewhere"])
 def test_a_new_partition_takes_its_share_and_not_all(bound: float, leader: int) -> None:
-    """Partitions are kept even from then on: to catch up with what the others ever had is one partition for hours."""
+    """Partitions are balanced from then on: catching up with the whole past would use one partition for hours."""
     topics_in_use = TopicsInUse(ZonePolicy(rack="az-a", skew=SkewGuard(bound=bound), batch_bytes=100))
     topics_in_use.update("t", [1, 1, 2, 2, 3, 3], RACKS, 0.0)
     runs(topics_in_use, 30_000)

@@ -1,4 +1,4 @@
-"""What two agents must not share."""
+"""Names and checkpoints that two agents must not share."""
 
 import json
 import subprocess
@@ -32,7 +32,7 @@ def locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_second_agent_of_one_name_is_refused(tmp_path: Path) -> None:
-    """The group would take the two members for one agent, and their commits could not be told apart."""
+    """The group would treat the two members as one agent, and their commits could not be distinguished."""
     with only_agent_of_its_name(settings(tmp_path)):
         with (
             pytest.raises(OptionError, match=r"agent 'one' of group 'g' is running on this machine already.*--agent"),
@@ -48,7 +48,7 @@ def test_a_second_agent_of_one_name_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_name_is_free_again_when_its_process_was_killed(tmp_path: Path) -> None:
-    """A supervisor starts the agent again at once, and nobody cleans up between."""
+    """A supervisor restarts the agent immediately, without a cleanup in between."""
     program = (
         "import sys, tempfile, time; tempfile.tempdir = sys.argv[1]\n"
         "from pathlib import Path\n"

@@ -45,7 +45,7 @@ def _value(registry: CollectorRegistry, name: str, **labels: str) -> float | Non
 
 
 def test_commits_are_counted_from_the_log_as_it_grows(tmp_path: Path) -> None:
-    """Only what came after the first look, so that a restarted agent begins at zero."""
+    """Only commits after the first read count, so that a restarted agent begins at zero."""
     _commit(tmp_path, 0, 5, "one")
     history, registry = History(str(tmp_path)), CollectorRegistry()
     metrics = Metrics(registry)
@@ -131,7 +131,7 @@ def test_a_topic_that_is_gone_is_shown_no_more() -> None:
 
 
 def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
-    """One sentence, and the way out; and what is served is read-only."""
+    """The error is one sentence with the remedy; the server is read-only."""
     given = {"bootstrap_servers": "127.0.0.1:1", "group": "g", "table": str(tmp_path / "t"), "checkpoint": "c"}
     with socket.create_server(("0.0.0.0", 0)) as taken:  # noqa: S104 - as the endpoint does
         port = taken.getsockname()[1]

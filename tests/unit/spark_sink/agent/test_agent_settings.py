@@ -1,4 +1,4 @@
-"""What an agent is told."""
+"""The settings of an agent."""
 
 import json
 from pathlib import Path
@@ -102,7 +102,7 @@ def test_what_has_no_meaning_is_one_sentence(tmp_path: Path, text: str, flags: d
     ("text", "workers"), [("2", 2), ('"2"', 2), ('{ "a.*" = 3 }', {"a.*": 3})], ids=["number", "text", "table"]
 )
 def test_workers_may_be_written_as_they_are(tmp_path: Path, text: str, workers: object) -> None:
-    """A number is a number in TOML, and nobody thinks of quoting it."""
+    """TOML has numbers, and users do not quote them."""
     path = tmp_path / "sink.toml"
     path.write_text(f"workers = {text}\n{FILE}")
     assert SourceOptions.parse(AgentSettings.load(path, {}).source_options()).workers == workers

@@ -1,4 +1,4 @@
-"""What an agent logs of its progress."""
+"""The progress log of an agent."""
 
 import logging
 from collections.abc import Iterator

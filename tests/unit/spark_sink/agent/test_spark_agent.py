@@ -1,4 +1,4 @@
-"""How an agent starts Spark, and what it says when its query has failed."""
+"""The start of Spark by an agent, and its message after a failed query."""
 
 from pathlib import Path
 
@@ -45,7 +45,7 @@ def test_the_sentence_of_a_java_exception_is_found() -> None:
 
 
 def test_secrets_of_spark_are_in_no_argument_of_its_jvm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever pyspark knows when it starts the JVM stands in the list of processes; the rest reaches it afterwards."""
+    """The configuration at the JVM's start is visible in the list of processes; the rest is set afterwards."""
     started: list[dict[str, str]] = []
 
     def launch(conf: SparkConf) -> None:

@@ -32,7 +32,7 @@ def records(one: Range) -> pa.RecordBatch:
 
 @dataclass
 class World:
-    """A cluster and a table, and what was asked of them."""
+    """A cluster and a table, with a record of the calls."""
 
     ends_at: dict[TopicPartition, int]
     begins_at: dict[TopicPartition, int] = field(default_factory=dict)
@@ -165,7 +165,7 @@ def test_rounds_bring_everything_in_once(stage: Stage) -> None:
 
 
 def test_a_round_reads_no_more_than_asked(stage: Stage) -> None:
-    """Shared max-min fair: what small partitions leave, the large one gets."""
+    """The limit is shared max-min fair: the large partition gets the rest that small ones leave."""
     job, _ = stage.job(partitions=4)
     done = job.round()
     assert (done.claimed, done.rows, done.lost) == (4, 100, 0)
@@ -174,7 +174,7 @@ def test_a_round_reads_no_more_than_asked(stage: Stage) -> None:
 
 
 def test_the_table_is_the_truth_and_not_the_claims_offset(stage: Stage) -> None:
-    """Another writer wrote records: the job goes on where the table is, and says so to the claims."""
+    """If another writer wrote records, the job continues at the table's position, and commits it to the claims."""
     stage.world.table[TopicPartition("b", 0)] = list(range(5))
     job, _ = stage.job(partitions=4)
     job.round()
@@ -183,7 +183,7 @@ def test_the_table_is_the_truth_and_not_the_claims_offset(stage: Stage) -> None:
 
 
 def test_what_is_lost_before_the_commit_is_not_brought_in(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The leases ended while it read (the process was stopped): the rows are left to who claims next."""
+    """The leases ended while it read (the process was stopped): the next holder writes the rows."""
     job, claims = stage.job(partitions=4)
     real = claims.renew
 
@@ -279,7 +279,7 @@ def test_a_deleted_topic_is_forgotten_at_the_second_look(stage: Stage) -> None:
 
 
 def test_a_cluster_that_does_not_answer_is_tried_again(stage: Stage) -> None:
-    """`run` goes on after errors that pass."""
+    """`run` continues after temporary errors."""
     job, _ = stage.job()
 
     def silent() -> Sighting:
@@ -316,7 +316,7 @@ def test_batches_leave_out_partitions_and_keep_the_rest() -> None:
 
 
 def test_claims_of_topics_that_cannot_be_described_are_not_removed(stage: Stage) -> None:
-    """The controller is away when a job starts: two such looks removed every row, and who held what was forgotten."""
+    """The controller is away at a job's start: two such answers removed every row with its holder."""
     job, claims = stage.job()
     job._discover()
     known = claims.known()

@@ -1,4 +1,4 @@
-"""What a job says while it works."""
+"""The progress log of a job."""
 
 from spark_sink.claimed.job_progress import JobProgress
 

@@ -1,4 +1,4 @@
-"""Settings of a job: what cannot work is refused before a broker or a database is asked."""
+"""Settings of a job: invalid ones are refused before a connection to a broker or a database."""
 
 import math
 from typing import Any

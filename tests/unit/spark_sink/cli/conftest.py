@@ -8,7 +8,7 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def handlers_as_before() -> Iterator[None]:
-    """Give back the handlers that a command has set for its lifetime, which is the process' own elsewhere."""
+    """Restore the signal handlers that a command sets; outside of tests the process ends with the command."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     yield
     for number, handler in before.items():

@@ -1,4 +1,4 @@
-"""What `azimuth` says of itself."""
+"""The version and the help texts of `azimuth`."""
 
 import importlib.metadata
 
@@ -19,7 +19,7 @@ def test_the_version_is_the_one_that_is_installed(capsys: pytest.CaptureFixture[
 def test_the_help_of_sink_says_each_default(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The flags themselves have none, because the file and the environment stand behind them."""
+    """The flags have no defaults, because the file and the environment follow them."""
     monkeypatch.setenv("COLUMNS", "240")
     with pytest.raises(SystemExit):
         main(["sink", "--help"])

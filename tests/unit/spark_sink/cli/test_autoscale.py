@@ -1,4 +1,4 @@
-"""What `azimuth autoscale` prints of a round."""
+"""The output of `azimuth autoscale` for a round."""
 
 import numpy as np
 import pytest

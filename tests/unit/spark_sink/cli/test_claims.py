@@ -1,4 +1,4 @@
-"""`azimuth claims` with what cannot work: one sentence, exit code 2, and no file is made."""
+"""`azimuth claims` with invalid arguments: one sentence, exit code 2, and no new file."""
 
 from pathlib import Path
 

@@ -38,13 +38,13 @@ def azimuth(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
     ],
 )
 def test_a_command_without_its_extra_says_which(tmp_path: Path, words: tuple[str, ...], sentence: str) -> None:
-    """No traceback, exit code 2, and the sentence is what to type."""
+    """No traceback, exit code 2, and a sentence with the command to type."""
     done = azimuth(tmp_path, *words)
     assert (done.returncode, done.stderr.strip()) == (2, sentence)
 
 
 def test_the_others_work_and_help_lists_all(tmp_path: Path) -> None:
-    """`owner` needs no extra; a command that is not there is in the list, with what it needs."""
+    """`owner` needs no extra; the list shows unavailable commands with the extra that they need."""
     assert azimuth(tmp_path, "owner", "--help").returncode == 0
     listed = azimuth(tmp_path, "--help").stdout
     assert "Not installed" in listed

@@ -1,4 +1,4 @@
-"""`azimuth lag`: what it prints."""
+"""The output of `azimuth lag`."""
 
 import pytest
 

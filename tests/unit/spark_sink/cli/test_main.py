@@ -1,4 +1,4 @@
-"""What surrounds every command: what is not text, what is interrupted, what is let go, what is not loaded."""
+"""Behaviour of all commands: arguments that are not text, interrupts, released objects, and lazy imports."""
 
 import signal
 import subprocess
@@ -14,7 +14,7 @@ from spark_sink.errors import SparkSinkError
 
 
 class _Held:
-    """Stands for a client that a command holds."""
+    """Represents a client that a command holds."""
 
 
 def test_an_argument_that_is_not_utf_8_is_named(capsys: pytest.CaptureFixture[str]) -> None:
@@ -96,7 +96,7 @@ def test_a_warning_is_a_sentence(capsys: pytest.CaptureFixture[str], monkeypatch
 def test_output_that_nobody_takes_is_no_traceback_and_no_finding(
     tmp_path: Path, command: str, shell: str, code: int, said: str
 ) -> None:
-    """A full disk is the environment's (2); who reads a pipe may have enough (141); 1 would say that data is wrong."""
+    """A full disk is an error of the environment (2); a closed pipe is 141; 1 would mean a finding in the data."""
     line = shell.replace("{tmp}", str(tmp_path)).replace("{}", f"{sys.executable} -m spark_sink {command}")
     done = subprocess.run(["/bin/bash", "-c", line], capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stderr) == (code, said)

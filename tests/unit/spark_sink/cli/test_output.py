@@ -1,4 +1,4 @@
-"""Tables of the command line: 80 columns, whole names, and no markup in what comes from elsewhere."""
+"""Tables of the command line: 80 columns, whole names, and no markup in external names."""
 
 from itertools import pairwise
 
@@ -29,7 +29,7 @@ def _standing(topic: str, owner: str) -> Standing:
 def test_who_holds_what_fits_80_columns_with_every_name_whole(
     columns: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Ten columns did not, and names that were cut could not be told apart; a narrower terminal folds lines itself."""
+    """Ten columns did not fit, and truncated names looked equal; a narrower terminal wraps lines itself."""
     monkeypatch.setenv("COLUMNS", columns)
     topic, owner = "flights.departures.JFK-LAX.v2", "ingest-host-17-31337"
     claims._print([_standing(topic, owner)])
@@ -43,7 +43,7 @@ def test_who_holds_what_fits_80_columns_with_every_name_whole(
 
 
 def test_names_with_brackets_are_text(capsys: pytest.CaptureFixture[str]) -> None:
-    """An owner, an agent or a zone may be called anything; rich failed on what closes nothing."""
+    """An owner, an agent or a zone may have any name; rich failed on a closing tag without an opening one."""
     table = _output.table("agent", names=["agent"])
     table.add_row("[/x] [red]a[/red] :smile:")
     _output.console().print(table)

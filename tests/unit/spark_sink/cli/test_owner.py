@@ -23,7 +23,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 
 
 def test_it_answers_as_rendezvous_does(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """Nodes from a file, weights, top and seed mean what they mean to `Rendezvous`."""
+    """Nodes from a file, weights, top and seed have the same meaning as in `Rendezvous`."""
     nodes = [f"n{i}" for i in range(20)]
     file = tmp_path / "nodes"
     file.write_text("\n".join(reversed(nodes)) + "\n")
@@ -45,7 +45,7 @@ def test_it_answers_as_rendezvous_does(capsys: pytest.CaptureFixture[str], tmp_p
     ],
 )
 def test_bad_input_is_one_sentence(capsys: pytest.CaptureFixture[str], arguments: list[str], said: str) -> None:
-    """What is wrong is named, and the exit code is 2."""
+    """The message names the error, and the exit code is 2."""
     code, _, err = run(capsys, "key", *arguments)
     assert code == 2
     assert said in " ".join(err.replace("│", " ").split())
@@ -58,7 +58,7 @@ def test_bad_input_is_one_sentence(capsys: pytest.CaptureFixture[str], arguments
 def test_lines_that_cannot_be_read_are_one_sentence(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, stdin: io.TextIOWrapper | None, said: str
 ) -> None:
-    """Standard input may be closed, or hold what is no text."""
+    """Standard input may be closed, or contain bytes that are not text."""
     monkeypatch.setattr(sys, "stdin", stdin)
     code, out, err = run(capsys, "-", "--nodes", "a")
     assert (code, out) == (2, "")

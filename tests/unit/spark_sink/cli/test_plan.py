@@ -1,4 +1,4 @@
-"""`azimuth plan` says what is wrong before it looks for brokers."""
+"""`azimuth plan` reports invalid arguments before it connects to brokers."""
 
 import pytest
 
@@ -16,7 +16,7 @@ from spark_sink.cli._app import main
 def test_wrong_settings_are_told_before_any_broker_is_asked(
     arguments: list[str], said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A broker that does not answer takes long to say so, and then not what was wrong."""
+    """The timeout of a broker takes long, and would hide the invalid argument."""
 
     def asked(*_: object) -> None:
         raise AssertionError

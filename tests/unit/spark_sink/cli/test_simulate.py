@@ -66,7 +66,7 @@ def test_explain_prints_the_decisions_as_json(tmp_path: Path, capsys: pytest.Cap
 
 
 def test_a_journal_of_another_version_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What cannot be put into words is said in a sentence; bytes that are no text are passed over."""
+    """Errors are reported in one sentence; bytes that are not text are ignored."""
     journal = tmp_path / "scaling.jsonl"
     journal.write_bytes(b"\xff\xfe\n" + json.dumps({"topic": "t", "workers": 1}).encode() + b"\n")
     assert run("autoscale", "explain", "t", "--journal", str(journal)) == 2

@@ -1,4 +1,4 @@
-"""One thing has one name on the whole command line; what it was called before is taken, and in no help."""
+"""An option has the same name in all commands; former names are accepted, but not in any help text."""
 
 import pytest
 import typer
@@ -20,7 +20,7 @@ def _app() -> typer.Typer:
 
 @pytest.mark.parametrize("given", [["--old-name", "x"], ["--old-name=x"], ["--new-name", "x"]])
 def test_old_and_new_spelling_are_the_same_option(given: list[str]) -> None:
-    """Scripts that were written by the old documentation go on."""
+    """Scripts from the old documentation continue to work."""
     assert CliRunner().invoke(_app(), given).output == "x\n"
 
 

@@ -30,7 +30,7 @@ def _table(path: Path, offsets: list[int], group: str = "g") -> str:
 
 @dataclass(frozen=True)
 class Done:
-    """What a command did."""
+    """The result of a command."""
 
     returncode: int
     stdout: str
@@ -68,7 +68,7 @@ def test_the_exit_code_is_the_answer(
 
 
 def test_what_looks_missing_and_never_was_there_is_mentioned(azimuth: Callable[..., Done], tmp_path: Path) -> None:
-    """A transaction's end takes an offset: who reads a number of missing ones should know before a search begins."""
+    """The end of a transaction takes an offset; users should know this before they search for missing records."""
     assert "the end of a transaction" in azimuth("verify", _table(tmp_path / "holes", [0, 1, 4])).stdout
     assert "transaction" not in azimuth("verify", _table(tmp_path / "whole", [0, 1, 2, 3, 4, 5])).stdout
 
@@ -92,7 +92,7 @@ def test_what_cannot_be_checked_is_one_sentence_and_two(azimuth: Callable[..., D
 
 
 def test_doubles_name_the_command_that_takes_them_out(azimuth: Callable[..., Done], tmp_path: Path) -> None:
-    """First what would go, then the repair, and then the table is whole."""
+    """First the dry run, then the repair, and then the table is correct."""
     table = _table(tmp_path, [0, 1, 2, 2, 3, 4, 5])
     assert f"`azimuth repair {table}` takes out" in azimuth("verify", table).stdout
     shown = azimuth("repair", table, "--dry-run")

@@ -67,7 +67,7 @@ def test_a_wrong_invocation_is_one_sentence_and_two(
 
 @pytest.mark.parametrize("command", ["lag --group g", "plan --group g", "plan --producer a --topic t", "load"])
 def test_brokers_that_do_not_answer_are_named_in_seconds(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """With what the network says, and where to look; clients would try for half a minute and say less."""
+    """The message has the network's error and the place to check; clients would try for half a minute and say less."""
     with pytest.raises(SystemExit) as ended:
         main([*command.split(), *SERVERS])
     said = capsys.readouterr()
@@ -79,7 +79,7 @@ def test_brokers_that_do_not_answer_are_named_in_seconds(command: str, capsys: p
 
 @pytest.mark.parametrize("text", ["a", "a:1", "a:1,b:65535", "SASL_SSL://a:1", "[::1]:9092", "10.0.0.1:9092, b"])
 def test_addresses_of_brokers_are_taken_as_clients_take_them(text: str) -> None:
-    """Ports may be left out, a protocol or brackets stand around."""
+    """Ports are optional, and a protocol or brackets are allowed."""
     assert check_servers(text) == text
 
 

@@ -31,12 +31,12 @@ def test_moves_count_every_partition_whose_owner_changed() -> None:
 
 
 def test_a_dead_agents_last_line_is_not_an_owner() -> None:
-    """It says that it owns until somebody else does; the partition that nobody took still counts as moved."""
+    """It reports ownership until another agent does; a partition without a new owner still counts as moved."""
     assert moves_on_kill([_owns(1, "a", ZERO), _owns(1, "b", ONE)], dead="a", at=5, until=8) == Moves(owned=1, moved=1)
 
 
 def test_freshness_is_of_live_records_only(tmp_path: Path) -> None:
-    """Records of the backlog waited before any agent was there; they would hide what the pipeline does."""
+    """Records of the backlog waited before the first agent, so they would hide the pipeline's freshness."""
     times = pa.array([1_000_000, 11_000_000, 12_000_000], pa.timestamp("us", "UTC"))
     pq.write_table(pa.table({"timestamp": times}), tmp_path / "f.parquet")
     commit = Commit(time=14.0, agent="a", rows=3, positions={}, files=("f.parquet",))

@@ -1,4 +1,4 @@
-"""Finding Java and refusing what cannot run the brokers."""
+"""Finding Java, and refusing a Java that cannot run the brokers."""
 
 from pathlib import Path
 
@@ -56,7 +56,7 @@ def test_a_java_that_cannot_be_run_is_named(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A full disk or a folder of somebody else is no matter of the network."""
+    """A full disk or another user's folder is not an error of the network."""
     (tmp_path / "cache").touch()
     monkeypatch.setenv("AZIMUTH_CACHE", str(tmp_path / "cache"))
     with pytest.raises(ClusterError, match=r"cannot be kept in .*cache .*AZIMUTH_CACHE"):

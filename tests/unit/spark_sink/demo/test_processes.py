@@ -1,4 +1,4 @@
-"""The cluster's processes: none is started that nobody knows of."""
+"""The cluster's processes: every started process is recorded."""
 
 import shutil
 import signal
@@ -56,7 +56,7 @@ def test_a_tied_process_ends_with_the_one_that_started_it() -> None:
 
 
 def test_a_folder_with_any_letters_is_the_one_that_brokers_write_to() -> None:
-    """Java reads properties as Latin-1: the data would be in a folder that nobody removes."""
+    """Java reads properties as Latin-1: the data would be in a folder that is never removed."""
     folder = Path("/home/jürgen/🛩/c\\d")
     text = server_properties(broker_id=1, rack="az", port=1, controllers=[(1, 2)], data=folder)
     assert "log.dirs=/home/j\\u00fcrgen/\\ud83d\\udee9/c\\\\d\n" in text

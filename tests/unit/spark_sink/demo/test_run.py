@@ -1,4 +1,4 @@
-"""How a demo ends when it is told to."""
+"""The end of a demo after a signal."""
 
 import signal
 
@@ -8,7 +8,7 @@ from spark_sink.demo.run import _ended_by_signals
 
 
 def test_an_interruption_that_the_client_lost_is_one_all_the_same() -> None:
-    """confluent-kafka makes a SystemError of what a handler raises while a producer calls back."""
+    """confluent-kafka converts a signal handler's exception during a producer's callback into a SystemError."""
 
     def lose() -> None:
         with pytest.raises(KeyboardInterrupt):

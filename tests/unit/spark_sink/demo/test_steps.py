@@ -1,4 +1,4 @@
-"""What the demo says while it works."""
+"""The progress output of the demo."""
 
 import io
 
@@ -10,7 +10,7 @@ from spark_sink.demo.steps import Steps
 
 @pytest.mark.parametrize("terminal", [False, True])
 def test_each_step_is_a_line_where_bars_cannot_move(*, terminal: bool) -> None:
-    """Once for each description, when it begins; a terminal has the bars alone."""
+    """A line for each description, when it begins; a terminal shows only the bars."""
     out = io.StringIO()
     with Steps(Console(file=out, force_terminal=terminal, width=100)) as steps:
         step = steps.add_task("agents start", total=2)

@@ -1,4 +1,4 @@
-"""What happened when, from the table's log and the agents' lines."""
+"""The timeline of a run, from the table's log and the agents' telemetry."""
 
 import json
 from pathlib import Path
@@ -28,7 +28,7 @@ def _commit(time: float, agent: str, rows: int, *partitions: TopicPartition) -> 
 
 
 def test_a_commit_says_who_wrote_what_up_to_where() -> None:
-    """All that the pictures know of the table stands in its log."""
+    """The pictures get all data about the table from its log."""
     commit = parse_commit(_entry(2500, "a", 7, p0=9, p1=4), "g")
     assert commit == Commit(time=2.5, agent="a", rows=7, positions={ZERO: 9, ONE: 4}, files=("a-2500.parquet",))
 

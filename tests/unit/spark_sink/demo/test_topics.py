@@ -10,7 +10,7 @@ def test_nothing_is_asked_for_when_all_topics_are_there() -> None:
 
 
 def test_a_broker_answers_for_itself_though_others_are_known() -> None:
-    """The client asks any broker that it has heard of: one that knows better would speak for one that lags behind."""
+    """The client may send a request to any known broker, so another broker could answer for one with old metadata."""
     with MockCluster() as mock:
         mock.create("t", [1, 2, 3])
         for _ in range(5):

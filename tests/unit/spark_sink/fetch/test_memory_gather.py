@@ -11,7 +11,7 @@ from spark_sink.fetch.memory_gather import binary, structs
 
 
 def place(values: list[bytes | None]) -> tuple[list[ctypes.Array[ctypes.c_char]], list[int], list[int]]:
-    """Put each value somewhere of its own; None is at address 0."""
+    """Put each value at a separate address; None is at address 0."""
     held = [ctypes.create_string_buffer(value, len(value)) for value in values if value is not None]
     rest = iter(held)
     addresses = [0 if value is None else ctypes.addressof(next(rest)) for value in values]
@@ -20,7 +20,7 @@ def place(values: list[bytes | None]) -> tuple[list[ctypes.Array[ctypes.c_char]]
 
 @given(st.lists(st.one_of(st.none(), st.binary(max_size=40), st.binary(min_size=10, max_size=14))))
 def test_values_come_back_as_they_were(values: list[bytes | None]) -> None:
-    """Nulls, empty values, and both sides of the twelve bytes that stand in a view itself."""
+    """Nulls, empty values, and lengths around the twelve bytes that fit into a view itself."""
     held, addresses, lengths = place(values)
     found = binary(np.array(addresses, np.uint64), np.array(lengths, np.int64))
     found.validate(full=True)

@@ -1,4 +1,4 @@
-"""What a task does when a leader says that an offset is out of its range, against brokers that answer from a script."""
+"""A task's reaction to a leader that calls an offset out of range, with brokers that answer from a script."""
 
 import contextlib
 from collections.abc import Iterable, Iterator
@@ -23,7 +23,7 @@ OTHER = Range("t", 1, 5, 6)
 
 
 class Assigned:
-    """What the task asks its consumer for."""
+    """The calls of the task on its consumer."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, list[Range]]] = []
@@ -70,12 +70,12 @@ def task(
 
 
 def out_of_range(made: range_reader._Task) -> None:
-    """What librdkafka reports."""
+    """An event from librdkafka."""
     made._handle_event(KafkaError._AUTO_OFFSET_RESET, TopicPartition("t", 0), -1)
 
 
 def test_a_leader_that_has_not_heard_of_its_successor_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its log ends before what the successor gave out; once the successor answers, reading goes on where it was."""
+    """Its log ends before the successor's offsets; when the successor answers, reading continues at the position."""
     made, consumer = task(monkeypatch, (0, 509), (0, 509), (0, 720))
     out_of_range(made)
     assert consumer.calls == [("remove", [RANGE]), ("add", [RANGE])]
@@ -90,7 +90,7 @@ def test_a_log_that_stays_too_short_is_a_loss(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_what_retention_took_is_reported_at_once_or_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where that is allowed, reading goes on at the log's beginning."""
+    """If data loss is allowed, reading continues at the log's beginning."""
     made, _ = task(monkeypatch, (650, 720))
     with pytest.raises(DataLossError, match="failOnDataLoss"):
         out_of_range(made)

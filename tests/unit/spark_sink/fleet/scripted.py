@@ -1,4 +1,4 @@
-"""A client whose polls do what a test wrote down, and a reader that goes through them."""
+"""A client whose polls follow a test's script, and a reader that runs it."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -46,7 +46,7 @@ class Record:
         """None has one."""
 
     def value(self) -> bytes:
-        """What it says."""
+        """The message of the error."""
         return b"v"
 
     def headers(self) -> list[tuple[str, bytes | None]] | None:
@@ -55,7 +55,7 @@ class Record:
 
 
 class Client:
-    """A consumer whose polls do what a test wrote down."""
+    """A consumer whose polls follow a test's script."""
 
     script: Iterator[Callable[["Client"], list[Record]]]
 
@@ -91,7 +91,7 @@ class Client:
             self.held.pop(one.topic, None)
 
     def assignment(self) -> list[KafkaPartition]:
-        """What is held."""
+        """Return the assignment."""
         return [KafkaPartition(topic, 0) for topic in self.held]
 
     def commit(self, **_: object) -> None:

@@ -1,4 +1,4 @@
-"""What a fleet is told, and what is said where that makes no sense."""
+"""The settings of a fleet, and the messages about invalid ones."""
 
 import threading
 from pathlib import Path
@@ -214,7 +214,7 @@ def test_a_status_file_that_cannot_be_written_is_said_once_and_ends_nothing(
 
 
 def test_the_memory_of_an_agent_is_one_budget_for_all_sources_and_lanes(tmp_path: Path) -> None:
-    """Queues of the clients, what is read, and what is on its way; a property that a source sets stays."""
+    """The clients' queues, records read, and records being written; a property that a source sets stays."""
     file = tmp_path / "fleet.toml"
     file.write_text("memory_bytes = 64000000\nlanes = 5\n" + GOOD)
     found = FleetSettings.load(file)

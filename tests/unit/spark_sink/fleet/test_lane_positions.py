@@ -78,7 +78,7 @@ def test_parts_handed_over_follow_one_another_without_a_hole(steps: list[tuple[s
 
 
 def test_a_table_that_is_further_is_followed() -> None:
-    """Another agent wrote what this one had just read: reading goes on behind it, and older records are left."""
+    """If another agent wrote the records just read, reading continues after them, and older records are dropped."""
     books = ledger(10)
     assert read(books, 10, 11) == [10, 11]
     books.hand_over()
@@ -90,7 +90,7 @@ def test_a_table_that_is_further_is_followed() -> None:
 
 
 def test_a_table_that_is_less_far_than_what_was_read_meanwhile_is_not_followed() -> None:
-    """What came while the table took its part stays: the next compare and swap leaves out what is there already."""
+    """Records received during a commit stay: the next compare and swap leaves out those that are in the table."""
     books = ledger(0)
     read(books, 0, 1)
     books.hand_over()
@@ -100,7 +100,7 @@ def test_a_table_that_is_less_far_than_what_was_read_meanwhile_is_not_followed()
 
 
 def test_nothing_is_taken_that_was_not_begun_or_while_a_hole_would_be_left() -> None:
-    """Other partitions, other topics, dropped ones, and everything after what was read was forgotten."""
+    """Other partitions, other topics, dropped ones, and all records after `forget`."""
     books = ledger(5)
     assert books.wants("flights", 1, 5) is None
     assert books.wants("other", 0, 5) is None
@@ -129,7 +129,7 @@ def test_what_was_read_of_a_topic_that_leaves_is_still_handed_over() -> None:
 
 @pytest.mark.parametrize(("label", "new"), [("label", set()), ("label.2", {"flights"})])
 def test_a_topic_with_another_label_is_a_new_one(label: str, new: set[str]) -> None:
-    """A topic made anew has a label of its own; the partitions of the old one stand nowhere any more."""
+    """A recreated topic has its own label; the partitions of the old one have no position any more."""
     books = ledger(7)
     assert books.follow({TOPIC: label}) == new
     assert books.holds(KEY) is not bool(new)

@@ -1,4 +1,4 @@
-"""What an agent says while it works."""
+"""The progress log of an agent."""
 
 from typing import Any
 

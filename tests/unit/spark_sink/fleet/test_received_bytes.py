@@ -1,4 +1,4 @@
-"""Bytes by zone, what crossing costs, and records in quarantine, as an agent's status tells them."""
+"""Bytes by zone, the cost of cross-zone traffic, and quarantined records, in an agent's status."""
 
 import threading
 from pathlib import Path
@@ -33,7 +33,7 @@ def test_bytes_add_up_by_zone_once_the_racks_are_known() -> None:
 
 
 def test_a_broker_that_is_also_the_coordinator_is_counted_whole() -> None:
-    """The group has a connection of its own to it, which librdkafka lists as one broker more."""
+    """The group has a separate connection to it, which librdkafka lists as an additional broker."""
     brokers = {
         "a:9092/1": {"nodeid": 1, "rxbytes": 100},
         "GroupCoordinator": {"nodeid": 1, "rxbytes": 5},
@@ -45,7 +45,7 @@ def test_a_broker_that_is_also_the_coordinator_is_counted_whole() -> None:
 
 
 def test_racks_that_cannot_be_had_leave_the_zone_unknown() -> None:
-    """No answer, or no right to ask: it is said as it is, and nothing fails."""
+    """Without an answer, or without the right, the zones are unknown, and nothing fails."""
     tried = threading.Event()
 
     def refuse() -> Racks:

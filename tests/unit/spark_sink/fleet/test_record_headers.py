@@ -22,7 +22,7 @@ LANDED = [{"key": key, "value": value} for key, value in PAIRS]
 
 
 class Unreadable(Record):
-    """A record with a header whose name is not UTF-8, as the client answers for it."""
+    """A record with a header whose name is not UTF-8, with the client's error for it."""
 
     def headers(self) -> list[tuple[str, bytes | None]] | None:
         """Refused."""
@@ -76,7 +76,7 @@ def test_a_header_name_that_is_not_utf8_stops_no_topic(tmp_path: Path) -> None:
 def test_headers_that_are_not_landed_are_reported_once(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Dropped in silence they were found missing when somebody needed them, and retention had taken the records."""
+    """Silently dropped headers were missed only later, when retention had deleted the records."""
 
     def join(client: Client) -> list[Record]:
         client.gain("x", "y")

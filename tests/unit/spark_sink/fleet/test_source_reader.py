@@ -26,7 +26,7 @@ from tests.waiting import wait_until
 
 
 def test_records_that_come_with_a_revocation_are_not_lost(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """What was read is written while the poll runs; what the same poll returns belongs to the rows after that."""
+    """Records read so far are written during the poll; the records that this poll returns go to the next batch."""
 
     def join(client: Client) -> list[Record]:
         client.gain("x", "y")
@@ -82,7 +82,7 @@ def test_a_topic_that_is_always_behind_is_as_late_as_its_oldest_unread_record(mo
 def test_reading_and_rebalances_go_on_while_records_are_brought_in(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Partitions stand still until a rebalance's callback has run, so the table is waited for elsewhere."""
+    """Partitions pause until a rebalance's callback has returned, so the wait for the table is in another thread."""
     slow, gained = threading.Event(), threading.Event()
     commit = TableWriter.commit
 
@@ -114,7 +114,7 @@ def test_reading_and_rebalances_go_on_while_records_are_brought_in(
 def test_a_topic_that_leaves_and_comes_back_before_the_group_takes_it_leaves_no_hole(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """What came of it in between was left out: it is read again from where the table is."""
+    """Its records from the meantime were left out, so they are read again from the table's position."""
     x, y = FleetTopic("c", "1", "x", "s"), FleetTopic("c", "2", "y", "s")
     table = TableWriter(str(tmp_path / "t"), "g", "a")
     table.label([x, y])
@@ -151,7 +151,7 @@ def test_a_topic_that_leaves_and_comes_back_before_the_group_takes_it_leaves_no_
 def test_a_broker_that_does_not_know_a_new_topic_yet_stops_nothing_for_good(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """It tells the id of the topic before: what was read is left out once, and read again."""
+    """It returns the id of the former topic: the records are left out once, and read again."""
     monkeypatch.setattr(source_reader, "_PAUSE_S", 0.05)
     answers = [{"x": "0", "y": "2"}]
 
@@ -176,7 +176,7 @@ def test_a_broker_that_does_not_know_a_new_topic_yet_stops_nothing_for_good(
 
 
 class Trouble(Record):
-    """What librdkafka says where it has stopped a partition: its offset is none of the log."""
+    """The error with which librdkafka stops a partition: its offset is out of the log's range."""
 
     def error(self) -> KafkaError:  # type: ignore[override]  # that is the difference
         """Why."""
@@ -186,7 +186,7 @@ class Trouble(Record):
 def test_a_partition_that_librdkafka_stopped_is_read_on_as_soon_as_its_offset_is_of_the_log(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A broker may not know a topic yet that was just made anew: neither a wrong answer nor none stops it for good."""
+    """A broker may not know a recreated topic yet: neither a wrong nor a missing answer stops it for ever."""
     answers: list[tuple[int, int] | None] = [None, (0, 2), (0, 40), (3, 40)]
 
     def marks(_client: Client, _partition: KafkaPartition, *, cached: bool = False, timeout: float = 0) -> Any:  # noqa: ANN401
@@ -260,7 +260,7 @@ def test_rebalances_are_counted_for_ever(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_reader_that_ended_by_a_defect_is_not_alive(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Nobody reads for it, and nothing starts it again but a restart of the process: that is for its probe to say."""
+    """A dead reader thread restarts only with the process, so the probe must report it."""
 
     def break_down(_client: Client) -> list[Record]:
         raise AssertionError("a defect")
@@ -353,7 +353,7 @@ def test_what_is_read_ahead_is_bounded_by_bytes(monkeypatch: pytest.MonkeyPatch,
 def test_a_topic_that_changes_its_lane_is_handed_over_before_the_other_lane_begins(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """One agent has the topic in two consumers for a moment: what the first has read is in the table by then."""
+    """For a moment an agent has the topic in two consumers; by then the first one's records are in the table."""
     x, y = FleetTopic("c", "1", "x", "s"), FleetTopic("c", "2", "y", "s")
     other = Lane("s", 1)
     begun: list[int | None] = []

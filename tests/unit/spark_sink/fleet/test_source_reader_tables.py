@@ -19,7 +19,7 @@ from tests.waiting import wait_until
 
 
 def test_records_that_another_agent_has_written_are_left_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Two that both hold a partition write each record once, and the slower one goes on where the table is."""
+    """Two agents with the same partition write each record once; the slower continues at the table's position."""
 
     def join(client: Client) -> list[Record]:
         client.gain("x", "y")
@@ -46,7 +46,7 @@ def test_records_that_another_agent_has_written_are_left_out(monkeypatch: pytest
 def test_records_of_a_topic_that_was_made_anew_are_not_written_under_the_old_one(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """A client that reads by name goes on in the new log without an error; the rows of other topics are written."""
+    """A client that reads by name continues in the new log without an error; other topics' rows are written."""
     ids = {"x": "1", "y": "2"}
 
     def join(client: Client) -> list[Record]:
@@ -67,7 +67,7 @@ def test_records_of_a_topic_that_was_made_anew_are_not_written_under_the_old_one
 
 
 def test_a_table_that_refuses_holds_up_no_topic_of_another(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Where each topic has a table: the others are written meanwhile, and what was refused is read again."""
+    """With a table for each topic, the others are written meanwhile, and refused records are read again."""
     broken = threading.Event()
     commit = TableWriter.commit
 

@@ -1,4 +1,4 @@
-"""What topics are called in their tables."""
+"""The labels of topics in their tables."""
 
 from pathlib import Path
 
@@ -42,7 +42,7 @@ def test_the_position_of_a_topic_made_anew_is_found_whatever_its_id(
 
 
 def test_small_files_are_joined_beside_the_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a thread of its own, with a handle of its own: a commit waits for none of it, and no row comes or goes."""
+    """It runs in a separate thread with a separate handle: a commit does not wait for it, and no row changes."""
     monkeypatch.setattr(table_writer, "_COMPACT_AFTER", 1)
     monkeypatch.setattr(table_writer, "_COMPACT_EVERY", 5)
     table = str(tmp_path / "t")

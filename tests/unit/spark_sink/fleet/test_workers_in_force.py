@@ -1,4 +1,4 @@
-"""Workers of the moment: what a file that makes no sense does to them."""
+"""The present workers, and the effect of an invalid file."""
 
 from pathlib import Path
 

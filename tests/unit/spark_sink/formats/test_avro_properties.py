@@ -1,4 +1,4 @@
-"""Avro of any schema and any values, beside fastavro: a value decodes as it was written, or has a reason."""
+"""Avro with any schema and values, compared with fastavro: a value decodes as it was written, or has a reason."""
 
 import io
 import itertools
@@ -178,7 +178,7 @@ TYPES: st.SearchStrategy[Case] = st.recursive(
 
 
 def _bare(schema: Any) -> Any:  # noqa: ANN401 -- a schema
-    """The schema without logical types: what is written are the bare numbers and bytes."""
+    """Return the schema without logical types, to write plain numbers and bytes."""
     if isinstance(schema, dict):
         return {name: _bare(one) for name, one in schema.items() if name not in {"logicalType", "precision", "scale"}}
     return [_bare(one) for one in schema] if isinstance(schema, list) else schema
@@ -219,7 +219,7 @@ def test_every_value_comes_out_as_fastavro_wrote_it(examples: int) -> None:
 
 @EXAMPLES
 def test_an_older_writer_is_resolved_and_its_own_fields_are_rescued(examples: int) -> None:
-    """Defaults fill what it lacks, an alias finds what was renamed, and what only it has is kept beside the columns."""
+    """Defaults fill missing fields, aliases find renamed fields, and additional fields are kept in `_rescued`."""
 
     @settings(max_examples=examples)
     @given(st.data())
@@ -343,7 +343,7 @@ def test_a_decimal_of_more_digits_than_its_precision_is_bad_and_not_rounded() ->
     ("old", "new"), [*itertools.product(["long", "timestamp-millis", "timestamp-micros"], repeat=2)]
 )
 def test_a_timestamp_keeps_its_instant_when_its_unit_changes(old: str, new: str) -> None:
-    """A bare number means what the reader's schema says of it; a timestamp is the writer's instant."""
+    """The reader's schema gives the meaning of a plain number; a timestamp is the writer's instant."""
     writer, reader = ("long" if one == "long" else {"type": "long", "logicalType": one} for one in (old, new))
     schemas = [_of([{"name": "t", "type": one}]) for one in (writer, reader)]
     decoder = AvroDecoder(Schemas({1: _registered(schemas[0])}), _registered(schemas[1]))

@@ -58,7 +58,7 @@ POISON = {
 
 
 def test_members_become_columns() -> None:
-    """Types that JSON lacks stand as text; members that are no columns are passed over; missing ones are null."""
+    """Types that JSON lacks are text; members without a column are ignored; missing members are null."""
     batch = decode_batch(raw([json.dumps(GOOD).encode(), b"{}"]), JsonDecoder(COLUMNS))
     assert batch.schema == decoded_schema(arrow_schema(headers=False), COLUMNS)
     first, second = batch.select(COLUMNS.names).to_pylist()
@@ -102,7 +102,7 @@ def test_a_bad_row_is_null_in_every_column() -> None:
 @pytest.mark.parametrize("beside", [b'{"id": 1}', b'{"price": 1.5}'], ids=["alone", "beside a value read exactly"])
 @pytest.mark.parametrize(("levels", "error"), [(200, None), (201, "NotJson"), (1_000, "NotJson"), (2_000, "NotJson")])
 def test_levels_have_one_bound_whatever_is_beside_them(levels: int, error: str | None, beside: bytes) -> None:
-    """A record that is replayed beside others must decode as before, and stacks differ in depth."""
+    """A replayed record must decode as before, although the depth of the stack may differ."""
     inner = levels - 1
     for value in (b"[" * inner + b"1.5" + b"]" * inner, b'{"q":' * inner + b"1.5" + b"}" * inner):
         for policy in ("rescue", "ignore"):
@@ -127,7 +127,7 @@ def test_members_that_differ_in_case_only_are_told() -> None:
 
 
 def test_a_schema_may_be_given_as_spark_writes_it() -> None:
-    """What `df.schema.json()` gives."""
+    """The format of `df.schema.json()`."""
     text = '{"type": "struct", "fields": [{"name": "a", "type": {"type": "array", "elementType": "integer"}}]}'
     assert given_columns(text) == pa.schema([("a", pa.list_(pa.int32()))])
 

@@ -71,7 +71,7 @@ def test_objects_used_as_maps_do_not_fill_the_table_with_columns() -> None:
 
 
 def test_tasks_that_saw_other_values_agree() -> None:
-    """Each task sees some records only; text holds what has no type in common."""
+    """Each task sees only some records; fields without a common type become text."""
     parts = [
         pa.schema([("a", pa.int64()), ("b", pa.int64()), ("s", pa.struct([("x", pa.int64())]))]),
         pa.schema([("a", pa.float64()), ("b", pa.bool_()), ("s", pa.struct([("y", pa.string())])), ("A", pa.string())]),

@@ -1,4 +1,4 @@
-"""JSON of any schema and any values, beside the standard library: a value decodes or has a reason, never neither."""
+"""JSON with any schema and values, compared with the standard library: each value decodes or has a reason."""
 
 import json
 import struct
@@ -83,7 +83,7 @@ class UnfitError(Exception):
 
 
 def _expected(kind: object, value: Any) -> object:  # noqa: ANN401, C901, PLR0911 -- the model, a case a type
-    """What the column holds, from the standard library's parse; raises where the value does not fit."""
+    """Return the expected column value from the standard library's parse; raises if the value does not fit."""
     if value is None:
         return None
     if isinstance(kind, list) and isinstance(value, list):
@@ -191,7 +191,7 @@ def test_every_value_is_as_the_standard_library_has_it_or_has_a_reason(examples:
 
 @EXAMPLES
 def test_columns_that_were_inferred_take_every_object(examples: int) -> None:
-    """Of the sample itself no record is refused; of later ones only those that contradict what the sample showed."""
+    """No record of the sample is refused, and of later records only those that contradict the sample."""
 
     @settings(max_examples=examples)
     @given(st.lists(st.dictionaries(NAMES, ANY, min_size=1, max_size=4), min_size=1, max_size=6))

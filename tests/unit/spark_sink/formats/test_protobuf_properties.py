@@ -1,4 +1,4 @@
-"""Protobuf of any schema and any values, beside google.protobuf: a message decodes as it was built, or has a reason."""
+"""Protobuf with any schema and values, compared with google.protobuf: a message decodes correctly or has a reason."""
 
 import base64
 import json
@@ -147,7 +147,7 @@ def _add(row: Any, number: int, case: Case, shape: str, key: Case) -> None:  # n
 
 
 def _synthetic(row: Any) -> None:  # noqa: ANN401 -- a DescriptorProto
-    """Proto3's `optional`: a oneof of its own, after all others."""
+    """Proto3's `optional`: a separate oneof, after all others."""
     for field in row.field:
         if field.proto3_optional:
             field.oneof_index = len(row.oneof_decl)
@@ -200,7 +200,7 @@ def _fill(message: Any, values: dict[str, Any]) -> None:  # noqa: ANN401 -- a Me
 
 
 def _drawn(case: Case, shape: str, key: Case, syntax: str) -> st.SearchStrategy[tuple[Any, Any]]:
-    """Pairs of what a field is set to (None for nothing) and what its column holds."""
+    """Pairs of a field's value (None if not set) and the expected column value."""
     if shape == "repeated":
         return st.lists(case.values, max_size=3).map(lambda pairs: ([a for a, _ in pairs], [b for _, b in pairs]))
     if shape == "map":

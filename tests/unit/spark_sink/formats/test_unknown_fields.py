@@ -1,4 +1,4 @@
-"""Fields that the schema does not know never vanish in silence: each policy says what becomes of them."""
+"""Fields that the schema does not know never disappear silently: each policy defines their handling."""
 
 import json
 from collections.abc import Sequence
@@ -87,13 +87,13 @@ def test_members_with_the_name_of_a_coordinate_are_rescued_from_inferred_columns
 
 
 def test_a_column_may_not_have_the_name_of_the_rescued_fields() -> None:
-    """The two could not be told apart."""
+    """The two could not be distinguished."""
     with pytest.raises(OptionError, match=r"'_rescued'.*unknownFields=ignore"):
         JsonDecoder(given_columns('{"_rescued": "string"}'), "rescue")
 
 
 def test_the_option_rescues_where_nothing_is_said() -> None:
-    """What is lost in silence is missed when it is too late."""
+    """Silently lost fields are noticed too late."""
     given = {"kafka.bootstrap.servers": "b", "kafka.group.id": "g", "subscribe": "a"}
     assert SourceOptions.parse(given).value.unknown == "rescue"
     assert SourceOptions.parse({**given, "unknownFields": "Evolve"}).value.unknown == "evolve"

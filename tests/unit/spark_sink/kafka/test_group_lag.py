@@ -13,7 +13,7 @@ KEYS = st.builds(TopicPartition, st.sampled_from(["a", "b"]), st.integers(0, 3))
 def test_lag_is_never_negative_and_sums_up(
     positions: dict[TopicPartition, int], ends: dict[TopicPartition, int]
 ) -> None:
-    """A topic that was made anew has ends below the positions."""
+    """A recreated topic has ends below the positions."""
     known = positions.keys() & ends.keys()
     found = by_topic(positions, ends)
     assert [one.topic for one in found] == sorted({key.topic for key in known})

@@ -75,7 +75,7 @@ CHANGES: dict[str, Callable[[str], object]] = {
 
 
 def _late(path: str) -> Compaction:
-    """A writer for whom the claim of the other has been passed over."""
+    """A writer that ignores the expired claim of the other."""
     made, _ = _compaction(path)
     made._claim = lambda *_: True  # type: ignore[method-assign]  # as it is many commits later
     return made
@@ -99,7 +99,7 @@ def test_a_compactor_that_goes_on_late_changes_nothing(
 
 
 def test_appends_meanwhile_do_not_stop_it(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Agents go on committing; their files stay as they are."""
+    """Agents continue to commit; their files do not change."""
     made, handle = _compaction(table)
 
     def meanwhile() -> None:
@@ -124,7 +124,7 @@ def test_files_of_different_columns_stay_apart(tmp_path: Path) -> None:
 
 
 def test_partitions_stay_apart(tmp_path: Path) -> None:
-    """Their values stand in the log, not in the files."""
+    """Their values are in the log, not in the files."""
     path = str(tmp_path / "table")
     table = pa.table({"topic": ["a", "b"], "partition": pa.array([0, 1], pa.int32()), "offset": [1, 2]})
     for _ in range(3):

@@ -94,7 +94,7 @@ def test_there_is_no_table_until_it_is_made_and_a_second_maker_is_quiet(kind: Ki
 
 
 def test_a_position_set_by_another_makes_a_conflict_and_changes_nothing(kind: Kind) -> None:
-    """The zombie: it looked, stopped, and goes on after another has committed."""
+    """The zombie: it read the table, was stopped, and resumes after another writer has committed."""
     make, write = kind
     one, two = make(), make()
     _made(one)
@@ -125,7 +125,7 @@ def test_other_partitions_are_no_conflict(kind: Kind) -> None:
 
 
 def test_rows_below_the_floor_are_left_out_of_the_copy(kind: Kind) -> None:
-    """The copy says what it holds, and nothing is copied where nothing is left."""
+    """The copy describes its rows, and there is no copy if no row is left."""
     make, write = kind
     table = make()
     _made(table)
@@ -138,7 +138,7 @@ def test_rows_below_the_floor_are_left_out_of_the_copy(kind: Kind) -> None:
 
 
 def test_a_commit_by_path_would_let_the_zombie_in(tmp_path: Path) -> None:
-    """Why the handle matters: what it saw is what delta-rs compares with."""
+    """The reason for the handle: delta-rs compares with the version that it read."""
     table = DeltaLakeTable(str(tmp_path), "g")
     batch = Batch(offset=Offset.of([Range("a", 0, 0, 5)]), files=[_land(tmp_path, A, range(5))], schema=SCHEMA)
     snapshot = _made(table)
@@ -219,7 +219,7 @@ def test_a_table_with_rules_that_files_cannot_keep_is_refused(tmp_path: Path) ->
 
 
 def test_a_full_disk_at_the_commit_is_no_conflict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is said as it is, after a few looks; the position stands."""
+    """The error is reported after a few retries; the position does not change."""
     table = DeltaLakeTable(str(tmp_path), "g")
     _made(table)
 
@@ -251,7 +251,7 @@ def test_a_commit_that_went_through_and_reports_failure_is_not_repeated(
 
 
 def test_fitting_compares_names_types_and_case() -> None:
-    """What is missing in the query is null; what differs in case only would be two columns to some readers."""
+    """A column missing in the query is null; names that differ only in case would be two columns for some readers."""
     assert fit_schema("t", SCHEMA, SCHEMA.remove(3)) == []
     with pytest.raises(SchemaError, match="is called 'value' in the table"):
         fit_schema("t", SCHEMA, pa.schema([("Value", pa.binary())]))
@@ -259,7 +259,7 @@ def test_fitting_compares_names_types_and_case() -> None:
 
 @pytest.mark.parametrize("gone", ["topic", "partition", "offset"])
 def test_rows_that_cannot_be_told_apart_are_refused(gone: str) -> None:
-    """A query that drops or changes what names a record."""
+    """A query that drops or changes the identifying columns of a record."""
     left = [field for field in SCHEMA if field.name != gone]
     with pytest.raises(SchemaError, match=f"column '{gone}' is missing"):
         normal_schema(pa.schema(left))

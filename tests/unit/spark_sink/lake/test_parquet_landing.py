@@ -1,4 +1,4 @@
-"""Data files, and what is said of them so that readers may leave some out."""
+"""Data files, and their statistics, with which readers skip files."""
 
 import json
 from pathlib import Path
@@ -51,7 +51,7 @@ def test_statistics_are_what_readers_of_delta_expect(
 
 
 def test_a_filter_on_a_decoded_column_finds_its_rows(tmp_path: Path) -> None:
-    """Files bear bounds of what tells records apart only; delta-rs' datasets would answer with no row elsewhere."""
+    """Files have bounds only of identifying columns; for others delta-rs' datasets would return no rows."""
     schema = pa.schema([*list(SCHEMA)[:4], pa.field("delay", pa.int64())])
     landing = Landing(filesystem(str(tmp_path), make=True), schema)
     keys = {"topic": "t", "partition": 0, "timestamp": SECOND}

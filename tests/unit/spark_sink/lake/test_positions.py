@@ -29,12 +29,12 @@ def _advance(handle: DeltaTable, versions: dict[str, int]) -> None:
 
 
 def test_no_table_means_no_positions(tmp_path: Path) -> None:
-    """A first start has nothing to go on."""
+    """At the first start there are no positions."""
     assert positions(str(tmp_path / "none"), "g") == {}
 
 
 def test_positions_follow_the_table(tmp_path: Path) -> None:
-    """A second look in the same process reads what was committed since."""
+    """A second call in the same process reads only new commits."""
     handle = _table(tmp_path)
     _advance(handle, {"g/flights.JFK-LAX/0": 7, "g/flights.JFK-LAX/1": 0})
     assert positions(str(tmp_path), "g") == {("flights.JFK-LAX", 0): 7, ("flights.JFK-LAX", 1): 0}
@@ -131,7 +131,7 @@ def test_positions_have_no_expiry(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["00000000000000000001.json", "00000000000000000000.checkpoint.parquet"])
 def test_a_log_that_is_broken_is_one_sentence(tmp_path: Path, name: str) -> None:
-    """Half a file, as a full disk or a copy that was cut off leaves it: told as one, not as a fault of the program."""
+    """A partial file, after a full disk or an interrupted copy, is reported as such, not as a defect of the program."""
     log = tmp_path / "_delta_log"
     write_deltalake(str(tmp_path), pa.table({"a": [1]}))
     (log / name).write_text('{"txn": {"appId": "g/t/0", "ver')

@@ -174,7 +174,7 @@ def test_a_table_whose_rows_have_no_offsets_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_quarantine_is_repaired_as_well(table: str) -> None:
-    """It is a table of its own, and an OPTIMIZE job takes all tables."""
+    """It is a separate table, and an OPTIMIZE job processes all tables."""
     quarantine = quarantine_of(table)
     for number in range(3):
         _append(quarantine, [number])

@@ -30,7 +30,7 @@ def _batch(rows: list[tuple[str, int, int]]) -> pa.RecordBatch:
 
 @given(st.lists(st.lists(st.integers(0, 30), max_size=12), max_size=8))
 def test_runs_equal_a_plain_count(chunks: list[list[int]]) -> None:
-    """In any order and any chunks: the set, and each offset as often too many as it is."""
+    """For any order and chunks: the set of offsets, and each repetition of an offset."""
     runs = Runs()
     for chunk in chunks:
         runs.add(np.array(chunk, dtype=np.int64))
@@ -44,7 +44,7 @@ def test_runs_equal_a_plain_count(chunks: list[list[int]]) -> None:
 
 @given(st.lists(st.tuples(st.sampled_from(["a", "b"]), st.integers(0, 2), st.integers(0, 9)), max_size=40))
 def test_scan_keeps_partitions_apart(rows: list[tuple[str, int, int]]) -> None:
-    """Topics and partitions that lie mixed in one batch are told apart."""
+    """Topics and partitions that are mixed in one batch are separated."""
     found = scan([_batch(rows[::2]), _batch(rows[1::2])])
     assert {key: runs.rows for key, runs in found.items()} == Counter(
         (topic, partition) for topic, partition, _ in rows
@@ -52,7 +52,7 @@ def test_scan_keeps_partitions_apart(rows: list[tuple[str, int, int]]) -> None:
 
 
 def test_findings_name_the_offsets() -> None:
-    """What is missing and what is double is said, not only how many."""
+    """The missing and the double offsets are named, not only counted."""
     found = scan([_batch([("t", 0, offset) for offset in (2, 3, 3, 5, 9)])])
     (one,) = judge(found, {KEY: 12}, {KEY: 0}).findings
     assert one.holes == ((0, 2), (4, 5), (6, 9), (10, 12))
@@ -99,7 +99,7 @@ def _offsets(*offsets: int) -> dict[TopicPartition, Runs]:
 
 @pytest.mark.parametrize("column", ["topic", "partition", "offset"])
 def test_rows_that_do_not_say_which_record_they_are_are_told(tmp_path: Path, column: str) -> None:
-    """Someone else wrote them; a count of all others would look like an answer."""
+    """Another program wrote them; a count of the other rows would look like a result."""
     rows = pa.Table.from_batches([_batch([("t", 0, 0), ("t", 0, 1)])])
     at = rows.column_names.index(column)
     write_deltalake(

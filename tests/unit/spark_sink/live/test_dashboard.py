@@ -50,7 +50,7 @@ def _known() -> set[str]:
 
 
 def test_every_panel_asks_for_metrics_that_exist() -> None:
-    """A renamed metric would leave a panel empty, and nobody would notice until it is needed."""
+    """A renamed metric would leave a panel empty, unnoticed until it is needed."""
     panels = json.loads(DASHBOARD.read_text(encoding="utf-8"))["panels"]
     asked = {
         name for panel in panels for target in panel["targets"] for name in re.findall(r"azimuth_\w+", target["expr"])

@@ -1,4 +1,4 @@
-"""The live page's server: what it answers, what it refuses, and that nothing on it can be changed."""
+"""The live page's server: its answers and refusals, and that it is read-only."""
 
 import json
 import socket
@@ -91,7 +91,7 @@ def test_an_agent_that_may_not_read_is_alive_but_not_ready(live: LiveServer, sta
 
 
 def test_nothing_can_be_changed(live: LiveServer) -> None:
-    """Other methods are refused, other paths are not there; HEAD is GET without what it would say."""
+    """Other methods are refused, other paths do not exist; HEAD is GET without the body."""
     for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS"):
         assert get(live, "", method)[0] == 501
     assert get(live, "../etc/passwd")[0] == get(live, "%2e%2e/etc/passwd")[0] == 404
@@ -138,7 +138,7 @@ def test_slow_clients_are_hung_up_on_and_keep_nobody_out(live: LiveServer, monke
 
 
 def test_a_name_that_is_no_text_is_shown_as_well_as_it_can_be(live: LiveServer, status: dict[str, Any]) -> None:
-    """Environments hold bytes, and Python makes of them what UTF-8 cannot write."""
+    """Environments contain bytes, and Python's text for them may not be encodable as UTF-8."""
     status |= {"unready": "agent '\udcff' waits"}
     assert get(live, "readyz") == (503, "agent '\\udcff' waits")
 
@@ -155,7 +155,7 @@ def test_the_page_is_served_by_ipv6_too(status: dict[str, Any]) -> None:
 
 
 def test_without_a_host_the_page_is_local(status: dict[str, Any]) -> None:
-    """Who wants it on the network says so."""
+    """Users who want it on the network must give an address."""
     assert parse_address(":8080") == ("127.0.0.1", 8080)
     assert parse_address("0.0.0.0:80") == ("0.0.0.0", 80)  # noqa: S104 - what a user may ask for
     assert parse_address("[::1]:80") == ("::1", 80)

@@ -30,7 +30,7 @@ def test_names_are_read_without_case_and_kafka_properties_pass_through() -> None
 
 
 def test_defaults() -> None:
-    """What is not said is Kafka's or Spark's own default."""
+    """Options that are not set have Kafka's or Spark's default."""
     options = SourceOptions.parse(BASE)
     assert options.starting.mark == EARLIEST
     assert options.fail_on_data_loss

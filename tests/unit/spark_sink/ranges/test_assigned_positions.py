@@ -16,7 +16,7 @@ def held(generation: int, *keys: TopicPartition) -> Assignment:
 
 
 def test_ranges_follow_each_other_and_empty_ones_keep_the_position() -> None:
-    """The offset lists every held partition, so that it wholly describes where the query stands."""
+    """The offset lists every owned partition, so that it completely describes the query's progress."""
     assigned = AssignedPositions()
     assert assigned.assign(held(1, A0, A1)) == {A0, A1}
     assigned.seek({A0: 5, A1: 7})
@@ -52,7 +52,7 @@ def test_a_lost_partition_vanishes_and_a_gained_one_needs_its_position() -> None
 
 
 def test_a_generation_that_went_by_without_us_makes_every_position_unknown() -> None:
-    """Stopped for longer than the session, others may have read on in what looks like an unchanged assignment."""
+    """After a stop longer than the session, others may have read further although the assignment looks unchanged."""
     assigned = AssignedPositions()
     assigned.assign(held(4, A0))
     assigned.seek({A0: 5})
@@ -64,7 +64,7 @@ def test_a_generation_that_went_by_without_us_makes_every_position_unknown() -> 
 
 
 def test_a_partition_without_a_known_end_stays_where_it_is() -> None:
-    """While a leader is elected the other partitions go on."""
+    """While a leader is elected the other partitions continue."""
     assigned = AssignedPositions()
     assigned.assign(held(1, A0, A1))
     assigned.seek({A0: 5, A1: 5})

@@ -1,4 +1,4 @@
-"""A limit is used up, nobody gets more than it has, and small backlogs are not held behind large ones."""
+"""A limit is used up, no partition gets more than its backlog, and large backlogs do not delay small ones."""
 
 import numpy as np
 from hypothesis import given
@@ -36,7 +36,7 @@ def test_without_a_limit_everything_is_read(backlog: dict[TopicPartition, int]) 
 
 
 def test_a_large_topic_does_not_hold_small_ones_back() -> None:
-    """300 topics with 10 records each are read whole beside one with a million behind."""
+    """300 topics with 10 records each are read completely, next to one with a backlog of a million."""
     rng = np.random.default_rng(7)
     backlog = {TopicPartition(f"small{n}", 0): int(rng.integers(1, 11)) for n in range(300)}
     backlog[TopicPartition("large", 0)] = 1_000_000

@@ -7,7 +7,7 @@ A, B = TopicPartition("a", 0), TopicPartition("b", 3)
 
 
 def test_a_range_ends_at_its_last_offset_or_behind_it() -> None:
-    """A gap at the end shows only by what comes behind it: a record, or the end of the log."""
+    """Only a later record, or the end of the log, shows a gap at the end."""
     progress = TaskProgress([Range("a", 0, 5, 10), Range("b", 3, 0, 4), Range("c", 0, 7, 7)])
     assert progress.offsets == 9
     assert not progress.advance(A, 6)
@@ -19,7 +19,7 @@ def test_a_range_ends_at_its_last_offset_or_behind_it() -> None:
 
 
 def test_what_is_not_being_read_is_passed_over() -> None:
-    """An end of a log that was told before, or for a partition of another batch, changes nothing."""
+    """A log end that was already reported, or of another batch's partition, changes nothing."""
     progress = TaskProgress([Range("a", 0, 5, 10)])
     assert not progress.advance(B, 100)
     assert not progress.advance(A, 2)

@@ -1,4 +1,4 @@
-"""Compare and swap, against a plain model of Kafka and of what must be in the table."""
+"""Compare and swap, compared with a simple model of Kafka and of the expected table."""
 
 from collections import Counter
 from typing import TYPE_CHECKING
@@ -125,7 +125,7 @@ def test_a_table_that_is_never_free_is_said_so() -> None:
 
 
 class _Interrupted(MemoryTable):
-    """A handle where something happens between the look and the swap, and whose swap may lie."""
+    """A handle with events between the read and the swap, whose swap may report a false error."""
 
     def __init__(self, store: MemoryStore) -> None:
         super().__init__(store)
@@ -147,7 +147,7 @@ class _Interrupted(MemoryTable):
 
 
 class _Unfenced(_Interrupted):
-    """A handle that commits by path: nothing is compared with what happened since the look."""
+    """A handle that commits by path: commits since the read are not compared."""
 
     def swap(self, snapshot: Snapshot, change: Change) -> None:
         super().swap(Snapshot(version=self.store.version, positions={}, schema=snapshot.schema), change)
@@ -172,7 +172,7 @@ class _Agents(RuleBasedStateMachine):
 
     @rule(key=st.sampled_from(KEYS), records=st.integers(1, 9), gap=st.integers(0, 2))
     def produce(self, key: TopicPartition, records: int, gap: int) -> None:
-        """Records arrive; gaps are what compaction and transactions leave."""
+        """Add records; gaps are those of compaction and transactions."""
         first = self.next[key] + gap
         self.kafka[key] += range(first, first + records)
         self.next[key] = first + records
@@ -216,7 +216,7 @@ class _Agents(RuleBasedStateMachine):
 
     @invariant()
     def every_record_once(self) -> None:
-        """The rows of the table are what Kafka has below the positions, each once."""
+        """The table has exactly the records of Kafka below the positions, each once."""
         expected = Counter(
             (key, offset)
             for key in KEYS

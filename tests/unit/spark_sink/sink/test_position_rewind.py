@@ -1,4 +1,4 @@
-"""A table whose rows went back is refused, and goes on without a hole after a rewind."""
+"""A table that went back is refused, and continues without a hole after a rewind."""
 
 import shutil
 from pathlib import Path

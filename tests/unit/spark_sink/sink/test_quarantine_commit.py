@@ -47,7 +47,7 @@ class _Crashed(BaseException):
 
 
 class _Faulty(MemoryTable):
-    """A handle whose process may end at its commit, and where others do something between the look and the commit."""
+    """A handle whose process may end at its commit, with events of other writers between the read and the commit."""
 
     def __init__(self, store: MemoryStore, crash: str = "") -> None:
         super().__init__(store)
@@ -152,7 +152,7 @@ class _Agents(RuleBasedStateMachine):
         assert Counter([*self.store.rows(), *self.quarantine.rows(), *named]) == expected
 
     def teardown(self) -> None:
-        """A writer that comes last adds what others left behind."""
+        """The last writer adds the rows that others have named but not added."""
         if self.store.schema is None:
             return
         ends = Offset.of(
@@ -212,7 +212,7 @@ def _offsets(path: str) -> list[int]:
 def test_a_second_decoding_loses_and_doubles_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, crash: str, end: int
 ) -> None:
-    """A type was put right after a crash: what was bad is good now, and what was good is bad."""
+    """A type was corrected after a crash: bad rows are good now, and good rows are bad."""
     path = str(tmp_path / "table")
     _run(path, 0, 10, {4})
     with monkeypatch.context() as patch:

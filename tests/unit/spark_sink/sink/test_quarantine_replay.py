@@ -135,7 +135,7 @@ def test_conflicts_without_end_are_said_so(table: str, monkeypatch: pytest.Monke
 
 
 def test_the_command_lists_shows_and_replays(table: str) -> None:
-    """What a person does, in this order."""
+    """The steps of a person, in this order."""
     if not any(group.name == "quarantine" for group in app.registered_groups):
         register(app)
     run = CliRunner().invoke
@@ -152,7 +152,7 @@ def test_the_command_lists_shows_and_replays(table: str) -> None:
 def test_a_repair_that_fails_is_one_sentence_with_its_line(
     table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The function is the caller's own: what it raised and where, and nothing of ours around it."""
+    """The function is the user's: the message has its error and line, without our own frames."""
     (tmp_path / "fails_on_purpose.py").write_text("def repair(records):\n    return records['no such column']\n")
     monkeypatch.chdir(tmp_path)
     run = CliRunner().invoke

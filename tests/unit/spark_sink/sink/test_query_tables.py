@@ -116,7 +116,7 @@ def test_bad_rows_far_apart_leave_no_hole_in_the_quarantine(tmp_path: Path) -> N
 
 
 def test_topics_go_to_their_tables(tmp_path: Path) -> None:
-    """Each keeps the positions of its own topics; together they are what the source asks for."""
+    """Each table has the positions of its topics; together they are the positions for the source."""
     rules = f'{{"rare[.].*": "{tmp_path}/rare"}}'
     options = _options(tmp_path, path=f"{tmp_path}/raw_{{topic}}", routes=rules)
     tables = Tables(options)
@@ -168,7 +168,7 @@ def _plan(root: Path, number: int, offset: Offset) -> None:
 
 @pytest.mark.parametrize("again", ["deleted", "made anew", "another group"])
 def test_a_table_of_a_topic_that_was_deleted_between_two_runs_stops_the_query(tmp_path: Path, again: str) -> None:
-    """The group's offsets would let it go on in an empty table, and nobody would miss what was in the old one."""
+    """With the group's offsets it would continue in an empty table, and the loss of the old rows would be hidden."""
     path = f"{tmp_path}/raw_{{topic}}"
     batches = [Offset.of([Range("a", 0, at, at + 3), Range("b", 0, at, at + 3)]) for at in (0, 3)]
     for number, offset in enumerate(batches):
@@ -225,7 +225,7 @@ def test_a_column_of_the_name_timestamp_may_be_anything(tmp_path: Path) -> None:
 
 
 def test_a_reason_of_another_shape_is_refused() -> None:
-    """A column of that name that someone else made."""
+    """A column of that name from another program."""
     with pytest.raises(SchemaError, match=COLUMN):
         good_schema(pa.schema([pa.field(COLUMN, pa.string())]))
 

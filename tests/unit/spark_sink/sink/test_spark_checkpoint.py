@@ -20,7 +20,7 @@ def test_the_offset_of_a_batch_is_found(tmp_path: Path) -> None:
 
 
 def test_several_sources_are_joined_and_strangers_passed_over() -> None:
-    """A union of two readers, beside a source of another kind and one without an offset yet."""
+    """A union of two readers, with a source of another kind and one without an offset yet."""
     two = Offset.of([Range("u", 1, 0, 5)])
     text = f'v1\n{META}\n{ONE.json()}\n-\n{{"logOffset":3}}\n17\n{two.json()}'
     assert parse_offset_log(text, "here") == Offset.of([*ONE, *two])
@@ -37,12 +37,12 @@ def test_several_sources_are_joined_and_strangers_passed_over() -> None:
     ids=["empty", "newer", "another source", "two readers of one partition"],
 )
 def test_what_holds_no_offset_is_refused(text: str, says: str) -> None:
-    """Without the ranges a gap cannot be told from a hole, so nothing may be committed."""
+    """Without the ranges a gap looks like a hole, so nothing may be committed."""
     with pytest.raises(OffsetError, match=says):
         parse_offset_log(text, "here")
 
 
 def test_a_checkpoint_that_is_gone_is_one_sentence(tmp_path: Path) -> None:
-    """Someone cleaned up while the query ran."""
+    """The file was removed while the query ran."""
     with pytest.raises(OffsetError, match="was the checkpoint deleted"):
         batch_offset(str(tmp_path), 7)

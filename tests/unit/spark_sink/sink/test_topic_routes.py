@@ -35,7 +35,7 @@ def test_what_is_no_route_is_refused(routes: str) -> None:
 
 
 def test_a_folder_that_would_be_taken_for_another_is_refused(tmp_path: Path) -> None:
-    """delta-rs reads `a%20b` as `a b`; a percent sign alone is one."""
+    """delta-rs reads `a%20b` as `a b`; a single percent sign is unchanged."""
     with pytest.raises(OptionError, match="read as another folder"):
         Routes.parse(str(tmp_path / "a%20b" / "table"))
     assert Routes.parse(str(tmp_path / "100%")).default.endswith("/100%")

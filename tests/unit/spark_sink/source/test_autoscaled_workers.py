@@ -30,7 +30,7 @@ Publish = Callable[[ScaledTopic, int | None], None]
 def test_a_published_number_wins_but_over_a_topics_own_name(
     configured: Workers, published: dict[str, int], expected: Workers
 ) -> None:
-    """Who writes down a topic's name means it; a pattern, or a number for all, is what holds until it is scaled."""
+    """A number for a topic's name is final; a pattern, or a number for all, applies until the topic is scaled."""
     assert above(configured, published) == expected
 
 
@@ -55,7 +55,7 @@ def publish(mock: MockCluster) -> Publish:
 
 
 def test_numbers_of_its_own_group_and_cluster_are_followed(mock: MockCluster, publish: Publish) -> None:
-    """Before there is a topic, and after a number was taken back, what is configured holds."""
+    """Before the workers topic exists, and after a number was withdrawn, the configuration applies."""
     followed = FollowedWorkers({"bootstrap.servers": mock.bootstrap_servers, "log_level": "0"}, NUMBERS, "g", 1)
     assert followed() == 1
     mock.create(NUMBERS, [1])

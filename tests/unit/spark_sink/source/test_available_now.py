@@ -1,4 +1,4 @@
-"""When a run with Trigger.AvailableNow may end, against a group whose membership follows a script."""
+"""The end of a run with Trigger.AvailableNow, with a group whose membership follows a script."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ OPTIONS = {
 
 @dataclass
 class ScriptedGroup:
-    """A group, its logs and a table, and what happens to them at which second."""
+    """A group, its logs and a table, with events by second."""
 
     last: dict[TopicPartition, int] = field(default_factory=lambda: {A0: 10, A1: 10, B0: 10})
     leaders: set[TopicPartition] = field(default_factory=lambda: {A0, A1, B0})
@@ -52,7 +52,7 @@ class ScriptedGroup:
         return self.now
 
     def sleep(self, seconds: float) -> None:
-        """Move on, through what the script says."""
+        """Advance the time, and run the script's events."""
         assert self.now < 3_600, "the run neither ended nor failed within an hour"
         self.now += max(seconds, 0.001)
         for at in sorted(at for at in self.script if at <= self.now):
@@ -78,7 +78,7 @@ class ScriptedGroup:
         return {key: 0 for key in keys if key in self.leaders}
 
     def ends(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Answer for the logs whose leader is there; the first answer since the run began is a target."""
+        """Answer for logs with a leader; the first answer of the run sets a target."""
         found = {key: self.last[key] for key in keys if key in self.leaders and key in self.last}
         if self.began:
             self.targets = found | self.targets
@@ -125,7 +125,7 @@ def run(group: ScriptedGroup, *, limit: int | None = None, table: bool = True, *
 
 
 def read_to(group: ScriptedGroup) -> dict[TopicPartition, int]:
-    """What the table holds of the partitions that exist."""
+    """Return the table's records of existing partitions."""
     return {key: group.table.get(key, 0) for key in group.last}
 
 
@@ -188,7 +188,7 @@ def test_a_member_without_any_partition_waits_for_the_others() -> None:
 
 
 def test_without_a_table_the_offsets_of_the_group_say_how_far_others_are() -> None:
-    """They trail, so what is committed has been read."""
+    """Commits come after the reads, so committed records have been read."""
     group = ScriptedGroup()
     group.give(A0)
     group.script[7.0] = lambda: group.offsets.update({A1: 10, B0: 10})

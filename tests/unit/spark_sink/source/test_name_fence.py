@@ -1,4 +1,4 @@
-"""A second agent of one name ends, wherever the first one runs; an agent that came back goes on."""
+"""A second agent of a name ends, on any host; an agent that returned continues."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ ME, OTHER = {"me": "10.0.0.1"}, {"other": "10.0.0.2"}
 
 
 class Group:
-    """What the group shows at each look, and how long was waited between."""
+    """The group's members at each check, and the waits in between."""
 
     def __init__(self, *looks: Mapping[str, str] | None) -> None:
         self.looks = list(looks)

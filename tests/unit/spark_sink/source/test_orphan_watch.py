@@ -36,7 +36,7 @@ def until(relative: QueryProcess, state: State) -> None:
 
 
 class Told:
-    """What a watch said."""
+    """The reports of a watch."""
 
     def __init__(self, *kin: QueryProcess) -> None:
         self.now = 0.0

@@ -1,4 +1,4 @@
-"""The words say what the numbers say."""
+"""The words agree with the numbers."""
 
 import pytest
 

@@ -38,7 +38,7 @@ def test_no_line_runs_through_a_label(found: list[Mark]) -> None:
 
 @given(marks)
 def test_every_label_stays_inside_on_the_right(found: list[Mark]) -> None:
-    """A label that would leave the picture stands left of its line."""
+    """A label that would leave the picture is on the left of its line."""
     for mark, where in zip(found, place(found, RIGHT_EDGE), strict=True):
         assert where.leftwards or mark.x + GAP_PX + mark.width <= RIGHT_EDGE
 

@@ -1,4 +1,4 @@
-"""Segments and blocks say exactly what the changes of ownership said."""
+"""Segments and blocks represent exactly the changes of ownership."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -24,7 +24,7 @@ def timeline(found: Sequence[tuple[str, set[int]]], *events: Event) -> Timeline:
 
 
 def owner_of(row: Sequence[Segment], t: float) -> str | None:
-    """Who a row says was the owner."""
+    """Return the owner in a row."""
     found = [segment.agent for segment in row if segment.begin_s <= t < segment.end_s]
     assert len(found) <= 1
     return found[0] if found else None
@@ -75,7 +75,7 @@ def test_ownership_after_a_kill_is_that_of_a_dead_agent() -> None:
 
 
 def test_an_agent_started_again_is_alive() -> None:
-    """A kill colours only what spans it."""
+    """A kill affects only the segments that span it."""
     rows = segments(timeline([("a", {0}), ("a", set()), ("a", {0})], Event(t=0.5, kind="kill", agent="a")))
     assert rows[0][-1] == Segment(2, 3, "a")
 

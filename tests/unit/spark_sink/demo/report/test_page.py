@@ -1,4 +1,4 @@
-"""The page is whole, safe, small and needs nobody else."""
+"""The page is complete, safe, small and self-contained."""
 
 import json
 import re
@@ -17,7 +17,7 @@ VOID = {"meta", "link", "br", "img", "input", "hr"}
 
 
 class Page(HTMLParser):
-    """Collects what a page is made of and fails on a tag that is not closed."""
+    """Collects the elements of a page, and fails on a tag that is not closed."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class Page(HTMLParser):
         self.close()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note the tag and what it refers to."""
+        """Record the tag and its references."""
         self.tags.append(tag)
         if tag not in VOID:
             self.open.append(tag)
@@ -105,7 +105,7 @@ def mixed(partition: int, round_: int) -> int:
 
 
 def test_page_holds_the_headline_figures(report: dict[str, Any]) -> None:
-    """What the run found stands in the text, not only in pictures."""
+    """The findings of the run are in the text, not only in pictures."""
     text = " ".join(" ".join(Page(render(report)).text).split())
     for words in ("336,776", "Exactly once", "9.1 s", "66.7 % → 0.0 %", "7,204", "24.7 s", "$6.67 per TB", "448"):
         assert words in text
@@ -133,7 +133,7 @@ def test_every_inner_key_is_optional(report: dict[str, Any], nth: int) -> None:
 
 @pytest.mark.parametrize("change", ["missing", "null"])
 def test_every_key_is_optional(report: dict[str, Any], change: str) -> None:
-    """A step that failed leaves its keys out or writes null; what the other steps found must still be shown."""
+    """A failed step leaves its keys out or writes null; the findings of the other steps must still be shown."""
     without_pictures = {key: value for key, value in report.items() if key not in {"timeline", "bytes_by_zone"}}
     for name in without_pictures:
         changed = {key: value for key, value in without_pictures.items() if key != name}
