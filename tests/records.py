@@ -1,4 +1,4 @@
-"""Records as a test reads them from a `GroupConsumer`."""
+"""Helpers to read records from a `GroupConsumer`."""
 
 import time
 
@@ -8,7 +8,7 @@ from assignors import GroupConsumer
 
 
 def read(one: GroupConsumer, count: int, timeout_s: float = 30.0) -> list[Message]:
-    """So many records."""
+    """Read this number of records."""
     found: list[Message] = []
     until = time.monotonic() + timeout_s
     while len(found) < count:
@@ -19,7 +19,7 @@ def read(one: GroupConsumer, count: int, timeout_s: float = 30.0) -> list[Messag
 
 
 def offsets(messages: list[Message]) -> dict[int, list[int]]:
-    """Offsets of each partition in the order of delivery."""
+    """Return the offsets of each partition in the order of delivery."""
     found: dict[int, list[int]] = {}
     for one in messages:
         found.setdefault(one.partition() or 0, []).append(one.offset() or 0)

@@ -1,4 +1,4 @@
-"""Waiting for a condition, and never for a time."""
+"""Waits for a condition, never for a fixed time."""
 
 import time
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from confluent_kafka import KafkaException
 
 
 def wait_until(true: Callable[[], object], timeout_s: float = 120.0, what: str = "the condition") -> None:
-    """Ask until it is true; a broker that is away, or just begins, is asked again."""
+    """Check until it is true; errors of a broker that is away or starting are retried."""
     end = time.monotonic() + timeout_s
     while True:
         try:

@@ -1,4 +1,4 @@
-"""`azimuth demo` from outside: what it promises, and that it leaves nothing behind."""
+"""`azimuth demo` from outside: it keeps its promises, and leaves no process behind."""
 
 import json
 import signal
@@ -33,7 +33,7 @@ def _wait(reached: Callable[[], bool], timeout_s: float) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("part", ["reader"])
 def test_every_flight_is_in_the_table_once_though_a_part_of_an_agent_is_killed(tmp_path: Path, part: str) -> None:
-    """A tenth of the data, the whole story: the death of a part ends as the death of the whole."""
+    """A tenth of the data, and all steps: the death of a part has the same result as the death of the whole agent."""
     done = subprocess.run(
         _command(tmp_path, "--flights", "34000", "--kill", part), capture_output=True, text=True, check=False
     )
@@ -49,8 +49,8 @@ def test_every_flight_is_in_the_table_once_though_a_part_of_an_agent_is_killed(t
 
 @pytest.mark.slow
 def test_ctrl_c_leaves_no_process_and_a_directory_that_works_again(tmp_path: Path) -> None:
-    """In the middle of starting agents is the worst moment: brokers, drivers and JVMs are about."""
-    # A shell that runs the tests in the background has them ignore SIGINT, and their children with them.
+    """The start of the agents is the worst time, because brokers, drivers and JVMs are running."""
+    # A shell that runs the tests in the background makes them and their children ignore SIGINT.
     heeding = ["env", "--default-signal=INT", *_command(tmp_path)]
     process = subprocess.Popen(heeding, stderr=subprocess.PIPE, text=True)
     _wait((tmp_path / "logs" / "agent-2.log").exists, 120)
@@ -64,7 +64,7 @@ def test_ctrl_c_leaves_no_process_and_a_directory_that_works_again(tmp_path: Pat
 
 
 def test_an_unknown_option_is_one_sentence_and_exit_code_2(tmp_path: Path) -> None:
-    """Usage errors come before anything is started."""
+    """Usage errors are reported before any process starts."""
     done = subprocess.run(_command(tmp_path / "new", "--colour"), capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "No such option" in done.stderr

@@ -1,4 +1,4 @@
-"""The documentation holds: its Python runs as it stands, its commands and flags exist, and the site builds."""
+"""The documentation is correct: its Python runs unchanged, its commands and flags exist, and the site builds."""
 
 import os
 import re
@@ -30,7 +30,7 @@ README = ROOT / "README.md"
 
 
 def blocks(page: Path, language: str) -> list[str]:
-    """The fenced blocks of a page in one language, those within lists, too."""
+    """Return the fenced blocks of a page in one language, including those within lists."""
     text = page.read_text(encoding="utf-8")
     found = re.findall(rf"^ *```{language}\b[^\n]*\n(.*?)^ *```", text, re.DOTALL | re.MULTILINE)
     return [textwrap.dedent(one) for one in found]
@@ -60,7 +60,7 @@ def documented(cluster: Cluster) -> Iterator[Cluster]:
     [pytest.param(page, marks=() if page.stem in QUICK else pytest.mark.slow, id=page.stem) for page in WITH_PYTHON],
 )
 def test_python_of_a_page_runs(documented: Cluster, page: Path, tmp_path: Path) -> None:
-    """Every block in a process of its own, from top to bottom, in one folder, as a reader would paste it."""
+    """Run every block in a separate process, from top to bottom, in one folder, as a reader would paste it."""
     for number, block in enumerate(blocks(page, "python")):
         source = tmp_path / f"snippet_{number}.py"
         text = block.replace("localhost:9092", documented.bootstrap_servers)
@@ -87,21 +87,21 @@ def commands() -> list[tuple[str, list[str]]]:
 
 
 def words_of(block: str) -> list[list[str]]:
-    """What follows `azimuth` in each of a block's lines, with or without a prompt before it."""
+    """Return the words after `azimuth` in each of a block's lines, with or without a prompt before it."""
     lines = (line.split("#")[0].strip().removeprefix("$ ") for line in block.replace("\\\n", " ").splitlines())
     return [shlex.split(line)[1:] for line in lines if line.startswith("azimuth ")]
 
 
 @pytest.mark.parametrize("page", [README, *PAGES], ids=lambda page: page.stem)
 def test_every_command_of_a_page_is_checked(page: Path) -> None:
-    """A command in a block of another language would be tried by nobody."""
+    """A command in a block of another language would not be tested."""
     fenced = re.findall(r"^ *```(\S*)[^\n]*\n(.*?)^ *```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
     assert {language for language, block in fenced if words_of(block)} <= {"bash", "console"}
 
 
 @pytest.mark.slow
 def test_the_jobs_of_the_page_on_claims_ingest(documented: Cluster, tmp_path: Path) -> None:
-    """As a reader would type them, but for the addresses: one brings records in, the other names who holds what."""
+    """As a reader would type them, except the addresses: one ingests records, the other shows the owners."""
     [block] = blocks(ROOT / "docs" / "claims.md", "console")
     for there, here in {
         "s3://lake": str(tmp_path),
@@ -132,7 +132,7 @@ def test_the_jobs_of_the_page_on_claims_ingest(documented: Cluster, tmp_path: Pa
 
 @pytest.mark.parametrize(("page", "words"), commands(), ids=lambda one: one if isinstance(one, str) else " ".join(one))
 def test_a_command_of_a_page_exists_with_its_flags(page: str, words: list[str]) -> None:
-    """The command is found, and every flag is one of its own."""
+    """The command exists, and has every flag."""
     for name in _app.COMMANDS:
         if not _app.app.registered_commands or name not in _registered():
             __import__(f"spark_sink.cli.{name}", fromlist=["register"]).register(_app.app)
@@ -156,7 +156,7 @@ def _registered() -> set[str]:
 
 
 def _build(site: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    """Build the site as `make docs` does: quiet builds count no warnings, and so pass with them."""
+    """Build the site as `make docs` does: a quiet build does not count warnings, and would pass with them."""
     return subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(site), *arguments],
         cwd=ROOT,
@@ -168,7 +168,7 @@ def _build(site: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
 
 
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
-    """Links lead somewhere, the reference finds its names, and the navigation its pages."""
+    """All links, names of the reference and pages of the navigation exist."""
     done = _build(tmp_path / "site")
     assert done.returncode == 0, done.stderr[-3000:]
     assert (tmp_path / "site" / "index.html").exists()
@@ -178,7 +178,7 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     "link", ["no-such-page.md", pytest.param("scaling.md#no-such-heading", marks=pytest.mark.slow)]
 )
 def test_a_link_into_nothing_fails_the_build(tmp_path: Path, link: str) -> None:
-    """Pages and headings are renamed, and the links to them have to follow."""
+    """After a rename of a page or a heading, links to it must change, too."""
     shutil.copytree(ROOT / "docs", tmp_path / "docs")
     with (tmp_path / "docs" / "index.md").open("a", encoding="utf-8") as page:
         page.write(f"\n[there]({link})\n")
@@ -189,7 +189,7 @@ def test_a_link_into_nothing_fails_the_build(tmp_path: Path, link: str) -> None:
 
 
 def test_make_docs_counts_warnings() -> None:
-    """A quiet build says nothing of a warning, and does not fail on it either."""
+    """A quiet build neither prints a warning nor fails on it."""
     recipe = (ROOT / "Makefile").read_text(encoding="utf-8").split("\ndocs:")[1].split("\n\n")[0]
     assert "mkdocs build" in recipe
     assert "--quiet" not in recipe

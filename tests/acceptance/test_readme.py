@@ -1,4 +1,4 @@
-"""What the README promises holds: its snippets run as they stand, its links lead somewhere, its targets exist."""
+"""The README is correct: its snippets run unchanged, and its links and targets exist."""
 
 import os
 import re
@@ -20,7 +20,7 @@ TAILS = {"N14228", "N24211", "N619AA"}
 
 
 def run(snippet: str, cluster: Cluster, directory: Path) -> str:
-    """Run one snippet as a user would, in a process and a folder of its own; returns what it printed."""
+    """Run one snippet as a user would, in a separate process and folder, and return its output."""
     source = directory / "snippet.py"
     source.write_text(
         snippet.replace("localhost:9092", cluster.bootstrap_servers).replace("/tmp/azimuth", str(directory))  # noqa: S108 - the README's
@@ -41,7 +41,7 @@ def run(snippet: str, cluster: Cluster, directory: Path) -> str:
 
 @pytest.mark.slow
 def test_snippets_run_one_after_the_other(cluster: Cluster, tmp_path: Path) -> None:
-    """Copy, paste, run: the topics are made, the producer stays in its zone, consumer and table have every record."""
+    """Copy, paste, run: topics are created, the producer stays in its zone, consumer and table have every record."""
     topics, producer, consumer, spark = SNIPPETS
     run(topics, cluster, tmp_path)
     assert run(producer, cluster, tmp_path).startswith("0% of the bytes left az-a, for $0.00")
@@ -55,7 +55,7 @@ def test_snippets_run_one_after_the_other(cluster: Cluster, tmp_path: Path) -> N
 
 
 def test_every_link_leads_to_a_file() -> None:
-    """A page that is not there is worse than no link."""
+    """A link to a missing page is worse than no link."""
     pages = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "CHANGELOG.md")]
     broken = [
         f"{page.name}: {target}"

@@ -1,4 +1,4 @@
-"""The search of the built documentation, in a browser: a question that a newcomer types leads to its page."""
+"""The search of the built documentation, in a browser: a newcomer's question leads to its page."""
 
 import json
 import shutil
@@ -17,8 +17,8 @@ pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
 
 ROOT = Path(__file__).parents[2]
 
-# Types into the start page's own search field, as a reader would, and sends what the list then shows. Chromium's
-# `--dump-dom` cannot be used: it does not wait for the worker that searches.
+# Types into the start page's search field, as a reader would, and sends the result list. Chromium's `--dump-dom` cannot
+# be used, because it does not wait for the search worker.
 TYPING = """<!doctype html><iframe src="/" width="1200" height="800"></iframe><script>
 const pause = ms => new Promise(done => setTimeout(done, ms));
 const frame = document.querySelector("iframe");
@@ -51,7 +51,7 @@ WANTED = {
 
 
 class _Site(SimpleHTTPRequestHandler):
-    """The built site, the page that types, and what it found."""
+    """The built site, the page that types, and the results."""
 
     found: Queue[dict[str, list[str]]] = Queue()
 
@@ -71,7 +71,7 @@ class _Site(SimpleHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name of the base class
-        """Say nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture(scope="module")
@@ -105,5 +105,5 @@ def found(site: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list
 
 @pytest.mark.parametrize(("question", "page"), WANTED.items(), ids=list(WANTED))
 def test_a_question_leads_to_its_page(found: dict[str, list[str]], question: str, page: str) -> None:
-    """Among the first three pages that the list shows; reference pages, which have every word, do not bury it."""
+    """It is among the first three results; reference pages, which contain every word, do not hide it."""
     assert page in found[question]

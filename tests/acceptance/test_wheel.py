@@ -1,4 +1,4 @@
-"""The wheel holds the three packages and nothing else, and works outside the checkout."""
+"""The wheel contains only the three packages, and works outside the checkout."""
 
 import subprocess
 import sys
@@ -17,7 +17,7 @@ PACKAGES = {"assignors", "producer", "spark_sink"}
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, built as `make build` builds it, without a network."""
+    """Build the wheel as `make build` does, without a network."""
     out = tmp_path_factory.mktemp("dist")
     command = [sys.executable, "-m", "build", "--no-isolation", "--wheel", "--outdir", str(out), str(ROOT)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -27,7 +27,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_wheel_holds_exactly_the_three_packages(wheel: Path) -> None:
-    """A stray `tests` or `docker` package would shadow those of the user."""
+    """An accidental `tests` or `docker` package would shadow the user's package of that name."""
     names = zipfile.ZipFile(wheel).namelist()
     tops = {name.split("/")[0] for name in names}
     assert {top for top in tops if not top.endswith(".dist-info")} == PACKAGES
@@ -36,14 +36,14 @@ def test_wheel_holds_exactly_the_three_packages(wheel: Path) -> None:
 
 
 def test_wheel_holds_every_file_of_the_packages(wheel: Path) -> None:
-    """Templates and style sheets are no modules, and easily forgotten."""
+    """Templates and style sheets are not modules, so they are easily forgotten."""
     files = [path for package in PACKAGES for path in (ROOT / package).rglob("*") if path.is_file()]
     wanted = {str(path.relative_to(ROOT)) for path in files if "__pycache__" not in path.parts}
     assert wanted <= set(zipfile.ZipFile(wheel).namelist())
 
 
 def test_installed_wheel_answers_outside_the_checkout(wheel: Path, tmp_path: Path) -> None:
-    """A fresh environment gets the wheel alone; the dependencies are those of the environment that runs the tests."""
+    """A new environment gets only the wheel; the dependencies come from the environment of the tests."""
     environment = tmp_path / "venv"
     venv.create(environment, with_pip=False)
     purelib = Path(sysconfig.get_path("purelib", vars={"base": str(environment)}))
@@ -51,7 +51,7 @@ def test_installed_wheel_answers_outside_the_checkout(wheel: Path, tmp_path: Pat
     install += ["--no-index", "--no-deps", "--quiet", "--disable-pip-version-check", str(wheel)]
     installed = subprocess.run(install, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert installed.returncode == 0, installed.stderr
-    # A plain line adds a folder at the end of the path. Its own .pth files, the editable install's, are not read.
+    # A plain line appends a folder to the path, without its .pth files, such as that of the editable install.
     (purelib / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
     where = "import assignors, producer, spark_sink; print(assignors.__file__, producer.__file__, spark_sink.__file__)"
     python = str(environment / "bin" / "python")

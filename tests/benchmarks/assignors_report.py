@@ -1,4 +1,4 @@
-"""Where the assignors' benchmarks write: build/bench/assignors.json, one section a benchmark."""
+"""The report of the assignors' benchmarks: build/bench/assignors.json, one section per benchmark."""
 
 import importlib.metadata
 import json
@@ -12,7 +12,7 @@ REPORT = FOLDER / "assignors.json"
 
 
 def machine() -> dict[str, Any]:
-    """Say what was measured on."""
+    """Describe the machine of the measurement."""
     versions = {
         name: importlib.metadata.version(name)
         for name in ("confluent-kafka", "kafka-python", "numpy", "mmh3", "uhashring")

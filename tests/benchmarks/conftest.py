@@ -10,6 +10,6 @@ from tests.benchmarks.spark_session import session
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """One session for all benchmarks: a JVM keeps the heap it was started with."""
+    """One session for all benchmarks, because a JVM's heap size is fixed at its start."""
     with session() as spark:
         yield spark

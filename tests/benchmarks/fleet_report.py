@@ -1,4 +1,4 @@
-"""Where the fleet's benchmarks write: build/bench/fleet.json, one section a benchmark."""
+"""The report of the fleet's benchmarks: build/bench/fleet.json, one section per benchmark."""
 
 import importlib.metadata
 import json
@@ -12,7 +12,7 @@ _LIBRARIES = ("numpy", "mmh3", "uhashring", "kafka-python", "confluent-kafka", "
 
 
 def machine() -> dict[str, Any]:
-    """Say what was measured on."""
+    """Describe the machine of the measurement."""
     return {
         "python": platform.python_version(),
         "system": platform.platform(),

@@ -1,4 +1,4 @@
-"""Where the producer's benchmarks write: build/bench/producer.json, one section a benchmark."""
+"""The report of the producer's benchmarks: build/bench/producer.json, one section per benchmark."""
 
 import importlib.metadata
 import json
@@ -13,7 +13,7 @@ REPORT = Path(__file__).parents[2] / "build" / "bench" / "producer.json"
 
 
 def machine() -> dict[str, Any]:
-    """Say what was measured on."""
+    """Describe the machine of the measurement."""
     return {
         "python": platform.python_version(),
         "system": platform.platform(),

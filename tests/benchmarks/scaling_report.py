@@ -1,4 +1,4 @@
-"""Where the scaling benchmarks write: build/bench/scaling.json, one section a benchmark."""
+"""The report of the scaling benchmarks: build/bench/scaling.json, one section per benchmark."""
 
 import importlib.metadata
 import json

@@ -1,4 +1,4 @@
-"""When records could be read: what the logs of tables say was committed, and when."""
+"""The times at which records became readable, from the commits in the logs of tables."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ Times = npt.NDArray[np.float64]
 
 
 class Commits:
-    """The commits of one table as they come.
+    """The commits of one table, as they appear.
 
     Args:
         table: a Delta table, or the folder of Spark's file sink.
@@ -28,15 +28,15 @@ class Commits:
 
     @property
     def count(self) -> int:
-        """Commits so far that brought rows."""
+        """Number of commits with rows so far."""
         return len(self._produced)
 
     def look(self) -> None:
-        """Read the commits that came since."""
+        """Read the new commits."""
         while (found := self._log(self._next)) is not None:
             if times := [_timestamps(self._table / one) for one in _files(found)]:
                 self._produced.append(np.concatenate(times))
-                # The moment at which the log's entry was there: from then on readers see the rows.
+                # From the time of the log's entry on, readers see the rows.
                 self._committed.append(np.full(len(self._produced[-1]), found.stat().st_mtime))
             self._next += 1
 

@@ -1,4 +1,4 @@
-"""The peer of a trickling agent, a process of its own: Spark's connector into Parquet files, in the same session."""
+"""The peer of an agent with trickling topics, a separate process: Spark's connector into Parquet files."""
 
 import argparse
 import signal

@@ -1,4 +1,4 @@
-"""Where the benchmarks of the Spark source write: build/bench/spark.json; and the jars of the peer."""
+"""The report of the Spark source's benchmarks, build/bench/spark.json, and the jars of the peer."""
 
 import importlib.metadata
 import json
@@ -14,8 +14,8 @@ from spark_sink.demo.cluster.java import _ivy_jar, cache_directory, find_java
 
 REPORT = Path(__file__).parents[2] / "build" / "bench" / "spark.json"
 
-# The connector of 4.2.0 with what it needs that Spark does not bring; its own pom asks for a newer token provider
-# than there is.
+# The connector of 4.2.0 with its dependencies that Spark lacks; its own pom requires a token provider newer than any
+# published one.
 _PEER = {
     "org.apache.spark": [("spark-sql-kafka-0-10_2.13", "4.2.0"), ("spark-token-provider-kafka-0-10_2.13", "4.0.0")],
     "org.apache.kafka": [("kafka-clients", "3.9.1")],
@@ -24,7 +24,7 @@ _PEER = {
 
 
 def peer_jars() -> list[Path]:
-    """Spark's own connector, resolved once into the cache; empty where that is not possible."""
+    """Return the jars of Spark's own connector, resolved once into the cache; empty if that is not possible."""
     folder = cache_directory() / "spark-kafka-4.2.0"
     if not folder.is_dir():
         for organisation, artifacts in _PEER.items():
@@ -51,7 +51,7 @@ def _retrieve(organisation: str, name: str, version: str, folder: Path) -> None:
 
 
 def machine() -> dict[str, Any]:
-    """Say what was measured on."""
+    """Describe the machine of the measurement."""
     return {
         "python": platform.python_version(),
         "system": platform.platform(),

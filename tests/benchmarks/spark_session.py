@@ -21,7 +21,7 @@ MARKS = [
 
 @contextmanager
 def session() -> Iterator[SparkSession]:
-    """A session with an agent's heap, our source and sink, and the peer's jars where they can be had."""
+    """Open a session with an agent's heap, our source and sink, and the peer's jars if they are available."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     config: dict[str, bool | float | int | str | None] = {
         "spark.driver.memory": "768m",

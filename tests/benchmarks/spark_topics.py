@@ -1,4 +1,4 @@
-"""Topics for the benchmarks of the Spark source and sink: the flights of a year, once or ten times over."""
+"""Topics for the benchmarks of the Spark source and sink: the flights of a year, once or ten times."""
 
 import uuid
 from collections.abc import Iterable, Mapping
@@ -19,7 +19,7 @@ def flights() -> Records:
 
 
 def make(cluster: Cluster, topics: Mapping[str, int]) -> Producer:
-    """Make topics with so many partitions; returns a producer for them."""
+    """Create topics with these numbers of partitions, and return a producer for them."""
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
     for done in admin.create_topics([NewTopic(name, count, 1) for name, count in topics.items()]).values():
         done.result(120)
@@ -30,7 +30,7 @@ def make(cluster: Cluster, topics: Mapping[str, int]) -> Producer:
 
 
 def one_large_topic(cluster: Cluster, records: Records, times: int, partitions: int = 6) -> str:
-    """A topic with the flights so many times, dealt out over partitions; returns its name."""
+    """Create a topic with the flights `times` times, distributed over partitions, and return its name."""
     name = f"large-{uuid.uuid4().hex[:6]}"
     producer = make(cluster, {name: partitions})
     for _ in range(times):
@@ -41,7 +41,7 @@ def one_large_topic(cluster: Cluster, records: Records, times: int, partitions: 
 
 
 def send(producer: Producer, topic: str, value: bytes, key: bytes | None, partition: int) -> None:
-    """Produce one record, waiting where the queue is full."""
+    """Produce one record; wait if the queue is full."""
     while True:
         try:
             producer.produce(topic, value, key, partition=partition)
@@ -52,7 +52,7 @@ def send(producer: Producer, topic: str, value: bytes, key: bytes | None, partit
 
 
 def delete(cluster: Cluster, topics: Iterable[str]) -> None:
-    """Give the disk back."""
+    """Delete topics to free the disk."""
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
     for done in admin.delete_topics(list(topics)).values():
         done.result(60)

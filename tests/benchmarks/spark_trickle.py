@@ -20,12 +20,12 @@ _PROGRESS = "org.apache.spark.sql.streaming.StreamingQueryListener$QueryProgress
 
 
 class Trickle(threading.Thread):
-    """Produces at a steady rate, one partition after the other, until it is told to end.
+    """Produces at a steady rate, one partition after the other, until `end`.
 
     Args:
         producer: of confluent-kafka.
         partitions: topic and number of each.
-        records: their keys and values are sent over and over.
+        records: their keys and values are sent repeatedly.
         rate: records a second, over all partitions.
     """
 
@@ -48,18 +48,18 @@ class Trickle(threading.Thread):
             self._producer.poll(0)
 
     def end(self) -> None:
-        """Send no more; waits until everything is acknowledged."""
+        """Stop sending, and wait until all records are acknowledged."""
         self._ended.set()
         self.join()
         assert self._producer.flush(60) == 0
 
     def between(self, begin: float, end: float) -> int:
-        """How many records have a time in `[begin, end)`, seconds since 1970."""
+        """Count the records with a time in `[begin, end)`, seconds since 1970."""
         return sum(begin <= one / 1000 < end for one in self._sent)
 
 
 class Memory(threading.Thread):
-    """Looks at the memory of a process and all below it; pages that several of them share count once (PSS)."""
+    """Samples the memory of a process tree; pages that several processes share count once (PSS)."""
 
     def __init__(self, pid: int) -> None:
         super().__init__(name="memory", daemon=True)
@@ -91,13 +91,13 @@ class Memory(threading.Thread):
             self._seen.append(dict(found))
 
     def peak(self) -> dict[str, float]:
-        """The parts at the moment at which the whole was largest."""
+        """The parts at the time of the largest total."""
         most = max(self._seen, key=lambda one: one["pss_GB"])
         return {name: round(value, 3) for name, value in most.items()}
 
 
 def batches(events: Path) -> list[dict[str, Any]]:
-    """The progress of every batch that had something to read, from Spark's event log.
+    """Read the progress of every batch with records, from Spark's event log.
 
     Args:
         events: the folder of the log.

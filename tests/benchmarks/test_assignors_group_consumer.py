@@ -1,8 +1,9 @@
-"""GroupConsumer beside confluent-kafka's consumer and kafka-python's: 336,776 records in 672 partitions, interleaved.
+"""GroupConsumer, confluent-kafka's consumer and kafka-python's: 336,776 records in 672 partitions, interleaved.
 
-Seconds are those from the assignment (of all partitions, to one consumer) to the last record. The peers are assigned by
-hand, so they have no group to join; what GroupConsumer needs for that stands beside. Its librdkafka is made before it
-joins and may be connected by then; the peers connect within their seconds, so add the joining for the strictest ratio.
+Seconds count from the assignment (of all partitions, to one consumer) to the last record. The peers are assigned
+manually, so they join no group; the report has the time of GroupConsumer's join separately. Its librdkafka is created
+before the join and may be connected by then; the peers connect within their seconds, so add the join for the strictest
+ratio.
 """
 
 import statistics
@@ -52,7 +53,7 @@ def topics(cluster: Cluster) -> Iterator[Topics]:
 
 
 def drain(consume: Callable[[], int], records: int) -> float:
-    """Read everything; the moment of the last record."""
+    """Read all records, and return the time of the last one."""
     count = 0
     while count < records:
         count += consume()
@@ -100,7 +101,7 @@ def kafka_python(group: str, topics: Topics) -> dict[str, float]:
 
 
 def test_rate_beside_the_clients_it_is_made_of(topics: Topics) -> None:
-    """Medians of interleaved runs; ratios above 1 say that GroupConsumer is faster."""
+    """Medians of interleaved runs; ratios above 1 mean that GroupConsumer is faster."""
     readers: dict[str, Read] = {
         "GroupConsumer": ours,
         "confluent-kafka, same settings": plain(**FETCHING),

@@ -1,4 +1,4 @@
-"""How good plans are: thousands of small problems against every assignment, and 80 topics on 3 hosts with a picture."""
+"""The quality of plans: thousands of small problems compared with every assignment, and 80 topics on 3 hosts."""
 
 import itertools
 import random
@@ -64,7 +64,7 @@ def peer(assignor: Any, topics: Iterable[Topic], members: Iterable[Member]) -> d
 
 
 def measure(given: dict[str, list[tuple[str, int]]], topics: list[Topic], size: dict[str, int]) -> dict[str, Any]:
-    """Measure loads of consumers and hosts, and how many hosts a topic of several partitions is on."""
+    """Measure loads of consumers and hosts, and the number of hosts of a topic with several partitions."""
     loads = {m: len(mine) for m, mine in given.items()}
     hosts: Counter[str] = Counter()
     volume: Counter[str] = Counter()
@@ -126,7 +126,7 @@ def test_eighty_topics_on_three_hosts() -> None:
 
 
 def capped_group(seed: int) -> Scenario | None:
-    """A group of 3 to 7 members and topics whose caps bind, after a join, a leave, a mess or at its start."""
+    """A group of 3 to 7 members and topics with binding caps, after a join, a leave, random claims or at its start."""
     rng = random.Random(77_000 + seed)
     count, number = rng.randint(3, 7), rng.randint(3, 7)
     workers = rng.randint(1, 2 if count == 3 else 3)
@@ -151,7 +151,7 @@ def capped_group(seed: int) -> Scenario | None:
 
 
 def test_worker_caps_by_search_beside_the_optimum(monkeypatch: pytest.MonkeyPatch) -> None:
-    """1,500 small groups, planned exactly and as larger ones are: same loads and moves, moved more, less even."""
+    """Plan 1,500 small groups exactly and by the search: count equal loads and moves, more moves, less even loads."""
     found: Counter[str] = Counter()
     done, seed = 0, 0
     for seed in itertools.count():
@@ -180,7 +180,7 @@ def test_worker_caps_by_search_beside_the_optimum(monkeypatch: pytest.MonkeyPatc
 
 
 def test_worker_caps_in_larger_groups() -> None:
-    """Moved, its lower bound, loads and seconds: where the optimum is not known, how far the bound is."""
+    """Moved claims, their lower bound, loads and seconds: the distance to the bound if the optimum is unknown."""
     rng, figures = random.Random(1), {}
     for count, number, largest in ((10, 40, 6), (12, 80, 12), (30, 100, 9), (30, 300, 3), (50, 200, 6), (100, 300, 12)):
         for workers in (1, 2, 3):

@@ -1,4 +1,4 @@
-"""Routing and rendezvous: keys moved, balance and copies beside modulo, a ring with virtual nodes and random picks."""
+"""Routing and rendezvous compared with modulo, a virtual-node ring and random picks: keys moved, balance, copies."""
 
 import random
 import statistics
@@ -20,7 +20,7 @@ Owner = Callable[[str], str]
 
 
 def owners(nodes: list[str]) -> dict[str, Owner]:
-    """Make one way of choosing for each method."""
+    """Create the owner function of each method."""
     rng = random.Random(len(nodes))
     ring, flat, tree = HashRing(nodes), Rendezvous(nodes), Rendezvous(nodes, hierarchical=True)
     return {
@@ -33,7 +33,7 @@ def owners(nodes: list[str]) -> dict[str, Owner]:
 
 
 def test_keys_moved_and_balance() -> None:
-    """One of 20 nodes goes, one comes: moved keys as multiples of the least (K/n), and max/mean of keys."""
+    """One of 20 nodes leaves, one joins: moved keys as multiples of the minimum (K/n), and max/mean of keys."""
     figures: dict[str, dict[str, float]] = {}
     before = {name: [own(k) for k in KEYS] for name, own in owners(NODES).items()}
     fewer = {name: [own(k) for k in KEYS] for name, own in owners(NODES[:-1]).items()}
@@ -50,7 +50,7 @@ def test_keys_moved_and_balance() -> None:
 
 
 def simulate(pick: Callable[[int, str, float, dict[str, float]], str], seed: int) -> dict[str, float]:
-    """Let 50 clients read 400 streams (Zipf) for two hours; one endpoint dies after 40 minutes, for good.
+    """Let 50 clients read 400 streams (Zipf) for two hours; one endpoint dies after 40 minutes and stays dead.
 
     Every client that reads a stream adds to the load of its endpoint; an endpoint holds one cached copy of a stream.
     """

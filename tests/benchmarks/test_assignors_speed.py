@@ -1,4 +1,4 @@
-"""How long a plan takes and how much memory, beside kafka-python's assignors and over Kafka's own benchmark grid."""
+"""Time and memory of a plan, compared with kafka-python's assignors, and on Kafka's own benchmark grid."""
 
 import json
 import statistics
@@ -36,7 +36,7 @@ def make_group(members: int, topics: int, partitions: int, *, skewed: bool = Fal
 
 
 def owning(made: Plan, members: Iterable[Member]) -> list[Member]:
-    """Give members what a plan gave them."""
+    """Return the members with the partitions of a plan."""
     return [Member(m.id, m.topics, owned=frozenset(made.partitions[m.id]), generation=1) for m in members]
 
 
@@ -91,7 +91,7 @@ def test_bars_of_speed() -> None:
 
 
 class Cluster:
-    """Metadata as an assignor reads it."""
+    """Metadata for an assignor."""
 
     def __init__(self, topics: Iterable[Topic]) -> None:
         """Take the topics."""
@@ -111,7 +111,7 @@ class Cluster:
 
 
 def join(assignor: Any, owned: Iterable[tuple[str, int]], member: Member, generation: int) -> SimpleNamespace:  # noqa: ANN401
-    """Make a JoinGroup member whose metadata says what it owns, in each assignor's own way."""
+    """Create a JoinGroup member whose metadata contains its partitions, in each assignor's format."""
     by_topic: dict[str, list[int]] = defaultdict(list)
     for topic, partition in owned:
         by_topic[topic].append(partition)
@@ -183,7 +183,7 @@ EVENTS = ("FULL", "STABLE", "JOIN_ONE", "JOIN_MANY", "LEAVE_ONE", "LEAVE_MANY", 
 
 
 def event_group(event: str, topics: list[Topic], members: list[Member]) -> tuple[list[Topic], list[Member]]:
-    """Make the group as the event leaves it; what was owned comes from a plan before the event."""
+    """Create the group after the event; owned partitions come from a plan before the event."""
     many = max(1, len(members) // 5)
     if event == "FULL":
         return topics, members
@@ -264,6 +264,6 @@ json.dump({"seconds": seconds, "bytes a partition": used * 1024 / 1_000_000, "mo
 
 
 def test_a_million_partitions() -> None:
-    """Peak memory above an empty planner and seconds, in a process of its own; the bar is 500 bytes and 5 s."""
+    """Peak memory above an empty planner, and seconds, in a separate process; the bar is 500 bytes and 5 s."""
     done = subprocess.run([sys.executable, "-c", MEMORY], check=True, capture_output=True, text=True)
     save("a million partitions, 2000 members", json.loads(done.stdout))

@@ -1,4 +1,4 @@
-"""8 processes x 200 partitions x SIGKILL and SIGSTOP on each database: what never happens, and how long it takes."""
+"""8 processes x 200 partitions x SIGKILL and SIGSTOP on each database: invariants, and recovery times."""
 
 import os
 from pathlib import Path
@@ -25,7 +25,7 @@ NEVER = (
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql", "mariadb"])
 def test_faults(kind: str, tmp_path: Path) -> None:
-    """A fault every 1.5 s, two processes out at most: SIGKILL with a successor, or SIGSTOP for 1.2 to 2 leases."""
+    """One fault per 1.5 s, at most two processes at once: SIGKILL and a successor, or SIGSTOP for 1.2 to 2 leases."""
     way = Way(*WAYS[kind])
     scene = Scene(address=way.server.address, form=way.form, table=way.table, folder=tmp_path, lease_s=LEASE_S)
     found = run(scene, SECONDS, seed=1)

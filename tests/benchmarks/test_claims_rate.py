@@ -1,4 +1,4 @@
-"""Claims per second: locking in one statement, in two steps, and optimistic, beside each other."""
+"""Claims per second: locking in one statement, in two steps, and optimistic, compared."""
 
 import os
 import signal
@@ -52,7 +52,7 @@ def measure(name: str, folder: Path, processes: int, most: int) -> dict[str, flo
 
 
 def logs(scene: Scene, processes: int) -> list[list[dict[str, Any]]]:
-    """What each process wrote; of one that has not begun, nothing."""
+    """Return the log of each process; empty for a process that has not started."""
     found = scene.lines()
     return [*found, *([[]] * (processes - len(found)))]
 
@@ -64,7 +64,7 @@ def medians(runs: list[dict[str, float]]) -> dict[str, float]:
 
 @pytest.mark.parametrize(("processes", "most"), [(8, 1), (8, 8)])
 def test_rate(processes: int, most: int, tmp_path: Path) -> None:
-    """A call claims and another disowns, each a commit of its own; the forms take turns."""
+    """One call claims and another disowns, each in a separate commit; the forms alternate."""
     runs: dict[str, list[dict[str, float]]] = {name: [] for name in WAYS}
     for turn in range(ROUNDS):
         for name in WAYS:

@@ -1,4 +1,4 @@
-"""1,000 topics on 5 clusters, 100 agents, 3 workers: connections, balance, movement and time, with peers beside."""
+"""1,000 topics on 5 clusters, 100 agents, 3 workers: connections, balance, movement and time, with peers."""
 
 import statistics
 import time
@@ -28,7 +28,7 @@ def fleet(names: tuple[str, ...]) -> View:
 
 
 def ours(view: View) -> Lines:
-    """What is measured."""
+    """Our placement."""
     return decide(view, IDENTITIES, FleetWorkers(default=WORKERS), Balance(epsilon=EPSILON)).workers
 
 

@@ -1,4 +1,4 @@
-"""4 agents, 300 topics on two clusters, one agent killed: how soon its topics flow again, and whether others pause."""
+"""4 agents, 300 topics on two clusters, one killed: time until its topics flow again, and the pauses of others."""
 
 import statistics
 import time
@@ -30,7 +30,7 @@ AGENTS = ("agent-1", "agent-2", "agent-3", "agent-4")
 HOME, AWAY = 200, 100
 INTERVAL_S, SESSION_S, FLUSH_S, LANES = 0.5, 6, 0.5, 2
 AFTER_S = 20.0
-# Brokers that were just started compile what they run, which takes as much of two cores as the records do.
+# Newly started brokers compile their code, which takes as much of two cores as the records do.
 WARM_S = 20.0
 
 
@@ -172,7 +172,7 @@ def test_topics_of_a_killed_agent_flow_again(
 def test_agents_that_believe_in_different_fleets_for_30_s_write_every_record_once(
     cluster: Cluster, away: Cluster, tmp_path: Path
 ) -> None:
-    """Each of two thinks that it is alone and reads all topics of both clusters: 0 duplicates, 0 holes."""
+    """Each of two agents sees only itself and reads all topics of both clusters: 0 duplicates, 0 holes."""
     name = f"fleet-{uuid.uuid4().hex[:6]}"
     topics = {
         cluster.bootstrap_servers: [f"{name}.home-{n}" for n in range(30)],

@@ -1,8 +1,8 @@
-"""What metrics and the live page cost: agents that work off a backlog with and without them, by turns.
+"""The cost of metrics and the live page: agents read a backlog with and without them, in turns.
 
-With them means asked for every two seconds, as a browser does that shows the page. What an answer costs is measured by
-itself as well, because turns of the same kind differ by more than the bar. AZIMUTH_BENCH_TIMES sets how often the
-flights are written (10, 3.4 million records), AZIMUTH_BENCH_RUNS how many pairs of turns there are (5).
+With them means a request every two seconds, as from a browser with the page. The cost of an answer is also measured
+separately, because turns of the same kind differ by more than the bar. AZIMUTH_BENCH_TIMES sets how often the flights
+are written (10, 3.4 million records), AZIMUTH_BENCH_RUNS the number of pairs of turns (5).
 """
 
 import contextlib
@@ -53,7 +53,7 @@ topics = {topics}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backlog:
-    """A topic that is all written: where, and how many records."""
+    """A complete topic: its address and its number of records."""
 
     servers: str
     topic: str
@@ -102,7 +102,7 @@ def _seconds(pid: int) -> dict[int, float]:
 
 @contextlib.contextmanager
 def _asked(port: int | None, paths: tuple[str, ...]) -> Iterator[list[int]]:
-    """Someone who asks for these pages now and then; how many bytes each answer had."""
+    """Request these pages at intervals, and yield the sizes of the answers."""
     ended, answers = threading.Event(), list[int]()
 
     def ask() -> None:
@@ -121,7 +121,7 @@ def _asked(port: int | None, paths: tuple[str, ...]) -> Iterator[list[int]]:
 
 
 def _turn(kind: str, backlog: Backlog, root: Path, *, asked: bool) -> dict[str, float]:
-    """Let one agent work off the topic."""
+    """Let one agent read the topic."""
     root.mkdir()
     make, paths = KINDS[kind]
     port = _free_port() if asked else None

@@ -1,4 +1,4 @@
-"""The producers on three real brokers beside the bare client: rates, batches, a dying zone, a skewed cluster."""
+"""The producers and the bare client on three real brokers: rates, batches, a dying zone, a skewed cluster."""
 
 import json
 import statistics
@@ -26,7 +26,7 @@ from tests.waiting import wait_until
 pytestmark = pytest.mark.benchmark
 ZONES = ("az-a", "az-b", "az-c")
 VALUE = b"v" * 100
-ROUNDS = 1  # of the flights; a minute each where other work runs beside
+ROUNDS = 1  # of the flights; a minute each on a busy machine
 
 
 @pytest.fixture(scope="module")

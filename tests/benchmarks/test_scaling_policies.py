@@ -1,4 +1,4 @@
-"""Every policy over the standard traces, held against the oracle; and the published scenario, with its picture."""
+"""Every policy on the standard traces, compared with the oracle; and the published scenario, with its picture."""
 
 import os
 import time
@@ -22,7 +22,7 @@ PIPELINE = Pipeline()
 
 
 def test_policies_over_the_standard_traces() -> None:
-    """The bars for `capacity`, and every baseline beside it in the same run."""
+    """The bars for `capacity`, and every baseline in the same run."""
     began = time.monotonic()
     outcomes = list(
         compare_policies([generate_traces(name, days=DAYS) for name in STANDARD_TRACES], POLICIES, PIPELINE)

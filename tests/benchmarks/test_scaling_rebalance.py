@@ -1,4 +1,4 @@
-"""What a change of the number of workers costs a real group: how long each partition is read by nobody."""
+"""The cost of a change of the number of workers in a real group: the time of each partition without a reader."""
 
 import statistics
 import threading
@@ -49,7 +49,7 @@ class Load:
 
 
 class Member:
-    """One consumer of the group, in a thread; says when it read what."""
+    """One consumer of the group, in a thread, with the times of its reads."""
 
     def __init__(self, group: "Group", number: int) -> None:
         self.held: set[int] = set()

@@ -1,4 +1,4 @@
-"""What a commit costs as a table ages, beside appends of the same rows by deltalake's own writer."""
+"""The cost of a commit as a table ages, compared with appends of the same rows by deltalake's own writer."""
 
 import json
 import os

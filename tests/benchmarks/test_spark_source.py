@@ -1,4 +1,4 @@
-"""The source beside Spark's own connector, in one session, interleaved: batch seconds of warm queries, no-op sink.
+"""The source and Spark's own connector, in one session, interleaved: batch seconds of warm queries, no-op sink.
 
 A query's batch seconds are the sum of its triggers' `triggerExecution`; beside them stands the wall time, which holds
 the start of the reader's process. AZIMUTH_BENCH_SPARK=defaults measures the peer at its defaults too (minutes);

@@ -1,4 +1,4 @@
-"""An agent on hundreds of topics that trickle: how long a micro-batch takes, how old records get, how much memory.
+"""An agent on hundreds of topics that trickle: time of a micro-batch, age of records, and memory.
 
 Beside it Spark's own connector into Parquet files, in the same session, by turns; both are processes of their own, and
 records keep coming all the while. AZIMUTH_BENCH_TOPICS (300), AZIMUTH_BENCH_RATE (600 records a second over all),

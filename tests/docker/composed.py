@@ -19,7 +19,7 @@ _API: Final = "http://127.0.0.1:9090/api/v1/query"
 
 
 class NotHereError(Exception):
-    """Something the compose file needs is not on this machine; the message says what."""
+    """A requirement of the compose file is not on this machine; the message names it."""
 
 
 def prometheus_image() -> str:
@@ -52,11 +52,11 @@ def compose_command() -> list[str]:
 
 
 class Composed:
-    """All services of the compose file with its profile `metrics`, from `make image`; gone when the context ends.
+    """All services of the compose file with its profile `metrics`, from `make image`; removed at the context's end.
 
     Args:
-        command: what `compose_command` found.
-        prometheus: what `prometheus_image` found.
+        command: result of `compose_command`.
+        prometheus: result of `prometheus_image`.
         lake: folder for the table.
     """
 
@@ -81,7 +81,7 @@ class Composed:
         self._compose("down", "-v")
 
     def load(self, flights: int) -> None:
-        """Produce the first so many of the demo's flights once more."""
+        """Produce the first `flights` of the demo's flights again."""
         servers = ",".join(f"kafka-{number}:19092" for number in (1, 2, 3))
         arguments = ["--bootstrap-servers", servers, "--flights", str(flights)]
         done = self._compose("run", "--rm", "--no-deps", "load", "load", *arguments)

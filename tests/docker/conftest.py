@@ -1,4 +1,4 @@
-"""Containers for the tests of this folder: asked for by `make docker-test`, skipped in all other runs."""
+"""Containers for the tests of this folder, used by `make docker-test` and skipped in all other runs."""
 
 import os
 from collections.abc import Iterator

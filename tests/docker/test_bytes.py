@@ -1,4 +1,4 @@
-"""Bytes between zones, read from the containers' network counters and not from our own accounting."""
+"""Bytes between zones, from the containers' network counters instead of our own accounting."""
 
 import os
 import sys
@@ -44,9 +44,9 @@ def _send(zones: Zones, topic: str, *, aware: bool) -> tuple[dict[str, int], dic
 
 @pytest.fixture
 def topic(zones: Zones) -> str:
-    """12 partitions without replicas: what a broker receives is then what producers send it.
+    """12 partitions without replicas, so that a broker receives only bytes from producers.
 
-    Four on each broker: where brokers choose, one may have six, and the share of other zones is not two thirds.
+    Each broker has four: if brokers chose, one could have six, and the share of other zones would not be two thirds.
     """
     name = f"bytes.{time.time_ns()}"
     brokers = [[number % 3 + 1] for number in range(12)]
@@ -58,7 +58,7 @@ def topic(zones: Zones) -> str:
 
 
 def test_an_aware_producer_sends_nothing_to_other_zones(zones: Zones, topic: str) -> None:
-    """The other zones' interfaces see less than 1 % of the bytes; the own zone's count agrees with ours within 5 %."""
+    """Other zones' interfaces see less than 1 % of the bytes; the producer's zone agrees with our count within 5 %."""
     received, sent = _send(zones, topic, aware=True)
     sys.stdout.write(f"aware: interfaces {received}, client {sent}\n")
     assert sent["az-a"] == pytest.approx(received["az-a"], rel=CLOSE)

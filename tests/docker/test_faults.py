@@ -1,4 +1,4 @@
-"""The whole way, AZ-aware producers to Delta, while brokers freeze, vanish from the network and die."""
+"""The whole pipeline, from AZ-aware producers to Delta, while brokers freeze, lose the network and die."""
 
 import contextlib
 import sys
@@ -30,7 +30,7 @@ GROUP = "docker"
 
 
 class Flow:
-    """A producer per zone, each sending to all topics until it is told to end."""
+    """A producer per zone, each sending to all topics until `end`."""
 
     def __init__(self, servers: str, topics: list[str]) -> None:
         config = {"bootstrap.servers": servers, "enable.idempotence": True, "linger.ms": 20, "log_level": 2}
@@ -60,7 +60,7 @@ class Flow:
             self.errors.append(str(error))
 
     def end(self) -> None:
-        """Send no more; what was sent is acknowledged when this returns."""
+        """Stop sending; all sent records are acknowledged at the return."""
         self._ended.set()
         self._thread.join()
         while self.producers:
@@ -87,7 +87,7 @@ class Pipeline:
                 self._agents.append(psutil.Popen(command, stdout=output, stderr=output, start_new_session=True))
 
     def until(self, condition: Callable[[], bool], what: str, patience_s: float = PATIENCE_S) -> None:
-        """Wait for a condition; agents have to live through everything that brokers do."""
+        """Wait for a condition; agents must survive all faults of the brokers."""
         deadline = time.monotonic() + patience_s
         while not condition():
             dead = [agent for agent in self._agents if agent.poll() is not None]
@@ -97,11 +97,11 @@ class Pipeline:
             time.sleep(0.2)
 
     def positions(self) -> dict[Key, int]:
-        """Where the table stands."""
+        """Return the table's positions."""
         return positions(self.table, GROUP) if Path(self.table).exists() else {}
 
     def progress(self, what: str, patience_s: float = PATIENCE_S) -> None:
-        """Wait until every partition has moved on."""
+        """Wait until every partition has made progress."""
         before = self.positions()
 
         def moved() -> bool:
@@ -111,14 +111,14 @@ class Pipeline:
         self.until(moved, what, patience_s)
 
     def ends(self) -> dict[Key, int]:
-        """Where the partitions end in Kafka."""
+        """Return the ends of the partitions in Kafka."""
         consumer = Consumer({"bootstrap.servers": self.servers, "group.id": "ends"})
         found = {key: consumer.get_watermark_offsets(TopicPartition(*key), timeout=20)[1] for key in self.keys}
         consumer.close()
         return found
 
     def close(self) -> None:
-        """Kill the agents with all that is below them."""
+        """Kill the agents with their child processes."""
         for agent in self._agents:
             with contextlib.suppress(psutil.NoSuchProcess):
                 for process in [*agent.children(recursive=True), agent]:

@@ -1,4 +1,4 @@
-"""Prometheus of the compose file scrapes both agents, and what the Grafana dashboard asks has answers."""
+"""Prometheus of the compose file scrapes both agents, and all queries of the Grafana dashboard have results."""
 
 import json
 import os
@@ -22,7 +22,7 @@ NUMBERS = (
     "azimuth_generation > 0",
     "sum by (instance) (azimuth_lag_records)",
 )
-# The compose file runs no fleet and no producer that serves metrics: these panels are for who does.
+# The compose file runs no fleet and no producer with metrics, so these panels are empty here.
 ELSEWHERE = ("azimuth_fleet_", "azimuth_producer_")
 PATIENCE_S = 300.0
 
@@ -58,7 +58,7 @@ def _until(composed: Composed, expression: str, instances: set[str], *, feed: bo
 
 
 def test_both_agents_are_up_and_tell_what_they_do(composed: Composed) -> None:
-    """A wrong port, address or name of a metric leaves the dashboard empty, and no test of the agent would tell."""
+    """A wrong port, address or metric name would leave the dashboard empty, and no test of the agent would show it."""
     sys.stdout.write(f"both up after {_until(composed, 'up == 1', AGENTS):.0f} s\n")
     for expression in NUMBERS:
         seconds = _until(composed, expression, AGENTS, feed=True)

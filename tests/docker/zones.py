@@ -1,4 +1,4 @@
-"""Three brokers in containers, one a zone, and what only containers allow: pause, cut off, delay, and count bytes."""
+"""Three brokers in containers, one per zone, with faults that need containers: pause, cut off, delay; byte counts."""
 
 import os
 import shutil
@@ -19,7 +19,7 @@ from spark_sink.demo.topics import view_of
 IMAGE: Final = os.environ.get("KAFKA_IMAGE", "apache/kafka:4.3.0")
 RACKS: Final = ("az-a", "az-b", "az-c")
 _UP_S: Final = 120.0
-# A killed container starts again with formatted disks, which not every image's entry point takes.
+# A killed container restarts with formatted disks, which not every image's entry point accepts.
 _COMMAND: Final = """
 if [ -e /tmp/formatted ]; then
   exec java $KAFKA_HEAP_OPTS -cp '/opt/kafka/libs/*' kafka.Kafka /opt/kafka/config/server.properties
@@ -70,16 +70,16 @@ class Zones:
         return {rack: self._counter(number, "rx_bytes") for number, rack in enumerate(RACKS, start=1)}
 
     def pause(self, number: int) -> None:
-        """Freeze a broker: its connections stay open and say nothing."""
+        """Freeze a broker: its connections stay open without answers."""
         self._docker(number).pause()
 
     def unpause(self, number: int) -> None:
-        """Let a frozen broker go on."""
+        """Resume a frozen broker."""
         self._docker(number).unpause()
         self._await_brokers(len(RACKS))
 
     def cut(self, number: int) -> None:
-        """Take a broker off the network while it runs: packets to and from it vanish."""
+        """Disconnect a running broker from the network: packets to and from it are lost."""
         self._client_network().disconnect(self._docker(number))
 
     def mend(self, number: int) -> None:
@@ -172,9 +172,9 @@ class Zones:
 def _agree(servers: Sequence[str], count: int) -> bool:
     """Whether all brokers name the same leaders, and no replica lags.
 
-    A broker that was cut off goes on as a leader for a moment, until it hears of its successor: producers that meet it
-    while nobody else lives fail for good (out of order sequence) or repeat a record, which is not the fault that a test
-    is about.
+    A broker that was cut off continues as a leader for a moment, until it learns of its successor. Producers that reach
+    it while no other broker lives fail permanently (out of order sequence) or repeat a record, which is not the subject
+    of the test.
     """
     views = []
     for server in servers:

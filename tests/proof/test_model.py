@@ -1,4 +1,4 @@
-"""The model in `docs/proof`: TLC explores it, and finds what goes wrong without each of the code's guards."""
+"""The model in `docs/proof`: TLC explores it, and finds a violation without each of the code's guards."""
 
 import re
 import shutil
@@ -83,7 +83,7 @@ def test_without_a_guard_a_history_breaks_an_invariant(guard: str) -> None:
 
 
 def test_the_guards_named_here_are_those_of_the_model() -> None:
-    """A guard that the model has and this list lacks would never be taken away."""
+    """A guard of the model that this list lacks would never be removed in a test."""
     text = (FOLDER / "ExactlyOnce.tla").read_text()
     (named,) = re.findall(r"AllGuards == \{([^}]*)\}", text)
     assert sorted(re.findall(r'"(\w+)"', named)) == sorted(GUARDS)
