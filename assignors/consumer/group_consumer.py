@@ -230,6 +230,8 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
         """Add records to those found; return whether the call is complete."""
         with self._gate:
             self._refuse_in_callback("consume()")
+            if found and self._membership.closed:  # close() in another thread committed these as delivered
+                return True
             now = time.monotonic()
             # Rebalances are handled only before records are taken: a record is delivered before its revocation.
             if not found:
@@ -251,7 +253,8 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
 
         An idle program runs only these steps, so they wake up only 5 times a second.
         """
-        if self._config.auto_commit_s is not None:
+        self._ahead.polled()
+        if self._config.auto_commit_s is not None and self._committed_at + self._config.auto_commit_s > now:
             until = min(until, self._committed_at + self._config.auto_commit_s)
         yield 0.0 if self._membership.changes else self._step_s(now, until)
         while (now := time.monotonic()) < until and not (self._ahead.interrupted or self._gate.waited_for):

@@ -27,6 +27,7 @@ _COMMITTED_S: Final = 5.0
 _CLOSING_STEP_S: Final = 0.005
 _AWAKE_PART: Final = 10
 _QUIET_S: Final = 1.0
+_LEAST_QUIET_S: Final = 0.2  # a shorter commit interval would keep an idle member busy
 _NOTHING: Final = Ownership()
 
 CallProgram = Callable[[Kind, frozenset[TopicPartition]], object]
@@ -102,7 +103,8 @@ class Membership:
                 awake=_Awake(self._fetching, self._config),
                 on_change=records.interrupt,
                 on_topics=self._topic_errors.update,
-                quiet_s=min(_QUIET_S, self._config.auto_commit_s or _QUIET_S),  # _Awake is the clock of commits
+                # _Awake is the clock of commits.
+                quiet_s=min(_QUIET_S, max(_LEAST_QUIET_S, self._config.auto_commit_s or _QUIET_S)),
             ).start()
         except MembershipError as error:
             raise consumer_error(error) from error

@@ -7,6 +7,7 @@ from typing import Any
 from confluent_kafka import KafkaError, Message
 
 from producer.decisions.key_mapping import headers_length
+from producer.errors import PolicyError
 from producer.partitioning.partition_choice import Kind
 from producer.partitioning.produce_interpreted import Delivered
 from producer.partitioning.topics_in_use import TopicsInUse
@@ -32,6 +33,10 @@ class DeliveryReports:
 
     def with_default(self, config: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the configuration with the counting default callback, if deliveries count."""
+        if self._counts and str(config.get("delivery.report.only.error", "")).lower() in {"true", "t", "1"}:
+            raise PolicyError(
+                "count='delivered' needs a report of each record: remove delivery.report.only.error, or count='queued'"
+            )
         self._default = config.get("on_delivery")
         self._given |= any(callable(value) or isinstance(value, Logger) for value in config.values())
         return {**config, "on_delivery": self._counting(self._default)} if self._counts else config

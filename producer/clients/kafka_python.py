@@ -172,7 +172,7 @@ class AZAwarePartitioner(Partitioner):
             partition: int | None = None,
             timestamp_ms: int | None = None,
         ) -> object:
-            future = send(topic, value, key, headers, partition, timestamp_ms)
+            future = send(topic, value=value, key=key, headers=headers, partition=partition, timestamp_ms=timestamp_ms)
             if headers and partition is None:
                 self._count_headers(future, headers_length(headers), keyed=key is not None)
             return future

@@ -1,4 +1,4 @@
-"""`azimuth repair`: rows that are in a table twice, taken out."""
+"""`azimuth repair`: removes rows that are in a table twice."""
 
 import json
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,19 +20,23 @@ def repair(
     table: Annotated[str, typer.Argument(help="Address of the Delta table.")],
     storage: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Option of the object store.")] = None,
     *,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the rows that it would remove.")] = False,
+    within_files: Annotated[
+        bool, typer.Option("--within-files", help="Also remove rows that equal another row of the same file.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Take out rows that an OPTIMIZE doubled, in one commit; agents may run. Exit code 1 where some must stay."""
-    from spark_sink.lake.table_repair import repair as take_out  # noqa: PLC0415 -- pyarrow and deltalake load slowly
+    """Remove rows that an OPTIMIZE doubled, in one commit; agents may run. Exit code 1 if some of them stay."""
+    from spark_sink.lake.table_repair import repair as remove_doubles  # noqa: PLC0415 -- pyarrow and deltalake load slowly
 
-    found = take_out(table, pairs(storage, "--storage"), apply=not dry_run)
+    found = []
+    for one in remove_doubles(table, pairs(storage, "--storage"), apply=not dry_run, within_files=within_files):
+        found.append(one)
+        if not as_json:
+            _print(one, dry_run=dry_run)
     if as_json:
         typer.echo(json.dumps([_value(one) for one in found]))
-    else:
-        for one in found:
-            _print(one, dry_run=dry_run)
-    raise typer.Exit(1 if any(one.different for one in found) else 0)
+    raise typer.Exit(1 if any(one.different or one.repeated for one in found) else 0)
 
 
 def _value(one: "Repaired") -> dict[str, Any]:
@@ -40,8 +44,15 @@ def _value(one: "Repaired") -> dict[str, Any]:
         "table": one.table,
         "rows": one.rows,
         "different": one.different,
+        "repeated": one.repeated,
         "files": [
-            {"path": file.file.path, "rows": len(file.dropped), "different": file.different} for file in one.files
+            {
+                "path": file.file.path,
+                "rows": len(file.dropped),
+                "different": file.different,
+                "repeated": file.repeated,
+            }
+            for file in one.files
         ],
     }
 
@@ -54,4 +65,9 @@ def _print(one: "Repaired", *, dry_run: bool) -> None:
             typer.echo(
                 f"{file.file.path}: {file.different} rows stay, because another row of their offset has other values"
             )
-    typer.echo(f"{one.table}: {one.rows} double rows {'would go' if dry_run else 'were taken out'}")
+        if file.repeated:
+            typer.echo(
+                f"{file.file.path}: {file.repeated} rows stay, because each equals a row of the same file, and a "
+                "query may have written both; --within-files removes them, too"
+            )
+    typer.echo(f"{one.table}: {one.rows} double rows {'would be removed' if dry_run else 'were removed'}")

@@ -70,7 +70,7 @@ def _print(table: str, report: "Report") -> None:
         f"{report.duplicates} duplicates, {report.missing} missing"
     )
     if report.duplicates:
-        typer.echo(f"`azimuth repair {table}` takes out rows that are there twice; --dry-run says which")
+        typer.echo(f"`azimuth repair {table}` removes rows that are there twice; --dry-run shows them")
     if report.missing:
         typer.echo("the end of a transaction, and what compaction removed, look missing, too")
 

@@ -6,6 +6,7 @@ version, so nothing is checked, and a late writer could commit.
 """
 
 import contextlib
+import logging
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -37,10 +38,10 @@ from spark_sink.lake.positions import (
 from spark_sink.lake.quarantine_log import named_quarantine
 from spark_sink.lake.schema_fit import fit_schema, refuse_other_partitioning, refuse_unenforced
 from spark_sink.lake.table_contract import Change, DataFile, Quarantined, Snapshot
-from spark_sink.lake.table_repair import DoubleWatch
 from spark_sink.lake.table_storage import Storage, filesystem, table_uri
 from spark_sink.ranges.batch_offset import TopicPartition
 
+_log = logging.getLogger("azimuth.sink")
 _ATTEMPTS = 5
 # Opening a table reads a checkpoint and all commits after it; writing a checkpoint costs time per file of the table.
 PROPERTIES = {"delta.checkpointInterval": "50", "delta.logRetentionDuration": "interval 2 days"}
@@ -92,7 +93,7 @@ class DeltaLakeTable:
         self._rewound: int | None = None
         self._log = TransactionLog(self._uri, self._storage)
         self._compaction = Compaction(self._uri, self._log, self._storage)
-        self._doubles = DoubleWatch(self._uri, self._log, self._storage)
+        self._warned_of_doubles = False
 
     @property
     def name(self) -> str:
@@ -211,7 +212,9 @@ class DeltaLakeTable:
                 commit_properties=properties,
             )
         except CommitFailedError as error:
-            if self._log.has_commit(handle.version() + 1):
+            with storage_errors(self._uri):
+                lost = self._log.has_commit(handle.version() + 1)
+            if lost:
                 raise ConflictError(f"{self._uri}: {plain(error)}") from error
             raise TableError(
                 f"{self._uri}: delta-rs refuses to write to the table, and nothing was written: {plain(error)}"
@@ -256,11 +259,17 @@ class DeltaLakeTable:
     def compact(self, every: int) -> bool:
         """Compact small files once in `every` versions, see `Compaction`; return whether this call compacted.
 
-        Before that, rows that an OPTIMIZE of another writer doubled are removed.
+        Before that, rows that an OPTIMIZE of another writer doubled are reported, once.
         """
         if self._handle is None:
             return False
-        self._doubles.run(self._handle)
+        if self._log.doubled and not self._warned_of_doubles:
+            self._warned_of_doubles = True
+            _log.warning(
+                "%s: an OPTIMIZE of another writer committed files that were rewritten before, so rows may be in the "
+                "table twice: `azimuth verify` counts them, `azimuth repair` removes them",
+                self._uri,
+            )
         return self._compaction.run(self._handle, every)
 
     def _refuse_other_past(self, version: int, found: Mapping[str, int]) -> None:
@@ -276,7 +285,7 @@ class DeltaLakeTable:
             # Later reads and commits of this process may be lost, so the caller starts again. Raised once.
             raise TableError(
                 f"{self._uri}: `azimuth rewind` set the positions back while this process was running; nothing was "
-                "written. Start it again: it goes on from the new positions"
+                "written. Start it again, a Spark query with a new checkpoint: it continues from the new positions"
             )
         at = self._log.restored
         if self._restored or at <= found.get(REWOUND, -1) or not parse_positions(found, self._group):

@@ -97,8 +97,8 @@ class TransactionLog:
             raise TableError(f"{self._uri}: the table's log cannot be read: {plain(error)}") from error
 
     @property
-    def doubled(self) -> set[str]:
-        """Paths of files that may have rows twice, by the commits read; the caller removes the paths it has checked."""
+    def doubled(self) -> bool:
+        """Whether the commits read so far have doubled rows, see `RewriteLineage`."""
         return self._lineage.doubled
 
     def earlier_commits(self) -> Iterator[tuple[int, str]]:
@@ -160,6 +160,7 @@ class TransactionLog:
         self._lineage.note(text)
         if '"RESTORE"' in text and any(one.get("operation") == "RESTORE" for one in _commit_infos(text.splitlines())):
             self._restored = max(self._restored, version)
+            self._lineage.forget()
         if '"OPTIMIZE"' in text:
             self._compacted_elsewhere_ms = max(self._compacted_elsewhere_ms, _compacted_elsewhere(text.splitlines()))
 

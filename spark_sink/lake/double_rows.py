@@ -33,29 +33,31 @@ class DoubleRows:
         file: the file in the table.
         dropped: positions in the file of rows that equal another row.
         different: number of rows whose offset another row has with other values.
+        repeated: number of rows that equal another row of the same file and stay: a query may have written them so.
         kept_in: paths of the files that keep the dropped rows.
     """
 
     file: TableFile
     dropped: Sequence[int]
     different: int
+    repeated: int
     kept_in: Collection[str]
 
 
-def find_doubles(
-    files: pa_fs.FileSystem, handle: DeltaTable, only: Collection[str] | None = None
-) -> Iterator[DoubleRows]:
+def find_doubles(files: pa_fs.FileSystem, handle: DeltaTable, *, within_files: bool = False) -> Iterator[DoubleRows]:
     """Find rows that are in the table twice.
 
     Args:
         files: file system rooted at the table.
         handle: handle of the table.
-        only: paths of the files to check; None for all.
+        within_files: whether a row is dropped that equals another row of the same file.
 
     Raises:
         TableError: the rows have no identifying columns, or a file cannot be read.
     """
     refuse_unknown_features(handle)
+    if (mode := handle.metadata().configuration.get("delta.columnMapping.mode", "none")) != "none":
+        raise TableError(f"the table maps its columns by {mode}, so columns in its files may have other names")
     schema = arrow_columns(handle.schema())
     for name in KEYS:
         if name not in schema.names:
@@ -65,12 +67,11 @@ def find_doubles(
             )
     kept = _Kept()
     # A file with more rows is more likely to have all rows of another file, which is then removed as a whole.
-    looked_at = [one for one in table_files(handle) if only is None or one.path in only]
-    for file in sorted(looked_at, key=lambda one: (-one.rows, one.path)):
+    for file in sorted(table_files(handle), key=lambda one: (-one.rows, one.path)):
         found = scan(_read(files, file, schema, tuple(KEYS)).to_batches())
         owners = kept.owners(found)
         if owners or any(runs.doubles for runs in found.values()):
-            yield _compare(files, file, owners, schema)
+            yield _compare(files, file, owners, schema, within_files=within_files)
         kept.add(file, found)
 
 
@@ -104,7 +105,9 @@ class _Kept:
         return [one for one in held[left : bisect_left(held, (end,))] if one[1] > first]
 
 
-def _compare(files: pa_fs.FileSystem, file: TableFile, owners: Sequence[TableFile], schema: pa.Schema) -> DoubleRows:
+def _compare(
+    files: pa_fs.FileSystem, file: TableFile, owners: Sequence[TableFile], schema: pa.Schema, *, within_files: bool
+) -> DoubleRows:
     """Compare the rows of a file with rows of the same offsets in the keeping files, or in the file itself."""
     places = [*owners, file]
     keys = [_read(files, one, schema, tuple(KEYS)) for one in places]
@@ -114,15 +117,20 @@ def _compare(files: pa_fs.FileSystem, file: TableFile, owners: Sequence[TableFil
     again, first = again[own] - begins[-2], first[own]
     rows = _read(files, file, schema)
     dropped: list[int] = []
+    different = repeated = 0
     kept_in: set[str] = set()
     for place, begin, end in zip(places, begins[:-1], begins[1:], strict=True):
         here = (first >= begin) & (first < end)
         if here.any():
             others = rows if place is file else _read(files, place, schema)
             same = _same(rows.take(again[here]), others.take(first[here] - begin))
-            dropped += again[here][same].tolist()
-            kept_in |= {place.path}
-    return DoubleRows(file=file, dropped=sorted(dropped), different=len(again) - len(dropped), kept_in=kept_in)
+            different += int((~same).sum())
+            if place is file and not within_files:
+                repeated += int(same.sum())
+            else:
+                dropped += again[here][same].tolist()
+                kept_in |= {place.path}
+    return DoubleRows(file=file, dropped=sorted(dropped), different=different, repeated=repeated, kept_in=kept_in)
 
 
 def _repeated(keys: pa.Table) -> tuple[_Indices, _Indices]:

@@ -4,7 +4,8 @@ delta-rs commits the removal of files that another commit has already removed, a
 So each attempt writes exactly the version after the one whose files were compared, or fails.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from urllib.parse import unquote
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction
@@ -44,7 +45,7 @@ def replace_files(
     actions: list[AddAction | RemoveAction] = []
     for one in rewrites:
         actions += [*one.adds, *one.removes]
-    needed = {action.path for one in rewrites for action in one.removes} | set(rests_on)
+    needed = {action.path for one in rewrites for action in one.removes} | _stored(rests_on)
     for _ in range(ATTEMPTS):
         if not needed <= _paths(handle):
             return False
@@ -70,4 +71,9 @@ def replace_files(
 
 
 def _paths(handle: DeltaTable) -> set[str]:
-    return set(pa.table(handle.get_add_actions(flatten=True)).column("path").to_pylist())
+    return _stored(pa.table(handle.get_add_actions(flatten=True)).column("path").to_pylist())
+
+
+def _stored(paths: Iterable[str]) -> set[str]:
+    """Return paths of the log as paths in the table's file system, which is what actions take; they escape them."""
+    return set(map(unquote, paths))

@@ -175,7 +175,7 @@ def _filterable(kind: pa.DataType) -> pa.DataType:
 
 
 def _remove(file: TableFile, now_ms: int) -> RemoveAction:
-    return RemoveAction(file.path, False, now_ms, file.size_bytes, dict(file.values))  # noqa: FBT003 -- no data changes
+    return RemoveAction(file.stored, False, now_ms, file.size_bytes, dict(file.values))  # noqa: FBT003 -- no data changes
 
 
 class _Joined:

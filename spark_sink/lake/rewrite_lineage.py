@@ -14,31 +14,27 @@ class RewriteLineage:
     """Follows the removals of a log, commit by commit.
 
     Attributes:
-        doubled: paths of files that may have rows that another file, or the same file, has, too.
+        doubled: whether a commit has added rows again that another commit had moved to other files.
     """
 
     def __init__(self) -> None:
-        self.doubled: set[str] = set()
-        self._rewritten: dict[str, tuple[str, ...]] = {}  # removed file -> the files that the same commit added
+        self.doubled = False
+        self._removed: dict[str, None] = {}
 
     def note(self, text: str) -> None:
         """Process the text of the next commit."""
-        if '"RESTORE"' in text:  # restores files, so a second removal of them is normal
-            self._rewritten.clear()
-            return
         if '"remove"' not in text:
             return
         removed, added = set(_paths(text, "remove")), set(_paths(text, "add"))
         removed -= added  # a file whose deletion vector changes
-        again = removed & self._rewritten.keys()
-        if again and added:
-            self.doubled |= added.union(*(self._rewritten[path] for path in again))
-        if self.doubled & removed:
-            self.doubled |= added
-        self.doubled -= removed
-        self._rewritten |= dict.fromkeys(removed, tuple(added))
-        while len(self._rewritten) > _REMEMBERED:
-            del self._rewritten[next(iter(self._rewritten))]
+        self.doubled |= bool(added and removed & self._removed.keys())
+        self._removed |= dict.fromkeys(removed)
+        while len(self._removed) > _REMEMBERED:
+            del self._removed[next(iter(self._removed))]
+
+    def forget(self) -> None:
+        """Forget the removals: a RESTORE brings files back, and a second removal of them is normal."""
+        self._removed.clear()
 
 
 def _paths(text: str, kind: str) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """The consumer with a cluster inside this process: its interface, and records that it must not deliver."""
 
 import gc
+import itertools
 import os
 import signal
 import struct
@@ -173,6 +174,32 @@ def test_an_interrupt_with_records_in_hand_loses_none(mock: MockCluster) -> None
         next_ones = {p.partition: p.offset for p in one.position(one.assignment()) if p.offset >= 0}
         assert sum(next_ones.values()) == 30
         assert offsets([*first, *read(one, 3 * RECORDS - 30)]) == {n: list(range(RECORDS)) for n in range(3)}
+
+
+def test_a_close_in_another_thread_leaves_the_records_in_hand_to_the_caller(mock: MockCluster) -> None:
+    """close() commits them as delivered, so an error instead of them would lose them."""
+    one = consumer(mock, **{"enable.auto.commit": True})
+    one.subscribe(["t"])
+    found: list[Message] = []
+    reader = threading.Thread(target=lambda: found.extend(one.consume(10_000, 60)))
+    reader.start()
+    wait_until(lambda: sum(max(0, at.offset) for at in one.position(one.assignment())) == 3 * RECORDS)
+    one.close()
+    reader.join(20)
+    assert offsets(found) == {n: list(range(RECORDS)) for n in range(3)}
+
+
+def test_a_commit_that_is_due_does_not_keep_a_waiting_call_busy(
+    mock: MockCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With records in hand nothing is committed, and each wait would end at once."""
+    steps = itertools.count()
+    real = GroupConsumer._consume_step
+    monkeypatch.setattr(GroupConsumer, "_consume_step", lambda *given: real(*given) if next(steps) >= 0 else None)
+    with consumer(mock, **{"enable.auto.commit": True, "auto.commit.interval.ms": 100}) as one:
+        one.subscribe(["t"])
+        assert len(one.consume(10_000, 4)) == 3 * RECORDS
+        assert next(steps) < 1_000
 
 
 @pytest.mark.parametrize("most", [pytest.param(20, id="read ahead"), pytest.param(10_000, id="directly")])

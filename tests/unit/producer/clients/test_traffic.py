@@ -191,6 +191,32 @@ def test_an_application_with_callbacks_polls_in_its_own_thread(
     producer.close()
 
 
+def test_counts_on_delivery_refuse_a_client_that_reports_only_failures(mock: MockCluster) -> None:
+    """Nothing would ever count."""
+    with pytest.raises(PolicyError, match=r"remove delivery\.report\.only\.error"):
+        AZAwareProducer(config(mock, **{"delivery.report.only.error": True}), count="delivered")
+
+
+def test_a_watched_producer_sends_with_the_names_of_arguments(mock: MockCluster) -> None:
+    """Tracing replaces `send` as well, and adds headers by their name."""
+    mock.create(TOPIC, [1, 2, 3])
+    partitioner = AZAwarePartitioner(rack="az-a")
+    producer: Any = connect(mock, partitioner)
+    given: list[dict[str, object]] = []
+    real = producer.send
+
+    def traced(topic: str, **more: object) -> object:
+        given.append(more)
+        return real(topic, **more)
+
+    producer.send = traced
+    partitioner.watch(producer)
+    producer.send(TOPIC, b"v").get(10)
+    assert given[0]["value"] == b"v"
+    assert given[0]["headers"] is None
+    producer.close()
+
+
 def test_headers_weigh_with_kafka_python_where_the_producer_is_watched(mock: MockCluster) -> None:
     """They were counted nowhere; a record to the caller's own partition is still not seen."""
     mock.create(TOPIC, [1, 2, 3])

@@ -91,14 +91,16 @@ def test_what_cannot_be_checked_is_one_sentence_and_two(azimuth: Callable[..., D
         assert "Traceback" not in done.stderr
 
 
-def test_doubles_name_the_command_that_takes_them_out(azimuth: Callable[..., Done], tmp_path: Path) -> None:
-    """First the dry run, then the repair, and then the table is correct."""
+def test_doubles_name_the_command_that_removes_them(azimuth: Callable[..., Done], tmp_path: Path) -> None:
+    """First the rows that it would remove, then the repair, and then the table is whole."""
     table = _table(tmp_path, [0, 1, 2, 2, 3, 4, 5])
-    assert f"`azimuth repair {table}` takes out" in azimuth("verify", table).stdout
-    shown = azimuth("repair", table, "--dry-run")
+    assert "--within-files removes them, too" in (kept := azimuth("repair", table)).stdout
+    assert kept.returncode == 1
+    assert f"`azimuth repair {table}` removes" in azimuth("verify", table).stdout
+    shown = azimuth("repair", table, "--dry-run", "--within-files")
     assert (shown.returncode, shown.stdout.count("\n")) == (0, 2)
-    assert f"{table}: 1 double rows would go" in shown.stdout
-    assert json.loads(azimuth("repair", table, "--json").stdout)[0]["rows"] == 1
+    assert f"{table}: 1 double rows would be removed" in shown.stdout
+    assert json.loads(azimuth("repair", table, "--json", "--within-files").stdout)[0]["rows"] == 1
     assert azimuth("verify", table).returncode == 0
-    assert f"{table}: 0 double rows were taken out" in azimuth("repair", table).stdout
+    assert f"{table}: 0 double rows were removed" in azimuth("repair", table).stdout
     assert azimuth("repair", "/none").stderr == "azimuth: /none: there is no Delta table\n"

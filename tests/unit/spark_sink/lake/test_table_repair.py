@@ -1,5 +1,6 @@
 """Rows that a foreign OPTIMIZE doubled go, and no other row does."""
 
+import json
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -13,9 +14,11 @@ from spark_sink.errors import TableError
 from spark_sink.formats.quarantined_rows import quarantine_of
 from spark_sink.lake import fenced_replacement, table_repair
 from spark_sink.lake.compaction import Compaction
+from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.delta_transactions import TransactionLog
 from spark_sink.lake.file_rewrite import Rewrite, table_files, write_rewrite
-from spark_sink.lake.table_repair import DoubleWatch, repair
+from spark_sink.lake.table_repair import Repaired
+from spark_sink.lake.table_repair import repair as repair_tables
 from spark_sink.lake.table_storage import filesystem
 
 SCHEMA = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64()), ("value", pa.float64())])
@@ -34,6 +37,11 @@ def table(tmp_path: Path) -> str:
     for number in range(6):
         _append(path, range(number * 5, number * 5 + 5))
     return path
+
+
+def repair(path: str, *, apply: bool = True, within_files: bool = True) -> list[Repaired]:
+    """Repair the table and its quarantine."""
+    return list(repair_tables(path, apply=apply, within_files=within_files))
 
 
 def _rows(path: str) -> Counter[str]:
@@ -134,20 +142,88 @@ def test_repair_takes_out_each_double_and_nothing_else(tmp_path: Path, doubling:
 
 
 @pytest.mark.parametrize("doubling", DOUBLINGS)
-def test_a_commit_sees_the_doubling_in_the_log_and_takes_it_out(table: str, doubling: str) -> None:
-    """Without a look at files that the log does not name."""
-    log = TransactionLog(table)
-    log.refresh()
+def test_an_agent_reports_a_doubling_once_and_removes_no_row(
+    table: str, doubling: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The log says that rows may be there twice; which of them are, and whether a query wrote them, it does not say."""
+    agent = DeltaLakeTable(table, "g")
+    agent.refresh()
     DOUBLINGS[doubling](table)
-    once = Counter(_rows(table).keys())
-    log.refresh()
-    assert log.doubled
+    before = _rows(table)
+    for _ in range(2):
+        agent.refresh()
+        agent.compact(1_000)
+    assert _rows(table) == before
+    assert [one.getMessage().count("`azimuth repair`") for one in caplog.records if "twice" in one.getMessage()] == [1]
+
+
+def test_removals_and_a_restore_in_turn_are_no_doubling(table: str) -> None:
+    """RESTORE brings files back, so that they are removed a second time."""
+    log = TransactionLog(table)
     handle = DeltaTable(table)
-    assert DoubleWatch(table, log).run(handle) > 0
-    assert _rows(table) == once
-    assert not log.doubled
+    for _ in range(2):
+        handle.delete("offset < 5")
+        handle.restore(5)
+    handle.optimize.compact()
     log.refresh()
-    assert DoubleWatch(table, log).run(handle) == 0
+    assert not log.doubled
+
+
+def test_equal_rows_of_one_file_stay_unless_asked_for(table: str) -> None:
+    """A query that makes several rows of one record wrote them; their copy in another file is a double."""
+    path = f"{table}-exploded"
+    for first in (0, 5):
+        _append(path, [one for one in range(first, first + 5) for _ in range(3)])
+    once = _rows(path)
+    late = DeltaTable(path)
+    assert _compact(path)
+    _optimize(late)
+    assert _rows(path) == once + once
+    [done] = repair(path, within_files=False)
+    assert _rows(path) == once
+    assert done.rows == 30
+    [done] = repair(path, within_files=False)
+    assert (done.rows, done.repeated) == (0, 20)
+    assert _rows(path) == once
+
+
+@pytest.mark.parametrize("value", ["a b", "a:b", "100%", "a%20b", "a/b", "a+b", "it's", "\u00e4"])
+def test_files_in_folders_of_any_partition_value_are_removed(tmp_path: Path, value: str) -> None:
+    """Paths in the log are escaped: an action with another spelling removes nothing, and the repair would add rows."""
+    path = str(tmp_path / "table")
+    schema = pa.schema([*list(SCHEMA)[:3], ("value", pa.string())])
+    for first in range(0, 10, 5):
+        rows = [{"topic": "t", "partition": 0, "offset": first + one, "value": value} for one in range(5)]
+        write_deltalake(path, pa.Table.from_pylist(rows, schema), mode="append", partition_by=["value"])
+    once = _rows(path)
+    late = DeltaTable(path)
+    _optimize(DeltaTable(path))
+    _optimize(late)
+    assert _rows(path) == once + once
+    [done] = repair(path, within_files=False)
+    assert done.rows == 10
+    assert _rows(path) == once
+
+
+def test_a_table_that_maps_its_columns_is_refused(table: str) -> None:
+    """A file has the names of its time: values under an older name would read as null, and any two rows as equal."""
+    first = Path(table) / "_delta_log" / f"{0:020}.json"
+    actions = [json.loads(line) for line in first.read_text().splitlines()]
+    metadata = next(one["metaData"] for one in actions if "metaData" in one)
+    schema = json.loads(metadata["schemaString"])
+    for number, column in enumerate(schema["fields"], 1):
+        column["metadata"] = {
+            "delta.columnMapping.id": number,
+            "delta.columnMapping.physicalName": column["name"],
+        }
+    schema["fields"][3]["name"] = "renamed"
+    metadata["schemaString"] = json.dumps(schema)
+    metadata["configuration"] = {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "4"}
+    renamed = [{"protocol": {"minReaderVersion": 2, "minWriterVersion": 5}}, {"metaData": metadata}]
+    (first.parent / f"{6:020}.json").write_text("".join(f"{json.dumps(one)}\n" for one in renamed))
+    with pytest.raises(TableError, match="maps its columns by name"):
+        repair(table)
+    assert DeltaTable(table).version() == 6
 
 
 def test_rows_of_one_offset_with_other_values_stay(table: str) -> None:
@@ -223,19 +299,17 @@ def test_no_row_is_lost_whatever_writers_do(tmp_path: Path, seed: int) -> None:
     chance, path = random.Random(seed), str(tmp_path / "table")
     written = 0
     handles: list[DeltaTable] = []
-    log = TransactionLog(path)
     steps: list[Callable[[], object]] = [
         lambda: handles.append(DeltaTable(path)),
         lambda: _optimize(handles.pop()) if handles else None,
         lambda: _compact(path),
-        lambda: log.refresh() and DoubleWatch(path, log).run(DeltaTable(path)),
+        lambda: repair(path, within_files=False),
         lambda: repair(path),
     ]
     for _ in range(14):
         if written < 10 or chance.random() < 0.4:
             _append(path, range(written, written + 5))
             written += 5
-            log.refresh()
         else:
             chance.choice(steps)()
     assert sorted({row["offset"] for row in DeltaTable(path).to_pyarrow_table().to_pylist()}) == list(range(written))
