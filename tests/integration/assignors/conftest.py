@@ -78,7 +78,7 @@ class Topics:
         found: list[int] = []
 
         def known() -> bool:
-            # A new client each time: one that has asked before goes on asking the broker that was it then.
+            # A new client each time: a used client keeps asking the broker that was the coordinator before.
             admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 0})
             node = admin.describe_consumer_groups([self.group])[self.group].result(20).coordinator
             found.extend([] if node is None else [int(node.id)])
@@ -115,7 +115,7 @@ class Topics:
         }
 
     def close(self) -> None:
-        """Remove what was made."""
+        """Remove the created topics and groups."""
         if self._made:
             self.delete(*self._made)
 
@@ -131,7 +131,7 @@ class Topics:
 
 @pytest.fixture
 def topics(cluster: Cluster) -> Iterator[Topics]:
-    """A prefix of topics and a group of this test alone."""
+    """A topic prefix and a group that only this test uses."""
     made = Topics(cluster.bootstrap_servers)
     yield made
     made.close()

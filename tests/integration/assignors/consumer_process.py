@@ -85,7 +85,7 @@ def main(settings: dict[str, Any]) -> None:
                 try:
                     consumer.commit(asynchronous=False)
                 except NotOwnedError:
-                    pass  # a rebalance is under way: what is given up is committed in on_revoke
+                    pass  # a rebalance is under way: on_revoke commits the revoked partitions
                 except MembershipError as error:
                     say("refused", [], reason=str(error))
     say("closed", [])

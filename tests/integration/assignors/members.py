@@ -33,12 +33,12 @@ class Process:
         return [json.loads(one) for one in self.path.read_text().split("\n")[:-1]]
 
     def owns(self) -> set[tuple[str, int]]:
-        """What it said last that it owns."""
+        """The partitions it last reported as owned."""
         said = [one for one in self.lines() if one["event"] == "owns"]
         return {(t, p) for t, p in said[-1]["partitions"]} if said else set()
 
     def generation(self) -> int:
-        """The generation in which it said so."""
+        """The generation of that report."""
         said = [one for one in self.lines() if one["event"] == "owns"]
         return int(said[-1]["generation"]) if said else -1
 
@@ -100,7 +100,7 @@ def settled(processes: list[Process], partitions: set[tuple[str, int]]) -> bool:
 
 
 def owned_twice(processes: list[Process]) -> list[tuple[int, str, int, list[str]]]:
-    """Generation, topic, partition and owners, for each partition that several said to own in one generation."""
+    """Generation, topic, partition and owners of each partition that several reported as owned in one generation."""
     owners: dict[tuple[int, str, int], set[str]] = defaultdict(set)
     for process in processes:
         for line in process.lines():

@@ -29,7 +29,7 @@ def consumer(topics: Topics, **more: Any) -> GroupConsumer:  # noqa: ANN401 - se
 
 
 def test_what_was_delivered_is_committed_at_the_end_and_by_the_clock(topics: Topics, name: str) -> None:
-    """enable.auto.commit: the next one goes on where this one's last call ended."""
+    """enable.auto.commit: the next consumer continues where this one's last call ended."""
     with consumer(topics, **{"enable.auto.commit": True, "auto.commit.interval.ms": 50}) as one:
         one.subscribe([name])
         first = read(one, 30)
@@ -47,7 +47,7 @@ def test_what_was_delivered_is_committed_at_the_end_and_by_the_clock(topics: Top
 
 
 def test_kafka_python_may_end_and_is_begun_again(topics: Topics, name: str, caplog: pytest.LogCaptureFixture) -> None:
-    """An error inside the membership loses the partitions and joins anew; the program polls on."""
+    """An error inside the membership loses the partitions and rejoins; the program continues to poll."""
     lost: list[int] = []
     with consumer(topics) as one:
         one.subscribe([name], on_lost=lambda _, partitions: lost.append(len(partitions)))
@@ -91,7 +91,7 @@ def test_what_was_lost_is_not_committed_by_the_one_who_gets_it_back(topics: Topi
 
 
 def test_a_program_that_asks_for_nothing_leaves(topics: Topics, name: str) -> None:
-    """max.poll.interval.ms: its partitions go to others, and when it asks again it is told."""
+    """max.poll.interval.ms: its partitions move to others, and its next poll reports the loss."""
     lost: list[int] = []
     with consumer(topics, **{"max.poll.interval.ms": 6000}) as one:
         one.subscribe([name], on_lost=lambda _, partitions: lost.append(len(partitions)))

@@ -82,7 +82,7 @@ def start(topics: Topics, tmp_path: Path) -> Iterator[Start]:
 
 
 def reading(processes: list[Process]) -> Callable[[], bool]:
-    """Each of them has said that it owns something, and has had records since it began."""
+    """Each of them has reported that it owns partitions, and has received records since it started."""
     return lambda: all(one.owns() and deliveries([one]) for one in processes)
 
 
@@ -145,7 +145,7 @@ def test_a_consumer_told_to_end_within_a_rebalance_commits_and_each_record_comes
     One member stands still, so that the rebalance that a third one asks for stays open, and goes on only when the
     second, which has joined again, was told to end. Records keep coming.
     """
-    patient = {"session.timeout.ms": 60_000}  # who stands still stays a member
+    patient = {"session.timeout.ms": 60_000}  # a stopped process stays a member
     still, ending = (start(f"agent-{n}", "hrw-cooperative", commit_s=commit_s, **patient) for n in range(2))
     everything = {(name, n) for name in flow.names for n in range(PARTITIONS)}
     wait_until(lambda: settled([still, ending], everything), PATIENCE_S)
@@ -173,7 +173,7 @@ def test_a_consumer_told_to_end_within_a_rebalance_commits_and_each_record_comes
 def test_a_coordinator_killed_within_rebalances_costs_no_record(
     topics: Topics, cluster: Cluster, flow: Flow, start: Start, name: str
 ) -> None:
-    """SIGKILL of the group's broker while one joins and one leaves: all is read, once where nobody lost anything."""
+    """SIGKILL of the group's broker during a join and a leave: every record is read, once if no partition is lost."""
     running = [start(f"agent-{n}", name) for n in range(3)]
     wait_until(reading(running), PATIENCE_S)
     everyone = list(running)
@@ -208,7 +208,7 @@ def test_a_coordinator_killed_within_rebalances_costs_no_record(
 def test_a_group_changes_its_assignor_while_records_flow(
     topics: Topics, flow: Flow, start: Start, old: str, new: str
 ) -> None:
-    """docs/migration.md: first all offer both, the new one first; then the new one alone. Each record once."""
+    """docs/migration.md: first all offer both, the new one first; then only the new one. Each record once."""
     running = [start(f"agent-{n}", old) for n in range(3)]
     everyone = list(running)
     wait_until(reading(running), PATIENCE_S)

@@ -93,7 +93,7 @@ def test_questions_answer_for_all_partitions_at_once(topics: Topics) -> None:
 
 
 def test_topics_come_and_go_under_a_pattern(topics: Topics) -> None:
-    """A pattern may match nothing yet; a deleted topic is given up and breaks nothing."""
+    """A pattern may match nothing yet; a deleted topic is released and breaks nothing."""
     with member(topics) as one:
         one.wait_for(holding(0), 40)
         first, second = topics.make("a", "b", partitions=2)
@@ -108,7 +108,7 @@ def test_topics_come_and_go_under_a_pattern(topics: Topics) -> None:
     [pytest.param(False, id="eager", marks=pytest.mark.slow), pytest.param(True, id="cooperative")],
 )
 def test_who_sees_a_topic_first_joins_and_waits_for_the_others(topics: Topics, cooperative: bool) -> None:  # noqa: FBT001 - a parameter
-    """Having told its topics, it needs the rebalance no more: it takes part all the same, and stays a member."""
+    """It has sent its topics and no longer needs the rebalance: it still takes part, and stays a member."""
     topics.make("a", partitions=4)
     slow = {"metadata_max_age_ms": 60_000, "heartbeat_interval_ms": 1500}
 
@@ -162,7 +162,7 @@ def test_a_second_instance_of_a_static_id_fences_the_first(topics: Topics) -> No
 
 
 def test_a_static_member_comes_back_to_its_partitions(topics: Topics) -> None:
-    """Within the session time-out nobody else moves, and the generation stays (KIP-345)."""
+    """Within the session time-out no other member moves, and the generation stays (KIP-345)."""
     topics.make("a", partitions=4)
     # Long enough that a busy machine does not end the session between close and start.
     first, second = ({"group_instance_id": one, "session_timeout_ms": 30_000} for one in ("agent-1", "agent-2"))
@@ -190,7 +190,7 @@ def test_groups_that_do_not_fit_are_a_named_failure(topics: Topics) -> None:
 
 
 def test_a_callback_that_hangs_holds_the_group_no_longer_than_allowed(topics: Topics) -> None:
-    """After the time-out the group goes on, and the late commit is refused, not believed."""
+    """After the time-out the group continues, and the late commit is rejected."""
     topics.make("a", partitions=2)
     go, finished = threading.Event(), threading.Event()
     told: list[str] = []

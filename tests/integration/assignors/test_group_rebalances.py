@@ -1,4 +1,4 @@
-"""Groups of real processes: who owned what is taken from their own words, and nothing is owned twice."""
+"""Groups of real processes: ownership is taken from their reports, and no partition is owned twice."""
 
 from collections import defaultdict
 from pathlib import Path
@@ -76,7 +76,7 @@ def test_a_change_of_workers_settles(topics: Topics, start: Start, tmp_path: Pat
                 found[topic].add(process.name)
         return max(map(len, found.values()))
 
-    # Five topics of six partitions, ten partitions a member: balance alone cannot leave each topic to one.
+    # Five topics of six partitions, ten partitions a member: a balanced plan cannot leave each topic to one.
     wait_until(lambda: settled(processes, everything) and readers() > 1, PATIENCE_S)
     workers.write_text("1")
     wait_until(lambda: settled(processes, everything) and readers() == 1, PATIENCE_S)

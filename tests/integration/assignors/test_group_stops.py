@@ -1,4 +1,4 @@
-"""Members that stand still for longer than their session, and come back: what was theirs is lost, and said to be."""
+"""Members that are stopped for longer than their session and resume: they lose their partitions and report it."""
 
 import pytest
 
@@ -48,7 +48,7 @@ def test_a_leader_stopped_while_it_plans_is_done_without(topics: Topics, start: 
 
 
 def test_a_leader_killed_while_it_plans_is_done_without(topics: Topics, start: Start) -> None:
-    """SIGKILL between JoinGroup and SyncGroup: the others join anew when its session is over."""
+    """SIGKILL between JoinGroup and SyncGroup: the others rejoin when its session is over."""
     leader, others, everything = planning(topics, start)
     leader.kill()
     wait_until(lambda: settled(others, everything), PATIENCE_S)
@@ -80,7 +80,7 @@ def planning(topics: Topics, start: Start) -> tuple[Process, list[Process], set[
 
 
 def nothing_twice(processes: list[Process]) -> None:
-    """No partition was owned by two, in a generation or at a time, and nobody raised."""
+    """No partition had two owners in one generation or at one time, and no member raised."""
     assert owned_twice(processes) == []
     assert overlaps(processes) == []
     assert not any("Traceback" in one.errors() for one in processes)

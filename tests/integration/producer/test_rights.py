@@ -82,7 +82,7 @@ def may_see(port: int, topic: str) -> bool:
 
 
 def administrator(cluster: Cluster) -> AdminClient:
-    """Who may do everything."""
+    """The user that may do everything."""
     return AdminClient({"bootstrap.servers": cluster.bootstrap_servers, **client("admin", ADMIN)})
 
 

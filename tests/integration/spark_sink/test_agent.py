@@ -1,4 +1,4 @@
-"""`azimuth sink` as a process: it ends when it is told to."""
+"""`azimuth sink` as a process: it ends on a signal."""
 
 import contextlib
 import signal
@@ -36,7 +36,7 @@ def _wait(reached: Callable[[], bool], timeout_s: float) -> None:
 def test_an_agent_that_is_told_to_end_leaves_the_group_and_exits_with_0(
     cluster: Cluster, admin: AdminClient, topic: Callable[..., str], tmp_path: Path, told: signal.Signals
 ) -> None:
-    """Leaving at once is what makes a rolling restart cheap: nobody has to wait for the session to time out."""
+    """An immediate leave makes a rolling restart cheap: no agent has to wait for the session to time out."""
     group = f"agent-{told.name}"
     command = [sys.executable, "-m", "spark_sink", "sink", "--bootstrap-servers", cluster.bootstrap_servers]
     command += ["--group", group, "--table", str(tmp_path / "table"), "--checkpoint", str(tmp_path / "checkpoint")]
@@ -72,7 +72,7 @@ def _partitions(port: int) -> float | None:
 def test_an_agent_with_nothing_to_read_says_what_it_holds(
     cluster: Cluster, topic: Callable[..., str], tmp_path: Path
 ) -> None:
-    """Who looks at a dashboard at night, when nothing comes, must see an agent that holds its share, also a new one."""
+    """At night, without records, a dashboard must still show that an agent holds its share, also a new agent."""
     name, port = topic("idle", 4), _free_port()
     command = [sys.executable, "-m", "spark_sink", "sink", "--bootstrap-servers", cluster.bootstrap_servers]
     command += ["--group", name, "--table", str(tmp_path / "table"), "--checkpoint", str(tmp_path / "checkpoint")]

@@ -27,7 +27,7 @@ def topic(cluster: Cluster) -> Iterator[str]:
 
 
 def test_running_readers_take_up_a_new_number_and_its_end(cluster: Cluster, topic: str) -> None:
-    """One reader as configured, three as published, one again when that is taken back; nobody is started anew."""
+    """One reader as configured, three as published, one again when that is withdrawn; no process restarts."""
     options = {
         "kafka.bootstrap.servers": cluster.bootstrap_servers,
         "kafka.group.id": topic,

@@ -62,7 +62,7 @@ def test_lag_is_what_is_left_to_read(
 def test_a_topic_that_is_gone_is_left_out_at_once(
     cluster: Cluster, topic: MakeTopic, producer: Producer, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Groups keep offsets of deleted topics for a week: nobody waits for a leader that never comes."""
+    """Groups keep offsets of deleted topics for a week: the command does not wait for a leader that never comes."""
     group, there = uuid.uuid4().hex, topic("there")
     fill(producer, there, 0, 3)
     commit(cluster, group, {(there, 0): 1})
@@ -84,7 +84,7 @@ def test_a_topic_that_is_gone_is_left_out_at_once(
 def test_a_partition_without_a_leader_is_an_error_and_no_smaller_sum(
     cluster: Cluster, topic: MakeTopic, producer: Producer, admin: AdminClient
 ) -> None:
-    """Its broker is dead and has the only replica: how far behind the group is cannot be said."""
+    """Its broker is dead and has the only replica: the lag of the group is unknown."""
     alone = topic("alone", partitions=1, replication=1)
     fill(producer, alone, 0, 3)
     leader = admin.list_topics(alone).topics[alone].partitions[0].leader

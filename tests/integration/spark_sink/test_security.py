@@ -121,7 +121,7 @@ def agent(cluster: Cluster, folder: Path, kafka: dict[str, str], topic: str) -> 
 def test_flights_are_loaded_into_a_secured_cluster(
     secured: Cluster, certificates: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Topics are made, looked for and written to with the properties of the flag."""
+    """Topics are created, looked up and written to with the properties of the flag."""
     given = [word for pair in client(certificates).items() for word in ("--kafka", "=".join(pair))]
     where = ["--bootstrap-servers", secured.bootstrap_servers, "--zones", "az-a", "--replicas", "1"]
     with pytest.raises(SystemExit) as ended:

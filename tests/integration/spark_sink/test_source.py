@@ -87,7 +87,7 @@ class Pipeline:
         return self.root / f"{name}.jsonl"
 
     def told(self, name: str) -> dict[str, Any]:
-        """The last that the query of that name told."""
+        """The last progress report of the query of that name."""
         path = self.telemetry(name)
         lines = path.read_text().splitlines() if path.exists() else []
         return dict(json.loads(lines[-1])) if lines else {"owned": {}, "generation": -1, "lag_records": -1}
@@ -167,7 +167,7 @@ def test_available_now_waits_for_the_session_of_a_member_that_died(
 def test_a_batch_that_was_not_finished_is_replayed_with_its_own_ranges(
     pipeline: Pipeline, topic: MakeTopic, producer: Producer
 ) -> None:
-    """The offset alone says what a batch reads: records that came since, and the group, play no part in a replay."""
+    """Only the offset determines the records of a batch: later records and the group play no part in a replay."""
     name = topic("replayed", partitions=2)
     fill(producer, name, 2, 50)
     pipeline.start("a", "delta-exactly-once", now=True, subscribe=name)
@@ -246,7 +246,7 @@ def test_an_option_that_is_wrong_stops_before_anything_is_read(pipeline: Pipelin
 def test_json_becomes_columns_and_poison_goes_into_quarantine(
     pipeline: Pipeline, topic: MakeTopic, producer: Producer
 ) -> None:
-    """Good records keep flowing; each bad one lies beside the table with its reason and its bytes."""
+    """Good records keep flowing; each bad one is stored next to the table with its reason and its bytes."""
     name = topic("json")
     for value in (b'{"id": 1, "name": "a"}', b"poison", b'{"id": "one"}', None, b'{"id": 2}'):
         producer.produce(name, value=value, key=b"k")

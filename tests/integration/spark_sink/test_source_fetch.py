@@ -66,7 +66,7 @@ def watermarks(cluster: Cluster, topic: str, partition: int = 0) -> tuple[int, i
 def test_a_task_reads_its_ranges_and_nothing_else(
     topic: MakeTopic, producer: Producer, settings: FetchSettings
 ) -> None:
-    """Ranges in the middle of a log, at its end, of several topics; the log goes on behind them."""
+    """Ranges in the middle of a log, at its end, of several topics; the log continues behind them."""
     one, two = topic("one", partitions=2), topic("two")
     fill(producer, one, 0, 300)
     fill(producer, one, 1, 300)

@@ -1,4 +1,4 @@
-"""Each part of an agent is killed or stopped alone: no member is left that holds partitions and reads nothing."""
+"""Each part of an agent is killed or stopped separately: no member is left that holds partitions and reads nothing."""
 
 import json
 import os
@@ -129,7 +129,7 @@ def test_the_reader_leaves_when_a_part_of_its_query_is_killed(start: StartAgent,
 def test_a_query_that_is_stopped_gives_its_partitions_away_and_a_reader_that_is_killed_ends_it(
     start: StartAgent,
 ) -> None:
-    """The JVM alone is stopped for longer than the session, goes on, joins again; then its reader is killed."""
+    """Only the JVM is stopped for longer than the session, resumes, joins again; then its reader is killed."""
     agent = start(6)
     agent.jvm.send_signal(signal.SIGSTOP)
     agent.until(lambda: agent.members == 0, 30)

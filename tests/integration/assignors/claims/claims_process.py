@@ -1,4 +1,4 @@
-"""A job that claims, commits and disowns, and writes down what it was told: run as a process, killed, stopped.
+"""A job that claims, commits and disowns, and records the answers; tests run, kill and stop it as a process.
 
 Usage: python claims_process.py SETTINGS, a JSON text: what `PartitionClaims` takes; `mode`, `most`, `log`, `seconds`.
 """
@@ -41,7 +41,7 @@ class Job:
         """Claim, commit, try what must be refused, disown some."""
         if len(self._held) < self._most:
             new = self._claims.claim(self._most - len(self._held))
-            # The lease began before its answer: it is over at the latest so long after this.
+            # The lease began before its answer, so it ends at most one lease after this.
             self._held |= dict.fromkeys(new, time.monotonic())
             for one in new:
                 self._say("claim", one, seen=one.committed_offset, waited_s=one.waited_s)

@@ -97,7 +97,7 @@ class Server:
     def start(self) -> None:
         """Start it, and wait until it answers."""
         with (self.folder / "server.log").open("ab") as log:
-            # Tied to this process: who kills the tests kills the server.
+            # Tied to this process: the server dies when the tests are killed.
             self._process = subprocess.Popen(
                 ["setpriv", "--pdeathsig", "KILL", *self.command()],  # noqa: S607 -- as found in PATH
                 stdout=log,

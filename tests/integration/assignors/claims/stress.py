@@ -43,7 +43,7 @@ class Scene:
     lease_s: float = 2.0
 
     def claims(self) -> PartitionClaims:
-        """Claims of who watches."""
+        """The claims object of the watcher."""
         return PartitionClaims(self.address, cluster="c", table=self.table, form=self.form)
 
     def start(self, number: int, **settings: Any) -> subprocess.Popen[bytes]:  # noqa: ANN401 -- what JSON takes
@@ -105,7 +105,7 @@ class Watch:
 
 
 def run(scene: Scene, seconds: float, seed: int, fault_s: float = 1.5) -> dict[str, Any]:
-    """Run jobs with faults and judge what they were told.
+    """Run jobs with faults and check the answers they received.
 
     Args:
         scene: what.
@@ -142,7 +142,7 @@ def run(scene: Scene, seconds: float, seed: int, fault_s: float = 1.5) -> dict[s
                     stops += 1
             try:
                 watch.look(watcher.standings())
-            except ClaimsAwayError:  # SQLite, while one who holds the file is stopped
+            except ClaimsAwayError:  # SQLite, while the process that locks the file is stopped
                 continue
             time.sleep(LOOK_S)
         for number in stopped:
@@ -168,7 +168,7 @@ def run(scene: Scene, seconds: float, seed: int, fault_s: float = 1.5) -> dict[s
 
 
 def judge(logs: list[list[dict[str, Any]]]) -> dict[str, Any]:
-    """Hold what the processes were told against what must be.
+    """Compare the answers that the processes received with the expected ones.
 
     Commits rise with the epoch, so a commit that was accepted after a later claim is higher than what that claim saw,
     though it belongs to an epoch below: so a zombie's is found whatever the clocks say.

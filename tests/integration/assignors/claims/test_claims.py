@@ -134,7 +134,7 @@ def test_an_epoch_of_an_owners_own_past_is_refused(way: Way) -> None:
 
 
 def test_epochs_do_not_begin_again(way: Way) -> None:
-    """A partition that was forgotten and registered again (a topic made anew) repeats no epoch."""
+    """A partition that was forgotten and registered again (a recreated topic) repeats no epoch."""
     claims = way.claims()
     claims.register([("t", 0)])
     (old,) = claims.claim(1)
@@ -225,7 +225,7 @@ def test_a_database_clock_that_went_back_heals(way: Way) -> None:
 
 
 def test_claims_at_once_are_disjoint(way: Way) -> None:
-    """Eight owners at once, again and again: no epoch of a partition is given twice, and nobody is stuck."""
+    """Eight owners claim concurrently and repeatedly: each epoch of a partition is issued once, no owner blocks."""
     owners = [way.claims() for _ in range(8)]
     owners[0].register(partitions(40))
     given: list[Claim] = []
@@ -251,7 +251,7 @@ def test_claims_at_once_are_disjoint(way: Way) -> None:
 
 
 def test_a_database_that_goes_away_is_named_and_heals(way: Way) -> None:
-    """SIGKILL of the server: a named error within seconds; after its start the same object goes on."""
+    """SIGKILL of the server: a named error within seconds; the same object works again after the restart."""
     if way.kind == "sqlite":
         pytest.skip("SQLite has no server")
     claims = way.claims()
@@ -269,7 +269,7 @@ def test_a_database_that_goes_away_is_named_and_heals(way: Way) -> None:
 
 
 def test_who_is_stopped_within_a_transaction_holds_no_row_longer_than_its_lease(way: Way) -> None:
-    """The server ends an idle transaction; on SQLite nobody could, as the lock is the process's own."""
+    """The server ends an idle transaction; SQLite has no server to do so, as the process holds the lock."""
     if way.kind == "sqlite":
         pytest.skip("a limit of SQLite, which the documentation states")
     holder, other = way.claims(lease=Lease(lease_s=1, hold_s=3600)), way.claims()

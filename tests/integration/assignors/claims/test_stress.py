@@ -32,7 +32,7 @@ def test_no_epoch_has_two_holders_and_no_zombie_commits(way: Way, tmp_path: Path
     ):
         assert found[never] == 0, found
     assert found["zombie_commits_refused"] > 0, found
-    # -15: told to end before it had begun.
+    # -15: SIGTERM arrived before the process had started its work.
     assert set(found["exit_codes"]) <= {0, -15}, scene.complaints()
     assert found["claims"] > scene.partitions, found
 

@@ -15,7 +15,7 @@ from spark_sink.demo.cluster.ports import choose_ports
 
 
 class RedisServer:
-    """A redis-server on a free port; keeps on disk only what it is told to save."""
+    """A redis-server on a free port; writes to disk only on an explicit save."""
 
     def __init__(self, directory: Path) -> None:
         [self.port] = choose_ports(1)

@@ -41,7 +41,7 @@ class Fleet(Protocol):
         ...
 
     def close(self) -> None:
-        """Close everything that was made."""
+        """Close everything that was created."""
         ...
 
 
@@ -187,7 +187,7 @@ def test_agents_see_the_same_view_and_equal_versions_are_equal_views(fleet: Flee
 
 
 def test_who_leaves_is_gone_at_once_and_remembered(living: Fleet) -> None:
-    """No session has to expire, versions grow, and the view says who departed."""
+    """No session has to expire, versions grow, and the view names the departed agents."""
     one, two = living.member("a").start(), living.member("b").start()
     before = until(one, has("a", "b")).view
     began = time.monotonic()
@@ -220,7 +220,7 @@ def test_a_partitioned_agent_stops_itself_before_the_others_count_it_out(living:
 
 
 def test_an_agent_that_reaches_the_clusters_keeps_the_last_view(living: Fleet) -> None:
-    """Without the membership's server ingestion goes on: only when nothing answers is an agent alone in the dark."""
+    """Ingestion continues without the membership's server; an agent is isolated only if nothing answers."""
     one = living.member("a", witness=lambda: True).start()
     until(one, has("a"))
     living.wire("a").cut()
@@ -232,7 +232,7 @@ def test_an_agent_that_reaches_the_clusters_keeps_the_last_view(living: Fleet) -
 
 
 def test_of_two_processes_with_one_id_one_is_refused_until_the_other_is_gone(living: Fleet) -> None:
-    """The first goes on undisturbed, the second says why it waits."""
+    """The first continues undisturbed, the second reports why it waits."""
     one = living.member("a").start()
     until(one, has("a"))
     two = living.member("a").start()
@@ -252,7 +252,7 @@ def test_of_two_processes_with_one_id_one_is_refused_until_the_other_is_gone(liv
     ],
 )
 def test_a_redis_that_forgets_or_restarts_moves_nothing(redis_server: RedisServer, how: str) -> None:
-    """Flushed, killed, or restarted by its operator, empty or with what it knew before: nobody is counted out.
+    """Flushed, killed, or restarted by its operator, empty or with its earlier data: no agent is removed.
 
     One that was away for longer than a session and comes back with its data knows only beats that are too old; one
     that comes back empty is told the last view by whoever speaks first.
@@ -320,7 +320,7 @@ def test_a_view_stays_while_nothing_changes_whatever_the_capacity(living: Fleet)
 
 
 def test_a_view_has_the_settings_that_agents_declare(living: Fleet) -> None:
-    """Or no agent could see that another computes with other ones; a beat alone is no new view."""
+    """Otherwise no agent could see that another computes with different ones; a mere heartbeat is no new view."""
     old = living.member("a", settings=("lanes=4", "seed=0")).start()
     assert (until(old, has("a")).view or View()).members[0].settings == ("lanes=4", "seed=0")
     old.close()
@@ -349,7 +349,7 @@ def test_an_agent_that_may_not_join_says_why_once(cluster: Cluster, caplog: pyte
 
 
 def test_who_looks_during_a_rebalance_sees_who_lives(cluster: Cluster) -> None:
-    """A broker does not tell what members said while they join: whoever asks then waits instead of seeing nobody."""
+    """A broker omits the members' metadata while they join: a reader then waits instead of seeing no members."""
     fleet = KafkaFleet(cluster)
     try:
         until(fleet.member("a").start(), has("a"))

@@ -133,7 +133,7 @@ def test_a_topic_that_is_deleted_meanwhile_is_left_out(cluster: Cluster, tmp_pat
 
 
 def test_deciding_once_on_nothing_is_an_error(cluster: Cluster, tmp_path: Path, name: str) -> None:
-    """Who runs it from a clock sees it by the exit code."""
+    """A scheduler that runs the command sees it by the exit code."""
     done = autoscale(cluster, tmp_path, name)
     assert done.returncode == 2
     assert "no topic was decided on" in done.stderr

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.integration
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A redis-server of this test alone."""
+    """A redis-server that only this test uses."""
     binary = shutil.which("redis-server")
     if binary is None:
         pytest.skip("redis-server is not installed (Debian's package of that name has it)")
@@ -107,7 +107,7 @@ def test_a_server_that_goes_away_is_a_named_error(server: str) -> None:
 
 
 def test_an_alert_reaches_a_channel(server: str) -> None:
-    """Whoever listens is told."""
+    """Each listener is notified."""
     client = redis.Redis.from_url(server)
     listener = client.pubsub()  # type: ignore[no-untyped-call]  # half typed
     listener.subscribe("azimuth")

@@ -28,7 +28,7 @@ class Agent:
     seen: set[psutil.Process] = field(default_factory=set)
 
     def start(self) -> None:
-        """Start it, for the first time or again; what is left of the last time goes on living."""
+        """Start it, for the first time or again; processes left from the last run keep running."""
         environment = {**os.environ, **self.environment}
         if "AZIMUTH_CHAOS_MUTANT" in environment:
             environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(_MUTANTS), environment.get("PYTHONPATH")]))

@@ -14,7 +14,7 @@ def main() -> None:
     root = Path(sys.argv[1])
     while True:
         for log in sorted(root.rglob("_delta_log")):
-            with contextlib.suppress(DeltaError):  # a table that is being made, or a commit that lost against another
+            with contextlib.suppress(DeltaError):  # the table is being created, or a commit lost against another
                 DeltaTable(str(log.parent)).optimize.compact()
         time.sleep(1)
 

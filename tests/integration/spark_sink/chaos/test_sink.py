@@ -136,7 +136,7 @@ DECODED = [pytest.param((Decoded, seed), id=f"{seed}") for seed in SEEDS]
 
 @pytest.mark.parametrize("sink", RAW, indirect=True)
 def test_every_raw_record_once_whatever_is_killed(sink: Sink) -> None:
-    """The tables alone say that nothing is lost or doubled, one for all topics or several."""
+    """The tables, one for all topics or several, prove that no record is lost or doubled."""
     found = sink.run()
     assert found.ok, f"seed {sink.seed}: {found}"
 

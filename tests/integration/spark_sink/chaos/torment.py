@@ -185,7 +185,7 @@ class Torment(ABC):
             self.fault(kind)
 
     def stop(self, victim: Agent, part: str) -> None:
-        """SIGSTOP; a process that holds a membership goes on only after others have committed its partitions."""
+        """SIGSTOP; a process that holds a membership resumes only after others have committed its partitions."""
         stopped = victim.part(part)
         send(stopped, signal.SIGSTOP)
         try:

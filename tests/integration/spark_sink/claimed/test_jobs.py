@@ -69,7 +69,7 @@ class Jobs:
         return True
 
     def logs(self) -> str:
-        """What they said."""
+        """The output of the jobs."""
         return "\n".join(log.read_text()[-2000:] for log in self._root.glob("*.log"))
 
     def rows(self, name: str) -> int:

@@ -26,7 +26,7 @@ def test_each_broker_says_its_zone(cluster: Cluster) -> None:
 
 
 def test_a_killed_broker_is_down_and_comes_back_on_its_port(cluster: Cluster) -> None:
-    """`kill` and `start` are what fault tests are made of."""
+    """Fault tests are built from `kill` and `start`."""
     cluster.kill(2)
     assert [s.state for s in cluster.status()] == ["up", "down", "up"]
     with pytest.raises(ClusterError, match="broker 2 is not running"):

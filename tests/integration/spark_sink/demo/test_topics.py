@@ -12,7 +12,7 @@ pytestmark = pytest.mark.integration
 
 
 def test_topics_that_are_made_by_several_at_once_are_there_for_all(cluster: Cluster) -> None:
-    """Two `azimuth load` on an empty cluster: whoever comes second finds what the first one made."""
+    """Two `azimuth load` on an empty cluster: the second finds the topics that the first created."""
     make = partial(create_topics, partitions=2, replicas=1, config={})
     names = [f"at-once.{number}" for number in range(20)]
     with ThreadPoolExecutor(4) as at_once:

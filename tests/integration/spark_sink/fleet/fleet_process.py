@@ -194,12 +194,12 @@ class FleetProcesses:
         return found
 
     def log(self, agent: str) -> str:
-        """What it said."""
+        """The output of the process."""
         return (self.root / f"{agent}.log").read_text()
 
 
 def arrivals(table: Path) -> dict[str, list[tuple[float, str, int]]]:
-    """When records became visible: by topic (commit time in seconds since 1970, agent, records), from the log alone."""
+    """When records became visible: by topic (commit time in seconds since 1970, agent, records), from the log only."""
     found: dict[str, list[tuple[float, str, int]]] = {}
     for file in sorted((table / "_delta_log").glob("*.json")):
         actions = [json.loads(line) for line in file.read_text().splitlines()]

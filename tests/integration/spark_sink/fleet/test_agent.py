@@ -62,7 +62,7 @@ def test_topics_of_a_killed_agent_flow_again_and_a_told_one_leaves_cleanly(
 def test_two_agents_that_believe_in_different_fleets_write_every_record_once(
     cluster: Cluster, tmp_path: Path, name: str
 ) -> None:
-    """Each thinks that it is alone and reads everything: group protocol and compare and swap arbitrate."""
+    """Each sees only itself and reads everything: group protocol and compare-and-swap arbitrate."""
     topics = [f"{name}.t{n}" for n in range(TOPICS)]
     make_topics(cluster.bootstrap_servers, topics, partitions=2)
     table = tmp_path / "lake" / "home"

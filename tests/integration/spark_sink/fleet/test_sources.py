@@ -1,4 +1,4 @@
-"""Sources that change under agents: topics made anew, two sources of one cluster, a cluster that goes away."""
+"""Sources that change under agents: recreated topics, two sources of one cluster, an unreachable cluster."""
 
 import time
 from itertools import pairwise
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.integration
 def test_topics_made_anew_while_agents_run_are_read_from_their_beginning(
     cluster: Cluster, tmp_path: Path, name: str
 ) -> None:
-    """None of their records is there twice, missing, or under the old name, and the topic beside them goes on.
+    """None of their records is doubled, missing, or under the old name, and the other topic continues.
 
     One is away for a while, the others are made anew at once, so that no agent need see a time without them. They get
     more records than they had.
@@ -95,7 +95,7 @@ pattern = "{name}[.](a1|b.*)"
 
 @pytest.mark.slow
 def test_a_cluster_that_goes_away_and_comes_back_holds_up_no_other(cluster: Cluster, tmp_path: Path, name: str) -> None:
-    """Its topics wait and lose nothing, it is said, and the other cluster's records do not pause."""
+    """Its topics wait and lose nothing, the agent reports it, and the other cluster's records do not pause."""
     with Cluster.up(tmp_path / "away", racks=["az-a"], tied=True) as away:
         topics = [f"{name}.t{n}" for n in range(4)]
         for servers in (cluster.bootstrap_servers, away.bootstrap_servers):

@@ -80,7 +80,7 @@ def test_the_page_shows_what_the_agent_says(browse: Callable[..., str]) -> None:
 
 
 def test_long_names_large_numbers_and_many_problems_leave_room(browse: Callable[..., str]) -> None:
-    """One topic with a name as long as Kafka allows must not push who reads it off the screen."""
+    """One topic with a name as long as Kafka allows must not push its reader's name off the screen."""
     long = f"home/{'x' * 249}"
     status = _status() | {"rows": 123_456_789_012, "problems": [f"problem {n}" for n in range(50)]}
     status |= {"owners": {long: ["agent-1"]}, "unready": "nothing comes into the tables"}
