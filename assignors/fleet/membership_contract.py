@@ -72,7 +72,7 @@ class Members(Protocol):
         ...
 
     def state(self) -> Membership:
-        """What is known now."""
+        """The current state of the membership."""
         ...
 
     def wait(self, seen: Membership, timeout_s: float) -> Membership:
@@ -145,7 +145,7 @@ class StateCell:
 
     @property
     def state(self) -> Membership:
-        """What is known now."""
+        """The current state of the membership."""
         return self._state
 
     def change(self, **values: Any) -> None:  # noqa: ANN401 - attributes of Membership
@@ -189,7 +189,7 @@ class StaticMembers:
         return self
 
     def state(self) -> Membership:
-        """What is known now."""
+        """The current state of the membership."""
         return self._cell.state
 
     def wait(self, seen: Membership, timeout_s: float) -> Membership:

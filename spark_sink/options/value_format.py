@@ -1,4 +1,4 @@
-"""What the options of a source say of the values: their format, their schema, and fields that it lacks."""
+"""Options of a source about record values: their format, their schema, and fields that the schema lacks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""`make audit` tells "nothing is known" from "nobody was there to ask"."""
+"""`make audit` distinguishes "nothing is known" from "the database did not answer"."""
 
 import importlib.util
 import json

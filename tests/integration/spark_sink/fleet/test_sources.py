@@ -30,7 +30,7 @@ def test_topics_made_anew_while_agents_run_are_read_from_their_beginning(
 ) -> None:
     """None of their records is doubled, missing, or under the old name, and the other topic continues.
 
-    One is away for a while, the others are made anew at once, so that no agent need see a time without them. They get
+    One is absent for a while, the others are recreated at once, so that no agent need see a time without them. They get
     more records than they had.
     """
     anew = [f"{name}.recreated-{n}" for n in range(4)]

@@ -124,7 +124,7 @@ def coordinated(assignor: object, cluster: Cluster) -> tuple[Coordinator, Cluste
 def test_changed_workers_file_asks_for_a_rebalance(tmp_path: Path) -> None:
     """The leader looks at the file, asks, and plans with the new number; a broken file changes nothing.
 
-    It asks until the group was planned anew: kafka-python forgets what is asked for within a rebalance.
+    It asks until the group has a new plan: kafka-python drops a request that arrives within a rebalance.
     """
     path = tmp_path / "workers.json"
     path.write_text("1")

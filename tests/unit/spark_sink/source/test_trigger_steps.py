@@ -179,7 +179,7 @@ def test_a_gained_partition_begins_where_the_table_is_by_then(group: Group) -> N
 
 
 def test_an_offset_that_spark_did_not_take_is_not_believed(group: Group) -> None:
-    """Positions are asked for anew instead of leaving a hole."""
+    """Positions are requested again, so that no gap remains."""
     reader = feed(group, table={A0: 0, A1: 0})
     reader.next_offset(Offset(), None)
     assert ranges(reader.next_offset(Offset(), None)) == {A0: (0, 10), A1: (0, 10)}
