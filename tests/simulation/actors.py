@@ -9,7 +9,7 @@ import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
 from spark_sink.errors import HoleError, SparkSinkError, TableError
-from spark_sink.formats.quarantined_rows import COLUMN, REASON
+from spark_sink.formats.quarantined_rows import COLUMN
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.positions import positions
 from spark_sink.options.source_options import SourceOptions
@@ -21,6 +21,7 @@ from spark_sink.sink.position_rewind import rewind
 from spark_sink.sink.quarantine_replay import replay
 from spark_sink.sink.sink_options import SinkOptions
 from spark_sink.source.trigger_steps import BatchPlanner
+from tests.raw_rows import SCHEMA
 from tests.simulation.kafka_group import TOPIC, Member
 from tests.simulation.promises import GROUP
 from tests.simulation.scheduler import Crash
@@ -28,15 +29,6 @@ from tests.simulation.world import TABLE, World
 
 SOURCE = SourceOptions.parse(
     {"kafka.bootstrap.servers": "x:1", "kafka.group.id": GROUP, "subscribe": TOPIC, "startingOffsets": "earliest"}
-)
-SCHEMA = pa.schema(
-    [
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("value", pa.binary()),
-        (COLUMN, REASON),
-    ]
 )
 _PACKING = Packing(tasks=2, min_tasks=2, min_records=1, min_piece=1)
 _REPAIRED, _OPTIMIZES = 0.7, 0.7

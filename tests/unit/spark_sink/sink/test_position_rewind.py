@@ -12,7 +12,7 @@ from spark_sink import positions
 from spark_sink.cli._app import app
 from spark_sink.cli.rewind import register
 from spark_sink.errors import TableError
-from spark_sink.formats.quarantined_rows import COLUMN, REASON, quarantine_of
+from spark_sink.formats.quarantined_rows import COLUMN, quarantine_of
 from spark_sink.lake.parquet_landing import normal_schema
 from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Offset, Range
@@ -20,16 +20,7 @@ from spark_sink.sink.position_rewind import rewind
 from spark_sink.sink.query_tables import Tables
 from spark_sink.sink.rows_by_table import Sorting
 from spark_sink.sink.sink_options import SinkOptions
-
-SCHEMA = pa.schema(
-    [
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("value", pa.binary()),
-        (COLUMN, REASON),
-    ]
-)
+from tests.raw_rows import SCHEMA
 
 
 def _tables(path: str) -> tuple[Tables, SinkOptions]:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from spark_sink.errors import HoleError, TableError
-from spark_sink.formats.quarantined_rows import COLUMN, REASON, quarantine_of
+from spark_sink.formats.quarantined_rows import COLUMN, quarantine_of
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.parquet_landing import normal_schema
 from spark_sink.lake.table_contract import Change, DataFile, Snapshot
@@ -26,16 +26,8 @@ from spark_sink.sink.query_tables import Tables
 from spark_sink.sink.rows_by_table import Sorting
 from spark_sink.sink.sink_options import SinkOptions
 from spark_sink.testing import MemoryStore, MemoryTable
+from tests.raw_rows import SCHEMA
 
-SCHEMA = pa.schema(
-    [
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("value", pa.binary()),
-        (COLUMN, REASON),
-    ]
-)
 KEYS = [TopicPartition("a", 0), TopicPartition("a", 1)]
 GOOD = pa.schema([("topic", pa.string())])
 WRITERS = 3

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from spark_sink.cli._app import app
 from spark_sink.cli.quarantine import register
 from spark_sink.errors import ConflictError, OptionError, SchemaError, TableError
-from spark_sink.formats.quarantined_rows import COLUMN, REASON
+from spark_sink.formats.quarantined_rows import COLUMN
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.parquet_landing import normal_schema
 from spark_sink.lake.table_contract import Change, Snapshot
@@ -20,16 +20,7 @@ from spark_sink.sink.quarantine_replay import Replayed, replay, waiting
 from spark_sink.sink.query_tables import Tables
 from spark_sink.sink.rows_by_table import Sorting
 from spark_sink.sink.sink_options import SinkOptions
-
-SCHEMA = pa.schema(
-    [
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("value", pa.binary()),
-        (COLUMN, REASON),
-    ]
-)
+from tests.raw_rows import SCHEMA
 
 
 @pytest.fixture
