@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 from producer.decisions.leader_locality import Leaders, Locality, Racks, Reason, locate, zones_of
 from producer.traffic_counts import UNKNOWN
@@ -16,12 +17,16 @@ class Outlook:
         zones: share of those records by zone of the leader, sum 1.
         keyed_zones: the same for keys in the global mode, which do not depend on the zone.
         leaderless: partitions without a leader.
+        replication: copies of a record without a key that brokers send to other zones, on average over the candidates.
+        keyed_replication: the same for keys in the global mode, over all partitions.
     """
 
     locality: Locality
     zones: Mapping[str, float]
     keyed_zones: Mapping[str, float]
     leaderless: tuple[int, ...]
+    replication: float
+    keyed_replication: float
 
     @property
     def local(self) -> bool:
@@ -39,6 +44,7 @@ class Forecast:
         partitions: number of partitions.
         now: with the present leaders.
         failures: by failed zone, with the next replicas as leaders.
+        lagging: partitions with a replica that is not in sync.
     """
 
     topic: str
@@ -46,6 +52,12 @@ class Forecast:
     partitions: int
     now: Outlook
     failures: Mapping[str, Outlook]
+    lagging: tuple[int, ...] = ()
+
+    @property
+    def skew(self) -> float:
+        """The largest partition's bytes over the mean partition's, if only this zone writes records without a key."""
+        return self.partitions / len(self.now.locality.candidates)
 
 
 def forecast(  # noqa: PLR0913, PLR0917 - a topic's metadata and one producer's settings
@@ -55,6 +67,7 @@ def forecast(  # noqa: PLR0913, PLR0917 - a topic's metadata and one producer's 
     racks: Racks,
     rack: str,
     fallback: Sequence[str] = (),
+    in_sync: Sequence[Sequence[int]] | None = None,
 ) -> Forecast:
     """Forecast the destinations of records.
 
@@ -65,19 +78,24 @@ def forecast(  # noqa: PLR0913, PLR0917 - a topic's metadata and one producer's 
         racks: rack per broker id.
         rack: zone of the producer.
         fallback: zones to try after the producer's.
+        in_sync: broker ids of the replicas in sync per partition; None if unknown.
 
     Returns:
         The outlook now and for the failure of each zone. A failed zone's leaders move to the first replica elsewhere,
         as the controller elects if all replicas are in sync.
     """
     zones = sorted({zone for zone in racks.values() if zone})
-    failures = {zone: _outlook(_after(leaders, replicas, racks, zone), racks, rack, fallback) for zone in zones}
+    failures = {
+        zone: _outlook(_after(leaders, replicas, racks, zone), replicas, racks, rack, fallback) for zone in zones
+    }
+    synced = replicas if in_sync is None else in_sync
     return Forecast(
         topic=topic,
         rack=rack,
         partitions=len(leaders),
-        now=_outlook(leaders, racks, rack, fallback),
+        now=_outlook(leaders, replicas, racks, rack, fallback),
         failures=failures,
+        lagging=tuple(number for number, all_ in enumerate(replicas) if not set(all_) <= set(synced[number])),
     )
 
 
@@ -90,7 +108,13 @@ def _after(leaders: Leaders, replicas: Sequence[Sequence[int]], racks: Racks, fa
     return tuple(survivor(leader, candidates) for leader, candidates in zip(leaders, replicas, strict=True))
 
 
-def _outlook(leaders: Leaders, racks: Racks, rack: str, fallback: Sequence[str]) -> Outlook:
+def _outlook(
+    leaders: Leaders, replicas: Sequence[Sequence[int]], racks: Racks, rack: str, fallback: Sequence[str]
+) -> Outlook:
+    copies = [
+        sum((racks.get(replica) or UNKNOWN) not in {zone, UNKNOWN} for replica in replicas[partition]) if zone else 0
+        for partition, zone in enumerate(zones_of(leaders, racks))
+    ]
     locality = locate(leaders, racks, rack, fallback)
     zones = [zone or UNKNOWN for zone in zones_of(leaders, racks)]
     return Outlook(
@@ -98,6 +122,8 @@ def _outlook(leaders: Leaders, racks: Racks, rack: str, fallback: Sequence[str])
         zones=_shares([zones[partition] for partition in locality.candidates]),
         keyed_zones=_shares(zones),
         leaderless=tuple(partition for partition, leader in enumerate(leaders) if leader is None),
+        replication=fmean(copies[partition] for partition in locality.candidates),
+        keyed_replication=fmean(copies),
     )
 
 
@@ -122,16 +148,46 @@ def render(forecast_: Forecast) -> str:
         f"  each gets       {1 / len(now.locality.candidates):.2%} of these records (no key, or a key in a local mode)",
         f"  no key, local   {_zones(now.zones)}",
         f"  global keys     {_zones(now.keyed_zones)}",
+        f"  replication     {now.replication:.2f} copies to other zones ({now.keyed_replication:.2f} of global keys);",
+        "                  brokers send them, so no client can avoid them",
     ]
     if now.locality.reason is Reason.UNKNOWN_RACK:
         lines.insert(3, f"  racks seen      {', '.join(forecast_.failures)}")
     if now.leaderless:
         lines.append(f"  without leader  {_ids(now.leaderless)}")
+    if forecast_.lagging:
+        lines.append(f"  not in sync     {_ids(forecast_.lagging)}")
     lines += ["", "  if this zone fails, records without a key and local keys go to"]
     for zone, after in forecast_.failures.items():
         lines.append(f"    {zone:<14}{_zones(after.zones)} ({after.locality.reason.value})")
         if after.leaderless:
             lines.append(f"{'':<18}no leader for {_ids(after.leaderless)}")
+    return "\n".join(lines)
+
+
+def render_all(forecasts: Sequence[Forecast]) -> str:
+    """Format the forecasts of several topics as one table, with crossing bytes as shares of the topic's bytes.
+
+    Args:
+        forecasts: at least one, all of the same zone.
+
+    Returns:
+        Lines without colours or tabs; only long names of topics make them longer than 80 columns.
+    """
+    rack, width = forecasts[0].rack, max(5, *(len(one.topic) for one in forecasts))
+    lines = [
+        f"producer in {rack}, {len(forecasts)} topics, {sum(one.partitions for one in forecasts)} partitions",
+        "",
+        f"  {'topic':<{width}}  parti-  candi-  max/  crosses:  crosses:  copies to  not in",
+        f"  {'':<{width}}   tions   dates  mean    no key  glob.key  o. zones*    sync",
+    ]
+    for one in forecasts:
+        away, keyed = (1 - shares.get(rack, 0.0) for shares in (one.now.zones, one.now.keyed_zones))
+        lines.append(
+            f"  {one.topic:<{width}}  {one.partitions:>6}  {len(one.now.locality.candidates):>6}  {one.skew:>4.1f}"
+            f"  {away:>8.0%}  {keyed:>8.0%}  {one.now.replication:>9.2f}  {len(one.lagging):>6}"
+        )
+    lines += ["", "* replication: brokers send each byte that often to other zones, so no client can avoid it"]
     return "\n".join(lines)
 
 

@@ -49,8 +49,8 @@ class Traffic:
         wire_bytes: bytes on the wire to each zone, counted by the client with requests and retries; empty before the
             client's first statistics.
         wire_topics: records that the client transmitted by (topic, zone), and the bytes of their batches on the wire;
-            equal to `topics` if `wire_estimated`.
-        wire_estimated: whether `wire_topics` is an estimate, because the client has reported no batches.
+            empty before the client's first statistics, equal to `topics` if `wire_estimated`.
+        wire_estimated: whether `wire_topics` is an estimate, because the client reports no statistics.
         seconds: since the producer was created; 0 if it does not apply.
     """
 

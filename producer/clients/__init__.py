@@ -2,12 +2,15 @@
 
 * `confluent`: `AZAwareProducer`.
 * `confluent_aio`: `AZAwareAIOProducer`.
+* `serializing`: `AZAwareSerializingProducer`, `AZAwareAIOSerializingProducer`.
 * `kafka_python`: `AZAwarePartitioner`.
 * `produce_batch`: many records in one call.
 * `forked`: makes an inherited producer unusable in a forked process.
+* `configured_policy`: a producer's settings as one value.
 * `default_mapping`: the configured partitioner, or the default.
 * `leader_watcher`: the thread that refreshes leaders.
 * `client_statistics`: librdkafka's statistics: wire bytes, queues, lost brokers.
+* `stalled_partitions`: partitions whose leader takes no records.
 * `wire_bytes`: kafka-python's bytes on the wire.
 * `delivery_meter`: `TrafficMeter`, for any confluent-kafka producer.
 """

@@ -12,12 +12,15 @@ from confluent_kafka import KafkaError
 
 from producer.clients.default_mapping import with_default
 from producer.clients.leader_watcher import LeaderWatcher
+from producer.clients.stalled_partitions import StalledPartitions
+from producer.errors import PolicyError
 from producer.partitioning.topics_in_use import TopicsInUse
 from producer.topology import Topology
 from producer.traffic_counts import UNKNOWN, Count, Traffic
 
 _DEFAULTS: Mapping[str, Any] = {"statistics.interval.ms": 5000}
 _STUCK = 1 << 60
+_LINGER_MS = 5.0  # librdkafka's default
 _LOST = frozenset({KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE})  # noqa: SLF001 - its constants
 
 
@@ -33,7 +36,9 @@ class Statistics:
         self._seen: dict[tuple[str, int], Count] = {}
         self._topics: dict[tuple[str, str], Count] = {}
         self._unshared: dict[str, int] = {}
+        self._last_fresh: dict[str, dict[str, Count]] = {}
         self._interval_s = 0.0
+        self._stalled = StalledPartitions(0.0)
 
     def with_defaults(self, config: Mapping[str, Any]) -> dict[str, Any]:
         """Add the default settings, and expect the first report."""
@@ -42,6 +47,13 @@ class Statistics:
             self._interval_s = int(extended["statistics.interval.ms"]) / 1000
         if self._interval_s:
             self._watcher.await_report(self._interval_s)
+        timeout_ms = self._topics_in_use.policy.availability_timeout_ms
+        if timeout_ms:
+            if not self._interval_s:
+                raise PolicyError(
+                    f"availability_timeout_ms={timeout_ms} needs statistics: set statistics.interval.ms above 0"
+                )
+            self._stalled = StalledPartitions((timeout_ms + _linger_ms(extended)) / 1000)
         return extended
 
     def with_callbacks(self, config: Mapping[str, Any]) -> dict[str, Any]:
@@ -77,9 +89,11 @@ class Statistics:
         for topic, about in report["topics"].items():
             leaders = {int(number): one["leader"] for number, one in about["partitions"].items()}
             self._watcher.take_leaders(topic, leaders, written_at)
-            self._topics_in_use.set_queues(
-                topic, queues(about["partitions"], down, self._topics_in_use.policy.batch_bytes)
-            )
+            if self._topics_in_use.policy.adaptive:
+                stalled = self._stalled.update(topic, about["partitions"], written_at)
+                self._topics_in_use.set_queues(
+                    topic, queues(about["partitions"], down, self._topics_in_use.policy.batch_bytes, stalled)
+                )
 
     def _book(self, topic: str, about: Mapping[str, Any]) -> None:
         """Divide the compressed bytes of the topic's batches among the zones of its records."""
@@ -93,9 +107,15 @@ class Statistics:
                 zone = self._topology.racks.get(one["leader"]) or UNKNOWN
                 sent = Count(now.records - before.records, now.bytes - before.bytes)
                 fresh[zone] = fresh.get(zone, Count()).plus(sent)
-        batches = self._unshared.pop(topic, 0) + about["batchsize"]["sum"]
+        waiting = self._unshared.pop(topic, 0)
+        batches = waiting + about["batchsize"]["sum"]
+        # librdkafka writes a report while batches are written: it may have a batch before its records, or after them.
+        if fresh:
+            self._last_fresh[topic] = fresh
+        elif waiting:
+            fresh = {zone: Count(0, count.bytes) for zone, count in self._last_fresh.get(topic, {}).items()}
         if not fresh:
-            self._unshared[topic] = batches  # the records are not counted yet; the next report has them
+            self._unshared[topic] = batches
             return
         for (zone, count), size in zip(fresh.items(), shares(batches, [c.bytes for c in fresh.values()]), strict=True):
             cell = topic, zone
@@ -108,8 +128,9 @@ class Statistics:
             for broker, sent in self._sent.items():
                 zone = self._topology.racks.get(broker) or UNKNOWN
                 zones[zone] = zones.get(zone, 0) + sent
-            if not self._sent:
+            if not self._interval_s:
                 return traffic
+            # Empty before the first report: an estimate before compression would be larger than the first figures.
             return replace(traffic, wire_bytes=zones, wire_topics=dict(self._topics), wire_estimated=False)
 
 
@@ -122,7 +143,10 @@ def with_async_callbacks(statistics: Statistics, config: Mapping[str, Any]) -> d
 
 
 def queues(
-    partitions: Mapping[str, Mapping[str, int]], down: Collection[int] = (), batch_bytes: int = 1
+    partitions: Mapping[str, Mapping[str, int]],
+    down: Collection[int] = (),
+    batch_bytes: int = 1,
+    stalled: Collection[int] = (),
 ) -> dict[int, int]:
     """Count the records that wait for each partition, in batches.
 
@@ -131,20 +155,31 @@ def queues(
         down: ids of brokers without a connection.
         batch_bytes: size of a batch, the unit of the queues. With bytes as unit, a queue of a few records would weigh
             so much more than an empty one that one partition would get all records until the next report.
+        stalled: partitions whose leader does not answer records.
 
     Returns:
         Full batches per partition id, in the client's queue and in flight to the broker; partitions without one are
-        missing. A queue for a broker that is down counts as longer than any other, so that hardly any record joins it.
+        missing. A stalled partition, and a queue for a broker that is down, count as longer than any other: hardly any
+        record joins them.
 
     Source: KIP-794, where queues are counted in batches.
     """
     waiting = {}
     for number, one in partitions.items():
         amount = one["msgq_bytes"] + one["xmit_msgq_bytes"]
-        batches = _STUCK if amount and one["leader"] in down else amount // batch_bytes
+        stuck = int(number) in stalled or (amount and one["leader"] in down)
+        batches = _STUCK if stuck else amount // batch_bytes
         if batches and int(number) >= 0:
             waiting[int(number)] = batches
     return waiting
+
+
+def _linger_ms(config: Mapping[str, Any]) -> float:
+    given = [value for name, value in config.items() if name in {"linger.ms", "queue.buffering.max.ms"}]
+    try:
+        return float(given[-1]) if given else _LINGER_MS
+    except (TypeError, ValueError):  # the client refuses it, and names it
+        return _LINGER_MS
 
 
 def shares(total: int, weights: Sequence[int]) -> list[int]:

@@ -13,14 +13,18 @@ from typing import Any, ClassVar
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from producer.clients.client_statistics import Statistics
-from producer.clients.default_mapping import client_partitioner, log_default
+from producer.clients.configured_policy import zone_policy
 from producer.clients.delivery_reports import DeliveryReports
 from producer.clients.forked import refuse_after_fork
 from producer.clients.leader_watcher import LeaderWatcher
-from producer.clients.produce_batch import Messages, are_valid, count, forget_errors, group, is_misplaced, size_of
+from producer.clients.produce_batch import Messages, are_valid, forget_errors, group, is_misplaced, size_of
+from producer.clients.produce_batch import choose as choose_partition
+from producer.clients.produce_batch import count as count_message
+from producer.decisions.key_mapping import headers_length
 from producer.decisions.leader_locality import Racks
-from producer.decisions.producer_settings import KeyMode, ZonePolicy, counts_deliveries, key_mode, zone_order
 from producer.decisions.skew_guard import SkewGuard
+from producer.decisions.zone_choice import Choose
+from producer.partitioning.partition_choice import TopicPartitioner
 from producer.partitioning.produce_interpreted import Delivered
 from producer.partitioning.topics_in_use import TopicsInUse
 from producer.topology import Topology
@@ -32,7 +36,6 @@ except ImportError:  # built without a C compiler
     from producer.partitioning import produce_interpreted as hot  # type: ignore[no-redef]
 
 _produce = Producer.produce
-_BATCH_BYTES = 65_536
 
 
 class AZAwareProducer(Producer):
@@ -43,7 +46,12 @@ class AZAwareProducer(Producer):
             `broker.rack`.
         more: further configuration as keywords, which override `config`; as for `confluent_kafka.Producer`.
         keys: `"global"` (over all partitions by the client's `partitioner`, by default Java's; order per key, no
-            locality), `"local-mod"` or `"local-hrw"` (inside the producer's zone: one partition per key and zone).
+            locality), `"local-mod"` or `"local-hrw"` (inside the producer's zone: one partition per key and zone), or
+            `"ignore"` (as records without a key: full batches, no order per key). Or a mapping of regular expressions
+            to modes: the first one that matches a topic's whole name counts, and `"global"` for other topics.
+        choose: chooses the partition of every record in place of `keys`: `"random"`, `"round_robin"`, or a callable of
+            the key (bytes, or None) and the candidate partitions, which are those of the zone while it has leaders. If
+            it raises an error or returns another partition, `produce` raises `PolicyError`.
         fallback: zones to try in this order if the producer's zone leads no partition of a topic.
         aware: False only counts traffic and spreads records over all partitions.
         skew: bound on the imbalance of partitions that locality may cause.
@@ -56,6 +64,11 @@ class AZAwareProducer(Producer):
             answer, of the first records of all topics together.
         count: when a record counts: `"queued"`, or `"delivered"` for delivered records only, which costs a delivery
             report for each record.
+        adaptive: whether records without a key prefer partitions with short queues (Java's
+            `partitioner.adaptive.partitioning.enable`).
+        availability_timeout_ms: time after which records without a key avoid a partition whose leader answers none of
+            its waiting records, in addition to `linger.ms`; 0 for never. Needs the client's statistics, and `adaptive`
+            (Java's `partitioner.availability.timeout.ms`).
         logger: gets the client's log lines while the application polls, as the base class's argument.
 
     Raises:
@@ -80,7 +93,8 @@ class AZAwareProducer(Producer):
         self,
         config: Mapping[str, Any] | None = None,
         *,
-        keys: str = "global",
+        keys: str | Mapping[str, str] = "global",
+        choose: str | Choose | None = None,
         fallback: Iterable[str] = (),
         aware: bool = True,
         skew: SkewGuard | None = None,
@@ -90,11 +104,25 @@ class AZAwareProducer(Producer):
         refresh_s: float = 30.0,
         metadata_timeout_s: float = 10.0,
         count: str = "queued",
+        adaptive: bool = True,
+        availability_timeout_ms: int = 0,
         logger: Logger | None = None,
         **more: Any,  # noqa: ANN401 - settings of the client
     ) -> None:
         config = {**(config or {}), **more}
-        policy = zone_policy(config, keys, fallback, batch_bytes, hold_s=hold_s, aware=aware, skew=skew, count=count)
+        policy = zone_policy(
+            config,
+            keys,
+            fallback,
+            batch_bytes,
+            hold_s=hold_s,
+            aware=aware,
+            skew=skew,
+            choose=choose,
+            count=count,
+            adaptive=adaptive,
+            availability_timeout_ms=availability_timeout_ms,
+        )
         self._topics_in_use = TopicsInUse(policy, destinations=self._hot.Destinations)
         self._destinations = self._topics_in_use.destinations
         self._reports = DeliveryReports(self._topics_in_use)
@@ -106,6 +134,7 @@ class AZAwareProducer(Producer):
         self._statistics = Statistics(self._topics_in_use, self._watcher, topology)
         extended = self._reports.with_default(config if logger is None else {**config, "logger": logger})
         super().__init__(self._statistics.with_callbacks(extended))
+        self._watcher.start_for_reports()
         refuse_after_fork(self)
 
     produce = hot.produce
@@ -121,14 +150,40 @@ class AZAwareProducer(Producer):
         headers: Any,  # noqa: ANN401 - as the base class types it
     ) -> None:
         if partition == -1:
-            self._watcher.load(topic)
+            partitioner = self._topics_in_use.partitioners.get(topic)
+            if partitioner is None:
+                self._watcher.load(topic)
+                partitioner = self._topics_in_use.partitioners.get(topic)
+            if partitioner is not None and partitioner.composed:
+                self._produce_chosen(partitioner, value, key, callback, timestamp, headers)
+                return
             if topic in self._destinations:
                 # Not through `self`: a subclass's method may have called this one.
                 self._hot.produce(self, topic, value, key, partition, callback, None, timestamp, headers)
                 return
         reported = self._reports.before(callback, headers, explicit=partition != -1)
         _produce(self, topic, value, key, partition, reported, None, timestamp, headers)
-        self._count_uncommon(topic, partition, [{"value": value, "key": key, "headers": headers}])
+        self._count_uncommon(topic, partition, _size(value, key, headers))
+
+    def _produce_chosen(  # noqa: PLR0913, PLR0917 - the parameters of `produce`
+        self,
+        partitioner: TopicPartitioner,
+        value: str | bytes | None,
+        key: str | bytes | None,
+        callback: Delivered | None,
+        timestamp: int,
+        headers: Any,  # noqa: ANN401 - as the base class types it
+    ) -> None:
+        """Send a record to the partition that the application's partitioner chooses."""
+        topic, partition = partitioner.topic, choose_partition(partitioner, {"key": key})
+        try:
+            _produce(
+                self, topic, value, key, partition, self._reports.before(callback, headers), None, timestamp, headers
+            )
+        except KafkaException as refusal:
+            self._produce_refused(refusal, topic, value, key, callback, timestamp, headers)
+        else:
+            partitioner.destinations.unkeyed.add(partition, _size(value, key, headers))
 
     def _produce_refused(  # noqa: PLR0913, PLR0917 - the parameters of `produce`
         self,
@@ -145,7 +200,7 @@ class AZAwareProducer(Producer):
             raise refusal
         self._watcher.expect_changes()
         _produce(self, topic, value, key, -1, self._reports.before(callback, headers), None, timestamp, headers)
-        self._topics_in_use.count_without_leaders(topic, size_of({"value": value, "key": key, "headers": headers}))
+        self._topics_in_use.count_without_leaders(topic, _size(value, key, headers))
 
     def produce_batch(
         self,
@@ -157,6 +212,8 @@ class AZAwareProducer(Producer):
     ) -> int:
         """Send many records, as `confluent_kafka.Producer.produce_batch`; a message's own `partition` is kept.
 
+        confluent-kafka (2.16.1) drops the headers of a message here, so they do not count.
+
         Returns:
             Number of queued messages; the others have their error in `_error`.
 
@@ -164,48 +221,48 @@ class AZAwareProducer(Producer):
             TypeError, ValueError, NotImplementedError: a message is invalid; none was sent.
             KafkaException: the client refused a whole partition's messages; earlier partitions were sent.
         """
-        delivered = self._reports.before(on_delivery if callback is None else callback, explicit=partition != -1)
+        theirs = on_delivery if callback is None else callback
         if topic not in self._topics_in_use.partitioners:
             self._watcher.load(topic)
         partitioner = self._topics_in_use.partitioners.get(topic)
         if not are_valid(messages):
-            return super().produce_batch(topic, messages, partition, delivered)
+            return super().produce_batch(topic, messages, partition, theirs)
         forget_errors(messages)
-        if partitioner is None or partition != -1:
-            sent = super().produce_batch(topic, messages, partition, delivered)
-            queued = [message for message in messages if "_error" not in message]
-            self._count_uncommon(topic, partition, queued)
-            return sent
+        if partition != -1:
+            return self._send_batch(topic, messages, partition, theirs, explicit=True)
         groups: dict[int, Messages] = {}
         group(partitioner, messages, self._topics_in_use.advance, groups)
-        sent = 0
-        misplaced: Messages = []
-        for chosen, batch in groups.items():
-            sent += super().produce_batch(topic, batch, chosen, delivered)
-            for message in batch:
-                if "_error" not in message:
-                    count(partitioner, message, chosen)
-                elif is_misplaced(message):
-                    misplaced.append(message)
-        return sent + self._batch_refused(topic, misplaced, delivered)
-
-    def _batch_refused(self, topic: str, misplaced: Messages, callback: Delivered | None) -> int:
-        """As `_produce_refused`, for many."""
-        if not misplaced:
-            return 0
-        self._watcher.expect_changes()
-        forget_errors(misplaced)
-        sent = super().produce_batch(topic, misplaced, -1, callback)
-        self._count_uncommon(topic, -1, [message for message in misplaced if "_error" not in message])
+        sent = sum(self._send_batch(topic, batch, chosen, theirs) for chosen, batch in groups.items())
+        misplaced = [message for message in messages if is_misplaced(message)] if partitioner is not None else []
+        if misplaced:  # as in `_produce_refused`
+            self._watcher.expect_changes()
+            forget_errors(misplaced)
+            sent += self._send_batch(topic, misplaced, -1, theirs)
         return sent
 
-    def _count_uncommon(self, topic: str, partition: int, messages: Messages) -> None:
+    def _send_batch(
+        self, topic: str, messages: Messages, partition: int, callback: Delivered | None, *, explicit: bool = False
+    ) -> int:
+        """Send messages to one partition (-1: librdkafka chooses), and count the queued ones."""
+        reported = self._reports.before(callback, explicit=explicit)
+        given = self._reports.in_batch(messages, callback, explicit=explicit)
+        sent = super().produce_batch(topic, given, partition, reported)
         partitioner = self._topics_in_use.partitioners.get(topic)
-        for message in messages:
-            if partitioner is None or partition < 0:
-                self._topics_in_use.count_without_leaders(topic, size_of(message))
+        for message, one in zip(messages, given, strict=True):
+            if "_error" in one:
+                message["_error"] = one["_error"]
+            elif partitioner is None or explicit or partition == -1:
+                self._count_uncommon(topic, partition, size_of(message))
             else:
-                partitioner.count_explicit(partition, size_of(message))
+                count_message(partitioner, message, partition)
+        return sent
+
+    def _count_uncommon(self, topic: str, partition: int, size: int) -> None:
+        partitioner = self._topics_in_use.partitioners.get(topic)
+        if partitioner is None or partition < 0:
+            self._topics_in_use.count_without_leaders(topic, size)
+        else:
+            partitioner.count_explicit(partition, size)
 
     def traffic(self) -> Traffic:
         """Return the traffic so far, of queued or delivered records as set by `count`; bytes before compression."""
@@ -240,40 +297,5 @@ def _drain_of(owner: "weakref.ref[AZAwareProducer]", reports: DeliveryReports) -
     return drain
 
 
-def zone_policy(  # noqa: PLR0913 - one setting each
-    config: Mapping[str, Any],
-    keys: str,
-    fallback: Iterable[str],
-    batch_bytes: int | None,
-    *,
-    hold_s: float,
-    aware: bool,
-    skew: SkewGuard | None,
-    count: str,
-) -> ZonePolicy:
-    """Create the policy from a producer's configuration and arguments.
-
-    Raises:
-        PolicyError: a setting has a value that cannot work.
-    """
-    mode = key_mode(keys)
-    if mode is KeyMode.GLOBAL:
-        log_default(config)
-    return ZonePolicy(
-        rack=config.get("client.rack"),
-        keys=mode,
-        fallback=zone_order(fallback),
-        batch_bytes=_batch_size(config) if batch_bytes is None else batch_bytes,
-        hold_s=hold_s,
-        aware=aware,
-        skew=skew,
-        counts_deliveries=counts_deliveries(count),
-        partitioner=client_partitioner(config),
-    )
-
-
-def _batch_size(config: Mapping[str, Any]) -> int:
-    try:
-        return int(config.get("batch.size", _BATCH_BYTES))
-    except (TypeError, ValueError):  # the client reports the error, with the name
-        return _BATCH_BYTES
+def _size(value: str | bytes | None, key: str | bytes | None, headers: object) -> int:
+    return size_of({"value": value, "key": key}) + (0 if headers is None else headers_length(headers))

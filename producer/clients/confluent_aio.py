@@ -8,12 +8,16 @@ from typing import Any
 from confluent_kafka.aio import AIOProducer
 
 from producer.clients.client_statistics import Statistics, with_async_callbacks
-from producer.clients.confluent import zone_policy
+from producer.clients.configured_policy import zone_policy
+from producer.clients.delivery_reports import kind_of
 from producer.clients.forked import refuse_after_fork
 from producer.clients.leader_watcher import LeaderWatcher
-from producer.clients.produce_batch import byte_length, choose, count
+from producer.clients.produce_batch import choose as choose_partition
+from producer.clients.produce_batch import count as count_message
+from producer.clients.produce_batch import size_of
 from producer.decisions.leader_locality import Racks
 from producer.decisions.skew_guard import SkewGuard
+from producer.decisions.zone_choice import Choose
 from producer.partitioning.partition_choice import Kind
 from producer.partitioning.topics_in_use import TopicsInUse
 from producer.topology import Lister, Topology
@@ -45,7 +49,8 @@ class AZAwareAIOProducer(AIOProducer):
         self,
         config: Mapping[str, Any],
         *,
-        keys: str = "global",
+        keys: str | Mapping[str, str] = "global",
+        choose: str | Choose | None = None,
         fallback: Iterable[str] = (),
         aware: bool = True,
         skew: SkewGuard | None = None,
@@ -55,9 +60,23 @@ class AZAwareAIOProducer(AIOProducer):
         refresh_s: float = 30.0,
         metadata_timeout_s: float = 10.0,
         count: str = "queued",
+        adaptive: bool = True,
+        availability_timeout_ms: int = 0,
         **options: Any,  # noqa: ANN401 - the base class's
     ) -> None:
-        policy = zone_policy(config, keys, fallback, batch_bytes, hold_s=hold_s, aware=aware, skew=skew, count=count)
+        policy = zone_policy(
+            config,
+            keys,
+            fallback,
+            batch_bytes,
+            hold_s=hold_s,
+            aware=aware,
+            skew=skew,
+            choose=choose,
+            count=count,
+            adaptive=adaptive,
+            availability_timeout_ms=availability_timeout_ms,
+        )
         self._topics_in_use = TopicsInUse(policy)
         self._waiting: dict[str, _Turn] = {}
         self._topology = topology = Topology(config, racks, metadata_timeout_s)
@@ -66,6 +85,7 @@ class AZAwareAIOProducer(AIOProducer):
         self._watcher = LeaderWatcher(_client_of(own), self._topics_in_use, topology, refresh_s=refresh_s, drain=drain)
         self._statistics = Statistics(self._topics_in_use, self._watcher, topology)
         super().__init__(with_async_callbacks(self._statistics, config), **options)
+        self._watcher.start_for_reports()
         refuse_after_fork(self)
 
     async def produce(
@@ -81,12 +101,13 @@ class AZAwareAIOProducer(AIOProducer):
         The first call for a topic awaits the topic's leaders. Calls during that time wait, too, and send in call order.
 
         Raises:
-            TypeError: key or value is neither text nor bytes. The base class (2.16.1) would keep such a record in its
-                buffer, and every later flush would fail because of it.
+            TypeError: key or value is neither text nor bytes, or the partition is no number. The base class (2.16.1)
+                would keep such a record in its buffer, and every later flush would fail because of it.
+            NotImplementedError: a timestamp or headers, which the base class does not send.
         """
-        for name, data in (("value", value), ("key", key)):
-            if not isinstance(data, str | bytes | None):
-                raise TypeError(f"the {name} must be str, bytes or None, not {type(data).__name__}")
+        if kwargs.get("partition", -1) is None:
+            kwargs["partition"] = -1
+        _check(value, key, kwargs.get("partition", -1), kwargs.get("timestamp"))
         if "headers" in kwargs:
             return await super().produce(
                 topic, value, key, *args, **kwargs
@@ -116,18 +137,18 @@ class AZAwareAIOProducer(AIOProducer):
         **kwargs: Any,  # noqa: ANN401 - as the base class types it
     ) -> "asyncio.Future[Any]":
         own = kwargs.get("partition", -1)
-        size = byte_length(value) + byte_length(key)
-        kind: Kind = "explicit" if own != -1 else "unkeyed" if key is None else "keyed"
+        message = {"value": value, "key": key, "partition": own}
+        size = size_of(message)
+        kind = kind_of(key, self._topics_in_use.policy, explicit=own != -1)
         partitioner = self._topics_in_use.partitioners.get(topic)
         if partitioner is None:
             future = await super().produce(topic, value, key, *args, **kwargs)
             self._topics_in_use.count_without_leaders(topic, size)
             return self._counted(future, topic, kind, size)
         destinations = partitioner.destinations
-        message = {"value": value, "key": key, "partition": own}
-        chosen = choose(partitioner, message)
+        chosen = choose_partition(partitioner, message)
         # Counted first: the base class may await a whole batch here, and other tasks must see this run's bytes.
-        count(partitioner, message, chosen)
+        count_message(partitioner, message, chosen)
         if destinations.is_full():
             self._topics_in_use.advance(topic, destinations)
         elif not size and chosen == destinations.partition:
@@ -161,12 +182,23 @@ class AZAwareAIOProducer(AIOProducer):
         await super().close()
 
 
+def _check(value: object, key: object, partition: object, timestamp: object) -> None:
+    for name, data in (("value", value), ("key", key)):
+        if not isinstance(data, str | bytes | None):
+            raise TypeError(f"the {name} must be str, bytes or None, not {type(data).__name__}")
+    if not isinstance(partition, int):
+        raise TypeError(f"the partition must be int or None, not {type(partition).__name__}")
+    if timestamp is not None:
+        raise NotImplementedError("AIOProducer sends no timestamps: leave timestamp out")
+
+
 def _drain_of(owner: "weakref.ref[AZAwareAIOProducer]", loop: asyncio.AbstractEventLoop) -> Callable[[], bool]:
     def drain() -> bool:
         """Poll in the base class's executor, as the base class does while it sends records."""
         producer = owner()
-        if producer is not None and loop.is_running():
-            asyncio.run_coroutine_threadsafe(producer.poll(0), loop)
+        if producer is None or not loop.is_running():  # its callbacks are coroutines of this loop
+            return False
+        asyncio.run_coroutine_threadsafe(producer.poll(0), loop)
         return True
 
     return drain

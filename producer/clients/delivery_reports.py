@@ -6,7 +6,9 @@ from typing import Any
 
 from confluent_kafka import KafkaError, Message
 
+from producer.clients.produce_batch import Messages, has_own_partition
 from producer.decisions.key_mapping import headers_length
+from producer.decisions.producer_settings import ZonePolicy
 from producer.errors import PolicyError
 from producer.partitioning.partition_choice import Kind
 from producer.partitioning.produce_interpreted import Delivered
@@ -18,7 +20,7 @@ class DeliveryReports:
     """Connects the client's delivery reports with the application's callbacks.
 
     Contract: callbacks run in the thread that polls, the count before the application's callback. Failed records are
-    not counted. Headers of `produce_batch` are not counted, because its callback cannot distinguish the messages.
+    not counted.
     """
 
     def __init__(self, topics_in_use: TopicsInUse) -> None:
@@ -56,10 +58,26 @@ class DeliveryReports:
         extra = 0 if headers is None else headers_length(headers)
         return self._counting(self._default if callback is None else callback, extra, explicit=explicit)
 
+    def in_batch(self, messages: Messages, callback: Delivered | None, *, explicit: bool) -> Messages:
+        """Return the messages for the client; a message that the call's callback would miscount gets its own callback.
+
+        A message's own `callback` takes the place of the call's callback, and its own `partition` makes it explicit.
+        """
+        self._given |= any(message.get("callback") is not None for message in messages)
+        return [self._with_callback(one, callback, explicit=explicit) for one in messages] if self._counts else messages
+
+    def _with_callback(self, message: dict[str, Any], callback: Delivered | None, *, explicit: bool) -> dict[str, Any]:
+        own, chosen = message.get("callback"), has_own_partition(message)
+        if own is None and not chosen:
+            return message
+        theirs = callback if own is None else own
+        counting = self._counting(self._default if theirs is None else theirs, explicit=explicit or chosen)
+        return {**message, "callback": counting}
+
     def _counting(self, callback: Delivered | None, extra: int = 0, *, explicit: bool = False) -> Delivered:
         def delivered(error: KafkaError | None, message: Message) -> None:
             if error is None:
-                kind: Kind = "explicit" if explicit else "unkeyed" if message.key() is None else "keyed"
+                kind = kind_of(message.key(), self._topics_in_use.policy, explicit=explicit)
                 topic, partition = message.topic() or "", message.partition()
                 count = Count(1, payload(message) + extra)
                 self._topics_in_use.count_delivered(topic, -1 if partition is None else partition, kind, count)
@@ -67,6 +85,13 @@ class DeliveryReports:
                 callback(error, message)
 
         return delivered
+
+
+def kind_of(key: str | bytes | None, policy: ZonePolicy, *, explicit: bool) -> Kind:
+    """Return the way in which a record got its partition."""
+    if explicit:
+        return "explicit"
+    return "unkeyed" if key is None or (not key and policy.partitioner.empty_is_null) else "keyed"
 
 
 def payload(message: Message) -> int:

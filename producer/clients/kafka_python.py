@@ -2,7 +2,7 @@
 
 import functools
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import get_ident
 from time import monotonic
@@ -17,7 +17,7 @@ from kafka.structs import TopicPartition
 
 from producer.clients.wire_bytes import WireTotals
 from producer.decisions.key_mapping import headers_length
-from producer.decisions.producer_settings import ZonePolicy, key_mode, zone_order
+from producer.decisions.producer_settings import ZonePolicy, key_rules, zone_order
 from producer.decisions.skew_guard import SkewGuard
 from producer.errors import UnknownTopicError
 from producer.partitioning.partition_choice import TopicPartitioner
@@ -33,7 +33,7 @@ class AZAwarePartitioner(Partitioner):
 
     Args:
         rack: the producer's zone, as in the brokers' `broker.rack`.
-        keys: `"global"`, `"local-mod"` or `"local-hrw"`, as for `AZAwareProducer`: both put a key into the same
+        keys: a mode, or modes by pattern of the topic's name, as for `AZAwareProducer`: both put a key into the same
             partition.
         fallback: zones to try in this order if the producer's zone leads no partition of a topic.
         aware: False only counts traffic and spreads records over all partitions.
@@ -59,7 +59,7 @@ class AZAwarePartitioner(Partitioner):
         self,
         rack: str | None = None,
         *,
-        keys: str = "global",
+        keys: str | Mapping[str, str] = "global",
         fallback: Iterable[str] = (),
         aware: bool = True,
         skew: SkewGuard | None = None,
@@ -67,9 +67,11 @@ class AZAwarePartitioner(Partitioner):
         hold_s: float = 5.0,
         refresh_s: float = 10.0,
     ) -> None:
+        mode, rules = key_rules(keys)
         policy = ZonePolicy(
             rack=rack,
-            keys=key_mode(keys),
+            keys=mode,
+            key_rules=rules,
             fallback=zone_order(fallback),
             batch_bytes=batch_bytes,
             hold_s=hold_s,
@@ -105,14 +107,19 @@ class AZAwarePartitioner(Partitioner):
         metadata = cluster._partitions  # noqa: SLF001 - its identity is the only sign of a refresh that costs nothing
         if seen is None or seen.metadata is not metadata or (seen.away and monotonic() >= seen.until):
             seen = self._read_metadata(topic, cluster)
-        if serialized_key is None:
-            destinations = seen.partitioner.destinations
+        destinations = seen.partitioner.destinations
+        key_size = 0
+        if serialized_key is not None:
+            if type(serialized_key) is not bytes:
+                serialized_key = bytes(serialized_key)
+            key_size = len(serialized_key)
+        if serialized_key is None or key_size < destinations.shortest_key:
             number = destinations.partition
             if seen.partitions[number].leader_id != seen.leaders[number]:
                 # Leader hints (KIP-951) change the metadata in place, so its identity does not show them.
                 destinations = self._read_metadata(topic, cluster).partitioner.destinations
                 number = destinations.partition
-            size = len(serialized_value) if serialized_value is not None else 0
+            size = key_size + (len(serialized_value) if serialized_value is not None else 0)
             packed = destinations.unkeyed.packed
             packed[number] += RECORD + size
             self._last[get_ident()] = destinations, size
@@ -121,15 +128,12 @@ class AZAwarePartitioner(Partitioner):
             elif not size:
                 self._topics_in_use.advance_after_empty(topic, destinations)
             return number
-        if type(serialized_key) is not bytes:
-            serialized_key = bytes(serialized_key)
-        destinations = seen.partitioner.destinations
         number = destinations.table[murmur2(serialized_key, destinations.slots)]
         if seen.partitions[number].leader_id != seen.leaders[number]:
             destinations = self._read_metadata(topic, cluster).partitioner.destinations
             number = destinations.table[murmur2(serialized_key, destinations.slots)]
         size = len(serialized_value) if serialized_value is not None else 0
-        amount = len(serialized_key) + size + RECORD
+        amount = key_size + size + RECORD
         destinations.keyed.packed[number] += amount  # no call in between, in which another thread could count
         return number
 
@@ -188,6 +192,7 @@ class AZAwarePartitioner(Partitioner):
         partitioner = self._partitioners.get(place.topic)
         if partitioner is not None:
             destinations = partitioner.destinations
+            keyed = keyed and destinations.shortest_key == 0  # kafka-python's empty keys are keys
             counts = destinations.keyed if keyed else destinations.unkeyed
             counts.add(place.partition, size, 0)
             if not keyed and destinations.partition == place.partition and destinations.is_full():

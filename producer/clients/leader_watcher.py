@@ -151,6 +151,11 @@ class LeaderWatcher:
         """Expect the next report within this many seconds; without polling it waits in memory."""
         self._due_at = monotonic() + within_s
 
+    def start_for_reports(self) -> None:
+        """Start the thread, if reports are expected: they would fill the memory of a producer that loads no topic."""
+        if self._due_at is not None:
+            self._start()
+
     def close(self) -> None:
         """Stop the thread; may be called twice."""
         self._closed = True

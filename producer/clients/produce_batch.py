@@ -4,12 +4,12 @@ confluent-kafka's `produce_batch` (2.16.1) ignores the partition of a message an
 messages are first grouped by partition, and keep their order within a group.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from confluent_kafka import KafkaError
 
-from producer.decisions.key_mapping import headers_length, key_bytes, sent_bytes
+from producer.decisions.key_mapping import key_bytes, sent_bytes
 from producer.decisions.sticky import RECORD_OVERHEAD
 from producer.partitioning.partition_choice import TopicPartitioner
 from producer.partitioning.produce_interpreted import Destinations
@@ -43,12 +43,15 @@ def _are_headers(headers: object) -> bool:
 
 
 def group(
-    partitioner: TopicPartitioner, messages: Sequence[dict[str, Any]], switch: Switch, groups: dict[int, Messages]
+    partitioner: TopicPartitioner | None,
+    messages: Sequence[dict[str, Any]],
+    switch: Switch,
+    groups: dict[int, Messages],
 ) -> None:
     """Choose a partition for each message. Does not count, because the client may refuse some, and counts never fall.
 
     Args:
-        partitioner: partitioner of the topic.
+        partitioner: partitioner of the topic; None if its leaders are not known, so that librdkafka chooses (-1).
         messages: in the format of `produce_batch`; a message's own `partition` is kept.
         switch: called when a sticky run is full.
         groups: gets the messages by partition, in order.
@@ -60,9 +63,11 @@ def group(
     for message in messages:
         partition = choose(partitioner, message)
         groups.setdefault(partition, []).append(message)
-        destinations = partitioner.destinations
         size = size_of(message)
-        if partition == destinations.partition and _is_free(partitioner, message):
+        if partitioner is None or partition != partitioner.destinations.partition:
+            continue
+        if not has_own_partition(message) and _is_unkeyed(partitioner, message.get("key")):
+            destinations = partitioner.destinations
             run += size or RECORD_OVERHEAD
             if destinations.unkeyed.of(partition).bytes + run >= destinations.switch_at:
                 switch(partitioner.topic, destinations)
@@ -75,35 +80,40 @@ def forget_errors(messages: Messages) -> None:
         message.pop("_error", None)
 
 
+def has_own_partition(message: Mapping[str, Any]) -> bool:
+    """Return whether the message itself names its partition."""
+    return message.get("partition") not in {None, -1}
+
+
 def is_misplaced(message: dict[str, Any]) -> bool:
     """Return whether the client does not know the partition and the message did not set it."""
-    own, error = message.get("partition"), message.get("_error")
-    return own in {None, -1} and error is not None and error.code() == KafkaError._UNKNOWN_PARTITION  # noqa: SLF001
+    error = message.get("_error")
+    unknown = error is not None and error.code() == KafkaError._UNKNOWN_PARTITION  # noqa: SLF001 - its constant
+    return unknown and not has_own_partition(message)
 
 
-def choose(partitioner: TopicPartitioner, message: dict[str, Any]) -> int:
-    """Choose a message's partition: its own, else by its key."""
-    own, key = message.get("partition"), message.get("key")
-    if own is not None and own != -1:
-        return int(own)
+def choose(partitioner: TopicPartitioner | None, message: dict[str, Any]) -> int:
+    """Choose a message's partition: its own, else by its key; -1 without a partitioner."""
+    if has_own_partition(message):
+        return int(message["partition"])
+    if partitioner is None:
+        return -1
+    key = message.get("key")
+    if partitioner.composed:
+        return partitioner.choose(None if key is None else key_bytes(key))
     if _is_unkeyed(partitioner, key):
         return partitioner.destinations.partition
     return partitioner.destinations.keyed_partition(key_bytes(key))
 
 
-def _is_free(partitioner: TopicPartitioner, message: dict[str, Any]) -> bool:
-    return message.get("partition") in {None, -1} and _is_unkeyed(partitioner, message.get("key"))
-
-
 def _is_unkeyed(partitioner: TopicPartitioner, key: str | bytes | None) -> bool:
-    return key is None or (not key and partitioner.destinations.empty_is_null)
+    return key is None or len(key) < partitioner.destinations.shortest_key
 
 
 def count(partitioner: TopicPartitioner, message: dict[str, Any], partition: int) -> None:
     """Count a message of a partition."""
     size = size_of(message)
-    own = message.get("partition")
-    if own is not None and own != -1:
+    if has_own_partition(message):
         partitioner.count_explicit(partition, size)
     elif _is_unkeyed(partitioner, message.get("key")):
         partitioner.destinations.unkeyed.add(partition, size)
@@ -111,14 +121,9 @@ def count(partitioner: TopicPartitioner, message: dict[str, Any], partition: int
         partitioner.destinations.keyed.add(partition, size)
 
 
-def size_of(message: dict[str, Any]) -> int:
-    """Measure key, value and headers in bytes."""
-    headers = message.get("headers")
-    return (
-        byte_length(message.get("value"))
-        + byte_length(message.get("key"))
-        + (0 if headers is None else headers_length(headers))
-    )
+def size_of(message: Mapping[str, Any]) -> int:
+    """Measure key and value in bytes; `produce_batch` of confluent-kafka (2.16.1) drops the headers of a message."""
+    return byte_length(message.get("value")) + byte_length(message.get("key"))
 
 
 def byte_length(data: str | bytes | None) -> int:

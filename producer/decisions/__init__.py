@@ -5,5 +5,6 @@
 * `librdkafka_partitioners`: librdkafka's partitioners, and their handling of missing keys.
 * `key_mapping`: maps a key to its hash, and to a partition among all or among the local ones.
 * `sticky`: the next partition for records without a key (KIP-794).
+* `zone_choice`: the application's own partitioner, composed with the zone.
 * `skew_guard`: the locality to give up in order to bound skew.
 """

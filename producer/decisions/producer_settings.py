@@ -1,12 +1,15 @@
 """The settings of a producer as one value, checked when it is created."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import isfinite
+from sys import maxsize
 
 from producer.decisions.librdkafka_partitioners import ClientPartitioner
 from producer.decisions.skew_guard import SkewGuard
+from producer.decisions.zone_choice import Choose, chooser
 from producer.errors import PolicyError
 
 
@@ -15,12 +18,19 @@ class KeyMode(StrEnum):
 
     `global` maps keys over all partitions as the client's partitioner does (order per key, no locality). `local-mod`
     and `local-hrw` hash over the partitions led in the producer's zone (locality, one partition per key and zone).
-    `local-hrw` moves 1/n of the keys if one of n local leaders moves, `local-mod` nearly all of them.
+    `local-hrw` moves 1/n of the keys if one of n local leaders moves, `local-mod` nearly all of them. `ignore` sends
+    records with a key to the partitions of those without (Java's `partitioner.ignore.keys`: locality and full batches,
+    no order per key).
     """
 
     GLOBAL = "global"
     LOCAL_MOD = "local-mod"
     LOCAL_HRW = "local-hrw"
+    IGNORE = "ignore"
+
+
+KeyRules = tuple[tuple[re.Pattern[str], KeyMode], ...]
+"""Key modes by patterns of whole topic names; the first match counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,8 +39,12 @@ class ZonePolicy:
 
     Attributes:
         rack: zone of this producer, as spelled in `broker.rack`; None if unknown.
-        keys: mapping of records with a key.
+        keys: mapping of records with a key, in topics that no rule names.
+        key_rules: mappings by topic.
+        choose: chooses among the partitions of the zone for every record, in place of `keys`; None for `keys`.
         counts_deliveries: whether a record counts at its delivery instead of when it is queued.
+        adaptive: whether records without a key prefer partitions with short queues (KIP-794).
+        availability_timeout_ms: time without progress after which records without a key avoid a partition; 0 for never.
         partitioner: the hash of a key, and the handling of missing and empty keys.
         fallback: zones to try, in this order, if no partition is led in the producer's zone.
         batch_bytes: bytes after which records without a key move to another partition (KIP-794).
@@ -44,12 +58,16 @@ class ZonePolicy:
 
     rack: str | None = None
     keys: KeyMode = KeyMode.GLOBAL
+    key_rules: KeyRules = ()
+    choose: str | Choose | None = None
     fallback: tuple[str, ...] = ()
     batch_bytes: int = 16_384
     hold_s: float = 5.0
     aware: bool = True
     skew: SkewGuard | None = None
     counts_deliveries: bool = False
+    adaptive: bool = True
+    availability_timeout_ms: int = 0
     partitioner: ClientPartitioner = ClientPartitioner.MURMUR2_RANDOM
 
     def __post_init__(self) -> None:
@@ -61,6 +79,21 @@ class ZonePolicy:
             raise PolicyError(f"batch_bytes={self.batch_bytes!r}, need 1 or more")
         if not (self.hold_s >= 0 and isfinite(self.hold_s)):
             raise PolicyError(f"hold_s={self.hold_s!r}, need 0 or more seconds")
+        if self.choose is not None:
+            chooser(self.choose)
+        if not self.availability_timeout_ms >= 0:
+            raise PolicyError(f"availability_timeout_ms={self.availability_timeout_ms!r}, need 0 or more")
+
+    @property
+    def shortest_key(self) -> int:
+        """Length from which a key counts as a key, in bytes; records with a shorter one have no key."""
+        ignored = self.keys is KeyMode.IGNORE or self.choose is not None
+        return maxsize if ignored else int(self.partitioner.empty_is_null)
+
+    def for_topic(self, topic: str) -> "ZonePolicy":
+        """Return the settings of one topic, with its own mode of keys."""
+        mode = next((mode for pattern, mode in self.key_rules if pattern.fullmatch(topic)), self.keys)
+        return replace(self, keys=mode, key_rules=())
 
 
 def zone_order(fallback: Iterable[str]) -> tuple[str, ...]:
@@ -96,3 +129,24 @@ def key_mode(name: str) -> KeyMode:
     except ValueError:
         known = ", ".join(repr(mode.value) for mode in KeyMode)
         raise PolicyError(f"keys={name!r} is no key mode: choose one of {known}") from None
+
+
+def key_rules(keys: str | Mapping[str, str]) -> tuple[KeyMode, KeyRules]:
+    """Read the key mode of all topics, or the modes by pattern of the topic's name.
+
+    Returns:
+        The mode of topics that match no pattern, `global` where patterns are given, and the modes by pattern.
+
+    Raises:
+        PolicyError: there is no such mode, or a pattern is not a regular expression.
+    """
+    if not isinstance(keys, Mapping):
+        return key_mode(keys), ()
+    return KeyMode.GLOBAL, tuple((_pattern(pattern), key_mode(mode)) for pattern, mode in keys.items())
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except (re.error, TypeError) as error:
+        raise PolicyError(f"keys={{{text!r}: ...}}: the pattern is not a regular expression: {error}") from None

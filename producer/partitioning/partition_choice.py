@@ -25,6 +25,7 @@ from producer.decisions.leader_locality import (
 from producer.decisions.producer_settings import KeyMode, ZonePolicy
 from producer.decisions.skew_guard import Spill, spill
 from producer.decisions.sticky import RECORD_OVERHEAD, Chance, pick, queue_weights
+from producer.decisions.zone_choice import chooser, chosen_by
 from producer.partitioning.produce_interpreted import Destinations
 from producer.traffic_counts import Count, Flow
 
@@ -47,6 +48,7 @@ class TopicPartitioner:
     __slots__ = (
         "_before",
         "_chance",
+        "_choose",
         "_counting",
         "_empty_records",
         "_flows",
@@ -73,9 +75,10 @@ class TopicPartitioner:
         self.zones: tuple[str | None, ...] = ()
         self.in_use: LocalityInUse | None = None
         self.explicit: dict[int, Count] = {}
-        self.destinations = destinations((), destinations.counts(), -1, destinations.counts(), 0, policy.partitioner)
+        self.destinations = destinations((), destinations.counts(), -1, destinations.counts(), 0)
         self._policy = policy
         self._chance = chance
+        self._choose = None if policy.choose is None else chooser(policy.choose)
         self._queues: Mapping[int, int] = {}
         self._weights: Sequence[int] | None = None
         self._spill = Spill(0.0, ())
@@ -93,6 +96,21 @@ class TopicPartitioner:
         if self.in_use is None:
             raise RuntimeError(f"topic {self.topic!r}: asked before its leaders were known")
         return self.in_use.locality
+
+    @property
+    def composed(self) -> bool:
+        """Whether the application's partitioner chooses, so that the hot paths must not."""
+        return self._choose is not None
+
+    def choose(self, key: bytes | None) -> int:
+        """Let the application's partitioner choose among the candidates.
+
+        Raises:
+            PolicyError: the partitioner raised an error, or chose another partition.
+        """
+        if self._choose is None:
+            raise RuntimeError(f"topic {self.topic!r}: the application gave no partitioner")
+        return chosen_by(self._choose, self.topic, key, self.locality.candidates)
 
     def update_leaders(self, leaders: Leaders, racks: Racks, now: float) -> None:
         """Set the current leaders; records sent so far are attributed to the previous zones.
@@ -117,7 +135,7 @@ class TopicPartitioner:
             self._restart_skew_balance()
         if resized or moved:
             self.set_queues(self._queues)
-            if policy.partitioner.hashes_null_keys:
+            if self._hashes_null_keys():
                 table = self._table()
                 self._replace_destinations(table, table[key_hash(policy.partitioner)(b"", len(table))], _NEVER)
             elif self.destinations.partition in self.locality.candidates:
@@ -143,7 +161,7 @@ class TopicPartitioner:
         if switch_at is None:
             switch_at = unkeyed.of(partition).bytes + self._policy.batch_bytes
         self.destinations = type(self.destinations)(
-            table, keyed, partition, unkeyed, switch_at, self._policy.partitioner
+            table, keyed, partition, unkeyed, switch_at, self._policy.partitioner, self._policy.shortest_key
         )
 
     def _spill_now(self) -> Spill:
@@ -166,7 +184,7 @@ class TopicPartitioner:
         match self._policy.keys:
             case KeyMode.GLOBAL:
                 return tuple(range(len(self.leaders)))
-            case KeyMode.LOCAL_MOD:
+            case KeyMode.LOCAL_MOD | KeyMode.IGNORE:
                 return self.locality.candidates
             case KeyMode.LOCAL_HRW:
                 return hrw_table(len(self.leaders), self.locality.candidates)
@@ -240,10 +258,15 @@ class TopicPartitioner:
     def _reason(self, kind: Kind, partition: int) -> Reason:
         if kind == "explicit":
             return Reason.EXPLICIT
-        if kind == "keyed" or self._policy.partitioner.hashes_null_keys:
+        keyed = kind == "keyed" and self._policy.keys is not KeyMode.IGNORE
+        if not self.composed and (keyed or self._hashes_null_keys()):
             return Reason.GLOBAL_KEY if self._policy.keys is KeyMode.GLOBAL else self.locality.reason
         spilled = self._spill.share > 0 and partition not in self.locality.candidates
         return Reason.SKEW if spilled else self.locality.reason
+
+    def _hashes_null_keys(self) -> bool:
+        """Whether the partitioner decides for records without a key; ignored keys count as no keys, and stick."""
+        return self._policy.partitioner.hashes_null_keys and self._policy.keys is not KeyMode.IGNORE
 
     def _partitions(self) -> range:
         return range(len(self.destinations.keyed))

@@ -74,7 +74,7 @@ cdef class Destinations:
     cdef tuple wide  # the table where it is a tuple
     cdef const unsigned char* narrow  # the table where it is bytes
     cdef Hash hash
-    cdef readonly bint empty_is_null
+    cdef readonly Py_ssize_t shortest_key
 
     def __init__(
         self,
@@ -84,6 +84,7 @@ cdef class Destinations:
         PartitionCounts unkeyed not None,
         long long switch_at,
         partitioner=ClientPartitioner.MURMUR2_RANDOM,
+        Py_ssize_t shortest_key=0,
     ):
         self.table = table
         self.slots = len(table)
@@ -95,7 +96,7 @@ cdef class Destinations:
         self.switch_at = switch_at
         name = partitioner.removesuffix("_random")
         self.hash = crc32 if name == "consistent" else fnv1a if name == "fnv1a" else murmur2 if name == "murmur2" else scatter
-        self.empty_is_null = partitioner.empty_is_null
+        self.shortest_key = shortest_key
 
     def is_full(self):
         """Return whether records without a key should switch to another partition."""
@@ -222,7 +223,7 @@ def produce(
     else:
         hashed = key if isinstance(key, (bytes, str)) else key_bytes(key)
         size = view(hashed, &start)
-        unkeyed = size == 0 and destinations.empty_is_null
+        unkeyed = size < destinations.shortest_key
         chosen = destinations.partition if unkeyed else destinations.partition_of(start, size)
     # Default arguments are left out: parsing them costs the base class as much as a look-up costs here.
     try:

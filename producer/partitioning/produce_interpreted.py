@@ -59,13 +59,13 @@ class Destinations:
         table: partition per slot; a key's is `table[hash(key, slots)]`.
         slots: length of the table.
         hash: of the client's partitioner.
-        empty_is_null: whether an empty key counts as no key.
+        shortest_key: length from which a key counts as a key, in bytes; records with a shorter one have no key.
         keyed: counts of records with a key; every `Destinations` of a topic shares them.
         partition: where records without a key go until its bytes in `unkeyed` reach `switch_at`.
         unkeyed: counts of records without a key; shared as `keyed` is.
     """
 
-    __slots__ = ("empty_is_null", "hash", "keyed", "partition", "slots", "switch_at", "table", "unkeyed")
+    __slots__ = ("hash", "keyed", "partition", "shortest_key", "slots", "switch_at", "table", "unkeyed")
 
     counts: ClassVar[type[PartitionCounts]] = PartitionCounts
 
@@ -77,6 +77,7 @@ class Destinations:
         unkeyed: PartitionCounts,
         switch_at: int,
         partitioner: ClientPartitioner = ClientPartitioner.MURMUR2_RANDOM,
+        shortest_key: int = 0,
     ) -> None:
         self.table = table
         self.slots = len(table)
@@ -85,7 +86,7 @@ class Destinations:
         self.unkeyed = unkeyed
         self.switch_at = switch_at
         self.hash = key_hash(partitioner)
-        self.empty_is_null = partitioner.empty_is_null
+        self.shortest_key = shortest_key
 
     def keyed_partition(self, key: bytes) -> int:
         """Find a key's partition; the hot paths do the same in place."""
@@ -132,13 +133,12 @@ def produce(  # noqa: PLR0913, PLR0917 - the base class's parameters, in its ord
         chosen = destinations.partition
     else:
         hashed = key if type(key) is bytes else key_bytes(key)
-        if hashed or not destinations.empty_is_null:
-            hash_of = (
-                destinations.hash
-            )  # by name: CPython 3.11 finds a slot that is called as a method in twice the time
+        length = len(hashed)
+        size += length
+        if length >= destinations.shortest_key:
+            hash_of = destinations.hash  # CPython 3.11 takes twice the time for a slot that is called as a method
             chosen = destinations.table[hash_of(hashed, destinations.slots)]
             keyed = destinations.keyed.packed
-            size += len(hashed)
         else:
             chosen = destinations.partition
     # Default arguments are left out: parsing them costs the base class as much as a look-up costs here.

@@ -18,7 +18,8 @@ class TopicsInUse:
     """The partitioners of all topics of one producer, and the sum of their traffic.
 
     Contract:
-    * `partitioners` and `destinations` may be read without the lock; every change holds the lock.
+    * `partitioners` and `destinations` may be read without the lock; every change holds the lock. `destinations` has
+      all topics, or none if the application's partitioner chooses: the hot paths choose only in these topics.
     * Methods may be called from any thread; they block only on the lock.
     """
 
@@ -48,7 +49,7 @@ class TopicsInUse:
         Returns:
             The topic's partitioner, changed in place if it exists.
         """
-        new = self.partitioners.get(topic) or TopicPartitioner(topic, self.policy, self._chance, self._kind)
+        new = self.partitioners.get(topic) or self._new(topic)
         new.prepare(leaders, racks, now)
         with self._lock:
             partitioner = self.partitioners.get(topic)
@@ -57,9 +58,16 @@ class TopicsInUse:
             self.racks_seen.update(rack for rack in racks.values() if rack)
             if partitioner is None:
                 self.partitioners[topic] = known
-            self.destinations[topic] = known.destinations
+            self._publish(known)
         self._warn_of_racks(bool(racks))
         return known
+
+    def _publish(self, partitioner: TopicPartitioner) -> None:
+        if not partitioner.composed:
+            self.destinations[partitioner.topic] = partitioner.destinations
+
+    def _new(self, topic: str) -> TopicPartitioner:
+        return TopicPartitioner(topic, self.policy.for_topic(topic), self._chance, self._kind)
 
     def _warn_of_racks(self, looked: bool) -> None:  # noqa: FBT001 - private, one caller
         problem = rack_problem(self.policy, self.racks_seen) if looked else None
@@ -74,7 +82,7 @@ class TopicsInUse:
             partitioner = self.partitioners[topic]
             if destinations is partitioner.destinations:
                 partitioner.advance()
-                self.destinations[topic] = partitioner.destinations
+                self._publish(partitioner)
 
     def advance_after_empty(self, topic: str, destinations: Destinations) -> None:
         """Count a record without key, value and headers, and switch if such records have filled a batch."""

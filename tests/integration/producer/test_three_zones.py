@@ -10,8 +10,9 @@ from confluent_kafka.admin import AdminClient
 from kafka import KafkaProducer
 
 from producer import AZAwareAIOProducer, AZAwarePartitioner, AZAwareProducer, Reason, TrafficMeter, matrix
+from producer.forecast import render
 from producer.topology import read_racks
-from spark_sink.cli._plan_producer import producer_forecast, render_producer_plan
+from spark_sink.cli._plan_producer import producer_forecasts
 from spark_sink.demo.cluster import Cluster
 from tests.integration.producer.conftest import MakeTopic, leaders
 from tests.waiting import wait_until
@@ -167,9 +168,12 @@ def test_the_plan_shows_local_partitions_and_each_zones_failure(
     """What `azimuth plan --producer` prints comes from the live topic."""
     topic = make_topic(6, 3)
     servers = {"bootstrap.servers": cluster.bootstrap_servers}
-    seen = producer_forecast(servers, "az-a", topic)
+    (seen,) = producer_forecasts(servers, "az-a", topic)
     assert set(seen.now.locality.candidates) == local_partitions(cluster, admin, topic, "az-a")
     assert set(seen.failures) == set(ZONES)
     assert seen.failures["az-a"].locality.reason is Reason.NO_LOCAL_LEADER
-    assert f"topic {topic}, 6 partitions" in render_producer_plan(servers, "az-a", topic)
+    assert f"topic {topic}, 6 partitions" in render(seen)
+    assert seen.now.replication == seen.now.keyed_replication == 2
+    assert seen.lagging == ()
+    assert seen in producer_forecasts(servers, "az-a", f"{topic[:-1]}.")
     assert read_racks({"bootstrap.servers": cluster.bootstrap_servers}, 10) == {1: "az-a", 2: "az-b", 3: "az-c"}

@@ -1,7 +1,9 @@
 """The forecast, which sends no record."""
 
+import pytest
+
 from producer.decisions.leader_locality import Reason
-from producer.forecast import forecast, render
+from producer.forecast import forecast, render, render_all
 
 RACKS: dict[int, str | None] = {1: "az-a", 2: "az-b", 3: "az-c"}
 LEADERS = [1, 2, 3, 1, 2, 3]
@@ -46,3 +48,46 @@ def test_the_text_fits_a_terminal() -> None:
     """80 columns, with the longest reason and partitions without a leader."""
     text = render(forecast("flights", LEADERS, [[leader] for leader in LEADERS], RACKS, "az-x"))
     assert max(len(line) for line in text.splitlines()) <= 80
+
+
+@pytest.mark.parametrize(
+    ("replicas", "local", "keyed"),
+    [
+        (REPLICAS, 1.0, 1.0),
+        ([[1, 2, 3]] * 6, 2.0, 2.0),
+        ([[1], [2, 3], [3, 2], [1], [2, 3], [3, 2]], 0.0, 2 / 3),
+        ([[1, 9]] + [[leader] for leader in LEADERS[1:]], 0.0, 0.0),
+    ],
+    ids=["two copies", "three copies", "none of local partitions", "a replica of unknown zone"],
+)
+def test_replication_counts_the_copies_in_other_zones_than_the_leaders(
+    replicas: list[list[int]], local: float, keyed: float
+) -> None:
+    """It is part of the bill, and no choice of the producer avoids it: the forecast must not hide it."""
+    seen = forecast("flights", LEADERS, replicas, RACKS, "az-a")
+    assert seen.now.replication == local
+    assert seen.now.keyed_replication == pytest.approx(keyed)
+    assert "no client can avoid them" in render(seen)
+
+
+def test_replicas_out_of_sync_are_shown() -> None:
+    """After a zone's failure only replicas in sync may lead."""
+    synced = [*REPLICAS[:5], [3]]
+    seen = forecast("flights", LEADERS, REPLICAS, RACKS, "az-a", (), synced)
+    assert seen.lagging == (5,)
+    assert "not in sync     5" in render(seen)
+
+
+def test_the_table_of_a_pattern_has_each_topic_with_its_skew_and_its_shares() -> None:
+    """One row a topic, within a terminal."""
+    topics = {"flights": [1, 2, 3, 1, 2, 3], "away": [2, 3], "home": [1, 1]}
+    rows = [forecast(name, led, [[one, 9] for one in led], RACKS, "az-a") for name, led in topics.items()]
+    text = render_all(rows)
+    assert "producer in az-a, 3 topics, 10 partitions" in text
+    shown = {line.split()[0]: line.split()[1:] for line in text.splitlines()[4:7]}
+    assert shown == {
+        "flights": ["6", "2", "3.0", "0%", "67%", "0.00", "0"],
+        "away": ["2", "2", "1.0", "100%", "100%", "0.00", "0"],
+        "home": ["2", "2", "1.0", "0%", "0%", "0.00", "0"],
+    }
+    assert max(len(line) for line in text.splitlines()) <= 90

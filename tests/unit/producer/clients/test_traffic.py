@@ -155,7 +155,7 @@ def test_reports_do_not_fill_the_memory_of_an_application_that_never_polls(
     mock.create(TOPIC, [1])
     producer = AZAwareProducer(config(mock, **{"statistics.interval.ms": 20}), refresh_s=0.1)
     producer.produce(TOPIC, b"v")
-    wait_until(lambda: not producer.traffic().wire_estimated, 10)
+    wait_until(lambda: producer.traffic().wire_bytes, 10)
     end = time.monotonic() + 1
     most = 0
     while time.monotonic() < end:

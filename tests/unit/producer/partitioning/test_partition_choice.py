@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from producer.decisions.key_mapping import Table, hrw_table
+from producer.decisions.librdkafka_partitioners import ClientPartitioner
 from producer.decisions.producer_settings import KeyMode, ZonePolicy
 from producer.decisions.skew_guard import SkewGuard
 from producer.decisions.sticky import Chance, chance
@@ -290,3 +291,13 @@ def test_a_new_partition_takes_its_share_and_not_all(bound: float, leader: int) 
     assert places[6] < 3_000 / 2
     assert places[6] > 0 or (leader == 2 and bound > 2)
     assert max(places.values()) <= bound * 3_000 / 7 + 200 or bound > 2
+
+
+@pytest.mark.parametrize("partitioner", list(ClientPartitioner))
+def test_ignored_keys_stick_to_a_partition_for_a_batch_whatever_the_partitioner(partitioner: ClientPartitioner) -> None:
+    """A partitioner that hashes a missing key would send every record of the topic to one partition."""
+    settings = ZonePolicy(rack="a", keys=KeyMode.IGNORE, partitioner=partitioner, batch_bytes=100)
+    made = TopicPartitioner("t", settings, chance(1))
+    made.update_leaders([1, 2, 1, 2, 1, 2], {1: "a", 2: "b"}, 0.0)
+    assert made.destinations.switch_at <= 100
+    assert made.destinations.partition in made.locality.candidates

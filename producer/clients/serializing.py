@@ -1,0 +1,104 @@
+"""Producers that serialize keys and values: confluent-kafka's `SerializingProducer`, and an asyncio twin."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Mapping
+from inspect import isawaitable
+from typing import Any, Final
+
+from confluent_kafka import SerializingProducer
+from confluent_kafka.error import KeySerializationError, ValueSerializationError
+from confluent_kafka.serialization import MessageField, SerializationContext
+
+from producer.clients.confluent import AZAwareProducer
+from producer.clients.confluent_aio import AZAwareAIOProducer
+
+Serializer = Callable[[Any, SerializationContext], bytes | Awaitable[bytes | None] | None]
+"""Converts an object into the bytes that are sent; those of the schema registry's asyncio client are awaited."""
+
+_SERIALIZERS: Final = ("key.serializer", "value.serializer")
+
+
+class _WithOptions(AZAwareProducer):
+    """`AZAwareProducer` behind the constructor of `SerializingProducer`, which passes on only the configuration."""
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        options: dict[str, Any] = self.__dict__.pop("_options")
+        super().__init__(config, **options)
+
+
+class AZAwareSerializingProducer(SerializingProducer[Any, Any], _WithOptions):  # type: ignore[misc]  # the order of key and value
+    """A `confluent_kafka.SerializingProducer` whose records go to leaders in its own zone while the zone has leaders.
+
+    ```python
+    producer = AZAwareSerializingProducer(
+        {"bootstrap.servers": servers, "client.rack": "az-a", "value.serializer": AvroSerializer(registry, schema)},
+        keys="local-hrw",
+    )
+    producer.produce("flights", key="N14228", value=flight)
+    ```
+
+    Args:
+        config: as for `SerializingProducer`: `key.serializer` and `value.serializer`, callables of the object and a
+            `SerializationContext`; the other properties are those of the client.
+        options: the settings of `AZAwareProducer`, such as `keys` and `fallback`.
+
+    Contract: the serialized key decides the partition. `produce` takes the key before the value, as in the base class.
+    If a serializer fails, it raises `KeySerializationError` or `ValueSerializationError`, and neither sends nor counts
+    the record. `produce_batch` does not serialize, as in the base class.
+    """
+
+    def __init__(self, config: Mapping[str, Any], **options: Any) -> None:  # noqa: ANN401 - those of `AZAwareProducer`
+        self._options = options
+        super().__init__(dict(config))
+
+
+class AZAwareAIOSerializingProducer(AZAwareAIOProducer):
+    """The asyncio twin of `AZAwareSerializingProducer`.
+
+    Args:
+        config: as for `AIOProducer`, with `key.serializer` and `value.serializer`: plain callables, or those of the
+            schema registry's asyncio client, which are awaited.
+        options: as for `AZAwareAIOProducer`.
+
+    Contract: records of one topic are sent in the order of the calls, although a serializer may await a schema.
+    """
+
+    def __init__(self, config: Mapping[str, Any], **options: Any) -> None:  # noqa: ANN401 - of `AZAwareAIOProducer`
+        self._serializers: tuple[Serializer | None, ...] = tuple(config.get(name) for name in _SERIALIZERS)
+        self._order: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        super().__init__({name: value for name, value in config.items() if name not in _SERIALIZERS}, **options)
+
+    async def produce(  # type: ignore[override]  # the key comes before the value, as in `SerializingProducer`
+        self,
+        topic: str,
+        key: Any = None,  # noqa: ANN401 - what the serializer takes
+        value: Any = None,  # noqa: ANN401 - as key
+        **kwargs: Any,  # noqa: ANN401 - as the base class types it
+    ) -> "asyncio.Future[Any]":
+        """Serialize a record and send it, as `AZAwareAIOProducer.produce`.
+
+        Raises:
+            KeySerializationError, ValueSerializationError: a serializer failed; nothing is sent.
+        """
+        async with self._order[topic]:
+            context = SerializationContext(topic, MessageField.KEY, kwargs.get("headers"))
+            key = await _serialized(self._serializers[0], key, context, KeySerializationError)
+            context.field = MessageField.VALUE
+            value = await _serialized(self._serializers[1], value, context, ValueSerializationError)
+            return await super().produce(topic, value, key, **kwargs)
+
+
+async def _serialized(
+    serializer: Serializer | None,
+    data: Any,  # noqa: ANN401 - what the serializer takes
+    context: SerializationContext,
+    failure: type[KeySerializationError | ValueSerializationError],
+) -> Any:  # noqa: ANN401 - bytes, or what was given where there is no serializer
+    if serializer is None:
+        return data
+    try:
+        found = serializer(data, context)
+        return await found if isawaitable(found) else found
+    except Exception as error:
+        raise failure(error) from error

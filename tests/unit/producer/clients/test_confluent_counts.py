@@ -1,0 +1,73 @@
+"""The counts of `AZAwareProducer`, on librdkafka's mock cluster."""
+
+from typing import Any
+
+import pytest
+
+from producer import AZAwareProducer
+from producer.testing import MockCluster
+from tests.unit.producer.deliveries import TOPIC, config
+from tests.waiting import wait_until
+
+pytestmark = pytest.mark.usefixtures("hot")
+
+
+def test_counts_never_fall_while_a_queue_is_full(mock: MockCluster) -> None:
+    """A batch was counted before it was queued, and the refused part taken back: Prometheus takes that for a reset."""
+    mock.create(TOPIC, [1, 2, 3])
+    # Without statistics: `len(producer)` counts a report that waits for a poll as well.
+    settings = config(mock, **{"queue.buffering.max.messages": 20, "linger.ms": 10_000, "statistics.interval.ms": 0})
+    producer = AZAwareProducer(settings, keys="local-hrw")
+    producer.produce(TOPIC, b"v")
+    counts: list[int] = []
+
+    class Observed(dict[str, Any]):
+        """A message that looks at the counts whenever it is read."""
+
+        def get(self, *arguments: Any) -> Any:  # noqa: ANN401 - as the base class
+            counts.append(producer.traffic().local.records)
+            return super().get(*arguments)
+
+    for _ in range(10):
+        batch: list[Any] = [Observed(value=b"v", key=f"{number}" if number % 2 else None) for number in range(7)]
+        sent = producer.produce_batch(TOPIC, batch)
+        counts.append(producer.traffic().local.records)
+        assert sent == sum("_error" not in message for message in batch)
+    assert counts == sorted(counts)
+    assert counts[-1] == len(producer) == 20
+    producer.purge()
+    producer.close()
+
+
+def test_money_on_the_wire_is_after_compression(mock: MockCluster) -> None:
+    """3.0 MB were billed where 0.2 MB went over the wire."""
+    mock.create(TOPIC, [1, 2, 3])
+    producer = AZAwareProducer(config(mock, **{"statistics.interval.ms": 50, "compression.type": "gzip"}))
+    producer.produce(TOPIC, b"v")
+    for _ in range(300):
+        producer.produce(TOPIC, b"v" * 10_000, partition=1)
+    assert producer.flush(20) == 0
+    reported: list[float] = []
+
+    def settled() -> bool:
+        producer.poll(0.1)
+        reported.append(producer.traffic().wire_cost() or 0.0)
+        return reported[-1] > 0 and reported[-3:].count(reported[-1]) == len(reported[-3:]) > 1
+
+    wait_until(settled, 10)
+    assert reported == sorted(reported)
+    assert producer.traffic().cost() >= 300 * 10_000 / 1e9 * 0.01
+    assert reported[-1] < producer.traffic().cost() / 10
+    producer.close()
+
+
+def test_tombstones_and_text_count_their_bytes(mock: MockCluster) -> None:
+    """Bytes are counted as sent: UTF-8, and no value for a tombstone."""
+    mock.create(TOPIC, [1])
+    producer = AZAwareProducer(config(mock))
+    producer.produce(TOPIC, None, b"gone")
+    producer.produce(TOPIC, "Zürich", "ä", headers={"h": b"v"}, timestamp=1)
+    producer.produce(TOPIC)
+    assert producer.flush(10) == 0
+    assert producer.traffic().local == (3, 4 + 7 + 2 + 2)
+    producer.close()

@@ -1,0 +1,189 @@
+"""`AZAwareProducer` while leaders move, or are not known, on librdkafka's mock cluster."""
+
+import time
+
+import pytest
+from confluent_kafka import KafkaException
+
+from producer import AZAwareProducer, RackWarning, Reason
+from producer.testing import MockCluster
+from producer.topology import connection
+from tests.unit.producer.deliveries import TOPIC, Deliveries, config
+from tests.waiting import wait_until
+
+TOPIC_AUTHORIZATION_FAILED = 29
+pytestmark = pytest.mark.usefixtures("hot")
+
+
+def test_the_local_set_follows_leaders_away_and_back(mock: MockCluster) -> None:
+    """Every leader leaves the zone, one comes back: fallback with its reason, then home after the hold, by itself."""
+    mock.create(TOPIC, [1, 2, 3])
+    producer = AZAwareProducer(config(mock), hold_s=0.2)
+    producer.produce(TOPIC, b"v")
+    mock.lead(TOPIC, [2, 2, 3])
+    producer.refresh_leaders()
+    partitioner = producer._topics_in_use.partitioners[TOPIC]
+    wait_until(lambda: partitioner.locality.reason is Reason.NO_LOCAL_LEADER)
+    producer.produce(TOPIC, b"v")
+    mock.lead(TOPIC, [2, 1, 3])
+    wait_until(lambda: partitioner.locality.reason is Reason.LOCAL)
+    assert partitioner.locality.candidates == (1,)
+    producer.produce(TOPIC, b"v")
+    assert producer.flush(10) == 0
+    assert producer.traffic().reasons[Reason.LOCAL].records == 2
+    assert producer.traffic().reasons[Reason.NO_LOCAL_LEADER].records == 1
+    producer.close()
+
+
+def test_a_leader_that_moves_without_a_lost_broker_is_followed_by_the_statistics(mock: MockCluster) -> None:
+    """The client learns it immediately; ours continued for up to 30 s, and counted cross-zone records as local."""
+    mock.create(TOPIC, [1, 2, 3])
+    producer = AZAwareProducer(config(mock, **{"statistics.interval.ms": 50}), refresh_s=1_000.0)
+    producer.produce(TOPIC, b"v")
+    assert producer.flush(10) == 0
+    partitioner = producer._topics_in_use.partitioners[TOPIC]
+    mock.lead(TOPIC, [2, 1, 3])
+
+    def follows() -> bool:
+        producer.produce(TOPIC, b"v", partition=0)
+        producer.produce(TOPIC, b"v", partition=1)
+        producer.poll(0.05)
+        return partitioner.locality.candidates == (1,)
+
+    wait_until(follows, 10)
+    assert partitioner.locality.reason is Reason.LOCAL
+    producer.purge()
+    producer.close()
+
+
+@pytest.mark.parametrize(
+    ("rack", "racks", "says"),
+    [
+        ("eu-west-1a", ("euw1-az1", "euw1-az2", "euw1-az3"), "zone name"),
+        ("az-z", ("az-a", "az-b", "az-c"), "'az-a', 'az-b', 'az-c'"),
+        ("az-a", (None, None, None), "no broker has a rack"),
+        (None, ("az-a", "az-b", "az-c"), "own rack is not set"),
+    ],
+    ids=["name against id", "rack no broker has", "brokers without racks", "own rack missing"],
+)
+def test_zones_that_cannot_be_compared_warn_once_and_send_on(
+    rack: str | None, racks: tuple[str | None, ...], says: str
+) -> None:
+    """One loud warning that names the racks; never a silent 100 % fallback, never a lost record."""
+    with MockCluster(racks) as mock:
+        mock.create(TOPIC, [1, 2, 3])
+        mock.create("other", [1, 2, 3])
+        settings = config(mock)
+        if rack is None:
+            del settings["client.rack"]
+        else:
+            settings["client.rack"] = rack
+        producer = AZAwareProducer(settings)
+        with pytest.warns(RackWarning, match=says) as caught:
+            producer.produce(TOPIC, b"v")
+        producer.produce("other", b"v")  # a second warning would be an error here
+        assert len(caught) == 1
+        assert producer.flush(10) == 0
+        assert producer.traffic().local.records == 0
+        assert producer.traffic().cross.records + producer.traffic().unknown.records == 2
+        assert not producer._topics_in_use.away()  # nowhere to come back to: no reason to ask every second
+        producer.close()
+
+
+def test_a_topic_that_is_not_allowed_is_the_base_classs_error_and_heals(mock: MockCluster) -> None:
+    """Metadata without rights (ACL): the exception of a bare producer, nothing counted, found when allowed."""
+    mock.create(TOPIC, [1, 2, 3])
+    mock.refuse(TOPIC, TOPIC_AUTHORIZATION_FAILED)
+    producer = AZAwareProducer(config(mock))
+    with pytest.raises(KafkaException, match="authorization failed"):
+        producer.produce(TOPIC, b"v")
+    assert producer.traffic().unknown.records == 0
+    mock.refuse(TOPIC, 0)
+    wait_until(lambda: TOPIC in producer._topics_in_use.partitioners)
+    producer.produce(TOPIC, b"v")
+    assert producer.flush(10) == 0
+    assert producer.traffic().local.records == 1
+    producer.close()
+
+
+def test_a_topic_that_appears_later_is_found(mock: MockCluster) -> None:
+    """Until then its records are queued and counted as unknown; the library sends them when it can."""
+    seen = Deliveries()
+    producer = AZAwareProducer(config(mock, **{"allow.auto.create.topics": False}))
+    mock.create("other", [1])
+    producer.produce("other", b"v")
+    producer.produce("later", b"v", on_delivery=seen)
+    assert producer.traffic().reasons[Reason.NO_METADATA].records == 1
+    producer.purge()
+    producer.close()
+
+
+def test_a_cluster_that_does_not_answer_warns_once_and_blocks_nobody_twice() -> None:
+    """The first record waits for `metadata_timeout_s`; the rest are queued as a bare producer would."""
+    settings = {"bootstrap.servers": "127.0.0.1:1", "client.rack": "az-a", "log_level": 0}
+    producer = AZAwareProducer(settings, metadata_timeout_s=0.2)
+    with pytest.warns(RackWarning, match="leaders could not be read"):
+        producer.produce(TOPIC, b"v")
+    began = time.monotonic()
+    for _ in range(100):
+        producer.produce(TOPIC, b"v")
+    assert time.monotonic() - began < 1.5
+    assert producer.traffic().unknown.records == 101
+    producer.purge()
+    producer.close()
+
+
+@pytest.mark.parametrize("key", [None, b"k"], ids=["null", "key"])
+@pytest.mark.parametrize("way", ["one", "batch"])
+def test_a_topic_made_anew_with_fewer_partitions_is_no_error(mock: MockCluster, key: bytes | None, way: str) -> None:
+    """A bare producer chooses among those there are; ours, until it has read them, lets the client choose."""
+    mock.create(TOPIC, [1, 2, 3])
+    seen = Deliveries()
+    producer = AZAwareProducer(config(mock), keys="local-hrw")
+    producer.produce(TOPIC, b"v", key, on_delivery=seen)
+    producer._topics_in_use.update(TOPIC, [2, 3, 2, 3, 1], {1: "az-a", 2: "az-b", 3: "az-c"}, 0.0)  # as it was before
+    assert producer._destinations[TOPIC].partition == 4
+    for _ in range(10):
+        if way == "batch":
+            assert producer.produce_batch(TOPIC, [{"value": b"v", "key": key}], on_delivery=seen) == 1
+        else:
+            producer.produce(TOPIC, b"v", key, headers={"h": b"v"}, on_delivery=seen)
+    assert producer.flush(10) == 0
+    assert seen.errors == []
+    assert seen.partitions.total() == 11
+    assert sum(count.records for count in producer.traffic().reasons.values()) == 11
+    wait_until(lambda: len(producer._topics_in_use.partitioners[TOPIC].leaders) == 3)
+    producer.close()
+
+
+def test_what_is_no_topic_is_refused_and_not_waited_for(mock: MockCluster) -> None:
+    """The base class's error; nothing keeps asking for a topic that can never appear."""
+    mock.create(TOPIC, [1, 2, 3])
+    producer = AZAwareProducer(config(mock))
+    producer.produce(TOPIC, b"v")
+    for topic in (None, 5, b"flights"):
+        with pytest.raises(TypeError, match="argument 1 must be str"):
+            producer.produce(topic, b"v")  # type: ignore[arg-type]  # the mistake itself
+    assert producer._watcher.wait_s() == 30.0
+    producer.close()
+
+
+def test_racks_may_be_given_where_the_cluster_may_not_be_asked(mock: MockCluster) -> None:
+    """A map of racks replaces the request, and its values count."""
+    mock.create(TOPIC, [1, 2, 3])
+    producer = AZAwareProducer(config(mock), racks={1: "az-b", 2: "az-c", 3: "az-a"})
+    seen = Deliveries()
+    producer.produce(TOPIC, b"v", on_delivery=seen)
+    assert producer.flush(10) == 0
+    assert seen.partitions == {2: 1}
+    producer.close()
+
+
+def test_new_credentials_reach_every_client(mock: MockCluster) -> None:
+    """The questions about racks went on with the old password."""
+    settings = config(mock, **{"sasl.username": "old", "sasl.password": "old", "sasl.mechanism": "PLAIN"})
+    producer = AZAwareProducer(settings)
+    producer.set_sasl_credentials("new", "newer")
+    found = connection(producer._topology._config)
+    assert (found["sasl.username"], found["sasl.password"]) == ("new", "newer")
+    producer.close()

@@ -1,0 +1,94 @@
+"""The serializing producers on librdkafka's mock cluster, beside confluent-kafka's own."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from confluent_kafka import SerializingProducer
+from confluent_kafka.error import KeySerializationError, ValueSerializationError
+from confluent_kafka.serialization import IntegerSerializer, MessageField, SerializationContext, StringSerializer
+
+from producer import AZAwareAIOSerializingProducer, AZAwareSerializingProducer
+from producer.testing import MockCluster
+from tests.unit.producer.deliveries import TOPIC, config
+
+SERIALIZERS: dict[str, Any] = {"key.serializer": StringSerializer(), "value.serializer": IntegerSerializer()}
+
+
+def test_objects_are_serialized_and_stay_local(mock: MockCluster) -> None:
+    """The bytes of the base class's producer, in the zone; the key that is sent decides the partition."""
+    mock.create(TOPIC, [1, 2, 3] * 2)
+    got: dict[str, set[tuple[bytes | None, bytes | None]]] = {"ours": set(), "bare": set()}
+    places: set[int | None] = set()
+    ours = AZAwareSerializingProducer({**config(mock), **SERIALIZERS}, keys="local-hrw", racks=mock.racks)
+    bare = SerializingProducer({**config(mock), **SERIALIZERS})
+    for name, producer in (("ours", ours), ("bare", bare)):
+        for number in range(30):
+
+            def delivered(_error: object, message: Any, name: str = name) -> None:  # noqa: ANN401 - untyped there
+                got[name].add((message.key(), message.value()))
+                if name == "ours":
+                    places.add(message.partition())
+
+            producer.produce(TOPIC, f"key-{number}", number, on_delivery=delivered)
+        assert producer.flush(60) == 0
+    assert got["ours"] == got["bare"]
+    assert len(got["ours"]) == 30
+    assert places == {0, 3}
+    assert ours.traffic().local.records == 30
+    ours.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        ours.produce(TOPIC, "k", 1)
+    bare.close()
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "failure"), [(5, 1, KeySerializationError), ("k", "no number", ValueSerializationError)]
+)
+def test_a_record_that_cannot_be_serialized_is_not_sent(
+    mock: MockCluster,
+    key: Any,  # noqa: ANN401 - the mistake itself
+    value: Any,  # noqa: ANN401 - as key
+    failure: type[Exception],
+) -> None:
+    """With the errors of the base class, from both clients."""
+    mock.create(TOPIC, [1, 2, 3])
+    producer = AZAwareSerializingProducer({**config(mock), **SERIALIZERS})
+    with pytest.raises(failure):
+        producer.produce(TOPIC, key, value)
+    assert len(producer) == 0
+    assert producer.traffic().topics == {}
+    producer.close()
+
+    async def run() -> None:
+        async with AZAwareAIOSerializingProducer({**config(mock), **SERIALIZERS}) as aio:
+            with pytest.raises(failure):
+                await aio.produce(TOPIC, key, value)
+            assert aio.traffic().topics == {}
+
+    asyncio.run(run())
+
+
+def test_a_serializer_that_awaits_its_schema_keeps_the_order_of_a_key(mock: MockCluster) -> None:
+    """The first call awaits the registry, and later calls, which need not, would overtake it."""
+    mock.create(TOPIC, [1, 2, 3])
+    asked: list[str] = []
+
+    async def serialize(data: object, context: SerializationContext) -> bytes:
+        asked.append(context.field)
+        for _ in range(5 if len(asked) < 3 else 0):
+            await asyncio.sleep(0)
+        return json.dumps(data).encode()
+
+    async def run() -> list[bytes]:
+        settings = {**config(mock), "value.serializer": serialize}
+        async with AZAwareAIOSerializingProducer(settings, keys="local-hrw") as producer:
+            calls = [producer.produce(TOPIC, "one key", number, partition=0) for number in range(20)]
+            futures = await asyncio.gather(*calls)
+            await producer.flush()
+            messages = await asyncio.gather(*futures)
+            return [one.value() for one in sorted(messages, key=lambda one: one.offset())]
+
+    assert asyncio.run(run()) == [b"%d" % number for number in range(20)]
+    assert set(asked) == {MessageField.VALUE}
