@@ -36,6 +36,7 @@ if typing.TYPE_CHECKING:
     from assignors.hashing.endpoint_router import Router, RouterSettings
     from assignors.hashing.hash import hash64
     from assignors.hashing.rendezvous import Rendezvous
+    from assignors.member.broker_assigned_member import BrokerAssignedMember
     from assignors.member.group_member import GroupMember
     from assignors.member.ownership import Ownership
     from assignors.planner.explanation import Candidate
@@ -48,6 +49,7 @@ __all__ = [
     "AIOGroupConsumer",
     "AssignorError",
     "BoundError",
+    "BrokerAssignedMember",
     "Candidate",
     "FencedError",
     "GroupConsumer",
@@ -76,6 +78,7 @@ _MODULES = {
     "AIOGroupConsumer": "consumer.aio_group_consumer",
     "AssignorError": "errors",
     "BoundError": "errors",
+    "BrokerAssignedMember": "member.broker_assigned_member",
     "Candidate": "planner.explanation",
     "FencedError": "errors",
     "GroupConsumer": "consumer.group_consumer",

@@ -13,25 +13,34 @@ import typing
 from assignors import lazy
 
 if typing.TYPE_CHECKING:
+    from assignors.clients.addresses import shown
     from assignors.clients.log_offsets import LogOffsets, Offset, OffsetWithMetadata
-    from assignors.clients.property_names import kafka_python_settings
+    from assignors.clients.property_names import CLIENT, kafka_python_settings, refused_property
     from assignors.clients.topic_names import topic_name
-    from assignors.clients.unreachable import why_unreachable
+    from assignors.clients.unreachable import ask_brokers, why_unreachable
 
 __all__ = [
+    "CLIENT",
     "LogOffsets",
     "Offset",
     "OffsetWithMetadata",
+    "ask_brokers",
     "kafka_python_settings",
+    "refused_property",
+    "shown",
     "topic_name",
     "why_unreachable",
 ]
 
 _MODULES = {
+    "CLIENT": "property_names",
     "LogOffsets": "log_offsets",
     "Offset": "log_offsets",
     "OffsetWithMetadata": "log_offsets",
+    "ask_brokers": "unreachable",
     "kafka_python_settings": "property_names",
+    "refused_property": "property_names",
+    "shown": "addresses",
     "topic_name": "topic_names",
     "why_unreachable": "unreachable",
 }

@@ -15,6 +15,7 @@ from kafka import TopicPartition as KafkaPartition
 from kafka.errors import KafkaError
 from kafka.protocol.metadata import MetadataRequest
 
+from assignors.clients.property_names import CLIENT
 from assignors.errors import MembershipError
 from assignors.planner.topics_and_members import TopicPartition
 
@@ -57,7 +58,8 @@ class LogOffsets:
         Raises:
             MembershipError: no broker answers, or a setting is wrong.
         """
-        settings = {"allow_auto_create_topics": False, "metrics_enabled": False, **config, "enable_auto_commit": False}
+        quiet = {"client_id": CLIENT, "allow_auto_create_topics": False, "metrics_enabled": False}
+        settings = {**quiet, **config, "enable_auto_commit": False}
         try:
             return cls(KafkaConsumer(**settings))
         except (KafkaError, ValueError, TypeError) as error:

@@ -1,8 +1,13 @@
 """One configuration for both clients: librdkafka's properties under kafka-python's names."""
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from assignors.settings.nearest_names import proposal
+
+CLIENT: Final = "azimuth"
+"""`client.id` of a command's clients, unless the user sets one; agents add their names."""
 KAFKA_PYTHON_NAMES: Final[Mapping[str, str]] = {
     "sasl.mechanisms": "sasl_mechanism",
     "sasl.password": "sasl_plain_password",
@@ -16,6 +21,8 @@ KAFKA_PYTHON_NAMES: Final[Mapping[str, str]] = {
     "topic.metadata.refresh.interval.ms": "metadata_max_age_ms",
 }
 """Names that differ from librdkafka's name with underscores for dots."""
+_UNKNOWN: Final = re.compile(r'No such configuration property: "([^"]+)"')
+_FILE: Final = re.compile(r"ssl\.\w+\.location")
 _NUMBERS: Final = (".ms", ".bytes", ".records", ".connection")
 
 
@@ -36,3 +43,20 @@ def kafka_python_settings(kafka: Mapping[str, Any]) -> dict[str, Any]:
         config["security_protocol"] = str(config["security_protocol"]).upper()
     config["bootstrap_servers"] = str(kafka["bootstrap.servers"]).split(",")
     return config
+
+
+def refused_property(error: Exception, kafka: Mapping[str, Any]) -> str:
+    """Return librdkafka's message about a property that it refuses, with the nearest name of a mistyped one.
+
+    Args:
+        error: the KafkaException of a client's constructor.
+        kafka: its properties; the message shows the value of one that names a file.
+    """
+    from kafka import KafkaConsumer  # noqa: PLC0415 -- as above
+
+    text = str(error.args[0].str())
+    if (unknown := _UNKNOWN.search(text)) is None:
+        return _FILE.sub(lambda found: f"{found[0]}={kafka.get(found[0])}", text)
+    known = {*KAFKA_PYTHON_NAMES, *(name.replace("_", ".") for name in KafkaConsumer.DEFAULT_CONFIG)}
+    proposed = proposal(unknown[1], known - {unknown[1]})
+    return f"{text}; {proposed}" if proposed else text

@@ -5,8 +5,11 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final
 
+from assignors.clients.property_names import CLIENT, refused_property
+
 _ASK_S: Final = 5.0
 _TRY_S: Final = 0.5
+_SURE_S: Final = 0.9  # a name may have several addresses, of which the first is refused
 # The duration in a message is removed, because each different message would count as a new problem.
 _TIMES: Final = re.compile(r" \(after \d+ms in state [^)]*\)")
 _PROTOCOL: Final = "security.protocol"
@@ -21,31 +24,48 @@ def why_unreachable(kafka: Mapping[str, Any]) -> str:
     Returns:
         One clause, empty if the brokers answer.
     """
+    return ask_brokers(kafka, _ASK_S)[1]
+
+
+def ask_brokers(kafka: Mapping[str, Any], wait_s: float) -> tuple[Any, str]:
+    """Request the topics of a cluster.
+
+    Args:
+        kafka: librdkafka's properties, at least `bootstrap.servers`.
+        wait_s: longest wait.
+
+    Returns:
+        The cluster's metadata, and an empty text; or None, and one clause with the reason.
+    """
     from confluent_kafka import KafkaError, KafkaException  # noqa: PLC0415 -- needed only after an error
     from confluent_kafka.admin import AdminClient  # noqa: PLC0415 -- as above
 
     said: list[str] = []
+    down: list[bool] = []
     protocol = str(kafka.get(_PROTOCOL, "PLAINTEXT"))
 
     def hear(error: Any) -> None:  # noqa: ANN401 -- confluent-kafka has no types
-        if error.code() != KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001 -- it gives no reason
+        if error.code() == KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001 -- it gives no reason
+            down.append(True)
+        else:
             said.append(_settled(_TIMES.sub("", " ".join(str(error.str()).split())), protocol))
 
-    config: dict[str, Any] = {**kafka, "error_cb": hear, "log_level": 0}
+    config: dict[str, Any] = {"client.id": CLIENT, **kafka, "error_cb": hear, "log_level": 0}
     try:
         client = AdminClient(config)
     except KafkaException as error:
-        return str(error.args[0].str())
-    until = time.monotonic() + _ASK_S
-    while not said and time.monotonic() < until:
+        return None, refused_property(error, kafka)
+    began, try_s = time.monotonic(), _TRY_S
+    while (left_s := began + wait_s - time.monotonic()) > 0:
         try:
-            client.list_topics(timeout=_TRY_S)
+            return client.list_topics(timeout=min(try_s, left_s)), ""
         except KafkaException:
             client.poll(0)
-        else:
-            return ""
+        if said and down and time.monotonic() - began > _SURE_S:
+            break
+        try_s = _TRY_S if down else wait_s  # a slow broker never answers a series of short requests
     # If a broker closes the connection at once, librdkafka reports it only in its log.
-    return said[0] if said else f"no broker, or none that speaks security.protocol={protocol}"
+    return None, said[0] if said else f"no broker, or none that speaks security.protocol={protocol}"
 
 
 def _settled(text: str, protocol: str) -> str:

@@ -10,6 +10,8 @@ from typing import Any, Final
 from kafka import KafkaAdminClient
 from kafka.errors import KafkaError, for_code
 
+from assignors.clients.property_names import CLIENT
+from assignors.comparison.broker_assigned_group import DescribedMembers, broker_assigned_members
 from assignors.errors import GroupError
 from assignors.planner.topics_and_members import Member, Topic, TopicPartition
 from assignors.protocol.subscription import decode_user_data
@@ -26,8 +28,9 @@ class LiveGroup:
 
     Attributes:
         name: group id.
+        protocol: `classic`, or `consumer` if the broker assigns (KIP-848).
         state: the broker's name for it: Stable, PreparingRebalance, CompletingRebalance, Empty.
-        strategy: name of the assignor the members agreed on.
+        strategy: name of the assignor the members agreed on, or of the broker's.
         members: with their subscriptions, racks, weights and partitions.
         hosts: address of each member's client.
         topics: the topics that members subscribe to, with the racks of their replicas and leaders.
@@ -41,24 +44,37 @@ class LiveGroup:
     hosts: Mapping[str, str]
     topics: tuple[Topic, ...]
     sizes: Mapping[TopicPartition, int] | None
+    protocol: str = "classic"
 
 
-def read_group(bootstrap_servers: str, group: str, config: Mapping[str, Any] | None = None) -> LiveGroup:
-    """Describe a group of the classic protocol.
+def read_group(
+    bootstrap_servers: str,
+    group: str,
+    config: Mapping[str, Any] | None = None,
+    properties: Mapping[str, Any] | None = None,
+) -> LiveGroup:
+    """Describe a group of the classic protocol, or of the one in which the broker assigns (KIP-848).
 
     Args:
         bootstrap_servers: host:port, several by commas.
         group: group id.
         config: further settings of kafka-python's admin client (security).
+        properties: all of librdkafka's properties, to look for a group of the new protocol, too; None for the classic
+            one only.
 
     Raises:
-        GroupError: no broker answers, there is no such group, it has no members, its members subscribe to
-            nothing, or it uses another protocol.
+        GroupError: no broker answers, there is no such group, it has no members, or its members subscribe to
+            nothing.
     """
     servers = [one.strip() for one in bootstrap_servers.split(",")]
     try:
         admin = KafkaAdminClient(
-            **{"bootstrap_timeout_ms": int(_TIMEOUT_S * 1000), **(config or {}), "bootstrap_servers": servers}
+            **{
+                "client_id": CLIENT,
+                "bootstrap_timeout_ms": int(_TIMEOUT_S * 1000),
+                **(config or {}),
+                "bootstrap_servers": servers,
+            }
         )
     except (KafkaError, ValueError) as error:
         raise GroupError(f"no broker answers at {bootstrap_servers}: {error}; check --bootstrap-servers") from error
@@ -66,7 +82,7 @@ def read_group(bootstrap_servers: str, group: str, config: Mapping[str, Any] | N
     try:
         while True:
             try:
-                return _read(admin, group)
+                return _read(admin, group, None if properties is None else {"client.id": CLIENT, **properties})
             except KafkaError as error:
                 # While a coordinator moves, brokers answer with retriable errors.
                 if not getattr(error, "retriable", False) or time.monotonic() > deadline:
@@ -76,19 +92,22 @@ def read_group(bootstrap_servers: str, group: str, config: Mapping[str, Any] | N
         admin.close()
 
 
-def _read(admin: Any, group: str) -> LiveGroup:  # noqa: ANN401 - kafka-python is untyped
+def _read(admin: Any, group: str, properties: Mapping[str, Any] | None) -> LiveGroup:  # noqa: ANN401 - kafka-python is untyped
     described = admin.describe_groups([group])[group]
-    state = described["group_state"]
     _raise_if_retriable(described["error"])
-    if described["error"] or state == "Dead":
+    protocol, found = "classic", None
+    missing = described["error"] or described["group_state"] == "Dead"
+    if missing and properties is not None:
+        protocol, found = "consumer", broker_assigned_members(properties, group)
+    if missing and found is None:
         raise GroupError(
-            f"there is no group {group!r} of the classic protocol on this cluster"
+            f"there is no group {group!r} on this cluster"
             + (f" ({described['error']})" if described["error"] else "")
             + ": `kafka-groups.sh --list` lists its groups"
         )
-    if not described["members"]:
+    state, strategy, members, hosts = found or _members(described)
+    if not members:
         raise GroupError(f"group {group!r} is {state} and has no members: start its consumers, then try again")
-    members = tuple(sorted((_member(one) for one in described["members"]), key=lambda one: one.id))
     names = sorted({topic for member in members for topic in member.topics})
     if not names:
         raise GroupError(
@@ -97,15 +116,25 @@ def _read(admin: Any, group: str) -> LiveGroup:  # noqa: ANN401 - kafka-python i
         )
     cluster = admin.describe_cluster()
     racks = {one["broker_id"]: one["rack"] for one in cluster["brokers"] if one["rack"]}
-    found = [one for one in admin.describe_topics(names) if not one["error_code"]] if names else []
+    known = [one for one in admin.describe_topics(names) if not one["error_code"]]
     return LiveGroup(
         name=group,
+        protocol=protocol,
         state=state,
-        strategy=described["protocol_data"],
+        strategy=strategy,
         members=members,
-        hosts={one["member_id"]: one["client_host"].removeprefix("/") for one in described["members"]},
-        topics=tuple(_topic(one, racks) for one in found),
+        hosts=hosts,
+        topics=tuple(_topic(one, racks) for one in known),
         sizes=_sizes(admin, names),
+    )
+
+
+def _members(described: Mapping[str, Any]) -> DescribedMembers:
+    return DescribedMembers(
+        state=described["group_state"],
+        strategy=described["protocol_data"],
+        members=tuple(sorted((_member(one) for one in described["members"]), key=lambda one: one.id)),
+        hosts={one["member_id"]: one["client_host"].removeprefix("/") for one in described["members"]},
     )
 
 

@@ -14,6 +14,7 @@ from assignors.consumer.consumer_errors import consumer_error
 from assignors.consumer.fetching import Fetching
 from assignors.consumer.rebalance_handling import Membership
 from assignors.errors import MembershipError
+from assignors.member.broker_assigned_member import BrokerAssignedMember
 from assignors.member.ownership import Ownership
 
 _COMMITTED_S: Final = 20.0
@@ -79,6 +80,11 @@ class BrokerQueries:
         The broker refuses a transaction with the metadata of a member that is no longer in the group.
         """
         self._check_usable()
+        if isinstance(member := self._membership.member, BrokerAssignedMember):
+            try:
+                return member.group_metadata()
+            except MembershipError as error:
+                raise consumer_error(error) from error
         now = self.ownership()
         instance = self._config.member.get("group_instance_id")
         texts = [str(self._config.member["group_id"]), now.member_id]

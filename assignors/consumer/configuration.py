@@ -26,8 +26,16 @@ _OURS: Final = (
     "enable.auto.commit",
     "enable.auto.offset.store",
     "group.protocol",
+    "group.remote.assignor",
     "on_commit",
 )
+_CLASSIC_ONLY: Final = ("heartbeat.interval.ms", "partition.assignment.strategy", "session.timeout.ms")
+_INSTEAD: Final = {
+    "group.remote.assignor": "it needs group.protocol=consumer; in the classic protocol give assignors=[...]",
+    "heartbeat.interval.ms": "with group.protocol=consumer the broker decides, by group.consumer.heartbeat.interval.ms",
+    "partition.assignment.strategy": "with group.protocol=consumer the broker assigns, by group.remote.assignor",
+    "session.timeout.ms": "with group.protocol=consumer the broker decides, by group.consumer.session.timeout.ms",
+}
 _SERVERS: Final = ("bootstrap.servers", "metadata.broker.list")
 _TRUE: Final = frozenset({"true", "t", "1"})
 _FALSE: Final = frozenset({"false", "f", "0"})
@@ -44,6 +52,7 @@ class Configuration:
 
     Attributes:
         member: settings of kafka-python's KafkaConsumer.
+        broker_assigned: properties of librdkafka's member if the broker assigns (KIP-848); None if the members do.
         fetching: properties of librdkafka's consumer.
         reset: the logical offset at which to begin if the group has no committed offset; None if that is an error.
         auto_store: whether a delivered record counts as processed; else `store_offsets` marks it.
@@ -53,6 +62,7 @@ class Configuration:
     """
 
     member: Mapping[str, Any]
+    broker_assigned: Mapping[str, Any] | None
     fetching: Mapping[str, Any]
     reset: int | None
     auto_store: bool
@@ -76,13 +86,11 @@ def read(config: Mapping[str, Any], member: Mapping[str, Any]) -> Configuration:
         raise ArgumentError("bootstrap.servers is missing: a member of a group needs it")
     if not config.get("group.id"):
         raise ArgumentError("group.id is missing: a member of a group needs it")
-    if str(config.get("group.protocol", "classic")).lower() != "classic":
+    broker_assigns = _broker_assigns(config)
+    if broker_assigns and member:
         raise ArgumentError(
-            f"group.protocol={config['group.protocol']!r}: assignors=[...] needs the classic protocol, leave it out"
+            f"member={sorted(member)}: these are settings of kafka-python, which is no part of group.protocol=consumer"
         )
-    for name in ("partition.assignment.strategy", "group.remote.assignor"):
-        if name in config:
-            raise ArgumentError(f"{name}={config[name]!r}: assignors=[...] takes its place here")
     on_commit = config.get("on_commit")
     if on_commit is not None and not callable(on_commit):
         raise ArgumentError(f"on_commit={on_commit!r}: need a function of an error and partitions")
@@ -92,6 +100,7 @@ def read(config: Mapping[str, Any], member: Mapping[str, Any]) -> Configuration:
     fetching = {name: value for name, value in config.items() if name not in {*_MEMBER, *_OURS}}
     return Configuration(
         member={**_translated(config, servers), "max_poll_interval_ms": max_poll_ms, **member},
+        broker_assigned=_broker_assigned(config) if broker_assigns else None,
         fetching={**FETCHING, **fetching, "enable.auto.commit": False, "enable.auto.offset.store": False},
         reset=_RESETS.get(str(config.get("auto.offset.reset", "latest")).lower()),
         auto_store=_truth(config, "enable.auto.offset.store"),
@@ -99,6 +108,31 @@ def read(config: Mapping[str, Any], member: Mapping[str, Any]) -> Configuration:
         max_poll_s=max_poll_ms / 1000,
         on_commit=on_commit,
     )
+
+
+def _broker_assigns(config: Mapping[str, Any]) -> bool:
+    """Read the protocol, and refuse the properties of the other one.
+
+    Raises:
+        ArgumentError: an unknown protocol, or a property that only the other protocol has.
+    """
+    protocol = str(config.get("group.protocol", "classic")).lower()
+    if protocol not in {"classic", "consumer"}:
+        raise ArgumentError(f"group.protocol={config['group.protocol']!r}, need classic or consumer")
+    for name in _CLASSIC_ONLY if protocol == "consumer" else ("group.remote.assignor",):
+        if name in config:
+            raise ArgumentError(f"{name}={config[name]!r}: {_INSTEAD[name]}")
+    if protocol == "classic" and "partition.assignment.strategy" in config:
+        name = "partition.assignment.strategy"
+        raise ArgumentError(f"{name}={config[name]!r}: assignors=[...] takes its place here")
+    return protocol == "consumer"
+
+
+def _broker_assigned(config: Mapping[str, Any]) -> dict[str, Any]:
+    left_out = {*_OURS, *FETCHING, "error_cb", "stats_cb", "statistics.interval.ms", "throttle_cb"}
+    return {name: value for name, value in config.items() if name not in left_out} | {
+        name: config[name] for name in ("group.protocol", "group.remote.assignor") if name in config
+    }
 
 
 def _number(name: str, value: object) -> int:

@@ -73,12 +73,15 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
       error of librdkafka, a new client continues at the same position. Errors of topics and partitions arrive as
       messages with an `error()`; all errors of the group are `KafkaException` and `MembershipError`.
     * After a fork the child's calls are refused. A consumer that is dropped without `close` leaves its group.
+    * With group.protocol=consumer (KIP-848) the broker assigns, by group.remote.assignor: there are no `assignors`, and
+      librdkafka keeps the membership. Everything else stays the same.
     * Reading without a group by `assign` is not supported. Unlike in confluent_kafka.Consumer, an empty commit is not
       an error, and a commit for another member's partition is an error.
 
     Args:
         config: librdkafka's properties, as for confluent_kafka.Consumer.
-        assignors: the assignors of this member, the preferred one first; `hrw-cooperative` by default.
+        assignors: the assignors of this member, the preferred one first; `hrw-cooperative` by default. None if the
+            broker assigns.
         member: settings of kafka-python's consumer that have no equivalent in librdkafka's properties.
         logger: for librdkafka's log, as for confluent_kafka.Consumer.
 
@@ -95,6 +98,8 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
         logger: logging.Logger | None = None,
     ) -> None:
         self._config = configuration.read(config, member or {})
+        if self._config.broker_assigned is not None and assignors:
+            raise ArgumentError("assignors=[...]: with group.protocol=consumer the broker assigns, leave them out")
         self._callbacks: dict[Kind, OnChange | None] = {}
         self._gate = CallGate()
         self._fetching = Fetching(self._config.fetching, logger)

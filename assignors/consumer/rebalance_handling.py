@@ -4,7 +4,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 
@@ -17,6 +17,7 @@ from assignors.consumer.rebalance_events import Kind, Rebalance, Rebalances
 from assignors.consumer.subscription import Subscription
 from assignors.consumer.topic_errors import TopicErrors
 from assignors.errors import MembershipError
+from assignors.member.broker_assigned_member import BrokerAssignedMember
 from assignors.member.group_member import GroupMember
 from assignors.member.ownership import Ownership
 from assignors.planner.topics_and_members import TopicPartition
@@ -30,6 +31,7 @@ _QUIET_S: Final = 1.0
 _LEAST_QUIET_S: Final = 0.2  # a shorter commit interval would keep an idle member busy
 _NOTHING: Final = Ownership()
 
+Member = GroupMember | BrokerAssignedMember
 CallProgram = Callable[[Kind, frozenset[TopicPartition]], object]
 
 
@@ -77,7 +79,8 @@ class Membership:
         self._begins: dict[TopicPartition, int] | None = None
         self._paused: set[TopicPartition] = set()  # of the partitions that are about to begin
         self._credentials: dict[str, str] = {}
-        self.member: GroupMember | None = None
+        self._librdkafka_credentials: dict[str, str] = {}
+        self.member: Member | None = None
         self.giving_up = False
         self.closed = False
 
@@ -89,25 +92,41 @@ class Membership:
         """
         self._subscription = subscription
         self._topic_errors.subscribe(subscription)
-        records = self._fetching.ahead
-        records.polled()
+        self._fetching.ahead.polled()
+        broker_assigned = self._config.broker_assigned
         try:
-            self.member = GroupMember(
-                {**self._config.member, **self._credentials},
-                **subscription.for_member(),
-                assignors=self._assignors,
-                on_assigned=self._rebalances.assigned,
-                on_revoked=self._rebalances.revoked,
-                on_lost=self._rebalances.lost,
-                callback_timeout_s=self._config.max_poll_s,
-                awake=_Awake(self._fetching, self._config),
-                on_change=records.interrupt,
-                on_topics=self._topic_errors.update,
-                # _Awake is the clock of commits.
-                quiet_s=min(_QUIET_S, max(_LEAST_QUIET_S, self._config.auto_commit_s or _QUIET_S)),
-            ).start()
+            member = self._member_of_classic() if broker_assigned is None else self._member_of_broker(broker_assigned)
+            self.member = member.start()
         except MembershipError as error:
             raise consumer_error(error) from error
+
+    def _member_of_classic(self) -> GroupMember:
+        return GroupMember(
+            {**self._config.member, **self._credentials},
+            **self._subscription.for_member(),
+            assignors=self._assignors,
+            on_assigned=self._rebalances.assigned,
+            on_revoked=self._rebalances.revoked,
+            on_lost=self._rebalances.lost,
+            callback_timeout_s=self._config.max_poll_s,
+            awake=_Awake(self._fetching, self._config),
+            on_change=self._fetching.ahead.interrupt,
+            on_topics=self._topic_errors.update,
+            # _Awake is the clock of commits.
+            quiet_s=min(_QUIET_S, max(_LEAST_QUIET_S, self._config.auto_commit_s or _QUIET_S)),
+        )
+
+    def _member_of_broker(self, config: Mapping[str, Any]) -> BrokerAssignedMember:
+        return BrokerAssignedMember(
+            {**config, **self._librdkafka_credentials},
+            topics=self._subscription.for_broker(),
+            on_assigned=self._rebalances.assigned,
+            on_revoked=self._rebalances.revoked,
+            on_lost=self._rebalances.lost,
+            awake=_Awake(self._fetching, self._config),
+            on_change=self._fetching.ahead.interrupt,
+            on_error=self._topic_errors.add,
+        )
 
     def leave(self) -> None:
         """Release all partitions and leave the group; raise the first error of a callback at the end."""
@@ -130,7 +149,7 @@ class Membership:
         if raised:
             raise raised[0]
 
-    def joined(self) -> GroupMember:
+    def joined(self) -> Member:
         """Return the member.
 
         Raises:
@@ -162,6 +181,7 @@ class Membership:
     def set_sasl_credentials(self, username: str, password: str) -> None:
         """Use these credentials for this member and later ones."""
         self._credentials = {"sasl_plain_username": username, "sasl_plain_password": password}
+        self._librdkafka_credentials = {"sasl.username": username, "sasl.password": password}
         if self.member is not None:
             self.member.set_sasl_credentials(username, password)
 
@@ -218,7 +238,7 @@ class Membership:
         self._paused.difference_update(partitions)
         self._fetching.resume(partitions)
 
-    def _rebalance(self, member: GroupMember) -> None:
+    def _rebalance(self, member: Member) -> None:
         while (change := self._rebalances.take()) is not None:
             in_time = change.begin()
             try:
@@ -230,7 +250,7 @@ class Membership:
                 change.end()
             self._fetching.ahead.polled()
 
-    def _gain(self, member: GroupMember, change: Rebalance) -> None:
+    def _gain(self, member: Member, change: Rebalance) -> None:
         self._begins = begins = dict.fromkeys(change.partitions, Fetching.COMMITTED)
         self._paused.clear()
         try:
@@ -242,7 +262,7 @@ class Membership:
             self._fetching.add(begins)
             self._fetching.pause(begins.keys() & self._paused)
 
-    def _committed(self, member: GroupMember, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
+    def _committed(self, member: Member, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
         """Return the committed offsets. The member requests them, because it knows its coordinator.
 
         librdkafka is in no group here: it would first search for the coordinator, once a second.
@@ -255,7 +275,7 @@ class Membership:
             return {}
         return known if reset is None else {key: known.get(key, reset) for key in partitions}
 
-    def _give_up(self, member: GroupMember, change: Rebalance, kind: Kind) -> None:
+    def _give_up(self, member: Member, change: Rebalance, kind: Kind) -> None:
         try:
             if kind is Kind.REVOKED and self._config.auto_commit_s is not None:
                 self._commit_last(member, change.partitions)
@@ -271,7 +291,7 @@ class Membership:
             self._progress.forget(change.partitions)
             self._fetching.remove(change.partitions)
 
-    def _commit_last(self, member: GroupMember, partitions: frozenset[TopicPartition]) -> None:
+    def _commit_last(self, member: Member, partitions: frozenset[TopicPartition]) -> None:
         last = {key: at for key, at in self._progress.done().items() if key in partitions}
         try:
             if last:

@@ -52,6 +52,13 @@ class Subscription:
         parts = [*(f"(?:{one}).*" for one in self.patterns), *(re.escape(name) for name in legal)]
         return {"pattern": "|".join(parts) or _NOTHING}
 
+    def for_broker(self) -> list[str]:
+        """Return names and patterns as librdkafka's `subscribe` takes them.
+
+        The broker compares a pattern with whole names, so its end is added, as in `for_member`.
+        """
+        return [*self.names, *(f"^({one}).*" for one in self.patterns)]
+
     def unmatched(self, known: Iterable[str]) -> list[str]:
         """Return the names and patterns that match none of these topics."""
         topics = frozenset(known)

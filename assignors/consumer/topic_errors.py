@@ -49,6 +49,11 @@ class TopicErrors:
             self._waiting.extend(_message(name, code) for name, code in new)
             self._notify()
 
+    def add(self, message: Message) -> None:
+        """Deliver an error of librdkafka, which compares the subscription itself."""
+        self._waiting.append(message)
+        self._notify()
+
     def take(self) -> list[Message]:
         """Return the errors that the program has not seen."""
         return [self._waiting.popleft() for _ in range(len(self._waiting))]

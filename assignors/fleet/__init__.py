@@ -5,6 +5,7 @@
 * `agents_per_topic`: the number of agents per topic, from several settings.
 * `bounded_seats`: places topics on agents by rank, no agent above its bound.
 * `topic_placement`: which agents read which topics, a pure function.
+* `partition_shares`: even shares of a topic's partitions among its agents.
 * `shared_settings`: settings that all agents must share, and their differences.
 * `explanation`: why an agent reads a topic, and which agent is next.
 * `lanes`: topics of a cluster on few consumers.
@@ -14,6 +15,7 @@
 * `source`: a cluster, and which of its topics are read.
 * `topic_descriptions`: a cluster's metadata of these topics.
 * `cluster_topics`: a thread that refreshes a cluster's topics.
+* `hand_over`: topics that go to another agent are read until it has begun.
 * `agent_loop`: the agent's loop: view, topics, placement.
 """
 

@@ -12,6 +12,7 @@ from assignors.fleet.agents_per_topic import FleetWorkers
 from assignors.fleet.agents_view import Agent, View
 from assignors.fleet.cluster_topics import ClusterWatch
 from assignors.fleet.fleet_topic import FleetTopic, once_each
+from assignors.fleet.hand_over import HandOver, await_successors
 from assignors.fleet.lanes import Lane, Lanes
 from assignors.fleet.membership_contract import Members, Membership, Standing
 from assignors.fleet.shared_settings import settings_drift
@@ -29,8 +30,8 @@ class Ingestion(Protocol):
 
     Contract:
     * `assign` sets all topics to read from now on, and returns immediately: consumers start, change and stop in the
-      background, without effect on unchanged lanes. The group protocol of the lane still decides which of its agents
-      reads a partition.
+      background, without effect on unchanged lanes. In a lane that is `seated`, exactly the partitions in `share` of
+      each topic are read; in any other lane its group protocol decides which of its agents reads a partition.
     * `problems` reports a topic or cluster that fails; it affects no other.
     * `close` finishes the records that were read, then ends; it may block for some seconds.
     """
@@ -47,7 +48,8 @@ class Ingestion(Protocol):
         """Return numbers for the status, as JSON values.
 
         `alive` is False if the ingestion has ended because of a defect and only a restart helps. `works` is False while
-        no rows are written although there are records to read. Both are optional.
+        no rows are written although there are records to read. `rebalances` and `overtaken` rise when another agent
+        reads a topic of this agent. All are optional.
         """
         ...
 
@@ -69,6 +71,7 @@ class AgentParts:
         configured: the workers before the first result.
         lanes: the grouping of topics.
         balance: settings of the placement.
+        hand_over_s: longest time for which this agent still reads topics that move to another agent, seconds.
     """
 
     agent: Agent
@@ -79,6 +82,7 @@ class AgentParts:
     configured: FleetWorkers = field(default_factory=FleetWorkers)
     lanes: Lanes = field(default_factory=Lanes)
     balance: Balance = field(default_factory=Balance)
+    hand_over_s: float = 0.0
 
 
 class FleetAgent:
@@ -88,25 +92,28 @@ class FleetAgent:
     * `step` never raises for external failures: a cluster, the membership or the autoscaler may be away.
     * The topics that it reads change only if the view, the topics or the workers change.
     * An isolated or refused agent reads nothing; an agent whose membership server is away continues.
+    * When an agent joins, and when this one leaves, topics that move are read until the other agent has started.
     """
 
     def __init__(self, parts: AgentParts) -> None:
         self._parts = parts
         self._basis: tuple[View, tuple[FleetTopic, ...], FleetWorkers] | None = None
         self._decision: Decision | None = None
+        self._shares: Sequence[FleetTopic] = ()
         self._assigned: Mapping[Lane, frozenset[FleetTopic]] = {}
         self._workers = parts.configured
         self._notes: dict[str, str] = {}
         self._look = threading.Event()
         self._turned = time.monotonic()
         self._ending = False
+        self._hand_over = HandOver(parts.hand_over_s)
 
     def wake(self) -> None:
         """Run the next step now, because of a change."""
         self._look.set()
 
     def run(self, stop: threading.Event) -> None:
-        """Run until `stop` is set, then leave: first the reading ends, then the membership."""
+        """Run until `stop` is set. Then leave the fleet first, and stop reading once the others have started."""
         parts = self._parts
         for watch in parts.watches:
             watch.start()
@@ -117,11 +124,24 @@ class FleetAgent:
                 self._pause(stop)
         finally:
             self._ending = True
+            self._leave()
             parts.ingestion.assign({})
             parts.ingestion.close()
-            parts.members.close()
             for watch in parts.watches:
                 watch.close()
+
+    def _leave(self) -> None:
+        """Leave the fleet, and continue to read until the agents that take over the topics have started."""
+        parts, state = self._parts, self._parts.members.state()
+        others = state.reads and state.view is not None and set(state.view.ids) - {parts.agent.id}
+        parts.members.close()
+        if others and self._assigned and parts.hand_over_s > 0:
+            log.info("fleet: agent %r hands over %s", parts.agent.id, _some(_labels(self._assigned)))
+            await_successors(self._signs, parts.hand_over_s)
+
+    def _signs(self) -> int:
+        figures = self._parts.ingestion.figures()
+        return int(figures.get("rebalances", 0) + figures.get("overtaken", 0))
 
     def step(self) -> None:
         """Read the present state once, and act on it."""
@@ -140,7 +160,9 @@ class FleetAgent:
         if basis != self._basis:
             self._decide(*basis)
         if self._decision is not None:
-            self._assign(parts.lanes.agreed(state.view).group(self._decision.of(parts.agent.id)))
+            lanes = parts.lanes.agreed(state.view)
+            mine = self._shares if lanes.seated else self._decision.of(parts.agent.id)
+            self._assign(lanes.group(self._hand_over.topics(state.view, mine, topics, time.monotonic())))
 
     def status(self) -> dict[str, Any]:
         """Return the agent's status, as JSON values."""
@@ -188,6 +210,7 @@ class FleetAgent:
         before = self._decision
         self._basis = (view, topics, workers)
         self._decision = made = decide(view, topics, workers, self._parts.balance)
+        self._shares = made.shares_of(self._parts.agent.id)
         mine = len(made.of(self._parts.agent.id))
         moved = "" if before is None else f", {made.moved(before)} seats moved"
         log.info(
@@ -216,6 +239,7 @@ class FleetAgent:
             log.warning(
                 "fleet: agent %r stops reading: %s (%s)", self._parts.agent.id, state.standing.value, state.reason
             )
+        self._hand_over.drop()
         self._assign({})
 
     def _refresh_workers(self) -> None:

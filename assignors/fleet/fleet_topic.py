@@ -14,6 +14,7 @@ class FleetTopic:
         name: the topic's name.
         source: the cluster's name in the configuration.
         partitions: number of partitions.
+        share: the partitions that an agent is to read of it; None if the consumer group decides.
     """
 
     cluster: str
@@ -21,6 +22,7 @@ class FleetTopic:
     name: str
     source: str = ""
     partitions: int = 1
+    share: tuple[int, ...] | None = None
 
     @property
     def identity(self) -> str:

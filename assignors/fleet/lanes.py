@@ -1,17 +1,17 @@
 """Few consumers for many topics: the topics of a cluster are divided among a fixed number of lanes, one group each.
 
-The lane of a topic depends only on the topic, never on its readers. So agents with different views still join the same
-consumer group, whose protocol assigns each partition to one of them.
+The lane of a topic depends only on the topic, never on its readers. So agents with different views still use the same
+consumer group: its protocol assigns each partition to one of them, or, if seats decide, it keeps their offsets.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from assignors.errors import FleetError
 from assignors.fleet.agents_view import View
 from assignors.fleet.fleet_topic import FleetTopic
-from assignors.fleet.shared_settings import declared_number
+from assignors.fleet.shared_settings import declared_number, settings_drift
 from assignors.hashing.hash import hash64
 
 _LANE: Final = ".lane-"
@@ -19,6 +19,8 @@ _MOST: Final = 64  # each lane has its own threads and connections
 
 LANES: Final = "lanes"
 """The name under which agents declare their number of lanes."""
+ASSIGNMENT: Final = "assignment"
+"""The name under which agents declare 1 if seats decide which partitions they read, and 0 if the group does."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -28,10 +30,12 @@ class Lane:
     Attributes:
         source: the cluster's name in the configuration.
         number: from 0.
+        seated: whether each agent reads its shares of the topics, without joining the group.
     """
 
     source: str
     number: int
+    seated: bool = False
 
     def group(self, fleet: str) -> str:
         """Return the consumer group of a fleet's lane."""
@@ -50,30 +54,43 @@ class Lanes:
 
     Attributes:
         count: lanes per cluster, so the most consumers of an agent per cluster; the same in the whole fleet.
+        seated: whether seats, instead of the consumer group, decide which partitions of a topic an agent reads.
+        siblings: number of sources on the cluster of a source, by source, if there are several; they divide its lanes,
+            and each has at least one.
 
     Raises:
         FleetError: below 1, or above 64.
     """
 
     count: int = 4
+    seated: bool = False
+    siblings: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not 1 <= self.count <= _MOST:
             raise FleetError(f"lanes={self.count}, need 1 to {_MOST} consumers for each cluster")
 
     def agreed(self, view: View) -> "Lanes":
-        """Return the lanes that all agents of a view use: the fewest that any of them declares, or these if none does.
+        """Return the lanes that all agents of a view use.
 
-        The result depends only on the view, so a rolling restart with another number is one change for all agents. If
-        each agent used its own number, the agents of a topic would be in different groups, and each would read all of
-        it.
+        These are the fewest that any of them declares, and seats decide if all of them declare it and no other setting
+        differs; or these lanes if none declares anything. The result depends only on the view, so a rolling restart
+        with other settings is one change for all agents. If each agent used its own number, the agents of a topic
+        would be in different groups, and each would read all of it. If seats decided while agents compute different
+        seats of a topic, some of its partitions could have no reader; the group always assigns all of them.
         """
         declared = [declared_number(agent, LANES) for agent in view.members]
-        return Lanes(count=min((one for one in declared if one and one <= _MOST), default=self.count))
+        seated = self.seated
+        if any(agent.settings for agent in view.members):
+            alike = not settings_drift(view.members, but=(LANES, ASSIGNMENT))
+            seated = alike and all(declared_number(agent, ASSIGNMENT) == 1 for agent in view.members)
+        count = min((one for one in declared if one and one <= _MOST), default=self.count)
+        return replace(self, count=count, seated=seated)
 
     def lane(self, topic: FleetTopic) -> Lane:
         """Return the lane of a topic."""
-        return Lane(topic.source, hash64(topic.identity) % self.count)
+        count = max(1, self.count // self.siblings.get(topic.source, 1))
+        return Lane(topic.source, hash64(topic.identity) % count, self.seated)
 
     def group(self, topics: Iterable[FleetTopic]) -> Mapping[Lane, frozenset[FleetTopic]]:
         """Group an agent's topics by lane."""

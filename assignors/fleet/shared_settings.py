@@ -5,7 +5,7 @@ placements, and a topic may have two sets of readers, or none.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from assignors.fleet.agents_view import Agent
 from assignors.hashing.hash import hash64
@@ -33,10 +33,15 @@ def declared_number(agent: Agent, name: str) -> int | None:
     return int(value) if value.isdecimal() else None
 
 
-def settings_drift(agents: Iterable[Agent]) -> list[str]:
-    """Return the settings that differ, one sentence each; agents without a declaration are ignored."""
+def settings_drift(agents: Iterable[Agent], but: Collection[str] = ()) -> list[str]:
+    """Return the settings that differ, one sentence each; agents without a declaration are ignored.
+
+    Args:
+        agents: the agents with their declarations.
+        but: settings that may differ.
+    """
     declared = {agent.id: _read(agent) for agent in agents if agent.settings}
-    names = sorted({name for values in declared.values() for name in values})
+    names = sorted({name for values in declared.values() for name in values} - set(but))
     found = []
     for name in names:
         by_value: dict[str | None, list[str]] = {}

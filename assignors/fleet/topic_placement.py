@@ -1,8 +1,8 @@
 """Which agents read which topics: a pure function of the view, the topics and the workers."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from assignors.fleet.agents_per_topic import FleetWorkers
 from assignors.fleet.agents_view import View
 from assignors.fleet.bounded_seats import Seating, rank_agents
 from assignors.fleet.fleet_topic import FleetTopic
+from assignors.fleet.partition_shares import partition_shares
 from assignors.planner.load_bounds import check_epsilon
 
 _LEVELS = 8
@@ -45,15 +46,27 @@ class Decision:
         view: the view of the decision.
         workers: the agents of each topic by identity, the first in line first; empty if no agent is live.
         topics: the topics by identity.
+        planned: the agents of each topic before departures, if an agent has departed.
     """
 
     view: View
     workers: Mapping[str, tuple[str, ...]]
     topics: Mapping[str, FleetTopic] = field(default_factory=dict)
+    planned: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def of(self, agent: str) -> list[FleetTopic]:
         """Return the topics of one agent, sorted."""
         return sorted(self.topics[identity] for identity, agents in self.workers.items() if agent in agents)
+
+    def shares_of(self, agent: str) -> list[FleetTopic]:
+        """Return the topics of one agent, each with its share of the partitions; empty shares are left out."""
+        found = []
+        for topic in self.of(agent):
+            seated = self.workers[topic.identity]
+            planned = self.planned.get(topic.identity, seated)
+            share = partition_shares(topic.identity, topic.partitions, planned, seated)[agent]
+            found += [replace(topic, share=tuple(share))] if share else []
+        return found
 
     @property
     def loads(self) -> dict[str, int]:
@@ -101,24 +114,30 @@ def decide(
         raise FleetError("a topic stands twice among the topics to decide about")
     if not view.members:
         return Decision(view=view, workers=dict.fromkeys(by_identity, ()), topics=by_identity)
-    names, lists = seat_lists(view, ordered, workers, balance)
+    planned, lists = seat_lists(view, ordered, workers, balance)
     living = set(view.ids)
-    found = {}
-    for topic, seats in zip(ordered, lists, strict=True):
-        wanted = workers.wanted(topic)
-        pinned = [agent for agent in workers.pinned(topic) if agent in living]
-        line = [*pinned, *(names[a] for a in seats if names[a] not in pinned)]
-        found[topic.identity] = tuple(line[: len(living) if wanted is None else wanted])
-    return Decision(view=view, workers=found, topics=by_identity)
+
+    def lines(lists: Sequence[Sequence[str]], agents: Collection[str]) -> dict[str, tuple[str, ...]]:
+        found = {}
+        for topic, seats in zip(ordered, lists, strict=True):
+            wanted = workers.wanted(topic)
+            pinned = [agent for agent in workers.pinned(topic) if agent in agents]
+            line = [*pinned, *(agent for agent in seats if agent not in pinned)]
+            found[topic.identity] = tuple(line[: len(agents) if wanted is None else wanted])
+        return found
+
+    everyone = living | {agent.id for agent in view.departed}
+    before = lines(planned, everyone) if view.departed else {}
+    return Decision(view=view, workers=lines(lists, living), topics=by_identity, planned=before)
 
 
 def seat_lists(
     view: View, ordered: Sequence[FleetTopic], workers: FleetWorkers, balance: Balance
-) -> tuple[list[str], list[list[int]]]:
+) -> tuple[list[list[str]], list[list[str]]]:
     """Assign seats to all agents of the view, then move the seats of the departed agents in their order.
 
     Returns:
-        Agents of the view by number, and numbers of live agents by topic in the order of the seats.
+        Agents by topic in the order of the seats: before departures, and the live agents now.
     """
     roster = sorted((*view.members, *view.departed))
     names = [agent.id for agent in roster]
@@ -134,9 +153,14 @@ def seat_lists(
     more = max((w - p for w, p in zip(wanted, planned, strict=True)), default=0)
     for _ in range(min(more, _LEVELS)):
         seating.add_level([1] * len(ordered))
+
+    def lists() -> list[list[str]]:
+        return [[names[a] for a in _line(seating, topic, most)] for topic, most in enumerate(wanted)]
+
+    planned_lists = lists() if view.departed else []
     for agent in view.departed:
         seating.depart(number[agent.id])
-    return names, [_line(seating, topic, most) for topic, most in enumerate(wanted)]
+    return planned_lists, lists()
 
 
 def _line(seating: Seating, topic: int, wanted: int) -> list[int]:

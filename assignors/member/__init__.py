@@ -6,4 +6,7 @@
 * `rebalance_callbacks`: runs the callbacks outside the event loop.
 * `ownership`: the partitions of a member, as a value.
 * `fenced_commits`: Kafka commits under the member's generation.
+* `broker_assigned_member`: `BrokerAssignedMember`: the same interface where the broker assigns (KIP-848).
+* `broker_assigned_offsets`: its commits; `broker_assigned_errors`: its errors.
+* `thread_calls`: calls that one thread makes for the others.
 """

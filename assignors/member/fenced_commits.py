@@ -18,7 +18,7 @@ from kafka.errors import (
 from kafka.structs import OffsetAndMetadata
 
 from assignors.clients.log_offsets import LogOffsets, Offset, OffsetWithMetadata
-from assignors.errors import FencedError, MembershipError, NotOwnedError
+from assignors.errors import FencedError, MembershipError
 from assignors.member.ownership import OwnershipCell
 from assignors.planner.topics_and_members import TopicPartition
 
@@ -87,13 +87,7 @@ class FencedCommits(LogOffsets):
                 return
 
     async def _check_and_send(self, offsets: dict[TopicPartition, Offset], wanted: dict[Any, Any]) -> None:
-        foreign = offsets.keys() - self._cell.value.partitions
-        if foreign:
-            topic, partition = min(foreign)
-            raise NotOwnedError(
-                f"{topic!r} partition {partition} (and {len(foreign) - 1} more) are not owned by this member: "
-                "nothing was committed; commit in on_revoked, before it returns"
-            )
+        self._cell.value.check_owns(offsets.keys())
         await self._coordinator._send_offset_commit_request(wanted)
 
 

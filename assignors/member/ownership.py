@@ -1,9 +1,10 @@
 """The partitions that a member owns: a value, and the cell that shares it between threads."""
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 
+from assignors.errors import NotOwnedError
 from assignors.planner.topics_and_members import TopicPartition
 
 
@@ -40,6 +41,19 @@ class Ownership:
     def standing(self, *, generation: int, member_id: str, joined: bool) -> "Ownership":
         """Return a copy with this state in the group."""
         return self._changed(generation=generation, member_id=member_id, joined=joined)
+
+    def check_owns(self, partitions: Collection[TopicPartition]) -> None:
+        """Check that this member owns all of these, before it commits them.
+
+        Raises:
+            NotOwnedError: it does not own one of them.
+        """
+        if foreign := set(partitions) - self.partitions:
+            topic, partition = min(foreign)
+            raise NotOwnedError(
+                f"{topic!r} partition {partition} (and {len(foreign) - 1} more) are not owned by this member: "
+                "nothing was committed; commit in on_revoked, before it returns"
+            )
 
     def _changed(self, **values: object) -> "Ownership":
         if all(getattr(self, name) == value for name, value in values.items()):

@@ -9,6 +9,7 @@
 * `retention`: workers that prevent the deletion of unread records.
 * `limits`: bounds, steps and windows after a policy.
 * `workers_needed`: combines gate, policy and limits into one pure decision.
+* `agent_demand`: combines the decisions of a group into its number of agents, pure.
 * `pipelines`: policies and limits by name.
 * `evaluator_settings`: the TOML file of the evaluator.
 * `evaluator`: observe, decide, record, publish.
@@ -27,6 +28,14 @@ import typing
 from assignors import lazy
 
 if typing.TYPE_CHECKING:
+    from assignors.scaling.agent_demand import (
+        AgentsNeeded,
+        AgentsSettings,
+        Demand,
+        agents_needed,
+        demand,
+        measured_agent_rate,
+    )
     from assignors.scaling.alerts import alert_hooks
     from assignors.scaling.baseline_policies import DS2, Keda, Numaflow, Static, Thresholds
     from assignors.scaling.decision_journal import explain_entry, journal_entries
@@ -50,11 +59,14 @@ __all__ = [
     "NEVER",
     "POLICIES",
     "UNKNOWN",
+    "AgentsNeeded",
+    "AgentsSettings",
     "Bounds",
     "Capacity",
     "Confirmed",
     "CoolDown",
     "Decision",
+    "Demand",
     "DownWindow",
     "Evaluator",
     "EvaluatorElection",
@@ -85,20 +97,26 @@ __all__ = [
     "WorkersPublisher",
     "WorkersRecord",
     "abbreviated",
+    "agents_needed",
     "alert_hooks",
     "decide",
+    "demand",
     "explain_entry",
     "journal_entries",
+    "measured_agent_rate",
     "window",
 ]
 
 _MODULES = {
+    "AgentsNeeded": "agent_demand",
+    "AgentsSettings": "agent_demand",
     "Bounds": "limits",
     "Capacity": "default_policy",
     "Confirmed": "limits",
     "CoolDown": "limits",
     "DS2": "baseline_policies",
     "Decision": "workers_needed",
+    "Demand": "agent_demand",
     "DownWindow": "limits",
     "Evaluator": "evaluator",
     "EvaluatorElection": "evaluator_election",
@@ -132,10 +150,13 @@ _MODULES = {
     "WorkersPublisher": "workers_topic_client",
     "WorkersRecord": "workers_topic",
     "abbreviated": "lag_gate",
+    "agents_needed": "agent_demand",
     "alert_hooks": "alerts",
     "decide": "workers_needed",
+    "demand": "agent_demand",
     "explain_entry": "decision_journal",
     "journal_entries": "decision_journal",
+    "measured_agent_rate": "agent_demand",
     "window": "observation",
 }
 

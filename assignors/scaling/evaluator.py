@@ -63,6 +63,8 @@ class Evaluator:
         self._in_force: dict[ScaledTopic, WorkersRecord] = {}
         self._numbers: Callable[[], Mapping[ScaledTopic, WorkersRecord]] | None = None
         self._leads: Callable[[str], bool] = lambda _: True
+        self.groups: Mapping[str, Sequence[Decision]] = {}
+        """The last round's decisions by group; a group with a pipeline that could not be observed is left out."""
 
     def alert(self, alerts: Sequence[Alert]) -> None:
         """Send findings to these hooks: each once until it is gone, and once for many topics that share it."""
@@ -91,20 +93,24 @@ class Evaluator:
         Returns:
             The decisions; pipelines that could not be observed are left out and reported.
         """
-        made: list[Decision] = []
+        made: dict[str, list[Decision]] = {group: [] for group in self._settings.groups}
+        failed: set[str] = set()
+        self.groups = {}
         if not self._refresh():
-            return made
+            return []
         for name, pipeline in self._settings.pipelines.items():
             try:
-                made += self._pipeline(pipeline)
+                made[pipeline.group] += self._pipeline(pipeline)
             except ScalingError as error:
                 _log.error("a pipeline could not be decided on", pipeline=name, reason=str(error))
                 self._report(ScaledTopic(self._cluster or "", pipeline.group, name), {"error": str(error)})
+                failed.add(pipeline.group)
             self._tell()
+        self.groups = {group: tuple(found) for group, found in made.items() if group not in failed}
         failure = {"journal": self._journal.failure} if self._journal.failure else {}
         self._report(ScaledTopic("", "", str(self._settings.journal)), failure)
         self._tell()
-        return made
+        return [one for found in made.values() for one in found]
 
     def run(self, stopped: threading.Event, after_round: Callable[[list[Decision]], None] | None = None) -> None:
         """Repeat rounds until `stopped` is set, then close."""

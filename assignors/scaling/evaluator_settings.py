@@ -10,6 +10,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from assignors.clients.addresses import shown
 from assignors.errors import ScalingFileError
+from assignors.scaling.agent_demand import AgentsSettings
 from assignors.scaling.alerts import alert_hooks
 from assignors.scaling.pipelines import Pipeline, TopicName, sentence
 from assignors.scaling.workers_topic import DEFAULT_TOPIC
@@ -44,6 +45,9 @@ class ScalingSettings(BaseSettings):
     )
     kafka: dict[str, str] = Field(default_factory=dict, description="More properties of librdkafka.")
     pipelines: dict[str, Pipeline] = Field(description="Pipelines by name.")
+    agents: dict[str, AgentsSettings] = Field(
+        default_factory=dict, description="By group: what one agent can do, for the number of agents."
+    )
 
     @model_validator(mode="after")
     def _pipelines_make_sense(self) -> Self:
@@ -53,6 +57,8 @@ class ScalingSettings(BaseSettings):
             raise ValueError("pipelines: name one at least")
         if self.workers_kafka and self.workers_bootstrap_servers is None:
             raise ValueError("workers_kafka: only with workers_bootstrap_servers, the cluster that it is for")
+        if unknown := self.agents.keys() - set(self.groups):
+            raise ValueError(f"agents.{min(unknown)}: no pipeline has this group; groups are {sorted(self.groups)}")
         for name, pipeline in self.pipelines.items():
             if not pipeline.group:
                 raise ValueError(f"pipelines.{name}: group is missing")
@@ -86,9 +92,14 @@ class ScalingSettings(BaseSettings):
         try:
             settings = cls(**given)
         except ValidationError as error:
-            raise ScalingFileError(f"{config}: {'; '.join(sentence(one) for one in error.errors())}") from error
+            raise ScalingFileError(f"{config}: {'; '.join(sentence(one, cls) for one in error.errors())}") from error
         alert_hooks(settings.alerts)
         return settings
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The groups of all pipelines, each once, in the file's order."""
+        return tuple(dict.fromkeys(pipeline.group for pipeline in self.pipelines.values()))
 
     @property
     def client(self) -> dict[str, str]:

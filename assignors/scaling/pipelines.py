@@ -88,7 +88,7 @@ class Pipeline(BaseModel):
         try:
             return cls.model_validate(given)
         except ValidationError as error:
-            raise LimitsError("; ".join(sentence(one) for one in error.errors())) from error
+            raise LimitsError("; ".join(sentence(one, Pipeline) for one in error.errors())) from error
 
     def names(self, topic: str) -> bool:
         """Return whether a topic belongs to this pipeline."""
@@ -129,9 +129,9 @@ class Pipeline(BaseModel):
         return limits
 
 
-def sentence(error: Any) -> str:  # noqa: ANN401 -- pydantic's own dictionary
-    """Describe the error of a setting, with its place."""
-    text = plain(error) or message(error)
+def sentence(error: Any, model: type[BaseModel]) -> str:  # noqa: ANN401 -- pydantic's own dictionary
+    """Describe the error of a setting of this model, with its place."""
+    text = plain(error, model) or message(error)
     return f"{where}: {text}" if (where := place(error)) else text
 
 

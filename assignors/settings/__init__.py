@@ -1,5 +1,6 @@
 """Checks of settings files, and messages about invalid values.
 
+* `nearest_names`: the known name that is nearest to a mistyped one.
 * `validation_errors`: pydantic's errors as sentences for the author of the file.
 * `strict_numbers`: numbers that do not accept `true` as 1.
 """
@@ -9,6 +10,7 @@ import typing
 from assignors import lazy
 
 if typing.TYPE_CHECKING:
+    from assignors.settings.nearest_names import proposal
     from assignors.settings.strict_numbers import Real, Whole, no_boolean
     from assignors.settings.validation_errors import message, place, plain
 
@@ -19,6 +21,7 @@ __all__ = [
     "no_boolean",
     "place",
     "plain",
+    "proposal",
 ]
 
 _MODULES = {
@@ -28,6 +31,7 @@ _MODULES = {
     "no_boolean": "strict_numbers",
     "place": "validation_errors",
     "plain": "validation_errors",
+    "proposal": "nearest_names",
 }
 
 

@@ -1,6 +1,11 @@
 """Pydantic's errors about a setting, in words for the author of the file."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from assignors.settings.nearest_names import propose_setting
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 _PLAIN = {
     "extra_forbidden": "unknown setting, check its spelling and the table that it is in",
@@ -16,8 +21,15 @@ def place(error: Any) -> str:  # noqa: ANN401 -- pydantic's own dictionary
     return ".".join(str(one) for one in error["loc"])
 
 
-def plain(error: Any) -> str | None:  # noqa: ANN401 -- as above
-    """Return our message where pydantic's is meant for the author of the program."""
+def plain(error: Any, model: "type[BaseModel]") -> str | None:  # noqa: ANN401 -- as above
+    """Return a message for users in place of pydantic's messages for programmers.
+
+    Args:
+        error: pydantic's own dictionary.
+        model: of the whole file, for the name that is nearest to an unknown one.
+    """
+    if error["type"] == "extra_forbidden" and (proposed := propose_setting(model, error["loc"])) is not None:
+        return f"unknown setting; {proposed}"
     return _PLAIN.get(error["type"])
 
 

@@ -114,6 +114,12 @@ class Topics:
             **more,
         }
 
+    def broker_assigned_config(self, **more: object) -> dict[str, Any]:
+        """The same for a member whose broker assigns."""
+        classic = {"heartbeat.interval.ms", "session.timeout.ms"}
+        kept = {name: value for name, value in self.consumer_config().items() if name not in classic}
+        return {**kept, "group.protocol": "consumer", "group.remote.assignor": "azimuth-hrw", **more}
+
     def close(self) -> None:
         """Remove the created topics and groups."""
         if self._made:

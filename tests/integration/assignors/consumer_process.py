@@ -58,7 +58,7 @@ def main(settings: dict[str, Any]) -> None:
         say("revoked", named(partitions))
 
     consumer = GroupConsumer(
-        settings["config"], assignors=[assignor(name, settings["agent"]) for name in settings["assignors"]]
+        settings["config"], assignors=[assignor(name, settings["agent"]) for name in settings["assignors"]] or None
     )
     seen, committed_at = -1, time.monotonic()
     with consumer:

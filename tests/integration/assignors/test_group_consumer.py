@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from confluent_kafka import OFFSET_INVALID, TopicPartition
 
-from assignors import GroupConsumer, HRWAssignor, MembershipError
+from assignors import GroupConsumer, GroupMember, HRWAssignor, MembershipError
 from tests.integration.assignors.conftest import Topics
 from tests.records import offsets, read
 
@@ -53,7 +53,7 @@ def test_kafka_python_may_end_and_is_begun_again(topics: Topics, name: str, capl
         one.subscribe([name], on_lost=lambda _, partitions: lost.append(len(partitions)))
         read(one, 30)
         member = one._membership.member
-        assert member is not None
+        assert isinstance(member, GroupMember)
         assert member._listener is not None
         member._listener.fail(RuntimeError("inside the client"))
         again = read(one, 3 * RECORDS, timeout_s=30)
@@ -76,7 +76,7 @@ def test_what_was_lost_is_not_committed_by_the_one_who_gets_it_back(topics: Topi
         one.subscribe([name], on_lost=lost)
         read(one, 30)
         member = one._membership.member
-        assert member is not None
+        assert isinstance(member, GroupMember)
         # The coordinator refuses heartbeats of a generation that has passed, as after a long standstill.
         member._consumer._coordinator._generation.generation_id -= 1
         member.wait_for(lambda now: not now.partitions, 20)
@@ -96,8 +96,9 @@ def test_a_program_that_asks_for_nothing_leaves(topics: Topics, name: str) -> No
     with consumer(topics, **{"max.poll.interval.ms": 6000}) as one:
         one.subscribe([name], on_lost=lambda _, partitions: lost.append(len(partitions)))
         read(one, 3)
-        assert one._membership.member is not None
-        one._membership.member.wait_for(lambda now: not now.partitions, 20)
+        member = one._membership.member
+        assert isinstance(member, GroupMember)
+        member.wait_for(lambda now: not now.partitions, 20)
         assert lost == []
         read(one, 3, timeout_s=30)
         assert lost == [3]

@@ -40,14 +40,14 @@ class Admin:
 def test_fields_of_foreign_clients_are_read_as_far_as_they_go() -> None:
     """Invalid characters for user data, null for lists, bytes for a subscription: other members are still described."""
     odd = {"topics": None, "user_data": "\ud800{"}
-    found = module._read(Admin((odd, {"assigned_partitions": None}), (b"\0", b""), ({"topics": ["t"]}, {})), "g")
+    found = module._read(Admin((odd, {"assigned_partitions": None}), (b"\0", b""), ({"topics": ["t"]}, {})), "g", {})
     assert [sorted(member.topics) for member in found.members] == [[], [], ["t"]]
 
 
 def test_a_group_of_no_consumers_is_an_error() -> None:
     """Kafka Connect's workers are a group too: a table of noughts would look like an answer."""
     with pytest.raises(GroupError, match="Kafka Connect"):
-        module._read(Admin((b"\0\1http://worker:8083", b"")), "connect")
+        module._read(Admin((b"\0\1http://worker:8083", b"")), "connect", {})
 
 
 def test_a_coordinator_that_moves_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,7 +70,7 @@ def test_a_coordinator_that_moves_is_asked_again(monkeypatch: pytest.MonkeyPatch
     assert module.read_group("localhost:9", "g").state == "Stable"
 
 
-def test_a_group_that_is_not_there_is_not_waited_for() -> None:
+def test_a_group_that_is_not_there_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """The message contains the broker's own words."""
 
     class Without(Admin):
@@ -81,5 +81,7 @@ def test_a_group_that_is_not_there_is_not_waited_for() -> None:
             said = super().describe_groups(groups)[groups[0]]
             return {groups[0]: {**said, "error": "[Error 69] GroupIdNotFoundError: Group g not found."}}
 
-    with pytest.raises(GroupError, match=r"there is no group 'g'.*GroupIdNotFoundError"):
-        module._read(Without(), "g")
+    monkeypatch.setattr(module, "broker_assigned_members", lambda *_: None)
+    for properties in (None, {"bootstrap.servers": "localhost:9"}):
+        with pytest.raises(GroupError, match=r"there is no group 'g'.*GroupIdNotFoundError"):
+            module._read(Without(), "g", properties)

@@ -19,11 +19,12 @@ SHORT = {"session.timeout.ms": 1000, "heartbeat.interval.ms": 100}
 
 
 class Bench:
-    """Creates consumers of one of the two kinds for the cases."""
+    """Creates consumers of one of the two kinds, in one of the two protocols, for the cases."""
 
-    def __init__(self, cluster: MockCluster, kind: type) -> None:
+    def __init__(self, cluster: MockCluster, kind: type, protocol: str = "classic") -> None:
         self.cluster = cluster
         self.kind = kind
+        self.protocol = protocol
         self.made: list[Any] = []
 
     def make(self, **more: Any) -> Any:  # noqa: ANN401 -- either kind of consumer
@@ -37,9 +38,11 @@ class Bench:
             "log_level": 0,
             **more,
         }
+        if self.protocol == "consumer":
+            config = {**config, **dict.fromkeys(SHORT), "group.protocol": "consumer"}
         config = {name: value for name, value in config.items() if value is not None}
         extra: dict[str, Any] = {} if logger is None else {"logger": logger}
-        if self.kind is GroupConsumer:
+        if self.kind is GroupConsumer and self.protocol == "classic":
             extra |= {"assignors": [HRWAssignor(agent="a")], "member": {"api_version": (2, 0)}}
         self.made.append(self.kind(config, **extra))
         return self.made[-1]
@@ -129,16 +132,16 @@ def messages(one: Any, errors: int, records: int) -> list[tuple[str, int, str]]:
     return sorted(found)
 
 
-def outcome(body: Case, cluster: MockCluster, kind: type) -> Any:  # noqa: ANN401 -- as the case
+def outcome(body: Case, cluster: MockCluster, kind: type, protocol: str) -> Any:  # noqa: ANN401 -- as the case
     """The result of a case with one kind of consumer."""
-    bench = Bench(cluster, kind)
+    bench = Bench(cluster, kind, protocol)
     try:
         return body(bench)
     finally:
         bench.close()
 
 
-def check(body: Case, cluster: MockCluster) -> None:
+def check(body: Case, cluster: MockCluster, protocol: str = "classic") -> None:
     """Run the case with both kinds: a program changes its class, and nothing else."""
-    bare, ours = (outcome(body, cluster, kind) for kind in (Consumer, GroupConsumer))
+    bare, ours = (outcome(body, cluster, kind, protocol) for kind in (Consumer, GroupConsumer))
     assert alike(bare, ours), f"bare: {bare!r}\nours: {ours!r}"

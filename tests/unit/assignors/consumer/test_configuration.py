@@ -57,6 +57,23 @@ def test_where_nothing_is_committed_begins_where_librdkafka_would(given: str | N
     assert read(LEAST if given is None else {**LEAST, "auto.offset.reset": given}, {}).reset == begins
 
 
+BROKER = {**LEAST, "group.protocol": "consumer"}
+
+
+def test_the_member_of_a_broker_gets_librdkafkas_properties_and_the_fetching_client_stays_outside_the_group() -> None:
+    """A second client with the protocol would join as a second member."""
+    made = read({**BROKER, "group.remote.assignor": "azimuth-hrw", "group.instance.id": "a", "on_commit": print}, {})
+    assert made.broker_assigned == {**BROKER, "group.remote.assignor": "azimuth-hrw", "group.instance.id": "a"}
+    assert not {"group.protocol", "group.remote.assignor", "group.instance.id"} & made.fetching.keys()
+    assert read(LEAST, {}).broker_assigned is None
+
+
+def test_settings_of_kafka_python_are_refused_where_the_broker_assigns() -> None:
+    """kafka-python has no part in it, so they would have no effect."""
+    with pytest.raises(MembershipError, match="settings of kafka-python"):
+        read(BROKER, {"retry_backoff_ms": 5})
+
+
 @pytest.mark.parametrize(
     ("given", "seconds"),
     [
@@ -77,7 +94,15 @@ def test_automatic_commits_are_on_unless_switched_off(given: dict[str, Any], sec
         pytest.param({"group.id": "g"}, "bootstrap.servers is missing", id="servers"),
         pytest.param({"bootstrap.servers": "a"}, "group.id is missing", id="group"),
         pytest.param({**LEAST, "partition.assignment.strategy": "range"}, "assignors=[...]", id="strategy"),
-        pytest.param({**LEAST, "group.protocol": "consumer"}, "assignors=[...]", id="protocol"),
+        pytest.param({**LEAST, "group.protocol": "streams"}, "need classic or consumer", id="protocol"),
+        pytest.param({**LEAST, "group.remote.assignor": "azimuth-hrw"}, "needs group.protocol=consumer", id="remote"),
+        pytest.param(
+            {**BROKER, "session.timeout.ms": 6000}, "group.consumer.session.timeout.ms", id="broker's session"
+        ),
+        pytest.param({**BROKER, "heartbeat.interval.ms": 1}, "heartbeat.interval.ms=1: with", id="broker's heartbeat"),
+        pytest.param(
+            {**BROKER, "partition.assignment.strategy": "range"}, "group.remote.assignor", id="broker assigns"
+        ),
         pytest.param({**LEAST, "max.poll.interval.ms": "5m"}, "max.poll.interval.ms='5m'", id="no number"),
         pytest.param({**LEAST, "enable.auto.commit": "yes"}, "enable.auto.commit='yes'", id="no boolean"),
         pytest.param({**LEAST, "on_commit": 5}, "on_commit=5", id="no callback"),

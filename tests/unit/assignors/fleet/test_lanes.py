@@ -1,6 +1,6 @@
 """Few consumers for many topics."""
 
-from assignors.fleet import FleetTopic, Lane, LaneChange, Lanes, lane_change
+from assignors.fleet import Agent, FleetTopic, Lane, LaneChange, Lanes, View, lane_change
 from assignors.fleet.lanes import lane_groups
 
 
@@ -36,3 +36,23 @@ def test_the_groups_of_a_fleet_are_told_from_others() -> None:
     others = ["ingest", "ingest2.lane-0", "ingest.lane-", "ingest.lane-x", "ingest.lane-1.lane-2", "x.ingest.lane-1"]
     assert lane_groups("ingest", [*others, *mine]) == sorted(mine)
     assert lane_groups("ingest.lane-1", others) == ["ingest.lane-1.lane-2"]
+
+
+def test_seats_decide_as_soon_as_every_agent_knows_how() -> None:
+    """In a rolling restart all agents change together; agents of an earlier version read by the group alone."""
+    seat, group = Agent("a", settings=("assignment=1",)), Agent("b", settings=("assignment=0",))
+    other, old, silent = Agent("c", settings=("assignment=1",)), Agent("d", settings=("lanes=4",)), Agent("e")
+    mine = Lanes(seated=True)
+    assert mine.agreed(View((seat, other))).seated
+    assert not any(mine.agreed(View((seat, one))).seated for one in (group, old, silent))
+    assert mine.agreed(View((silent,))).seated, "a static fleet declares nothing"
+    assert not Lanes().agreed(View((silent,))).seated
+    assert Lanes().agreed(View((seat, other))).seated, "the view decides, not the agent's own file"
+
+
+def test_sources_of_one_cluster_divide_its_lanes() -> None:
+    """Two lanes are two consumers of that cluster, however many sources name it; each source has one at least."""
+    lanes = Lanes(count=2, siblings={"s0": 2, "s1": 2})
+    assert len(lanes.group(topics(100))) == 2
+    assert len(Lanes(count=1, siblings={"s0": 2, "s1": 2}).group(topics(100))) == 2
+    assert len(Lanes(count=2, siblings={"s0": 1, "s1": 1}).group(topics(100))) == 4

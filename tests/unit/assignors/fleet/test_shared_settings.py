@@ -78,3 +78,27 @@ def test_lanes_change_by_a_rolling_restart_without_a_topic_in_two_groups(before:
 def test_a_number_of_lanes_that_has_no_meaning_is_passed_over(told: str) -> None:
     """An agent that gets an invalid number keeps its own."""
     assert Lanes(count=3).agreed(View((Agent("a", settings=(told,)),), 1)).count == 3
+
+
+@pytest.mark.parametrize(("before", "after"), [(1, 2), (2, 1), (2, 3)])
+@pytest.mark.parametrize("changed", ["", "a", "ab", "abc"])
+def test_no_partition_is_without_a_reader_while_the_workers_change(before: int, after: int, changed: str) -> None:
+    """Agents with other numbers compute other seats: a share that each of them gives to another one is not read."""
+    workers = {name: after if name in changed else before for name in "abc"}
+    declared = {"assignment": 1, "seed": 0}
+    view = View(tuple(agent(name, **declared, **{"workers.default": workers[name]}) for name in "abc"), 1)
+    topics = [FleetTopic("c", f"id-{n}", f"t{n}", "s", 6) for n in range(40)]
+    read: set[tuple[str, int]] = set()
+    for name in "abc":
+        made = decide(view, topics, FleetWorkers(default=workers[name]))
+        # The group assigns all partitions of a topic to the agents that read it.
+        seated = Lanes().agreed(view).seated
+        mine = made.shares_of(name) if seated else made.of(name)
+        read |= {(topic.name, n) for topic in mine for n in (topic.share if seated else range(6)) or ()}
+    assert len(read) == 240
+
+
+def test_seats_do_not_wait_for_settings_that_may_differ() -> None:
+    """The agents agree on lanes by themselves."""
+    view = View((agent("a", assignment=1, lanes=4, seed=0), agent("b", assignment=1, lanes=8, seed=0)), 1)
+    assert Lanes().agreed(view).seated

@@ -69,7 +69,7 @@ final class GroupOf implements GroupSpec, SubscribedTopicDescriber {
                 .anyMatch(member -> member.partitions.getOrDefault(topicId, Set.of()).contains(partitionId));
     }
 
-    @Override
+    // No @Override: Kafka 4.0 does not have this method.
     public boolean isPartitionAssignable(Uuid topicId, int partitionId) {
         return true;
     }

@@ -1,0 +1,82 @@
+"""Keeps an agent reading topics that move to another agent until that agent has started."""
+
+import time
+from collections.abc import Callable, Collection
+from dataclasses import replace
+
+from assignors.fleet.agents_view import View
+from assignors.fleet.fleet_topic import FleetTopic
+
+_SETTLES_S = 1.0
+_STEP_S = 0.1
+
+
+class HandOver:
+    """Decides which topics an agent reads besides its own, for a short time after another agent has joined. Pure.
+
+    An agent that joins needs a second or two before it reads. If the others dropped its topics as soon as the view
+    changes, these topics would have no reader during this time. While both agents read, the group protocol or the table
+    ensures that only one of them writes a record.
+
+    Args:
+        hold_s: time for which topics are kept, seconds; 0 to drop them immediately.
+    """
+
+    def __init__(self, hold_s: float) -> None:
+        self._hold_s = hold_s
+        self._view: View | None = None
+        self._mine: dict[str, FleetTopic] = {}
+        self._until: dict[str, tuple[FleetTopic, float]] = {}
+
+    def topics(
+        self, view: View, mine: Collection[FleetTopic], present: Collection[FleetTopic], now_s: float
+    ) -> list[FleetTopic]:
+        """Return the topics to read, each with its share.
+
+        Args:
+            view: the present view.
+            mine: topics of this agent in this view.
+            present: topics that exist; others are never kept.
+            now_s: seconds of a monotonic clock.
+        """
+        if self._view is not None and self._hold_s > 0 and set(view.ids) - set(self._view.ids):
+            # The shares that are held since a join just before are kept as well: its agent may not have begun either.
+            self._until |= {
+                identity: (_with(topic, self._until.get(identity, (topic, 0.0))[0]), now_s + self._hold_s)
+                for identity, topic in self._mine.items()
+            }
+        self._view, self._mine = view, {topic.identity: topic for topic in mine}
+        exist = {topic.identity for topic in present}
+        self._until = {key: one for key, one in self._until.items() if now_s < one[1] and key in exist}
+        held = {key: topic for key, (topic, _) in self._until.items()}
+        return [*(_with(topic, held.pop(key, topic)) for key, topic in self._mine.items()), *held.values()]
+
+    def drop(self) -> None:
+        """Forget all topics, because the agent may not read."""
+        self._view, self._mine, self._until = None, {}, {}
+
+
+def await_successors(begun: Callable[[], int], longest_s: float) -> None:
+    """Wait until other agents have started to read the topics that this agent still reads.
+
+    All agents learn of the change at the same time. So one second after the first sign of another reader, all of them
+    have started.
+
+    Args:
+        begun: returns a number that rises with each sign of another reader.
+        longest_s: longest wait, seconds; on idle topics there is no sign.
+    """
+    before = begun()
+    deadline = time.monotonic() + longest_s
+    while (now_s := time.monotonic()) < deadline:
+        if begun() != before:
+            time.sleep(min(_SETTLES_S, deadline - now_s))
+            return
+        time.sleep(min(_STEP_S, deadline - now_s))
+
+
+def _with(topic: FleetTopic, held: FleetTopic) -> FleetTopic:
+    """Return a topic with the share that was held as well."""
+    if topic.share is None or held.share is None:
+        return topic
+    return replace(topic, share=tuple(sorted({*topic.share, *held.share})))

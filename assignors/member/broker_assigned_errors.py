@@ -1,0 +1,48 @@
+"""Errors of a member of a KIP-848 group: which of them end the membership, and the messages for users."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from confluent_kafka import KafkaError
+
+from assignors.errors import FencedError, MembershipError
+
+_FATAL: Final = frozenset(
+    {
+        KafkaError._FATAL,  # noqa: SLF001 -- librdkafka's own code
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.FENCED_INSTANCE_ID,
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+        KafkaError.GROUP_MAX_SIZE_REACHED,
+        KafkaError.INVALID_REGULAR_EXPRESSION,
+        KafkaError.UNSUPPORTED_ASSIGNOR,
+        KafkaError.UNSUPPORTED_VERSION,
+    }
+)
+
+
+def is_fatal(error: KafkaError) -> bool:
+    """Return whether a new member would fail, too: missing rights, wrong settings, or a newer member with its id."""
+    return error.code() in _FATAL
+
+
+def broker_error(error: KafkaError) -> KafkaError:
+    """Return the broker's error inside a fatal error of librdkafka, which contains only its text."""
+    if error.code() != KafkaError._FATAL:  # noqa: SLF001 -- librdkafka's own code
+        return error
+    causes = (KafkaError(code) for code in (*_FATAL - {error.code()}, KafkaError.UNRELEASED_INSTANCE_ID))
+    return next((one for one in causes if one.str() in error.str()), error)
+
+
+def membership_error(error: BaseException, group: str, topics: Sequence[str]) -> MembershipError:
+    """Convert an error of librdkafka; add what the user can do about it."""
+    found = error.args[0] if error.args else error
+    if not isinstance(found, KafkaError):
+        return MembershipError(f"no member of group {group!r}: {error}")
+    reason = found.str()
+    if found.code() == KafkaError.UNSUPPORTED_ASSIGNOR:
+        reason += ": the broker's group.consumer.assignors does not list the assignor of group.remote.assignor"
+    if found.code() == KafkaError._INVALID_ARG:  # noqa: SLF001 -- librdkafka's own code
+        reason += f": {list(topics)}: librdkafka and RE2 have to know the regular expression; (?: is unknown"
+    kind = FencedError if found.code() == KafkaError.FENCED_INSTANCE_ID else MembershipError
+    return kind(f"no member of group {group!r}: {reason}")

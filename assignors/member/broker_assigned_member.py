@@ -1,0 +1,356 @@
+"""Membership in a KIP-848 group, whose broker assigns the partitions: through librdkafka, without fetching."""
+
+import logging
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, Self, TypeVar
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import TopicPartition as KafkaPartition
+
+from assignors.clients.log_offsets import Offset, OffsetWithMetadata
+from assignors.errors import MembershipError
+from assignors.member.broker_assigned_errors import broker_error, is_fatal, membership_error
+from assignors.member.broker_assigned_offsets import BrokerAssignedOffsets
+from assignors.member.ownership import Ownership, OwnershipCell
+from assignors.member.rebalance_callbacks import Callback, CallbackThread
+from assignors.member.thread_calls import ThreadCalls
+from assignors.planner.topics_and_members import TopicPartition
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+# No record is wanted: partitions are paused as soon as they are assigned, and the queue has the smallest size.
+_NO_FETCHING: Final[Mapping[str, object]] = {
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+    "auto.offset.reset": "latest",
+    "enable.partition.eof": False,
+    "queued.max.messages.kbytes": 1,
+    "queued.min.messages": 1,
+}
+_MAX_POLL_MS: Final = 300_000  # librdkafka's default
+_STEP_S: Final = 0.1
+_SETTLED_S: Final = 1.0  # the broker sends an assignment with the first heartbeat's answer, or has none for now
+_REFUSED_S: Final = 1.0  # a new member is refused as well, until the session of the previous one has expired
+_METADATA_HEAD: Final = struct.Struct("<7si")  # "CGMDv2:" and the generation, which is the member epoch here
+
+
+class BrokerAssignedMember:
+    """A member of a KIP-848 group that fetches nothing.
+
+    Contract: that of `GroupMember`, with these differences.
+    * The broker's assignor decides, so no assignor is passed.
+    * The generation of an ownership is this member's epoch.
+    * Partitions are assigned and revoked step by step, and the group never stops as a whole, so `joined` stays true in
+      a rebalance.
+
+    Args:
+        config: librdkafka's properties, with `group.protocol` `consumer`.
+        topics: names, and patterns that begin with ^; a pattern is a regular expression of RE2 for whole names.
+        on_assigned: called with assigned partitions; it must not wait.
+        on_revoked: called with revoked partitions; the group waits for its return, at most max.poll.interval.ms.
+        on_lost: called when other members may own the partitions already.
+        awake: called before each step. While it returns False, no rebalance is handled; after max.poll.interval.ms
+            librdkafka leaves the group, and joins again when it returns True.
+        on_change: called after each change of the ownership or of `failed`, in any thread; it must not wait.
+        on_error: called with each error of a topic that librdkafka reports, as a message.
+
+    Raises:
+        MembershipError: librdkafka refuses a property.
+    """
+
+    def __init__(  # noqa: PLR0913 - each is named at the call
+        self,
+        config: Mapping[str, Any],
+        *,
+        topics: Sequence[str],
+        on_assigned: Callback | None = None,
+        on_revoked: Callback | None = None,
+        on_lost: Callback | None = None,
+        awake: Callable[[], bool] = lambda: True,
+        on_change: Callable[[], object] = lambda: None,
+        on_error: Callable[[Message], object] = lambda _: None,
+    ) -> None:
+        self._group = str(config["group.id"])
+        self._topics = list(topics)
+        self._max_poll_s = int(config.get("max.poll.interval.ms", _MAX_POLL_MS)) / 1000
+        self._on_assigned = on_assigned
+        self._on_revoked = on_revoked
+        self._on_lost = on_lost or on_revoked
+        self._awake = awake
+        self._on_error = on_error
+        self._cell = OwnershipCell(on_change)
+        self._ended = threading.Event()
+        self._calls = ThreadCalls()
+        self._joined_at: float | None = None
+        self._metadata = b""
+        # Partitions that the program knows: it hears of a loss before librdkafka reports it, if it polls too late.
+        self._announced: frozenset[TopicPartition] = frozenset()
+        try:
+            self._consumer = Consumer({**config, **_NO_FETCHING, "error_cb": self._see_error})
+        except (KafkaException, TypeError, ValueError) as error:
+            raise membership_error(error, self._group, self._topics) from error
+        self._offsets = BrokerAssignedOffsets(self._consumer, self._cell, self._group)
+        self._callbacks = CallbackThread(f"group-callbacks-{self._group}")
+        self._thread = threading.Thread(target=self._run, name=f"group-member-{self._group}", daemon=True)
+
+    def start(self, timeout_s: float = 30.0) -> Self:
+        """Connect, and join in the background. A second call has no effect.
+
+        Raises:
+            MembershipError: no broker answered in time, or the subscription is invalid.
+        """
+        if self._thread.ident is not None:
+            return self
+        try:
+            self._consumer.list_topics(timeout=timeout_s)
+            self._consumer.subscribe(
+                self._topics, on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
+            )
+        except KafkaException as error:
+            self._consumer.close()
+            self._callbacks.end()
+            raise membership_error(error, self._group, self._topics) from error
+        self._thread.start()
+        return self
+
+    def close(self) -> None:
+        """Release all partitions (`on_revoked` is called), leave the group, and end. A second call has no effect.
+
+        Raises:
+            MembershipError: called in a callback, for which it would wait.
+        """
+        if self._callbacks.here() or threading.current_thread() is self._thread:
+            raise MembershipError("close() was called in a callback, whose return it waits for: call it elsewhere")
+        self._ended.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        elif self._thread.ident is None:  # not started
+            self._consumer.close()
+            self._callbacks.end()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def fatal(self) -> bool:
+        """Whether a new member would fail, too: missing rights, wrong settings, or a newer member with its id."""
+        error = self._cell.failed
+        return isinstance(error, KafkaException) and is_fatal(error.args[0])
+
+    @property
+    def failed(self) -> BaseException | None:
+        """The error that ended the membership, None while it continues."""
+        return self._cell.failed
+
+    def ownership(self) -> Ownership:
+        """Return the present ownership; never waits."""
+        return self._cell.value
+
+    def wait_joined(self, timeout_s: float) -> Ownership:
+        """Wait until the broker has assigned partitions, or has none for this member.
+
+        Raises:
+            MembershipError: the broker has not answered in time, or the membership ended.
+        """
+        found = self._cell.wait(lambda now: now.joined, timeout_s)
+        if found is None:
+            self._raise_failed()
+            raise MembershipError(f"group {self._group!r}: not joined after {timeout_s:g} s")
+        return found
+
+    def commit(self, offsets: Mapping[TopicPartition, Offset], timeout_s: float = 10.0) -> None:
+        """Commit the next offset of each partition under this member's epoch, and wait for the answer.
+
+        Raises:
+            NotOwnedError: a partition is not owned; nothing was committed.
+            FencedError: the group continued without this member.
+            MembershipError: the coordinator did not answer in time, or refused.
+        """
+        self._raise_failed()
+        if offsets:
+            self._ask(lambda: self._offsets.commit(offsets), timeout_s)
+
+    def committed(self, partitions: Iterable[TopicPartition], timeout_s: float = 10.0) -> dict[TopicPartition, int]:
+        """Return the group's committed offsets, without partitions that have none.
+
+        Raises:
+            MembershipError: the coordinator did not answer in time, or refused.
+        """
+        return {key: at.offset for key, at in self.committed_with_metadata(partitions, timeout_s).items()}
+
+    def committed_with_metadata(
+        self, partitions: Iterable[TopicPartition], timeout_s: float = 10.0
+    ) -> dict[TopicPartition, OffsetWithMetadata]:
+        """As `committed`, with the metadata of each offset."""
+        self._raise_failed()
+        asked = list(partitions)
+        return self._ask(lambda: self._offsets.committed(asked, timeout_s), timeout_s + _STEP_S)
+
+    def group_metadata(self) -> bytes:
+        """Return the argument of `Producer.send_offsets_to_transaction`, with the present epoch and member id."""
+        self._raise_failed()
+        return self._metadata
+
+    def set_sasl_credentials(self, username: str, password: str) -> None:
+        """Use these credentials for all later connections."""
+        self._ask(lambda: self._consumer.set_sasl_credentials(username, password), _STEP_S * 10)
+
+    def _run(self) -> None:
+        try:
+            self._steps()
+        except Exception as error:
+            log.exception("group %r: the membership ends", self._group)
+            self._cell.fail(error)
+        finally:
+            try:
+                self._consumer.close()  # calls on_revoked
+            except (KafkaException, RuntimeError) as error:
+                log.warning("group %r: the member left with an error: %s", self._group, error)
+            self._cell.change(lambda now: now.outside())
+            self._calls.end()
+            self._callbacks.end()
+
+    def _steps(self) -> None:
+        polled_at = time.monotonic()
+        while not self._ended.is_set():
+            self._calls.serve()
+            if self._awake():
+                late = time.monotonic() - polled_at > self._max_poll_s
+                self._step()
+                polled_at = time.monotonic()
+                if late:
+                    self._announce(_keys(self._consumer.assignment()))
+                continue
+            self._ended.wait(_STEP_S)
+            if time.monotonic() - polled_at > self._max_poll_s:
+                self._oversleep()
+
+    def _oversleep(self) -> None:
+        """Give all partitions up: librdkafka leaves the group about now, and reports it in the next poll at the latest.
+
+        If that poll came before librdkafka left, it still has them, and they are announced again.
+        """
+        self._cell.change(lambda now: now.outside())
+        self._report_lost()
+
+    def _report_lost(self) -> None:
+        """Call on_lost for all partitions that the program knows, without waiting for its return."""
+        keys, self._announced = self._announced, frozenset()
+        if self._on_lost is not None and keys:
+            self._callbacks.put(self._on_lost, keys, lambda: None)
+
+    def _announce(self, keys: frozenset[TopicPartition]) -> None:
+        new = keys - self._announced
+        if not new:
+            return
+        self._announced |= new
+        epoch = self._epoch()
+        self._cell.change(lambda now: now.plus(new, epoch))
+        if self._on_assigned is not None:
+            self._callbacks.put(self._on_assigned, new, lambda: None)
+
+    def _step(self) -> None:
+        try:
+            message = self._consumer.poll(_STEP_S)
+        except KafkaException as refused:
+            self._end(refused)
+            return
+        except Exception:  # a callback of the program: it counts as returned
+            log.exception("group %r: a callback failed", self._group)
+            return
+        error = None if message is None else message.error()
+        if message is not None and error is not None:
+            self._see_error(error)
+            if message.topic() is not None:
+                self._on_error(message)
+        if self._cell.failed is None:
+            self._see_epoch()
+
+    def _see_error(self, error: KafkaError) -> None:
+        log.debug("group %r: %s", self._group, error)
+        cause = broker_error(error)
+        if error.fatal() or is_fatal(cause):
+            self._end(KafkaException(cause))
+
+    def _see_epoch(self) -> None:
+        """Take over the epoch and the member id, which change without a callback."""
+        epoch = self._epoch()
+        if epoch <= 0:  # 0 asks to join
+            self._joined_at = None
+            return
+        now = time.monotonic()
+        self._joined_at = self._joined_at or now
+        owned = self._cell.value
+        joined = bool(owned.joined or owned.partitions or now - self._joined_at > _SETTLED_S)
+        if (owned.generation, owned.joined) != (epoch, joined):
+            member_id = str(self._consumer.memberid() or "")
+            self._cell.change(lambda was: was.standing(generation=epoch, member_id=member_id, joined=joined))
+
+    def _epoch(self) -> int:
+        self._metadata = self._consumer.consumer_group_metadata()
+        _, epoch = _METADATA_HEAD.unpack_from(self._metadata)
+        return int(epoch)
+
+    def _assigned(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
+        keys = _keys(partitions)
+        # A number as the offset, so that librdkafka asks for none.
+        consumer.incremental_assign([KafkaPartition(*key, 0) for key in keys])
+        consumer.pause([KafkaPartition(*key) for key in keys])
+        self._announce(keys)
+
+    def _revoked(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
+        keys = self._take_back(partitions)
+        self._call(self._on_revoked, keys)
+        # Unlike in the classic protocol, no join follows: the other partitions stay as they are.
+        self._cell.change(
+            lambda now: now.minus(keys).standing(generation=now.generation, member_id=now.member_id, joined=now.joined)
+        )
+        consumer.incremental_unassign(partitions)
+
+    def _lost(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
+        keys = self._take_back(partitions)
+        self._joined_at = None
+        self._cell.change(lambda now: now.outside())
+        self._call(self._on_lost, keys)
+        consumer.incremental_unassign(partitions)
+
+    def _take_back(self, partitions: Iterable[KafkaPartition]) -> frozenset[TopicPartition]:
+        known = _keys(partitions) & self._announced
+        self._announced -= known
+        return known
+
+    def _call(self, callback: Callback | None, keys: frozenset[TopicPartition]) -> None:
+        """Call a callback, and serve requests meanwhile: the program may commit the partitions that it loses."""
+        if callback is not None and keys:
+            self._calls.serve_until(lambda done: self._callbacks.put(callback, keys, done))
+
+    def _ask(self, call: Callable[[], T], timeout_s: float) -> T:
+        def checked() -> T:
+            try:
+                return call()
+            except RuntimeError as error:
+                raise MembershipError(f"no member of group {self._group!r}: it is closed") from error
+
+        return self._calls.ask(checked, timeout_s)
+
+    def _end(self, error: KafkaException) -> None:
+        if error.args[0].code() == KafkaError.UNRELEASED_INSTANCE_ID:
+            self._ended.wait(_REFUSED_S)
+        self._cell.fail(error)
+        self._ended.set()
+        self._report_lost()
+
+    def _raise_failed(self) -> None:
+        if (error := self._cell.failed) is not None:
+            raise membership_error(error, self._group, self._topics) from error
+
+
+def _keys(partitions: Iterable[KafkaPartition]) -> frozenset[TopicPartition]:
+    return frozenset((one.topic, one.partition) for one in partitions)
