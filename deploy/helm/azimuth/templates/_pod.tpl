@@ -1,0 +1,86 @@
+{{/* What all pods have in common. */}}
+{{- define "azimuth.podSettings" -}}
+serviceAccountName: {{ include "azimuth.serviceAccount" . }}
+automountServiceAccountToken: false
+{{- with .Values.image.pullSecrets }}
+imagePullSecrets:
+  {{- range . }}
+  - name: {{ . }}
+  {{- end }}
+{{- end }}
+securityContext:
+  {{- toYaml .Values.podSecurityContext | nindent 2 }}
+{{- end }}
+
+{{- define "azimuth.containerSettings" -}}
+image: {{ printf "%s:%s" .root.Values.image.repository (.root.Values.image.tag | default .root.Chart.AppVersion) | quote }}
+imagePullPolicy: {{ .root.Values.image.pullPolicy }}
+workingDir: /var/lib/azimuth
+securityContext:
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  capabilities: { drop: [ALL] }
+resources:
+  {{- toYaml .resources | nindent 2 }}
+{{- end }}
+
+{{- define "azimuth.env" -}}
+{{- range $name, $value := .Values.env }}
+- name: {{ $name }}
+  value: {{ $value | quote }}
+{{- end }}
+{{- range $name, $from := .Values.secretEnv }}
+- name: {{ $name }}
+  valueFrom:
+    secretKeyRef: { name: {{ $from.secret }}, key: {{ $from.key | quote }} }
+{{- end }}
+{{- end }}
+
+{{- define "azimuth.volumeMounts" -}}
+- { name: scratch, mountPath: /tmp, subPath: tmp }
+- { name: scratch, mountPath: /var/lib/azimuth, subPath: work }
+{{- if .Values.http.token.secret }}
+- { name: http-token, mountPath: /etc/azimuth/http, readOnly: true }
+{{- end }}
+{{- range $secret, $path := .Values.secretMounts }}
+- { name: {{ printf "secret-%s" $secret | replace "." "-" }}, mountPath: {{ $path | quote }}, readOnly: true }
+{{- end }}
+{{- with .Values.volumeMounts }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- define "azimuth.volumes" -}}
+- name: scratch
+  emptyDir: {}
+{{- with .Values.http.token.secret }}
+- name: http-token
+  secret: { secretName: {{ . }} }
+{{- end }}
+{{- range $secret, $_ := .Values.secretMounts }}
+- name: {{ printf "secret-%s" $secret | replace "." "-" }}
+  secret: { secretName: {{ $secret }} }
+{{- end }}
+{{- with .Values.volumes }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- define "azimuth.httpArgs" -}}
+- --http=0.0.0.0:{{ .Values.http.port }}
+{{- if .Values.http.token.secret }}
+- --http-token=/etc/azimuth/http/{{ required "http.token.key is empty: name the key of the Secret" .Values.http.token.key }}
+{{- end }}
+{{- end }}
+
+{{- define "azimuth.probes" -}}
+startupProbe:
+  httpGet: { path: /healthz, port: http }
+  periodSeconds: 2
+  failureThreshold: 60
+livenessProbe:
+  httpGet: { path: /healthz, port: http }
+  periodSeconds: 10
+  timeoutSeconds: 5
+  failureThreshold: 6
+{{- end }}
