@@ -9,7 +9,7 @@ READY43 := $(VENV43)/.ready
 # The wheel is tested by this Python, whatever the environment in .venv was made with.
 TEST_PYTHON ?= $(PYTHON)
 WHEEL_VENV = .venv-wheel-$(shell $(TEST_PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
-WHEEL_NEEDS := tests docker docs requirements pyproject.toml mkdocs.yml Makefile $(wildcard *.md)
+WHEEL_NEEDS := tests deploy docker docs requirements pyproject.toml mkdocs.yml Makefile $(wildcard *.md)
 SEEDS ?= 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20
 SECONDS_EACH ?= 60
 FORM ?= raw or decoded or fleet or claims or fence
@@ -19,7 +19,7 @@ AT_ONCE ?= 2
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-all test-slow unit integration test-spark43 test-wheel docker-test chaos proof broker lint type audit docs bench bench-check format lock build image clean
+.PHONY: help venv demo test test-all test-slow unit integration test-spark43 test-wheel docker-test chaos proof broker lint type audit docs manifests bench bench-check format lock build image clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -35,10 +35,10 @@ $(VENV)/.packages $(VENV43)/.packages:
 	@$(@D)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $< || { rm -rf $(@D); echo "the packages could not be installed: is a package index reachable? run make again when it is" >&2; exit 2; }
 	@touch $@
 
-# Where there is a C compiler, this compiles the producer's hot path; where there is none, it says so and goes on.
+# Where there is a C compiler, this compiles the hot paths of producer and source; where there is none, it says so and goes on.
 $(READY): $(VENV)/.packages
 $(READY43): $(VENV43)/.packages
-$(READY) $(READY43): hatch_build.py producer/partitioning/produce_compiled.pyx
+$(READY) $(READY43): hatch_build.py producer/partitioning/produce_compiled.pyx spark_sink/fetch/copy_compiled.pyx
 	@$(@D)/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
@@ -101,6 +101,9 @@ audit: $(READY) ## check every locked package in a vulnerability database
 docs: $(READY) ## build the documentation into build/site, warnings are errors
 	@said=$$(NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build 2>&1) || { echo "$$said" >&2; exit 1; }; echo "build/site/index.html"
 
+manifests: $(READY) ## write deploy/manifests from the Helm chart's examples
+	@$(BIN)/python -m tests.unit.deploy.chart
+
 bench: $(READY) ## measure beside the peers; write build/bench/<area>.json
 	@$(BIN)/python -m pytest -q -s -m benchmark tests/benchmarks
 
@@ -115,11 +118,12 @@ LOCK = $(BIN)/uv pip compile -q --universal --generate-hashes --no-header --no-e
 lock: $(READY) ## resolve the requirements files from pyproject.toml
 	@$(call LOCK,dev,dev)
 	@cp requirements/dev.txt requirements/spark43.txt && $(subst constraints.txt,constraints43.txt,$(call LOCK,spark43,dev))
-	@$(call LOCK,image,demo)
+	@$(call LOCK,image,all)
 
-build: $(READY) ## build into dist/: the source archive, a wheel for every Python and one compiled for this Python
+build: $(READY) broker ## build into dist/: the source archive, a wheel for every Python, one compiled for this Python, the broker's jar
 	@AZIMUTH_PURE=1 $(BIN)/python -m build --no-isolation
 	@$(BIN)/python -m build --no-isolation --wheel
+	@if [ -f build/broker/azimuth-broker.jar ]; then cp build/broker/azimuth-broker.jar dist/; fi
 
 image: build ## build the agents' container image (needs a Docker engine)
 	@docker build --quiet --file docker/Dockerfile --tag kafka-azimuth $${PIP_INDEX_URL:+--build-arg PIP_INDEX_URL} .

@@ -1,4 +1,4 @@
-"""Compiles the producer's hot path where there is a C compiler; elsewhere the package is built in pure Python."""
+"""Compiles the hot paths where there is a C compiler; elsewhere the package is built in pure Python."""
 
 import os
 import shutil
@@ -9,31 +9,37 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-MODULE = "producer.partitioning.produce_compiled"
-SOURCE = Path("producer", "partitioning", "produce_compiled.pyx")
+JAR = Path("build", "broker", "azimuth-broker.jar")
+"""Where `make broker` puts the broker's assignors."""
+SOURCES = (Path("producer", "partitioning", "produce_compiled.pyx"), Path("spark_sink", "fetch", "copy_compiled.pyx"))
 
 
-class CompiledHotPath(BuildHookInterface[Any]):
-    """`AZIMUTH_PURE=1` in the environment leaves the compiled module out: one wheel for every Python and machine."""
+class CompiledHotPaths(BuildHookInterface[Any]):
+    """`AZIMUTH_PURE=1` in the environment leaves the compiled modules out: one wheel for every Python and machine."""
 
     _scratch: Path | None = None
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Build the module, next to its source for an editable install, and include it in the wheel."""
-        beside = Path(self.root, SOURCE).parent
+        """Build the modules, next to their sources for an editable install, and include them in the wheel."""
         if version == "editable":
-            for stale in beside.glob("produce_compiled.*.so"):
-                stale.unlink()
+            for source in SOURCES:
+                for stale in Path(self.root, source).parent.glob(f"{source.stem}.*.so"):
+                    stale.unlink()
+        elif Path(self.root, JAR).is_file():
+            build_data["force_include"][str(Path(self.root, JAR))] = f"spark_sink/demo/cluster/{JAR.name}"
         if os.environ.get("AZIMUTH_PURE"):
             return
         self._scratch = Path(tempfile.mkdtemp(prefix="kafka-azimuth-build-"))
         built = self._compile(self._scratch)
-        if built is None:
+        if not built:
             return
         if version == "editable":
-            shutil.copy(built, beside)
+            for folder, library in built:
+                shutil.copy(library, Path(self.root, folder))
             return
-        build_data["force_include"][str(built)] = f"producer/partitioning/{built.name}"
+        build_data["force_include"] |= {
+            str(library): f"{folder.as_posix()}/{library.name}" for folder, library in built
+        }
         build_data["pure_python"] = False
         build_data["infer_tag"] = True
 
@@ -42,8 +48,8 @@ class CompiledHotPath(BuildHookInterface[Any]):
         if self._scratch is not None:
             shutil.rmtree(self._scratch, ignore_errors=True)
 
-    def _compile(self, scratch: Path) -> Path | None:
-        """Compile the module into a folder; None where that cannot be done here.
+    def _compile(self, scratch: Path) -> list[tuple[Path, Path]]:
+        """Compile the modules; return each one's folder in the package and library; none where that cannot be done.
 
         Raises:
             CompileError: of Cython, where the source itself is wrong.
@@ -53,17 +59,27 @@ class CompiledHotPath(BuildHookInterface[Any]):
         from setuptools.errors import BaseError, CCompilerError  # noqa: PLC0415 - as above
 
         if sys.byteorder != "little":
-            self.app.display_warning("built in pure Python: the compiled hash reads words as little endian machines do")
-            return None
-        extension = Extension(MODULE, [str(Path(self.root, SOURCE))], extra_compile_args=["-O3", "-g0"])
-        modules = cythonize([extension], build_dir=str(scratch), quiet=True)
+            self.app.display_warning("built in pure Python: the compiled code reads words as little endian machines do")
+            return []
+        extensions = [
+            Extension(
+                ".".join(source.with_suffix("").parts),
+                [str(Path(self.root, source))],
+                extra_compile_args=["-O3", "-g0"],
+            )
+            for source in SOURCES
+        ]
+        modules = cythonize(extensions, build_dir=str(scratch), quiet=True)
         command = Distribution({"name": "kafka-azimuth", "ext_modules": modules}).get_command_obj("build_ext")
         command.build_lib, command.build_temp = str(scratch / "lib"), str(scratch)
         command.ensure_finalized()
         try:
             command.run()
         except (BaseError, CCompilerError, OSError) as error:
-            self.app.display_warning(f"built in pure Python, as {SOURCE} could not be compiled: {error}")
-            return None
-        (built,) = (scratch / "lib" / "producer" / "partitioning").glob("produce_compiled.*")
-        return built
+            self.app.display_warning(f"built in pure Python, as its hot paths could not be compiled: {error}")
+            return []
+        return [
+            (source.parent, library)
+            for source in SOURCES
+            for library in (scratch / "lib" / source.parent).glob(f"{source.stem}.*")
+        ]

@@ -1,4 +1,4 @@
-"""Kafka to Delta on Spark, every record exactly once, as a member of the consumer group."""
+"""Kafka to Delta and Iceberg on Spark, every record exactly once, as a member of the consumer group."""
 
 import typing
 
@@ -8,17 +8,28 @@ if typing.TYPE_CHECKING:
     from spark_sink.errors import SparkSinkError
     from spark_sink.lake.positions import positions
     from spark_sink.sink.delta_sink import DeltaExactlyOnceSink
+    from spark_sink.sink.iceberg_sink import IcebergExactlyOnceSink
     from spark_sink.source.kafka_source import KafkaGroupSource
+    from spark_sink.source.query_metrics import QueryMetrics
 
 # Loaded at first use: pyspark and pyarrow take most of a second, and `azimuth --help` does not need them.
 _HOMES = {
     "DeltaExactlyOnceSink": "sink.delta_sink",
+    "IcebergExactlyOnceSink": "sink.iceberg_sink",
     "KafkaGroupSource": "source.kafka_source",
+    "QueryMetrics": "source.query_metrics",
     "SparkSinkError": "errors",
     "positions": "lake.positions",
 }
 
-__all__ = ["DeltaExactlyOnceSink", "KafkaGroupSource", "SparkSinkError", "positions"]
+__all__ = [
+    "DeltaExactlyOnceSink",
+    "IcebergExactlyOnceSink",
+    "KafkaGroupSource",
+    "QueryMetrics",
+    "SparkSinkError",
+    "positions",
+]
 
 
 def __getattr__(name: str) -> typing.Any:  # noqa: ANN401 -- whatever the name stands for

@@ -11,6 +11,8 @@ SparkSinkError
 │   ├── SchemaError      the columns of a batch do not fit the table
 │   └── HoleError        a commit would leave out records; refused
 ├── JoinError        the consumer group could not be joined, or continues without this reader
+├── StartError       a check before the start of an agent found a fault
+├── LaterError       a check found a fault that may end without a change of the settings
 ├── LagError         Kafka did not report the ends of partitions
 ├── QueryError       the query of an agent has failed
 ├── ReportError      a report.json of the demo cannot be read
@@ -87,6 +89,14 @@ class DemoError(SparkSinkError):
 
 class JoinError(SparkSinkError):
     """The consumer group could not be joined, or goes on without this reader."""
+
+
+class StartError(SparkSinkError):
+    """A check before the start of an agent found a fault."""
+
+
+class LaterError(SparkSinkError):
+    """A check found a fault that may end without a change of the settings, such as a topic that is not created yet."""
 
 
 class LagError(SparkSinkError):

@@ -6,5 +6,6 @@
 * `worker_daemon`: the process from which Spark forks its Python workers.
 * `agent_fences`: allows one agent of a name per machine, and one table per checkpoint.
 * `commit_notes`: reads the notes of an agent's commits in the tables' logs.
-* `progress_log`: logs the committed rows at intervals.
+* `progress_log`: logs the steps of the start, and the committed rows at intervals.
+* `sink_checks`: checks brokers, rights, the registry and the table, before Spark starts.
 """

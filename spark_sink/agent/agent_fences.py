@@ -11,7 +11,7 @@ from pathlib import Path
 
 from spark_sink.agent.agent_settings import AgentSettings
 from spark_sink.errors import OptionError
-from spark_sink.lake.table_storage import filesystem, read_text, table_uri
+from spark_sink.lake.table_storage import filesystem, read_text
 
 _BINDING = "azimuth-table.json"
 
@@ -51,18 +51,27 @@ def bind_checkpoint(settings: AgentSettings) -> None:
     Raises:
         OptionError: the checkpoint belongs to another table.
     """
-    table = table_uri(settings.table)
-    files = filesystem(settings.checkpoint, settings.storage, make=True)
-    bound = _bound(read_text(files, _BINDING), f"{settings.checkpoint}/{_BINDING}")
-    if bound is None:
+    if refuse_other_table(settings) is None:
+        files = filesystem(settings.checkpoint, settings.storage, make=True)
         with files.open_output_stream(_BINDING) as stream:
-            stream.write(json.dumps({"table": table}).encode())
-        return
-    if bound != table:
+            stream.write(json.dumps({"table": settings.address}).encode())
+
+
+def refuse_other_table(settings: AgentSettings) -> str | None:
+    """Return the address of the checkpoint's table; None for a new checkpoint.
+
+    Raises:
+        OptionError: it is not the table of the settings.
+    """
+    table = settings.address
+    files = filesystem(settings.checkpoint, settings.storage)
+    bound = _bound(read_text(files, _BINDING), f"{settings.checkpoint}/{_BINDING}")
+    if bound not in {None, table}:
         raise OptionError(
             f"checkpoint {settings.checkpoint} is of the table {bound}, not of {table}: give each table a checkpoint "
             "of its own (--checkpoint)"
         )
+    return bound
 
 
 def _bound(text: str | None, place: str) -> str | None:

@@ -12,13 +12,17 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from assignors.settings import Whole, message, place, plain
+from assignors.settings import Whole, message, place, plain, proposal
 from spark_sink.errors import OptionError
 from spark_sink.kafka.broker_addresses import check_servers
 from spark_sink.kafka.client_properties import librdkafka_config
 from spark_sink.options.value_format import TABLE_SCHEMA
 
 AVAILABLE_NOW = "available-now"
+_ROW_COLUMNS = {
+    "includeheaders",
+    "includetimestamptype",
+}  # options of the source that change the rows of the raw format
 _SPAN = r"\+?\d+(\.\d+)?\s*(microsecond|millisecond|second|minute|hour|day|week)s?"
 _INTERVAL = re.compile(rf"(interval\s+)?{_SPAN}(\s+{_SPAN})*", re.IGNORECASE)
 
@@ -52,7 +56,12 @@ class AgentSettings(BaseSettings):
     )
     group: str = Field(min_length=1, description="Consumer group; agents of one group share the partitions.")
     table: str = Field(
-        min_length=1, description="Address of the Delta table; {topic} in it makes a table of each topic."
+        min_length=1,
+        description="Delta table, {topic} in it makes a table of each topic; or catalog.namespace.table of Iceberg.",
+    )
+    table_format: Literal["delta", "iceberg"] = Field("delta", description="Format of the table.")
+    catalog: dict[str, str] = Field(
+        default_factory=dict, description="Options of the Iceberg catalog, as pyiceberg has them."
     )
     checkpoint: str = Field(min_length=1, description="Folder for Spark's checkpoint, this agent's own.")
     subscribe: str | None = Field(None, description="Topics, by commas.")
@@ -79,7 +88,7 @@ class AgentSettings(BaseSettings):
     metrics_port: Whole | None = Field(None, ge=0, le=65535, description="Port of the Prometheus endpoint.")
     kafka: dict[str, str] = Field(default_factory=dict, description="Kafka client properties.")
     source: dict[str, str] = Field(default_factory=dict, description="More options of kafka-group.")
-    sink: dict[str, str] = Field(default_factory=dict, description="More options of delta-exactly-once.")
+    sink: dict[str, str] = Field(default_factory=dict, description="More options of the table's sink.")
     storage: dict[str, str] = Field(default_factory=dict, description="Options of the object store.")
     spark: dict[str, str] = Field(default_factory=dict, description="Spark configuration.")
 
@@ -104,12 +113,42 @@ class AgentSettings(BaseSettings):
         file = _read(config) if config else {}
         strangers = sorted(file.keys() - cls.model_fields.keys())
         if strangers:
-            raise OptionError(f"{config}: unknown setting {strangers[0]!r}; known are {', '.join(cls.model_fields)}")
+            known = proposal(strangers[0], cls.model_fields) or f"known are {', '.join(cls.model_fields)}"
+            raise OptionError(f"{config}: unknown setting {strangers[0]!r}; {known}")
         environment = {name: value for name in cls.model_fields if (value := _from_environment(cls, name)) is not None}
         try:
             return cls(**{**file, **environment, **given})
         except ValidationError as error:
             raise OptionError("; ".join(_sentences(error.errors()))) from error
+
+    @model_validator(mode="after")
+    def _one_format(self) -> Self:
+        if self.catalog and not self.iceberg:
+            raise ValueError("catalog is for Iceberg tables; set table_format=iceberg, or leave it out")
+        if self.table.startswith("iceberg://") and not self.iceberg:
+            raise ValueError(f"table {self.table!r} is an Iceberg table; set table_format=iceberg")
+        if self.iceberg:
+            from spark_sink.lake.iceberg.catalogs import iceberg_address  # noqa: PLC0415 -- for few agents
+
+            iceberg_address(self.table)
+        return self
+
+    @property
+    def iceberg(self) -> bool:
+        """Whether the table is Iceberg's."""
+        return self.table_format == "iceberg"
+
+    @property
+    def address(self) -> str:
+        """The address of the table, with the scheme of its format."""
+        from spark_sink.lake.table_storage import ICEBERG, table_uri  # noqa: PLC0415 -- loads deltalake
+
+        return f"{ICEBERG}{self.table.removeprefix(ICEBERG)}" if self.iceberg else table_uri(self.table)
+
+    @property
+    def table_storage(self) -> dict[str, str]:
+        """Options of the object store and of the catalog, as a table takes them."""
+        return {**self.storage, **{f"catalog.{name}": value for name, value in self.catalog.items()}}
 
     @property
     def decodes(self) -> bool:
@@ -134,6 +173,7 @@ class AgentSettings(BaseSettings):
             "startingOffsets": self.starting_offsets,
             "maxOffsetsPerTrigger": self.max_offsets_per_trigger,
             "positions": self._tables(),
+            "sinkLanding": self.landing,
         }
         if (self._source_option("valueFormat") or "").lower() == "json" and not self._source_option("valueSchema"):
             # The agents of a group write one table, and samples at different times may differ.
@@ -144,16 +184,22 @@ class AgentSettings(BaseSettings):
         return {**self._shared(), **given, **self.source}
 
     def sink_options(self, columns: str | None = None) -> dict[str, str]:
-        """Options of `.format("delta-exactly-once")`."""
-        own = {"path": self.table, "checkpointLocation": self.checkpoint, "agent": self.agent}
+        """Options of `.format("delta-exactly-once")`, or of `.format("iceberg-exactly-once")`."""
+        own = {
+            "path": self.table,
+            "tableFormat": self.table_format,
+            "checkpointLocation": self.checkpoint,
+            "agent": self.agent,
+        }
         # The sink must know the columns if it sees no rows.
-        own |= {name: value for name, value in self.source.items() if name.lower() == "includeheaders"}
+        own |= {name: value for name, value in self.source.items() if name.lower() in _ROW_COLUMNS}
         own |= {"columns": columns} if columns else {}
         return {**self._shared(), **own, **self.sink}
 
     def admin_options(self) -> dict[str, str]:
         """Return properties of a Kafka client that reads offsets."""
-        return {"bootstrap.servers": self.bootstrap_servers, **librdkafka_config(self.kafka)}
+        own = {"bootstrap.servers": self.bootstrap_servers, "client.id": f"azimuth.{self.agent}"}
+        return {**own, **librdkafka_config(self.kafka)}
 
     def _source_option(self, name: str) -> str | None:
         return next((value for one, value in self.source.items() if one.lower() == name.lower()), None)
@@ -162,16 +208,17 @@ class AgentSettings(BaseSettings):
         """Return every address with positions, in the format of the option `positions`."""
         routes = next((value for name, value in self.sink.items() if name.lower() == "routes"), None)
         if not routes:
-            return self.table
-        from spark_sink.sink.topic_routes import Routes  # noqa: PLC0415 -- loads deltalake, for few agents
+            return self.address if self.iceberg else self.table
+        from spark_sink.sink.sink_options import SinkOptions  # noqa: PLC0415 -- loads deltalake, for few agents
 
-        return json.dumps(Routes.parse(self.table, routes).addresses())
+        return json.dumps(SinkOptions.parse(self.sink_options()).routes.addresses())
 
     def _shared(self) -> dict[str, str]:
         kafka = {"bootstrap.servers": self.bootstrap_servers, "group.id": self.group, **self.kafka}
         return {
             **{f"kafka.{name}": value for name, value in kafka.items()},
             **{f"storage.{name}": value for name, value in self.storage.items()},
+            **{f"catalog.{name}": value for name, value in self.catalog.items()},
         }
 
 
@@ -206,4 +253,4 @@ def _sentences(errors: list[Any]) -> list[str]:
 
 
 def _sentence(error: Any) -> str:  # noqa: ANN401 -- pydantic's own dictionary
-    return f"{place(error) or 'settings'}: {plain(error) or message(error)}"
+    return f"{place(error) or 'settings'}: {plain(error, AgentSettings) or message(error)}"

@@ -8,6 +8,7 @@ import pyarrow.fs as pa_fs
 
 from spark_sink.agent.agent_settings import AgentSettings
 from spark_sink.formats.quarantined_rows import quarantine_of
+from spark_sink.lake.iceberg.iceberg_table import IcebergTable
 from spark_sink.lake.positions import existing
 from spark_sink.lake.table_storage import Storage, filesystem, read_text
 
@@ -41,6 +42,26 @@ class History:
         return max((int(one.base_name[:20]) for one in found if one.base_name[20:] == ".json"), default=-1)
 
 
+class IcebergHistory:
+    """The notes in the snapshots of one Iceberg table.
+
+    Args:
+        table: its address.
+        storage: options of its catalog.
+        whole: read all snapshots, instead of those after the first call.
+    """
+
+    def __init__(self, table: str, storage: Storage | None = None, *, whole: bool = False) -> None:
+        self._table = IcebergTable(table, "", storage)
+        self._next = 0 if whole else -1
+
+    def read(self) -> Iterator[dict[str, Any]]:
+        """Yield the notes since the last call; those of expired snapshots are missing."""
+        newest, notes = self._table.notes(self._next)
+        first, self._next = self._next < 0, newest + 1
+        yield from () if first else notes
+
+
 class Notes:
     """The notes of one agent in all its tables, from the first call on.
 
@@ -53,17 +74,21 @@ class Notes:
 
     def __init__(self, settings: AgentSettings) -> None:
         self._settings = settings
-        self._histories: dict[str, History] = {}
+        self._histories: dict[str, History | IcebergHistory] = {}
         self._called = False
 
     def read(self) -> Iterator[dict[str, Any]]:
         """Yield the agent's notes since the last call."""
-        tables = [table for table, _ in existing(self._settings.table, self._settings.storage)]
+        settings = self._settings
+        history = IcebergHistory if settings.iceberg else History
+        tables = [
+            table for table, _ in existing(settings.address if settings.iceberg else settings.table, settings.storage)
+        ]
         for table in {*tables, *map(quarantine_of, tables)}:
             if table not in self._histories:
-                self._histories[table] = History(table, self._settings.storage, whole=self._called)
+                self._histories[table] = history(table, settings.table_storage, whole=self._called)
         self._called = True
-        for history in self._histories.values():
-            for note in history.read():
+        for one in self._histories.values():
+            for note in one.read():
                 if note.get("agent") == self._settings.agent:
                     yield note

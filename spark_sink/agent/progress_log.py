@@ -1,4 +1,4 @@
-"""Logs the rows that an agent has committed, at intervals."""
+"""Logs the steps of an agent's start, and regularly the rows that the agent has committed."""
 
 import logging
 import time
@@ -10,6 +10,24 @@ from spark_sink.errors import SparkSinkError
 EVERY_S = 10.0
 
 _log = logging.getLogger("azimuth.sink")
+
+
+class StartSteps:
+    """Logs each step of an agent's start with its duration, so that a long start does not look like a hang.
+
+    Args:
+        clock: seconds of a monotonic clock.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._since = clock()
+
+    def done(self, step: str) -> None:
+        """Log a step that has just ended."""
+        now = self._clock()
+        _log.info("start: %s (%.1f s)", step, now - self._since)
+        self._since = now
 
 
 class ProgressLog:

@@ -21,12 +21,12 @@ from spark_sink.agent import worker_daemon
 from spark_sink.agent.agent_fences import bind_checkpoint, only_agent_of_its_name
 from spark_sink.agent.agent_settings import AVAILABLE_NOW, AgentSettings
 from spark_sink.agent.commit_notes import Notes
-from spark_sink.agent.progress_log import ProgressLog
+from spark_sink.agent.progress_log import ProgressLog, StartSteps
+from spark_sink.agent.sink_checks import check_options, refuse_faults
 from spark_sink.errors import QueryError
-from spark_sink.kafka.group_lag import admin
-from spark_sink.options.source_options import SourceOptions
 from spark_sink.sink.delta_sink import DeltaExactlyOnceSink
-from spark_sink.sink.sink_options import SinkOptions
+from spark_sink.sink.iceberg_sink import IcebergExactlyOnceSink
+from spark_sink.source.cluster_cores import cluster_cores
 from spark_sink.source.kafka_source import KafkaGroupSource
 
 if TYPE_CHECKING:
@@ -46,23 +46,29 @@ def run(settings: AgentSettings) -> None:
 
     Raises:
         OptionError: an agent of this name is running here, or the checkpoint belongs to another table.
+        StartError: the brokers, the registry or the table cannot be used.
         QueryError: an option is invalid, the query failed, or its JVM was lost; the message is the last sentence of the
             cause.
     """
     stop = _Stop()
-    check(settings)
+    steps = StartSteps()
+    check_options(settings)
     with only_agent_of_its_name(settings):
+        refuse_faults(settings)
         bind_checkpoint(settings)
-        _ingest(settings, stop)
+        steps.done("checked brokers, rights, the table and the checkpoint")
+        _ingest(settings, stop, steps)
 
 
-def _ingest(settings: AgentSettings, stop: "_Stop") -> None:
+def _ingest(settings: AgentSettings, stop: "_Stop", steps: StartSteps) -> None:
     try:
         with _served(settings) as holding, _session(settings) as spark:
+            steps.done(f"Spark {spark.version} started")
             # Set after pyspark has installed its own handler for SIGINT.
             stop.wait_for_the_query()
             progress = ProgressLog(settings.table, Notes(settings).read)
             query = start(spark, settings, holding)
+            steps.done(f"agent {settings.agent!r} of group {settings.group!r} writes to {settings.table}")
             while not (stop.asked or query.awaitTermination(_LOOK_S)):
                 progress.look(lambda: _last_batch(query))
             query.stop()
@@ -80,19 +86,6 @@ def _last_batch(query: "StreamingQuery") -> int | None:
     return last.batchId if last is not None else None
 
 
-def check(settings: AgentSettings) -> None:
-    """Check every option before the start: a JVM takes ten seconds to start, and wraps the processes' errors.
-
-    Raises:
-        OptionError: an option is unknown or invalid.
-        LagError: a property of the Kafka client is unknown or invalid.
-    """
-    land = settings.landing == "direct" and not settings.decodes
-    SourceOptions.parse(settings.source_options(land=land))
-    SinkOptions.parse(settings.sink_options())
-    admin(settings.admin_options())
-
-
 def start(spark: SparkSession, settings: AgentSettings, holding: Path | None = None) -> "StreamingQuery":
     """Start the query of an agent.
 
@@ -103,13 +96,17 @@ def start(spark: SparkSession, settings: AgentSettings, holding: Path | None = N
     """
     spark.dataSource.register(KafkaGroupSource)
     spark.dataSource.register(DeltaExactlyOnceSink)
+    spark.dataSource.register(IcebergExactlyOnceSink)
     land, columns = settings.landing == "direct", None
     if land and settings.decodes:
         columns = spark.readStream.format("kafka-group").options(**settings.source_options()).load().schema.json()
-    reader = spark.readStream.format("kafka-group").options(**settings.source_options(columns, land=land))
+    cores = cluster_cores(dict(spark.sparkContext.getConf().getAll()), spark.sparkContext.defaultParallelism)
+    given = {"parallelism": str(cores), **settings.source_options(columns, land=land)}
+    reader = spark.readStream.format("kafka-group").options(**given)
     if holding is not None:
         reader = reader.option("holding", str(holding))
-    writer = reader.load().writeStream.format("delta-exactly-once").options(**settings.sink_options(columns))
+    sink = f"{settings.table_format}-exactly-once"
+    writer = reader.load().writeStream.format(sink).options(**settings.sink_options(columns))
     if settings.trigger == AVAILABLE_NOW:
         return writer.trigger(availableNow=True).start()
     return writer.trigger(processingTime=settings.trigger).start()

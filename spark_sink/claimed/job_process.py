@@ -2,6 +2,7 @@
 
 import logging
 import signal
+import socket
 import threading
 from collections.abc import Callable, Collection
 from types import FrameType
@@ -33,13 +34,14 @@ def build(settings: ClaimedSettings) -> ClaimedIngest:
         FleetError: neither topics nor a pattern, or no broker answers.
         SparkSinkError: Kafka's client refuses a property.
     """
-    kafka = librdkafka_config(settings.kafka)
+    own = {"client.id": f"azimuth.{settings.owner or socket.gethostname()}.{settings.name}", **settings.kafka}
+    kafka = librdkafka_config(own)
     source = Source(name=settings.name, kafka=kafka, topics=settings.topics, pattern=settings.pattern)
     _claims(settings, "not known yet").close()  # reports errors of the settings before waiting for a broker
     topics = ClusterTopics(admin(kafka), source)
     claims = _claims(settings, topics.cluster)
     # The client joins no group, but librdkafka's consumer queue needs a group name.
-    named = {**settings.kafka, "group.id": settings.name}
+    named = {**own, "group.id": settings.name}
     reading = FetchSettings(
         kafka=named,
         fail_on_data_loss=settings.fail_on_data_loss,

@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 
 from spark_sink.fetch.raw_columns import arrow_schema
 from spark_sink.ranges.batch_offset import TopicPartition
+from spark_sink.sink.rows_by_topic import RowsByTopic
 
 
 @dataclass(slots=True)
@@ -22,6 +23,7 @@ class Batches:
     labels: Mapping[str, str]
     include_headers: bool = False
     _read: list[pa.RecordBatch] = field(default_factory=list)
+    _by_topic: RowsByTopic | None = None
 
     def __len__(self) -> int:
         return sum(batch.num_rows for batch in self._read)
@@ -29,10 +31,12 @@ class Batches:
     def add(self, batch: pa.RecordBatch) -> None:
         """Add a batch."""
         self._read.append(self._labelled(batch))
+        self._by_topic = None
 
     def extend(self, other: "Batches") -> None:
         """Add the batches of another reader with the same labels."""
         self._read += other._read  # noqa: SLF001 -- of the same class
+        self._by_topic = None
 
     def without(self, keys: Collection[TopicPartition]) -> "Batches":
         """Return the records of all other partitions."""
@@ -42,14 +46,12 @@ class Batches:
         kept._read = [_without(batch, keys) for batch in self._read]
         return kept
 
-    def batch(self, only: set[str]) -> pa.RecordBatch:
-        """Return the records of these labels, as one batch."""
-        schema = arrow_schema(headers=self.include_headers)
-        whole = pa.Table.from_batches(self._read, schema=schema).combine_chunks()
-        if not only.issuperset(self.labels.values()):
-            whole = whole.filter(pc.is_in(whole.column("topic"), pa.array(sorted(only), pa.string())))
-        found = whole.combine_chunks().to_batches()
-        return found[0] if found else pa.RecordBatch.from_pylist([], schema=schema)
+    def rows(self, only: set[str]) -> pa.Table:
+        """Return the records of these labels."""
+        if self._by_topic is None:
+            schema = arrow_schema(headers=self.include_headers)
+            self._by_topic = RowsByTopic(pa.Table.from_batches(self._read, schema=schema))
+        return self._by_topic.of(only)
 
     def _labelled(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         renamed = {name: label for name, label in self.labels.items() if name != label}

@@ -34,6 +34,7 @@ _EXTRAS = {
     "sql": {"psycopg", "pymysql", "sqlalchemy"},
 }
 
+_REGISTERED: set[str] = set()
 _NOBODY_READS = 128 + signal.SIGPIPE
 
 app = typer.Typer(
@@ -85,8 +86,11 @@ def main(arguments: list[str] | None = None) -> None:
 def _run(arguments: list[str] | None) -> str | None:
     """Run the command, and return the message of an expected error."""
     for command in COMMANDS:
+        if command in _REGISTERED:  # by an earlier call in this process
+            continue
         try:
             importlib.import_module(f"spark_sink.cli.{command}").register(app)
+            _REGISTERED.add(command)
         except ModuleNotFoundError as error:
             _register_absent(command, error)
     try:

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from spark_sink.cli._http_options import Certificate, Key, Token
 from spark_sink.cli._spellings import formerly
 
 
@@ -13,12 +14,19 @@ def register(app: typer.Typer) -> None:
     app.command("agent", cls=formerly(agent="id"), rich_help_panel="Ingest into Delta")(agent)
 
 
-def agent(
+def agent(  # noqa: PLR0913 -- each is a flag
     config: Annotated[Path, typer.Option(help="TOML file of the fleet.")],
     name: Annotated[str | None, typer.Option("--agent", help="This agent's lasting name, above the file's.")] = None,
     http: Annotated[
         str | None, typer.Option(metavar="[HOST]:PORT", help="Serve the live page, metrics and probes; :8080 is local.")
     ] = None,
+    *,
+    http_token: Token = None,
+    http_certificate: Certificate = None,
+    http_key: Key = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Only check the file, brokers, rights, tables and the agent's name.")
+    ] = False,
 ) -> None:
     """Ingest the topics of this agent until a signal stops it.
 
@@ -26,17 +34,27 @@ def agent(
     """
     import logging  # noqa: PLC0415 -- with the rest
     import os  # noqa: PLC0415 -- with the rest
+    import threading  # noqa: PLC0415 -- with the rest
 
     from spark_sink.fleet.fleet_settings import FleetSettings  # noqa: PLC0415 -- pydantic loads slowly
 
     if name:
         os.environ["AZIMUTH_FLEET_AGENT"] = name
     settings = FleetSettings.load(config)
-    from spark_sink.live import parse_address  # noqa: PLC0415 -- with the rest
+    from spark_sink.live import Access, parse_address  # noqa: PLC0415 -- with the rest
 
     address = parse_address(http) if http else None
+    access = Access.load(http_token, http_certificate, http_key)
+    if check:
+        from spark_sink.cli._check_lines import report  # noqa: PLC0415 -- with the rest
+        from spark_sink.fleet.agent_checks import look  # noqa: PLC0415 -- as below
+
+        logging.getLogger("kafka").setLevel(logging.CRITICAL)
+        report(look(settings))
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("kafka").setLevel(logging.CRITICAL)  # the agent logs the important errors itself
-    from spark_sink.fleet.agent_process import run  # noqa: PLC0415 -- Kafka's clients and Arrow load slowly
+    from spark_sink.fleet.agent_checks import log_faults  # noqa: PLC0415 -- Kafka's clients and Arrow load slowly
+    from spark_sink.fleet.agent_process import run  # noqa: PLC0415 -- as above
 
-    run(settings, address)
+    threading.Thread(target=log_faults, args=(settings,), name="fleet-check", daemon=True).start()
+    run(settings, address, access)

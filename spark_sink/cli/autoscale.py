@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from spark_sink.cli._http_options import Certificate, Key, Token
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from assignors.scaling import Decision, ScaledTopic, ScalingSettings, Store, WorkersRecord
+    from spark_sink.live import ScalingFigures
 
 group = typer.Typer(help="Choose workers per topic from lag; a dry run without --apply.", no_args_is_help=True)
 
@@ -25,13 +28,20 @@ def register(app: typer.Typer) -> None:
 
 
 @group.callback(invoke_without_command=True)
-def autoscale(
+def autoscale(  # noqa: PLR0913, PLR0917 -- each is a flag
     context: typer.Context,
     config: Annotated[Path | None, typer.Option(help="TOML file with all pipelines.")] = None,
     apply: Annotated[
         bool, typer.Option("--apply", help="Publish the numbers; else only the journal is written.")
     ] = False,
     once: Annotated[bool, typer.Option("--once", help="Decide once, and end.")] = False,
+    http: Annotated[
+        str | None,
+        typer.Option(metavar="[HOST]:PORT", help="Serve /agents.json, metrics and probes; :8080 is local."),
+    ] = None,
+    http_token: Token = None,
+    http_certificate: Certificate = None,
+    http_key: Key = None,
 ) -> None:
     """Choose workers per topic from lag, in rounds, until SIGTERM or Ctrl-C."""
     if context.invoked_subcommand is not None:
@@ -49,8 +59,12 @@ def autoscale(
         WorkersPublisher,
         alert_hooks,
     )
+    from spark_sink.live import Access, ScalingFigures, ScalingServer, parse_address  # noqa: PLC0415
 
     settings = ScalingSettings.load(config)
+    address = parse_address(http) if http else None
+    access = Access.load(http_token, http_certificate, http_key)
+    figures = ScalingFigures(settings.interval_s)
     store = _store(settings, apply=apply)  # checked before the workers topic is created
     workers, topic = settings.workers_client, settings.workers_topic
     publisher = WorkersPublisher(workers, topic) if apply else None
@@ -64,10 +78,13 @@ def autoscale(
         nonlocal decided
         decided |= bool(made)
         _say(made, apply=apply)
+        _note(figures, settings, evaluator.groups)
         if once:
             stopped.set()
 
     with ExitStack() as clients:
+        if address is not None:
+            typer.echo(f"figures at {clients.enter_context(ScalingServer(address, figures, access)).url}")
         feed = clients.enter_context(WorkersFeed(workers, topic))
 
         def numbers() -> "Mapping[ScaledTopic, WorkersRecord]":
@@ -113,6 +130,26 @@ def _store(settings: "ScalingSettings", *, apply: bool) -> "Store":
     from assignors.scaling import MemoryStore, RedisStore  # noqa: PLC0415 -- as above
 
     return MemoryStore() if settings.store == "memory" or not apply else RedisStore(settings.store)
+
+
+def _note(figures: "ScalingFigures", settings: "ScalingSettings", made: "Mapping[str, Sequence[Decision]]") -> None:
+    """Publish the figures of a round, and the number of agents of each group that was observed as a whole."""
+    from assignors.scaling import AgentsSettings, agents_needed, demand, measured_agent_rate  # noqa: PLC0415 -- as above
+    from spark_sink.live import TopicFigures  # noqa: PLC0415 -- as above
+
+    topics = [
+        TopicFigures(group, one.topic, one.workers, one.view.lag_total) for group, mine in made.items() for one in mine
+    ]
+    figures.round(topics, complete=len(made) == len(settings.groups))
+    for group, mine in made.items():
+        if not mine:
+            continue  # no topic was found, so the demand is not known
+        known = settings.agents.get(group, AgentsSettings())
+        before = figures.present(group)
+        needed = agents_needed(demand(mine), known, before, measured_agent_rate(mine))
+        figures.needs(group, needed.agents, needed.reason)
+        if needed.agents != before:
+            typer.echo(f"{group}: {needed.agents} agents needed: {needed.reason}")
 
 
 def _say(made: "list[Decision]", *, apply: bool) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,7 +16,33 @@ if TYPE_CHECKING:
 
 group = typer.Typer(help="Jobs without a consumer group: partitions are claimed in a database.", no_args_is_help=True)
 
-_DATABASE = typer.Option(help="Of the claims: sqlite:///claims.db, postgresql://user@host/db, mariadb://user@host/db.")
+_ENVIRONMENT = "AZIMUTH_CLAIMS_DATABASE"
+
+
+def _read(address: str) -> str:
+    """Return an address; `@FILE` reads it from a file, because every user of a machine can read its command lines.
+
+    Raises:
+        typer.BadParameter: the file cannot be read, or is empty.
+    """
+    if not address.startswith("@"):
+        return address
+    try:
+        found = Path(address[1:]).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no UTF-8"
+        raise typer.BadParameter(f"{address[1:]}: cannot be read: {why}") from error
+    if not found:
+        raise typer.BadParameter(f"{address[1:]}: is empty; need the address of a database")
+    return found
+
+
+_DATABASE = typer.Option(
+    envvar=_ENVIRONMENT,
+    show_envvar=True,
+    callback=_read,
+    help="Of the claims: sqlite:///claims.db, postgresql://user@host/db, mariadb://user@host/db; @FILE reads it.",
+)
 
 
 def register(app: typer.Typer) -> None:

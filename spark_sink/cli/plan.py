@@ -40,7 +40,7 @@ def plan(  # noqa: PLR0913, PLR0917 -- each is a flag
     producer: Annotated[
         str | None, typer.Option(callback=given, metavar="ZONE", help="Look at a producer in this zone.")
     ] = None,
-    topic: Annotated[str | None, typer.Option(callback=given, help="With --producer: the topic it writes.")] = None,
+    topic: Annotated[str | None, typer.Option(callback=given, help="With --producer: its topic, or a pattern.")] = None,
     kafka: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Kafka client property.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -53,13 +53,15 @@ def plan(  # noqa: PLR0913, PLR0917 -- each is a flag
         return
     from assignors import comparison  # noqa: PLC0415 -- clients load slowly
     from spark_sink.cli._reachable import reach  # noqa: PLC0415 -- as above
+    from spark_sink.kafka.client_properties import librdkafka_config  # noqa: PLC0415 -- as above
 
     _check(assignor, comparison.STRATEGIES)
     settings = comparison.Settings(workers=read_workers(workers), epsilon=epsilon)
     _check_settings(settings)
     reach(properties)
     with reasoned(properties):
-        found = comparison.read_group(bootstrap_servers, str(group), _client_settings(bootstrap_servers, properties))
+        settings_here = _client_settings(bootstrap_servers, properties)
+        found = comparison.read_group(bootstrap_servers, str(group), settings_here, librdkafka_config(properties))
     _check_leaving(leaving, found.members)
     if explain is not None:
         _explain(found, settings, explain, as_json=as_json)
@@ -82,16 +84,19 @@ def plan(  # noqa: PLR0913, PLR0917 -- each is a flag
 
 
 def _producer(properties: dict[str, str], zone: str, topic: str | None, *, as_json: bool) -> None:
-    from spark_sink.cli._plan_producer import producer_forecast, render_producer_plan  # noqa: PLC0415 -- as above
+    from producer.forecast import render, render_all  # noqa: PLC0415 -- as above
+    from spark_sink.cli._plan_producer import producer_forecasts  # noqa: PLC0415 -- as above
     from spark_sink.cli._reachable import reach  # noqa: PLC0415 -- as above
 
     if topic is None:
         raise typer.BadParameter("--producer needs it", param_hint="--topic")
     reach(properties)
-    if as_json:
-        typer.echo(json.dumps(asdict(producer_forecast(properties, zone, topic)), default=list))
+    found = producer_forecasts(properties, zone, topic)
+    if as_json:  # one topic's name gives one object, a pattern a list
+        values = [{**asdict(one), "skew": one.skew} for one in found]
+        typer.echo(json.dumps(values[0] if found[0].topic == topic else values, default=list))
     else:
-        typer.echo(render_producer_plan(properties, zone, topic))
+        typer.echo(render(found[0]) if found[0].topic == topic else render_all(found))
 
 
 def _print(group: "LiveGroup", outcomes: Sequence["Outcome"], racked: Sequence[object]) -> None:
@@ -119,7 +124,12 @@ def _print(group: "LiveGroup", outcomes: Sequence["Outcome"], racked: Sequence[o
     for one in outcomes:
         if one.failure:
             typer.echo(f"{one.strategy} fails on this group: {one.failure}")
-    if not racked:
+    if group.protocol == "consumer":
+        typer.echo(
+            "the broker assigns (KIP-848): members count as subscribed to all of the group's topics, and their racks "
+            "are unknown"
+        )
+    elif not racked:
         typer.echo("off-rack is unknown: no member says its rack (client.rack, or rack= of the assignor)")
     typer.echo("connections: pairs of member and topic; if one leaves: partitions that move, and how many it held")
 

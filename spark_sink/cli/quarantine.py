@@ -120,7 +120,9 @@ def _repair(name: str | None) -> "Repair | None":
         try:
             return found(records)
         except Exception as error:
-            raise OptionError(f"--repair {name!r} fails, nothing is brought in: {_where(error)}") from error
+            raise OptionError(
+                f"--repair {name!r} fails, the records of this part stay in quarantine: {_where(error)}"
+            ) from error
 
     return reported
 

@@ -1,4 +1,4 @@
-"""`azimuth sink`: one ingestion agent, from a consumer group into a Delta table."""
+"""`azimuth sink`: one ingestion agent, from a consumer group into a Delta or Iceberg table."""
 
 import json
 import logging
@@ -29,7 +29,12 @@ def sink(  # noqa: PLR0913, PLR0917 -- every setting is a flag
         str | None, typer.Option(callback=given, help="Consumer group; its agents share the partitions.")
     ] = None,
     table: Annotated[
-        str | None, typer.Option(callback=given, help="Delta table; {topic} in it makes a table of each topic.")
+        str | None,
+        typer.Option(callback=given, help="Delta table, {topic} in it makes one of each topic; or Iceberg's name."),
+    ] = None,
+    table_format: Annotated[str | None, typer.Option(help="delta or iceberg.", show_default="delta")] = None,
+    catalog: Annotated[
+        _Pairs, typer.Option(metavar="NAME=VALUE", help="Option of the Iceberg catalog, as pyiceberg has them.")
     ] = None,
     checkpoint: Annotated[
         str | None, typer.Option(callback=given, help="Folder for Spark's checkpoint, this agent's own.")
@@ -63,18 +68,27 @@ def sink(  # noqa: PLR0913, PLR0917 -- every setting is a flag
     metrics_port: Annotated[int | None, typer.Option(help="Port of the Prometheus endpoint.")] = None,
     kafka: Annotated[_Pairs, typer.Option(metavar="NAME=VALUE", help="Kafka client property.")] = None,
     source: Annotated[_Pairs, typer.Option(metavar="NAME=VALUE", help="More options of kafka-group.")] = None,
-    sink: Annotated[_Pairs, typer.Option(metavar="NAME=VALUE", help="More options of delta-exactly-once.")] = None,
+    sink: Annotated[_Pairs, typer.Option(metavar="NAME=VALUE", help="More options of the table's sink.")] = None,
     storage: Annotated[_Pairs, typer.Option(metavar="NAME=VALUE", help="Option of the object store.")] = None,
     spark: Annotated[_Pairs, typer.Option(metavar="NAME=VALUE", help="Spark configuration.")] = None,
+    *,
+    check: Annotated[
+        bool, typer.Option("--check", help="Only check settings, brokers, rights, registry and table; without Spark.")
+    ] = False,
 ) -> None:
-    """Ingest topics into a Delta table, every record once. Flags override AZIMUTH_* variables, variables the file."""
-    flags = {name: value for name, value in locals().items() if name != "config"}
-    for name in ("kafka", "source", "sink", "storage", "spark"):
+    """Ingest topics into a table, every record once. Flags override AZIMUTH_* variables, variables the file."""
+    flags = {name: value for name, value in locals().items() if name not in {"config", "check"}}
+    for name in ("catalog", "kafka", "source", "sink", "storage", "spark"):
         flags[name] = pairs(flags[name], f"--{name}")
     flags["workers"] = json.dumps(read_workers(workers)) if workers else None
     from spark_sink.agent.agent_settings import AgentSettings  # noqa: PLC0415 -- pydantic loads slowly
 
     settings = AgentSettings.load(config, flags)
+    if check:
+        from spark_sink.agent.sink_checks import look  # noqa: PLC0415 -- clients and Arrow load slowly
+        from spark_sink.cli._check_lines import report  # noqa: PLC0415 -- as above
+
+        report(look(settings))
     from spark_sink.agent.spark_agent import run  # noqa: PLC0415 -- pyspark loads slowly
 
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")

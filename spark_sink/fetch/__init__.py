@@ -1,9 +1,10 @@
 """How a task reads: records from librdkafka, Arrow batches out.
 
 * `range_reader`: reads ranges of offsets.
-* `librdkafka`: a consumer on librdkafka's C interface.
+* `librdkafka`: a consumer on librdkafka's C interface; `librdkafka_symbols`: that interface's functions.
 * `topic_ids`: topic ids, to detect after reading that a topic was recreated.
-* `memory_gather`: copies values from many addresses into Arrow arrays.
+* `message_copy`: copies records out of librdkafka's memory: `copy_compiled` in C if there was a compiler at the build,
+  else `copy_interpreted`.
 * `record_batches`: records as Arrow batches.
 * `raw_columns`: the columns of the raw format.
 """

@@ -2,85 +2,23 @@
 
 confluent-kafka creates an object for every record and makes a call for every attribute. Of 7 s for 3.4 million records,
 this took 5. This binding uses the library that confluent-kafka has loaded. It returns a batch of addresses, which
-`memory_gather` copies into Arrow column by column. `rd_kafka_message_t` is part of librdkafka's public and stable
+`message_copy` copies into Arrow column by column. `rd_kafka_message_t` is part of librdkafka's public and stable
 interface (rdkafka.h). All other requests go through confluent-kafka.
 """
 
 import ctypes
 from collections.abc import Collection, Iterable, Mapping
-from functools import cache
-from itertools import repeat
 
 import numpy as np
-import numpy.typing as npt
-from confluent_kafka import cimpl
 
 from spark_sink.errors import FetchError
+from spark_sink.fetch.librdkafka_symbols import Addresses, library
+from spark_sink.fetch.message_copy import destroy
 from spark_sink.fetch.topic_ids import topic_ids
 from spark_sink.ranges.batch_offset import Range
 
-Addresses = npt.NDArray[np.uint64]
-
-# rd_kafka_message_t of rdkafka.h, on 64-bit machines.
-MESSAGE = np.dtype(
-    {
-        "names": ["error", "topic", "partition", "value", "value_bytes", "key", "key_bytes", "offset"],
-        "formats": ["i4", "u8", "i4", "u8", "u8", "u8", "u8", "i8"],
-        "offsets": [0, 8, 16, 24, 32, 40, 48, 56],
-        "itemsize": 72,
-    }
-)
 _CONSUMER = 1
 _NO_CONSUMER_CLOSE = 0x8
-
-_pointer, _text, _size = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t
-_SIGNATURES: Mapping[str, tuple[type | None, list[type]]] = {
-    "rd_kafka_assign": (ctypes.c_int, [_pointer, _pointer]),
-    "rd_kafka_conf_destroy": (None, [_pointer]),
-    "rd_kafka_conf_new": (_pointer, []),
-    "rd_kafka_conf_set": (ctypes.c_int, [_pointer, _text, _text, _text, _size]),
-    "rd_kafka_consume_batch_queue": (ctypes.c_ssize_t, [_pointer, ctypes.c_int, _pointer, _size]),
-    "rd_kafka_destroy_flags": (None, [_pointer, ctypes.c_int]),
-    "rd_kafka_err2str": (_text, [ctypes.c_int]),
-    "rd_kafka_header_get_all": (ctypes.c_int, [_pointer, _size, _pointer, _pointer, _pointer]),
-    "rd_kafka_incremental_assign": (_pointer, [_pointer, _pointer]),
-    "rd_kafka_incremental_unassign": (_pointer, [_pointer, _pointer]),
-    "rd_kafka_error_destroy": (None, [_pointer]),
-    "rd_kafka_message_destroy": (None, [_pointer]),
-    "rd_kafka_message_headers": (ctypes.c_int, [_pointer, _pointer]),
-    "rd_kafka_message_timestamp": (ctypes.c_int64, [_pointer, _pointer]),
-    "rd_kafka_new": (_pointer, [ctypes.c_int, _pointer, _text, _size]),
-    "rd_kafka_poll_set_consumer": (ctypes.c_int, [_pointer]),
-    "rd_kafka_queue_destroy": (None, [_pointer]),
-    "rd_kafka_queue_get_consumer": (_pointer, [_pointer]),
-    "rd_kafka_topic_name": (_text, [_pointer]),
-    "rd_kafka_topic_partition_list_add": (_pointer, [_pointer, _text, ctypes.c_int32]),
-    "rd_kafka_topic_partition_list_destroy": (None, [_pointer]),
-    "rd_kafka_topic_partition_list_new": (_pointer, [ctypes.c_int]),
-    "rd_kafka_topic_partition_list_set_offset": (ctypes.c_int, [_pointer, _text, ctypes.c_int32, ctypes.c_int64]),
-}
-
-
-@cache
-def library(*, quick: bool = False) -> ctypes.CDLL:
-    """Return librdkafka as confluent-kafka loaded it.
-
-    Args:
-        quick: for calls that return immediately: keeping the interpreter's lock halves the cost of a call.
-
-    Raises:
-        FetchError: this build of confluent-kafka does not export the library's symbols.
-    """
-    found = (ctypes.PyDLL if quick else ctypes.CDLL)(str(cimpl.__file__))
-    try:
-        for name, (result, arguments) in _SIGNATURES.items():
-            function = getattr(found, name)
-            function.restype, function.argtypes = result, arguments
-    except AttributeError as error:
-        raise FetchError(
-            f"confluent-kafka shows no librdkafka ({error}): install its wheel from the package index"
-        ) from error
-    return found
 
 
 class Messages:
@@ -93,8 +31,7 @@ class Messages:
         return self.addresses
 
     def __exit__(self, *_: object) -> None:
-        for _none in map(library(quick=True).rd_kafka_message_destroy, self.addresses.tolist()):
-            pass
+        destroy(self.addresses)
 
 
 class NativeConsumer:
@@ -197,24 +134,3 @@ def error_text(code: int) -> str:
 def topic_name(topic: int) -> str:
     """Return the name of the topic at that address; empty if an event belongs to no topic."""
     return bytes(library(quick=True).rd_kafka_topic_name(topic)).decode() if topic else ""
-
-
-def timestamps(addresses: Addresses) -> npt.NDArray[np.int64]:
-    """Return the milliseconds since 1970 of each record, -1 for a record without a timestamp."""
-    read = library(quick=True).rd_kafka_message_timestamp
-    return np.fromiter(map(read, addresses.tolist(), repeat(None)), np.int64, len(addresses))
-
-
-def headers(address: int) -> list[tuple[str, bytes | None]] | None:
-    """Return the headers of one record in order, None if it has none."""
-    found = library(quick=True)
-    handle, name = ctypes.c_void_p(), ctypes.c_char_p()
-    value, size = ctypes.c_void_p(), ctypes.c_size_t()
-    if found.rd_kafka_message_headers(address, ctypes.byref(handle)):
-        return None
-    pairs: list[tuple[str, bytes | None]] = []
-    pointers = ctypes.byref(name), ctypes.byref(value), ctypes.byref(size)
-    while not found.rd_kafka_header_get_all(handle, len(pairs), *pointers):
-        content = ctypes.string_at(value.value or 0, size.value) if value.value is not None else None
-        pairs.append(((name.value or b"").decode("utf-8", "replace"), content))
-    return pairs

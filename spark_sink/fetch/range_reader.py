@@ -17,8 +17,9 @@ from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from spark_sink.errors import DataLossError, FetchError
-from spark_sink.fetch.librdkafka import MESSAGE, NativeConsumer, error_text, topic_name
-from spark_sink.fetch.memory_gather import Addresses, structs
+from spark_sink.fetch.librdkafka import NativeConsumer, error_text, topic_name
+from spark_sink.fetch.librdkafka_symbols import Addresses
+from spark_sink.fetch.message_copy import records as copied_records
 from spark_sink.fetch.raw_columns import arrow_schema
 from spark_sink.fetch.record_batches import record_batch
 from spark_sink.kafka.client_properties import librdkafka_config
@@ -144,7 +145,7 @@ class _Task:
         self._progress = TaskProgress(pieces)
         self._settings = settings
         self._identities = {one.topic: (identities or {}).get(one.topic, "") for one in pieces}
-        self._schema = arrow_schema(headers=settings.headers)
+        self._schema = arrow_schema(headers=settings.headers, timestamp_type=settings.timestamp_type)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         self._consumer.assign(self._progress.left)
@@ -165,7 +166,7 @@ class _Task:
         self._check_identities()
 
     def _take(self, addresses: Addresses) -> Iterator[pa.RecordBatch]:
-        records = structs(addresses, MESSAGE)
+        records = copied_records(addresses)
         failed = records["error"] != 0
         events = records[failed]
         if len(events):

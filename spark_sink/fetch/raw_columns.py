@@ -3,6 +3,7 @@
 import pyarrow as pa
 
 RAW = "topic string, partition int, offset bigint, timestamp timestamp, key binary, value binary"
+TIMESTAMP_TYPE = "timestampType"  # Spark's own name and numbers: 0 of the producer, 1 of the broker, -1 for none
 HEADERS = "headers array<struct<key: string, value: binary>>"
 LANDED = "_landed string"  # Spark's column if the tasks write the data files: descriptions of these files
 
@@ -18,11 +19,12 @@ _FIELDS = [
 ]
 
 
-def schema(*, headers: bool) -> str:
+def schema(*, headers: bool, timestamp_type: bool = False) -> str:
     """Return the columns in Spark's notation."""
-    return f"{RAW}, {HEADERS}" if headers else RAW
+    return ", ".join([RAW, *[HEADERS] * headers, *[f"{TIMESTAMP_TYPE} int"] * timestamp_type])
 
 
-def arrow_schema(*, headers: bool) -> pa.Schema:
+def arrow_schema(*, headers: bool, timestamp_type: bool = False) -> pa.Schema:
     """Return the same columns as Arrow types; pyspark compares them with those it derives from `schema`."""
-    return pa.schema([*_FIELDS, pa.field("headers", pa.list_(pa.field("element", _HEADER)))] if headers else _FIELDS)
+    more = [pa.field("headers", pa.list_(pa.field("element", _HEADER)))] * headers
+    return pa.schema([*_FIELDS, *more, *[pa.field(TIMESTAMP_TYPE, pa.int32())] * timestamp_type])

@@ -1,12 +1,14 @@
 """Kafka records as Arrow record batches, in the columns of the raw format."""
 
+import ctypes
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from spark_sink.fetch.librdkafka import headers, timestamps
-from spark_sink.fetch.memory_gather import Addresses, binary
-from spark_sink.fetch.raw_columns import TIMESTAMP
+from spark_sink.fetch.librdkafka_symbols import Addresses, library
+from spark_sink.fetch.message_copy import binary, headers
+from spark_sink.fetch.raw_columns import TIMESTAMP, TIMESTAMP_TYPE
 
 _LAST_MS = (2**63 - 1) // 1000
 
@@ -22,7 +24,7 @@ def record_batch(
         topics: their topics' names, N strings.
         schema: of `arrow_schema`.
     """
-    stamps = timestamps(addresses)
+    stamps = records["timestamp"]
     # A time beyond the range of microseconds (the year 294247) becomes null.
     known = (stamps >= 0) & (stamps <= _LAST_MS)
     columns = [
@@ -34,10 +36,21 @@ def record_batch(
         binary(records["value"], records["value_bytes"]),
     ]
     if "headers" in schema.names:
-        pairs = [headers(address) for address in addresses.tolist()]
-        found = [None if one is None else [{"key": key, "value": value} for key, value in one] for one in pairs]
-        columns.append(pa.array(found, schema.field("headers").type))
+        columns.append(headers(addresses, schema.field("headers").type))
+    if TIMESTAMP_TYPE in schema.names:
+        columns.append(_numbers(_timestamp_types(addresses), pa.int32()))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _timestamp_types(addresses: Addresses) -> npt.NDArray[np.int32]:
+    read, kind = library(quick=True).rd_kafka_message_timestamp, ctypes.c_int()
+    place = ctypes.byref(kind)
+
+    def of(address: int) -> int:
+        read(address, place)
+        return kind.value - 1  # librdkafka's RD_KAFKA_TIMESTAMP_NOT_AVAILABLE is 0
+
+    return np.fromiter(map(of, addresses.tolist()), np.int32, len(addresses))
 
 
 def _numbers(

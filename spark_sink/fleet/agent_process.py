@@ -33,20 +33,23 @@ from spark_sink.fleet.source_reader import ReaderParts, ReaderSettings, SourceRe
 from spark_sink.fleet.table_writer import CLUSTER, TableWriter
 from spark_sink.fleet.workers_in_force import WorkersNow
 from spark_sink.kafka.client_properties import kafka_python_config
-from spark_sink.live import LiveServer
+from spark_sink.live import Access, LiveServer
 
 log = logging.getLogger(__name__)
 
 _STATUS_S = 0.5
 _PROGRESS_S = 10.0
+_HAND_OVER_S = 4.0
+"""Enough for a beat of the membership and the join of a consumer; the end of an agent takes this much longer."""
 
 
-def run(settings: FleetSettings, http: tuple[str, int] | None = None) -> None:
+def run(settings: FleetSettings, http: tuple[str, int] | None = None, access: Access | None = None) -> None:
     """Ingest until SIGTERM or SIGINT, then leave cleanly.
 
     Args:
         settings: settings of the agent.
         http: address of the live page; None for no page.
+        access: which requests the page answers; all by default.
 
     Raises:
         FleetError: the settings contradict each other.
@@ -63,7 +66,8 @@ def run(settings: FleetSettings, http: tuple[str, int] | None = None) -> None:
     agent = build(settings)
     with contextlib.ExitStack() as served:
         if http is not None:
-            live = served.enter_context(LiveServer(http, lambda: {**agent.status(), "owners": agent.owners()}))
+            page = LiveServer(http, lambda: {**agent.status(), "owners": agent.owners()}, access or Access())
+            live = served.enter_context(page)
             log.info("fleet: live page at %s", live.url)
         _ingest(agent, settings, stop)
 
@@ -96,6 +100,7 @@ def build(settings: FleetSettings) -> FleetAgent:
 
     watches = {name: ClusterWatch(settings.source(name), settings.discover_s, wake) for name in settings.sources}
     reading = ReaderSettings(
+        agent=settings.agent,
         group=settings.name,
         kafka={name: settings.reading(name) for name in settings.sources},
         flush_s=settings.flush_s,
@@ -125,6 +130,8 @@ def build(settings: FleetSettings) -> FleetAgent:
                 configured=settings.fleet_workers,
                 lanes=settings.lane_count,
                 balance=settings.balance,
+                # In a static fleet no agent takes over the topics of another.
+                hand_over_s=0.0 if isinstance(settings.membership, StaticMembership) else _HAND_OVER_S,
             )
         )
     )
@@ -157,7 +164,8 @@ def members(settings: FleetSettings, witness: Witness | None = None) -> Members:
         return RedisMembers(settings.agent_id, given.url, settings.name, settings.session, witness)
     home = settings.sources[settings.home]
     try:
-        kafka = kafka_python_config({"bootstrap.servers": home.bootstrap_servers, **home.kafka})
+        client = f"azimuth.{settings.agent}.membership"
+        kafka = kafka_python_config({"bootstrap.servers": home.bootstrap_servers, "client.id": client, **home.kafka})
     except ValueError as error:
         raise OptionError(f"source {settings.home!r}: kafka: {error}") from error
     kafka.pop("enable_auto_commit", None)

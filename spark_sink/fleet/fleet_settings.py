@@ -130,6 +130,9 @@ class FleetSettings(BaseSettings):
     session_s: Real = Field(10.0, description="After this long without a sign of life an agent is removed.")
     lanes: Whole = Field(4, description="Consumers of an agent for each cluster, at most; the same in the whole fleet.")
     epsilon: Real = Field(0.05, description="Allowed excess over the fair share of topics.")
+    assignment: Literal["seat", "group"] = Field(
+        "seat", description="What gives partitions to a topic's agents: even shares by seat, or the consumer group."
+    )
     seed: Whole = Field(0, description="Another seed, another ranking; the same in the whole fleet.")
     flush_s: Real = Field(1.0, gt=0, le=_HOUR_S, description="Records are written into the table so often.")
     discover_s: Real = Field(10.0, gt=0, le=_HOUR_S, description="Clusters are asked for their topics so often.")
@@ -203,8 +206,7 @@ class FleetSettings(BaseSettings):
     def _refuse_twins(self, config: Path, one: str, other: str) -> None:
         """Refuse two sources with the same brokers and topics: one group would write to two tables."""
         a, b = self.source(one), self.source(other)
-        servers = [set(self.sources[name].bootstrap_servers.replace(" ", "").split(",")) for name in (one, other)]
-        if not servers[0] & servers[1]:
+        if not self._together(one, other):
             return
         both = sorted({*a.wanted(b.topics), *b.wanted(a.topics)})
         both += [a.pattern] if a.pattern is not None and a.pattern == b.pattern else []
@@ -214,12 +216,18 @@ class FleetSettings(BaseSettings):
                 "take it out of one of the two"
             )
 
+    def _together(self, one: str, other: str) -> bool:
+        """Return whether two sources are on one cluster, because they have a broker address in common."""
+        a, b = (set(self.sources[name].bootstrap_servers.replace(" ", "").split(",")) for name in (one, other))
+        return bool(a & b)
+
     @property
     def agent_id(self) -> FleetAgentId:
         """The identity of this agent, with the settings that it declares to the others."""
         given = self.workers
         shared = {
             "lanes": self.lanes,
+            "assignment": int(self.assignment == "seat"),
             "epsilon": self.epsilon,
             "seed": self.seed,
             "table": self.table,
@@ -244,7 +252,8 @@ class FleetSettings(BaseSettings):
     @property
     def lane_count(self) -> Lanes:
         """The grouping of topics into lanes."""
-        return Lanes(count=self.lanes)
+        siblings = {name: sum(self._together(name, other) for other in self.sources) for name in self.sources}
+        return Lanes(count=self.lanes, seated=self.assignment == "seat", siblings=siblings)
 
     @property
     def fleet_workers(self) -> FleetWorkers:
@@ -259,7 +268,10 @@ class FleetSettings(BaseSettings):
         return named or next(iter(self.sources))
 
     def kafka(self, source: str) -> dict[str, Any]:
-        """Return librdkafka's properties of a source."""
+        """Return librdkafka's properties for a source's clients other than consumers."""
+        return {"client.id": f"azimuth.{self.agent}.{source}", **self._given(source)}
+
+    def _given(self, source: str) -> dict[str, Any]:
         given = self.sources[source]
         return {"bootstrap.servers": given.bootstrap_servers, **librdkafka_config(given.kafka)}
 
@@ -271,7 +283,7 @@ class FleetSettings(BaseSettings):
         queue_kb = self.memory_bytes // 2 // (self.lanes * len(self.sources)) >> 10
         queue_kb = min(max(queue_kb, 1), _MOST_QUEUE_KB)
         rack = {} if self.zone is None else {"client.rack": self.zone}
-        return {"queued.max.messages.kbytes": queue_kb, **rack, **self.kafka(source)}
+        return {"queued.max.messages.kbytes": queue_kb, **rack, **self._given(source)}
 
     @property
     def buffer_bytes(self) -> int:
@@ -297,7 +309,7 @@ def _sentence(error: Any) -> str:  # noqa: ANN401 -- pydantic's own dictionary
         return "agent: needed, as --agent or AZIMUTH_FLEET_AGENT, as one file serves all agents"
     if error["type"] == "union_tag_invalid":
         return f"{place(error)}: kind must be 'kafka', 'redis' or 'static'"
-    if (text := plain(error)) is not None:
+    if (text := plain(error, FleetSettings)) is not None:
         return f"{place(error)}: {text}"
     given = f", not {error['input']!r}" if isinstance(error.get("input"), int | float) else ""
     return f"{place(error) or 'settings'}: {message(error)}{given}"

@@ -16,6 +16,8 @@ from assignors.fleet import FleetTopic, Lane
 from spark_sink.errors import SparkSinkError
 from spark_sink.fleet.lane_configuration import lane_config
 from spark_sink.fleet.lane_positions import LanePositions
+from spark_sink.fleet.offset_hints import OffsetHints
+from spark_sink.fleet.received_bytes import received_by_broker
 from spark_sink.ranges.batch_offset import Range, TopicPartition
 from spark_sink.ranges.unread_age import UnreadAges
 
@@ -26,6 +28,7 @@ Positions = Callable[[Collection[str]], Mapping[TopicPartition, int]]
 
 _GONE = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})  # noqa: SLF001
 _RESET = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})  # noqa: SLF001
+_END = KafkaError._PARTITION_EOF  # noqa: SLF001
 _AWAY = frozenset({KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._RESOLVE})  # noqa: SLF001
 _NO_TOPIC = ""
 _WATERMARKS_S = 2.0
@@ -33,18 +36,22 @@ _RESTART_S = 1.0
 _LAG_S = 1.0
 
 
-def received(statistics: Mapping[str, Any]) -> dict[int, int]:
-    """Return the bytes received on the wire since the consumer's start, by broker id.
+def known_bounds(
+    held: Mapping[TopicPartition, int | None], logs: Mapping[TopicPartition, tuple[int, int]]
+) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
+    """Return positions and ends of the partitions that have both.
 
     Args:
-        statistics: librdkafka's. A broker may be listed twice, the second time as the group's coordinator; bootstrap
-            connections have no id yet.
+        held: the next offset to read; None for the first of the log.
+        logs: the first offset of the log and the offset after the last one; negative if librdkafka does not know it.
     """
-    found: Counter[int] = Counter()
-    for one in statistics.get("brokers", {}).values():
-        if one.get("nodeid", -1) >= 0:
-            found[one["nodeid"]] += one.get("rxbytes", 0)
-    return dict(found)
+    positions: dict[TopicPartition, int] = {}
+    ends: dict[TopicPartition, int] = {}
+    for key, at in held.items():
+        low, high = logs.get(key, (-1, -1))
+        if high >= 0 and (at is not None or low >= 0 or high == 0):
+            positions[key], ends[key] = max(low, 0) if at is None else at, high
+    return positions, ends
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,12 +82,14 @@ class LaneConsumer:
         self.lane = lane
         self._parts = parts
         self._consumer = Consumer({**lane_config(config), "stats_cb": self._hear_statistics})
+        self._hints = OffsetHints(self._consumer, seated=lane.seated)
         self.received: Mapping[int, int] = {}
         self._positions_held = LanePositions()
         self._stopped: set[tuple[str, int]] = set()
         self._restart_at = 0.0
         self._failure: Exception | None = None
         self._ages = UnreadAges()
+        self._partitions: Mapping[str, list[int]] = {}
         self._lag: Mapping[str, int] = {}
         self._lag_s: Mapping[str, float] = {}
         self._lag_at = -_LAG_S
@@ -88,7 +97,7 @@ class LaneConsumer:
         self.rebalances = 0
 
     def lag(self) -> Mapping[str, int]:
-        """Return the records not yet in the table, by topic name, at most a second old, without unknown partitions.
+        """Return the records not yet in the table by topic name, at most a second old, without topics of unknown lag.
 
         Any thread may call. Another thread must not call the client itself: its calls wait for each other, and with a
         thread that reads without a pause they may wait for ever.
@@ -99,38 +108,59 @@ class LaneConsumer:
         """The age of the oldest unread record in seconds, by topic's name; as `lag`."""
         return self._lag_s
 
+    def partitions(self) -> Mapping[str, list[int]]:
+        """Return the partitions that are read, by topic's name; as `lag`."""
+        return self._partitions
+
     def _hear_statistics(self, text: str) -> None:
-        self.received = received(json.loads(text))
+        self.received = received_by_broker(json.loads(text))
 
     def _look_at_lag(self) -> None:
         if time.monotonic() - self._lag_at < _LAG_S:
             return
-        positions = {TopicPartition(name, n): at for name, n, at in self._positions_held.positions()}
-        ends: dict[TopicPartition, int] = {}
-        for key in positions:
+        held = {TopicPartition(name, n): at for name, n, at in self._positions_held.positions()}
+        logs: dict[TopicPartition, tuple[int, int]] = {}
+        for key in held:
             with contextlib.suppress(KafkaException):  # not held any more
-                _, high = self._consumer.get_watermark_offsets(KafkaPartition(*key), cached=True)
-                if high >= 0:
-                    ends[key] = high
+                logs[key] = self._consumer.get_watermark_offsets(KafkaPartition(*key), cached=True)
+        positions, ends = known_bounds(held, logs)
         found: Counter[str] = Counter()
         for key, end in ends.items():
             found[key.topic] += max(0, end - positions[key])
-        self._ages.keep(positions)
-        self._lag, self._lag_s, self._lag_at = found, self._ages.look(positions, ends), time.monotonic()
+        self._hints.renew(positions)
+        self._partitions = self._positions_held.partitions()
+        self._ages.keep(held)
+        ages = self._ages.look(positions, ends)
+        # A sum without one of the partitions would look as if its records had been read.
+        unknown = {key.topic for key in held.keys() - ends.keys()}
+        self._lag = {topic: records for topic, records in found.items() if topic not in unknown}
+        self._lag_s = {topic: seconds for topic, seconds in ages.items() if topic not in unknown}
+        self._lag_at = time.monotonic()
 
     def subscribe(self, labels: Mapping[FleetTopic, str]) -> None:
-        """Read these topics from now on; other members of the group keep their partitions during the rebalance."""
+        """Read these topics from now on, or their shares in a seated lane; partitions that stay are not interrupted."""
         before = self._positions_held.names
         new = self._positions_held.follow(labels)
         self.problems = {}
-        if before != (names := self._positions_held.names):
-            self._consumer.subscribe(sorted(names), on_assign=self._gain, on_revoke=self._yield, on_lost=self._lose)
         # Also a topic that left and returned before the group revoked it: no records of it were taken in between.
         held = [one for one in self._consumer.assignment() if one.topic in new]
         if held:
             self._parts.before_revoked()  # else the records read of these topics would be read twice
             self._consumer.incremental_unassign(held)
             self._gain(self._consumer, held)
+        if self.lane.seated:
+            self._take_shares(labels)
+        elif before != (names := self._positions_held.names):
+            self._consumer.subscribe(sorted(names), on_assign=self._gain, on_revoke=self._yield, on_lost=self._lose)
+
+    def _take_shares(self, labels: Mapping[FleetTopic, str]) -> None:
+        """Read exactly the agent's shares of these topics, without the group's protocol."""
+        wanted = {(topic.name, number) for topic in labels for number in topic.share or ()}
+        held = {(one.topic, one.partition): one for one in self._consumer.assignment()}
+        if lost := [one for key, one in held.items() if key not in wanted]:
+            self._yield(self._consumer, lost)
+        if gained := [KafkaPartition(*key) for key in sorted(wanted - held.keys())]:
+            self._gain(self._consumer, gained)
 
     def read(self, add: Callable[[str, Any], None], most: int, wait_s: float) -> int:
         """Take received records, and serve the group.
@@ -187,13 +217,7 @@ class LaneConsumer:
         for key, at in onward.items():
             log.info("fleet: %s/%d: the table is at %d already, reading on from there", *key, at)
             self._seek(KafkaPartition(*key, at))
-        if not held:
-            return
-        offsets = [KafkaPartition(*key, at) for key, at in held.items()]
-        try:
-            self._consumer.commit(offsets=offsets, asynchronous=True)  # a hint; the table decides
-        except KafkaException as error:
-            log.debug("fleet: offsets not committed: %s", error)
+        self._hints.commit(held)
 
     def leave_out(self, labels: Collection[str]) -> None:
         """Drop the records read of these labels, and take no more of them until they are assigned again."""
@@ -206,12 +230,16 @@ class LaneConsumer:
     def rewind(self) -> None:
         """Drop the records that are not in the table, and read them again.
 
-        Raises:
-            TableError: the table cannot be read.
+        Until this succeeds no record is taken: `read` raises an error of it, so the caller tries again.
         """
+        self._failure = None
         self._positions_held.clear()
-        self.take_again(set(self._positions_held.labels.values()))
-        self._positions_held.stale = False
+        try:
+            self.take_again(set(self._positions_held.labels.values()))
+        except (SparkSinkError, KafkaException, OSError) as error:
+            self._failure = error
+        else:
+            self._positions_held.stale = False
 
     def take_again(self, labels: Collection[str]) -> None:
         """Continue these labels from the table's positions.
@@ -271,7 +299,9 @@ class LaneConsumer:
 
     def _hear(self, error: KafkaError, message: Any) -> None:  # noqa: ANN401 - a confluent_kafka.Message
         code, topic = error.code(), message.topic() or ""
-        if code in _RESET:
+        if code == _END:
+            self._positions_held.reach_end(topic, message.partition() or 0, message.offset() or 0)
+        elif code in _RESET:
             self._stopped.add((topic, message.partition() or 0))
             self._parts.look_again()
         elif code in _GONE:

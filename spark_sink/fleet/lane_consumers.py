@@ -42,6 +42,14 @@ class Consumers:
                 self._rebalances += closed.rebalances
                 self._received = _total([self._received, closed.received])
 
+    def close_all(self) -> None:
+        """Make all consumers leave their groups at the same time, after all their records were written."""
+        closing = [threading.Thread(target=self.close, args=(lane,)) for lane in list(self._open)]
+        for thread in closing:
+            thread.start()
+        for thread in closing:
+            thread.join()
+
     @property
     def records(self) -> int:
         """Number of records that were read and are not handed over."""
@@ -50,6 +58,10 @@ class Consumers:
     def problems(self) -> list[str]:
         """Return the present problems."""
         return [problem for one in self for problem in list(one.problems.values())]
+
+    def partitions(self) -> dict[str, list[int]]:
+        """Return the partitions that are read, by topic."""
+        return {label: mine for one in self for label, mine in one.partitions().items()}
 
     def lag(self) -> dict[str, int]:
         """Return the lag in records, by topic."""

@@ -28,6 +28,7 @@ class LanePositions:
         self._topics: dict[str, FleetTopic] = {}
         self._stands: dict[TopicPartition, int | None] = {}
         self._read: dict[TopicPartition, tuple[int, int, int]] = {}  # begin, end, records
+        self._log_ends: dict[TopicPartition, int] = {}  # of partitions that are read up to this end of their log
 
     @property
     def names(self) -> frozenset[str]:
@@ -55,6 +56,7 @@ class LanePositions:
         left = {key.topic: self._topics[key.topic] for key in self._read}
         self._topics = left | {label: topic for topic, label in labels.items()}
         self._stands = {key: at for key, at in self._stands.items() if key.topic in self._topics}
+        self._log_ends = {key: at for key, at in self._log_ends.items() if key in self._stands}
         return {name for name, label in self._labels.items() if before.get(name) != label}
 
     def key(self, name: str, partition: int) -> TopicPartition:
@@ -68,6 +70,7 @@ class LanePositions:
     def begin(self, key: TopicPartition, at: int | None) -> None:
         """Take records of this partition from this offset on; None for its first record."""
         self._stands[key] = at
+        self._log_ends.pop(key, None)
 
     def wants(self, name: str, partition: int, offset: int) -> TopicPartition | None:
         """Return the partition if this record is wanted: followed, begun, and not below the position; else None."""
@@ -90,19 +93,41 @@ class LanePositions:
         at = self._stands[key]
         begin, _, records = self._read.get(key, (offset if at is None else at, 0, 0))
         self._read[key] = begin, offset + 1, records + 1
+        self._log_ends.pop(key, None)
         return not records
+
+    def reach_end(self, name: str, partition: int, end: int) -> None:
+        """Note that a partition was read to the end of its log; the last offsets before the end may not be records."""
+        key = self.key(name, partition)
+        if self.holds(key):
+            self._log_ends[key] = end
 
     def reached(self, key: TopicPartition) -> int | None:
         """Return the offset after the last record taken of a held partition; None if it is unknown."""
         _, at, _ = self._read.get(key, (0, self._stands[key], 0))
         return at
 
-    def positions(self) -> Iterator[tuple[str, int, int]]:
-        """Yield name, partition and offset of each partition with a position."""
+    def positions(self) -> Iterator[tuple[str, int, int | None]]:
+        """Yield name, partition and offset of each held partition; None if reading begins at its first record.
+
+        All records below the offset were handed over.
+        """
         names = self._names()
-        for key, at in self._stands.items():
-            if at is not None and key.topic in names:
+        for key, stands in self._stands.items():
+            at = stands
+            if key in self._log_ends and key not in self._read:
+                at = max(stands or 0, self._log_ends[key])
+            if key.topic in names:
                 yield names[key.topic], key.partition, at
+
+    def partitions(self) -> dict[str, list[int]]:
+        """Return the numbers of the held partitions by topic's name, sorted."""
+        names = self._names()
+        found: dict[str, list[int]] = {}
+        for key in sorted(self._stands):
+            if key.topic in names:
+                found.setdefault(names[key.topic], []).append(key.partition)
+        return found
 
     def hand_over(self) -> tuple[list[Range], dict[str, FleetTopic]]:
         """Return the ranges of the records read so far, and their topics by label, for writing."""

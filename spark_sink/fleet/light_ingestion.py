@@ -1,5 +1,6 @@
 """Light ingestion: a thread and a handful of consumers for each cluster write directly to Delta tables."""
 
+import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -9,7 +10,9 @@ from typing import Any, TypeVar
 from spark_sink.fleet.received_bytes import BrokerZones, crossing
 from spark_sink.fleet.source_reader import Assigned, SourceReader
 
-_END_S = 30.0
+log = logging.getLogger(__name__)
+
+_END_S = 5.0
 
 V = TypeVar("V")
 
@@ -67,14 +70,17 @@ class LightIngestion:
         return [problem for reader in self.readers.values() for problem in reader.problems()]
 
     def figures(self) -> Mapping[str, Any]:
-        """Return consumers, rows, commits, rebalances, and lag in records and in seconds."""
+        """Return consumers, rows, commits, rebalances, partitions read, and lag in records and in seconds."""
         return {
             "consumers": sum(reader.consumers for reader in self.readers.values()),
             "rows": sum(reader.rows_written for reader in self.readers.values()),
             "commits": sum(reader.commits for reader in self.readers.values()),
+            "committed_at": max((reader.committed_at for reader in self.readers.values()), default=0.0),
             "alive": all(reader.alive for reader in self.readers.values()),
             "works": any(reader.works for reader in self.readers.values()),
             "rebalances": sum(reader.rebalances for reader in self.readers.values()),
+            "partitions": self._by_label(SourceReader.partitions),
+            "overtaken": sum(reader.overtaken for reader in self.readers.values()),
             "lag": self._by_label(SourceReader.lag),
             "lag_s": self._by_label(SourceReader.lag_s),
             **(self.beside.figures(self.readers) if self.beside else {}),
@@ -86,8 +92,14 @@ class LightIngestion:
         }
 
     def close(self) -> None:
-        """Write the records that were read, and leave all groups."""
+        """Write the records that were read, and leave all groups; all readers at the same time, for a limited time.
+
+        Records that could not be written by then are read again by the next agents.
+        """
         for reader in self.readers.values():
             reader.end()
-        for reader in self.readers.values():
-            reader.join(_END_S)
+        deadline = time.monotonic() + _END_S
+        for source, reader in self.readers.items():
+            reader.join(max(0.0, deadline - time.monotonic()))
+            if not reader.ended:
+                log.warning("fleet: %s: its records are not written after %g s: others read them again", source, _END_S)

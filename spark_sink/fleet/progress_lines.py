@@ -17,15 +17,13 @@ def progress(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
         One line; None if nothing changed, so that an idle agent logs nothing.
     """
     logged = ("topics", "rows", "problems", "standing")
-    if all(before.get(name) == now[name] for name in logged) and _behind(before) == _behind(now):
+    if all(before.get(name) == now[name] for name in logged) and before.get("lag") == now["lag"]:
         return None
     seconds = now["at"] - before.get("at", now["at"])
     rows = now["rows"] - before.get("rows", 0)
     rate = f" ({rows / seconds:.0f}/s)" if seconds > 0 else ""
-    line = f"{len(now['topics'])} topics, {rows} rows written{rate}, {_behind(now)} behind"
-    slowest = sorted((behind, topic) for topic, behind in now["lag"].items() if behind)[: -_NAMED - 1 : -1]
-    if slowest:
-        line += f" ({', '.join(f'{topic} {behind}' for behind, topic in slowest)})"
+    line = f"{len(now['topics'])} topics, {rows} rows written{rate}, {_behind(now)}"
+    if any(now["lag"].values()):
         line += f", the oldest unread record is {max(now.get('lag_s', {}).values(), default=0.0):.0f} s old"
     if now["standing"] != "member":
         line += f", {now['standing']}"
@@ -34,5 +32,13 @@ def progress(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
     return line
 
 
-def _behind(status: Mapping[str, Any]) -> int:
-    return sum(status.get("lag", {}).values())
+def _behind(status: Mapping[str, Any]) -> str:
+    """Describe the lag; a topic whose lag is unknown must not look like one without lag."""
+    lag: Mapping[str, int] = status["lag"]
+    unknown = [topic for topic in status["topics"] if topic not in lag]
+    if unknown and not lag:
+        return "lag unknown"
+    slowest = sorted((behind, topic) for topic, behind in lag.items() if behind)[: -_NAMED - 1 : -1]
+    named = f" ({', '.join(f'{topic} {behind}' for behind, topic in slowest)})" if slowest else ""
+    rest = f", lag of {len(unknown)} topics unknown" if unknown else ""
+    return f"{sum(lag.values())} behind{named}{rest}"

@@ -1,5 +1,6 @@
 """Bytes that an agent received, by the zone of the broker, and the cost of those from other zones."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -46,6 +47,20 @@ class BrokerZones:
             return {**self._racks.last, **self._ask()}
         except ProducerError:  # no answer, or no right: the zones stay unknown
             return self._racks.last
+
+
+def received_by_broker(statistics: Mapping[str, Any]) -> dict[int, int]:
+    """Return the bytes received on the wire since the consumer's start, by broker id.
+
+    Args:
+        statistics: librdkafka's. A broker may be listed twice, the second time as the group's coordinator; bootstrap
+            connections have no id yet.
+    """
+    found: Counter[int] = Counter()
+    for one in statistics.get("brokers", {}).values():
+        if one.get("nodeid", -1) >= 0:
+            found[one["nodeid"]] += one.get("rxbytes", 0)
+    return dict(found)
 
 
 def crossing(received: Mapping[str, int], own: str | None, price_per_gb: float, seconds: float) -> dict[str, float]:

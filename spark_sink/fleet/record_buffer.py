@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from spark_sink.fetch.raw_columns import arrow_schema
+from spark_sink.sink.rows_by_topic import RowsByTopic
 
 _RECORD_BYTES = 200  # approximate size of numbers, references and list slots of one record
 _HEADER_BYTES = 300  # approximate size of a dictionary and its two values
@@ -29,6 +30,7 @@ class RecordBuffer:
     without_headers: set[str] = field(default_factory=set)
     _sampled: set[str] = field(default_factory=set)
     _columns: dict[str, list[Any]] = field(default_factory=dict)
+    _by_topic: RowsByTopic | None = None  # of all records; writing converts them once, not once for each table
 
     def __post_init__(self) -> None:
         if not self._columns:
@@ -48,6 +50,7 @@ class RecordBuffer:
 
     def add(self, label: str, message: Any) -> None:  # noqa: ANN401 - a confluent_kafka.Message
         """Add one record."""
+        self._by_topic = None
         kind, stamp_ms = message.timestamp()
         key, value = message.key(), message.value()
         self.size_bytes += _RECORD_BYTES + len(key or b"") + len(value or b"")
@@ -73,11 +76,11 @@ class RecordBuffer:
             _columns={name: list(compress(column, kept)) for name, column in self._columns.items()},
         )
 
-    def batch(self, only: set[str]) -> pa.RecordBatch:
+    def rows(self, only: set[str]) -> pa.Table:
         """Return the records of these labels, as Arrow."""
-        whole = pa.RecordBatch.from_pydict(self._columns, schema=self.schema)
-        kept = [label in only for label in self._columns["topic"]]
-        return whole if all(kept) else whole.filter(pa.array(kept))
+        if self._by_topic is None:
+            self._by_topic = RowsByTopic(pa.Table.from_pydict(self._columns, schema=self.schema))
+        return self._by_topic.of(only)
 
     def _headers(self, message: Any) -> list[dict[str, Any]] | None:  # noqa: ANN401 - as in `add`
         pairs = _pairs(message)

@@ -39,6 +39,7 @@ class ReaderSettings:
     """The settings of the readers.
 
     Attributes:
+        agent: name of the agent; part of `client.id`, unless `kafka` sets it.
         group: consumer groups are `<group>.lane-<number>`, and tables keep the positions of `<group>`.
         kafka: librdkafka's properties, by source.
         flush_s: interval of writes to the table.
@@ -47,6 +48,7 @@ class ReaderSettings:
             the same amount.
     """
 
+    agent: str = "agent"
     group: str
     kafka: Mapping[str, Mapping[str, Any]]
     flush_s: float = 1.0
@@ -98,6 +100,8 @@ class SourceReader:
         self._deferred: Exception | None = None
         self.rows_written = 0
         self.commits = 0
+        self.committed_at = 0.0
+        self.overtaken = 0
         self._thread = threading.Thread(target=self._run, name=f"fleet-read-{source}", daemon=True)
         self._thread.start()
 
@@ -111,6 +115,10 @@ class SourceReader:
         if not self.alive:
             found.append(f"{self._source}: reading has ended because of an unexpected error, see the log: restart")
         return [*([self._problem] if self._problem else []), *sorted(set(found))]
+
+    def partitions(self) -> dict[str, list[int]]:
+        """Return the partitions that are read, by topic."""
+        return self._consumers.partitions()
 
     def lag(self) -> dict[str, int]:
         """Return the lag in records, by topic."""
@@ -147,6 +155,11 @@ class SourceReader:
     def consumers(self) -> int:
         """Number of consumers."""
         return len(self._consumers)
+
+    @property
+    def ended(self) -> bool:
+        """Whether its thread has ended."""
+        return not self._thread.is_alive()
 
     def end(self) -> None:
         """Start to write the records that were read and to leave the groups; `join` waits for it."""
@@ -237,7 +250,9 @@ class SourceReader:
             consumer.take_again(labels)
 
     def _consumer(self, lane: Lane) -> LaneConsumer:
-        config = {**self._settings.kafka[self._source], "group.id": lane.group(self._settings.group)}
+        client = f"azimuth.{self._settings.agent}.{self._source}.lane-{lane.number}"
+        kafka = self._settings.kafka[self._source]
+        config = {"client.id": client, **kafka, "group.id": lane.group(self._settings.group)}
         parts = LaneParts(
             positions=self._positions, before_revoked=self._flush_quietly, look_again=self._parts.look_again
         )
@@ -303,6 +318,8 @@ class SourceReader:
         self._problem = ""
         self.rows_written += written.rows
         self.commits += 1
+        self.committed_at = time.time()
+        self.overtaken += len(written.ahead)
         for label, error in written.refused.items():
             self._refuse({label}, error)
         if written.recreated:
@@ -358,12 +375,8 @@ class SourceReader:
             consumer.forget()
         self._ended.wait(_PAUSE_S)
         for consumer in self._consumers:
-            try:
-                consumer.rewind()
-            except (SparkSinkError, KafkaException, OSError) as again:
-                log.warning("fleet: %s: not rewound: %s", self._source, again)
+            consumer.rewind()
 
     def _end(self) -> None:
         self._flush_quietly()
-        for consumer in self._consumers:
-            self._consumers.close(consumer.lane)
+        self._consumers.close_all()

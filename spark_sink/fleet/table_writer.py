@@ -61,7 +61,7 @@ class Compactions:
 class Landable(Protocol):
     """Records that can be written: a `RecordBuffer`, or the batches of another reader."""
 
-    def batch(self, only: set[str]) -> pa.RecordBatch:
+    def rows(self, only: set[str]) -> pa.Table:
         """Return the records of these labels, as Arrow, in the columns of the raw format."""
 
 
@@ -159,13 +159,21 @@ class TableWriter:
             labels: of one table, as grouped by `apart`.
 
         Raises:
-            TableError: the storage refuses.
+            TableError: the storage refuses, or the files have fewer or more rows than the records.
         """
         uri = self._uri(next(iter(labels)))
+        held = rows.rows(set(labels))
         with storage_errors(uri):
             landing = Landing(filesystem(uri, self._storage, make=True), self._schema)
-        landing.write(rows.batch(set(labels)))
-        return landing.close()
+        for batch in held.to_batches():
+            landing.write(batch)
+        files = landing.close()
+        if (landed := sum(file.rows for file in files)) != held.num_rows:
+            # The commit states the whole range, so no position would show the loss of a row.
+            raise TableError(
+                f"{uri}: {held.num_rows} records were read and {landed} are in the files: writing them again"
+            )
+        return files
 
     def commit(self, files: Sequence[DataFile], ranges: Sequence[Range]) -> dict[TopicPartition, int]:
         """Commit records to their table, each once, whatever other agents do.

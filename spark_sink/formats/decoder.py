@@ -14,7 +14,7 @@ from spark_sink.formats import unknown_fields
 from spark_sink.formats.quarantined_rows import COLUMN, REASON
 from spark_sink.formats.unknown_fields import Found
 from spark_sink.formats.unknown_policy import COLUMN as RESCUED
-from spark_sink.formats.unknown_policy import Policy
+from spark_sink.formats.unknown_policy import NullPolicy, Policy
 
 COORDINATES = ("topic", "partition", "offset", "timestamp", "key")
 _KEPT = (*COORDINATES, "headers")
@@ -67,6 +67,7 @@ class Decoder(Protocol):
     """
 
     unknown: Policy
+    nulls: NullPolicy
 
     @property
     def columns(self) -> pa.Schema:
@@ -138,9 +139,12 @@ def _decode(raw: pa.RecordBatch, decoder: Decoder) -> pa.RecordBatch:
     found = _decoded(values, decoder)
     if found.unknown:
         unknown_fields.log_once(raw.column("topic"), found.unknown, decoder.unknown, _logged)
+    bad = found.bad
+    if decoder.nulls == "keep":
+        bad = {number: one for number, one in bad.items() if values[number] is not None}
     schema = decoded_schema(raw.schema, decoder.columns)
     kept = [raw.column(name) for name in schema.names if name in raw.schema.names and name not in decoder.columns.names]
-    return pa.RecordBatch.from_arrays([*kept, *found.columns, _reasons(raw, values, found.bad)], schema=schema)
+    return pa.RecordBatch.from_arrays([*kept, *found.columns, _reasons(raw, values, bad)], schema=schema)
 
 
 def _decoded(values: Sequence[bytes | None], decoder: Decoder) -> Decoded:

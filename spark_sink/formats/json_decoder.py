@@ -15,7 +15,7 @@ from spark_sink.formats.decoder import Bad, Decoded, with_unknown
 from spark_sink.formats.json_arrays import InexactError, JsonArrays
 from spark_sink.formats.json_text import parse_exactly
 from spark_sink.formats.unknown_fields import find, known_fields, with_column
-from spark_sink.formats.unknown_policy import Policy
+from spark_sink.formats.unknown_policy import NullPolicy, Policy
 
 # Exact parsing and writing use the stack, and the result must not depend on the free stack. orjson reads 1,024 levels
 # and writes 254.
@@ -32,6 +32,8 @@ class JsonDecoder:
             because a sample cannot show that a member is always a string.
     """
 
+    nulls: NullPolicy = "quarantine"
+
     def __init__(self, columns: pa.Schema, unknown: Policy = "ignore", *, texts: bool = False) -> None:
         self._fields = columns
         self._known = known_fields(columns)
@@ -46,7 +48,9 @@ class JsonDecoder:
 
     def with_columns(self, columns: pa.Schema) -> "JsonDecoder":
         """Return the same decoder for other columns."""
-        return JsonDecoder(columns, self.unknown, texts=self._texts)
+        made = JsonDecoder(columns, self.unknown, texts=self._texts)
+        made.nulls = self.nulls
+        return made
 
     @property
     def columns(self) -> pa.Schema:

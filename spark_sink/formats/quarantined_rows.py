@@ -86,6 +86,8 @@ def split(rows: pa.Table, run: str, now: datetime | None = None) -> tuple[pa.Tab
     """
     if COLUMN not in rows.column_names:
         return rows, SCHEMA.empty_table()
+    if rows.column(COLUMN).null_count == rows.num_rows:
+        return rows.drop_columns([COLUMN]), SCHEMA.empty_table()
     good = pc.is_null(rows.column(COLUMN))
     return rows.filter(good).drop_columns([COLUMN]), _bad(rows.filter(pc.invert(good)), run, now or datetime.now(UTC))
 

@@ -14,7 +14,7 @@ from spark_sink.formats.decoder import Bad, Decoded, with_unknown
 from spark_sink.formats.protobuf_unknown import unknown_finder
 from spark_sink.formats.schema_registry import Registered, Registry, read_header
 from spark_sink.formats.unknown_fields import Found, Known, find, with_column
-from spark_sink.formats.unknown_policy import Policy
+from spark_sink.formats.unknown_policy import NullPolicy, Policy
 
 Row = Mapping[str, Any]
 # Reads the bytes after a schema id: the row and, if it has unknown fields, all fields with the known ones.
@@ -25,6 +25,8 @@ _PASSING = (FetchError, MemoryError)  # temporary errors, which must not make a 
 
 class _RegisteredDecoder:
     """The common part of both decoders: the header, the schema of each id, and the conversion of rows into columns."""
+
+    nulls: NullPolicy = "quarantine"
 
     def __init__(self, registry: Registry, columns: pa.Schema, unknown: Policy) -> None:
         self._registry = registry

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from assignors.clients import shown
 from spark_sink.errors import FetchError
 
 _MAGIC = 0
@@ -105,7 +106,7 @@ class Registry:
                 reason = error
             time.sleep(_PAUSE_S * attempt)
         raise FetchError(
-            f"schema registry {self._config.get('url')}: {arguments[0]!r} could not be read: {reason}"
+            f"schema registry {shown(str(self._config.get('url')))}: {arguments[0]!r} could not be read: {reason}"
         ) from reason
 
     def _connected(self) -> Any:  # noqa: ANN401 -- the client's own class

@@ -7,7 +7,7 @@ import pyarrow as pa
 from pyspark.sql.types import VariantVal
 
 from spark_sink.formats.decoder import Bad, Decoded
-from spark_sink.formats.unknown_policy import Policy
+from spark_sink.formats.unknown_policy import NullPolicy, Policy
 from spark_sink.formats.variant_type import VARIANT
 
 COLUMN = "value"
@@ -20,6 +20,7 @@ class VariantDecoder:
     """
 
     unknown: Policy = "ignore"  # a variant has a place for any field
+    nulls: NullPolicy = "quarantine"
 
     @property
     def columns(self) -> pa.Schema:

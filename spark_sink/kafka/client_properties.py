@@ -19,6 +19,7 @@ _MEMBERSHIP = frozenset(
     {
         "group.instance.id",
         "group.protocol",
+        "group.remote.assignor",
         "heartbeat.interval.ms",
         "max.poll.interval.ms",
         "max.poll.records",
@@ -31,6 +32,14 @@ _MEMBERSHIP = frozenset(
 def librdkafka_config(kafka: Mapping[str, str]) -> dict[str, Any]:
     """Return the properties for a librdkafka client that is not a group member."""
     return {_RENAMED.get(name, name): value for name, value in kafka.items() if name not in _MEMBERSHIP}
+
+
+def broker_assigned_config(kafka: Mapping[str, str]) -> dict[str, Any] | None:
+    """Return librdkafka's properties of a member of a KIP-848 group; None in the classic protocol."""
+    if kafka.get("group.protocol", "classic").lower() != "consumer":
+        return None
+    kept = ("group.instance.id", "group.protocol", "group.remote.assignor", "max.poll.interval.ms")
+    return librdkafka_config(kafka) | {name: kafka[name] for name in kept if name in kafka}
 
 
 def kafka_python_config(kafka: Mapping[str, str]) -> dict[str, Any]:

@@ -2,12 +2,16 @@
 
 * `table_contract`: the sink's requirements of a table format.
 * `delta_table`: the implementation of that contract with Delta.
+* `iceberg`: the implementation of that contract with Iceberg.
+* `table_formats`: opens a table of either format by its address.
 * `delta_transactions`: application transactions (`txn`) read from the Delta log.
 * `positions`: the next offset of each partition, stored in a table.
 * `file_descriptions`: data files as JSON values.
 * `quarantine_log`: the bad rows that commits of a table name.
 * `quarantine_records`: reads quarantined records in parts.
 * `parquet_landing`: writes Arrow batches to Parquet files with statistics of their offsets.
+* `held_rows`: one budget of memory for the rows that a task's open files hold.
+* `row_floors`: selects the rows of a file at or above an offset of their partition.
 * `schema_fit`: checks whether rows fit a table.
 * `compaction`: compacts small files, one writer at a time.
 * `file_rewrite`: chooses and compacts small files; rewrites a file without some of its rows.
@@ -15,6 +19,7 @@
 * `rewrite_lineage`: finds files that an OPTIMIZE doubled, from the log only.
 * `double_rows`: finds rows that are in a table twice.
 * `table_repair`: removes double rows from a table.
+* `conditional_writes`: checks that an object store does not overwrite log entries.
 * `table_storage`: local folders and object stores as one file system.
 * `verification`: finds holes and doubles, from the table only.
 """

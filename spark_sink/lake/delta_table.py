@@ -11,7 +11,6 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
@@ -20,11 +19,11 @@ from deltalake.transaction import AddAction
 from spark_sink.errors import ConflictError, SchemaError, TableError, plain
 from spark_sink.formats.variant_type import arrow_columns, delta_field
 from spark_sink.lake.compaction import Compaction
+from spark_sink.lake.conditional_writes import refuse_overwriting_store
 from spark_sink.lake.delta_transactions import OURS, TransactionLog
 from spark_sink.lake.file_descriptions import describe_quarantined
 from spark_sink.lake.parquet_landing import KEYS, Landing, Layout, bounded_columns, normal_schema, storage_errors
 from spark_sink.lake.positions import (
-    REWOUND,
     application,
     beginning,
     groups,
@@ -34,8 +33,10 @@ from spark_sink.lake.positions import (
     parse_quarantined,
     quarantined,
     replays,
+    rewound,
 )
 from spark_sink.lake.quarantine_log import named_quarantine
+from spark_sink.lake.row_floors import above
 from spark_sink.lake.schema_fit import fit_schema, refuse_other_partitioning, refuse_unenforced
 from spark_sink.lake.table_contract import Change, DataFile, Quarantined, Snapshot
 from spark_sink.lake.table_storage import Storage, filesystem, table_uri
@@ -44,7 +45,7 @@ from spark_sink.ranges.batch_offset import TopicPartition
 _log = logging.getLogger("azimuth.sink")
 _ATTEMPTS = 5
 # Opening a table reads a checkpoint and all commits after it; writing a checkpoint costs time per file of the table.
-PROPERTIES = {"delta.checkpointInterval": "50", "delta.logRetentionDuration": "interval 2 days"}
+PROPERTIES = {"delta.checkpointInterval": "50"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +140,7 @@ class DeltaLakeTable:
         Raises:
             TableError: the storage refused, or a property is invalid.
         """
+        refuse_overwriting_store(self._uri, self._storage)
         partitioned = list(self._settings.layout.partition_columns)
         # Statistics columns are set explicitly: delta-rs' datasets assume that no filter matches a column without
         # bounds.
@@ -186,6 +188,7 @@ class DeltaLakeTable:
         handle = self._handle
         if handle is None or handle.version() != snapshot.version:
             raise ConflictError(f"{self._uri}: version {snapshot.version} is not the one that was looked at last")
+        refuse_overwriting_store(self._uri, self._storage)
         self._fit(handle, snapshot.schema, change.schema)
         refuse_other_partitioning(self._uri, handle.metadata().partition_columns, change.files)
         if change.beginnings:
@@ -202,7 +205,11 @@ class DeltaLakeTable:
             ends = change.quarantined.ends
             transactions += [Transaction(quarantined(self._group, key), end) for key, end in ends.items()]
             note["quarantined"] = describe_quarantined(self._group, change.quarantined)
-        properties = CommitProperties(app_transactions=transactions, custom_metadata={OURS: note})
+        # delta-rs repeats a commit without a look at the positions of other groups, so a group begins in one attempt.
+        retries = 0 if change.beginnings else None
+        properties = CommitProperties(
+            app_transactions=transactions, custom_metadata={OURS: note}, max_commit_retries=retries
+        )
         try:
             handle.create_write_transaction(
                 [_add(file) for file in change.files],
@@ -235,7 +242,7 @@ class DeltaLakeTable:
         constant = tuple(name for name in ("topic", "partition") if name in values)
         for name in constant:
             rows = rows.append_column(name, pa.repeat(pa.scalar(values[name]).cast(KEYS[name]), rows.num_rows))
-        left = rows.filter(_above(rows, floors))
+        left = rows.filter(above(rows, floors))
         if not left.num_rows:
             return None
         landing = Landing(
@@ -280,7 +287,7 @@ class DeltaLakeTable:
                 "written. Was an older copy put in its place? Start the agents again: they go on from its positions"
             )
         self._newest_version = version
-        before, self._rewound = self._rewound, found.get(REWOUND, -1)
+        before, self._rewound = self._rewound, found.get(rewound(self._group), -1)
         if before not in {None, self._rewound}:
             # Later reads and commits of this process may be lost, so the caller starts again. Raised once.
             raise TableError(
@@ -288,7 +295,12 @@ class DeltaLakeTable:
                 "written. Start it again, a Spark query with a new checkpoint: it continues from the new positions"
             )
         at = self._log.restored
-        if self._restored or at <= found.get(REWOUND, -1) or not parse_positions(found, self._group):
+        # A RESTORE left those positions ahead that the group had before it.
+        ahead = (
+            beginning(self._group, key) not in self._log.set_since_restore
+            for key in parse_positions(found, self._group)
+        )
+        if self._restored or at <= self._rewound or not any(ahead):
             return
         raise TableError(
             f"{self._uri}: version {at} is a RESTORE, which takes rows back and leaves the positions; nothing was "
@@ -360,12 +372,3 @@ def _add(file: DataFile) -> AddAction:
         data_change=True,
         stats=file.stats,
     )
-
-
-def _above(rows: pa.Table, floors: Mapping[TopicPartition, int]) -> pa.ChunkedArray:
-    mask = None
-    for key, floor in floors.items():
-        same = pc.and_(pc.equal(rows.column("topic"), key.topic), pc.equal(rows.column("partition"), key.partition))
-        hit = pc.and_(same, pc.greater_equal(rows.column("offset"), floor))
-        mask = hit if mask is None else pc.or_(mask, hit)
-    return mask

@@ -8,6 +8,7 @@ reads classic checkpoints (one file or several parts) and commits; see the Delta
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,12 +58,18 @@ class TransactionLog:
         self._transactions: dict[str, int] = {}
         self._compacted_elsewhere_ms = 0
         self._restored = -1
+        self._set_since_restore: set[str] = set()
         self._lineage = RewriteLineage()
 
     @property
     def restored(self) -> int:
         """The version of the newest RESTORE in the commits read; -1 for none."""
         return self._restored
+
+    @property
+    def set_since_restore(self) -> AbstractSet[str]:
+        """The application ids that commits after the newest RESTORE have set."""
+        return self._set_since_restore
 
     @property
     def compacted_elsewhere_ms(self) -> int:
@@ -158,8 +165,11 @@ class TransactionLog:
 
     def _note_operation(self, version: int, text: str) -> None:
         self._lineage.note(text)
+        if self._restored >= 0:
+            self._set_since_restore.update(name for name, _ in _transactions(text.splitlines()))
         if '"RESTORE"' in text and any(one.get("operation") == "RESTORE" for one in _commit_infos(text.splitlines())):
             self._restored = max(self._restored, version)
+            self._set_since_restore = set()
             self._lineage.forget()
         if '"OPTIMIZE"' in text:
             self._compacted_elsewhere_ms = max(self._compacted_elsewhere_ms, _compacted_elsewhere(text.splitlines()))

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from spark_sink.errors import SchemaError, TableError, plain
 from spark_sink.formats.variant_type import VARIANT, is_variant, with_variants
+from spark_sink.lake import held_rows
 from spark_sink.lake.table_contract import DataFile, Span
 from spark_sink.ranges.batch_offset import TopicPartition
 
@@ -37,7 +38,8 @@ class Layout:
         partition_columns: the table's partition columns; not in the files, but in the log.
         compression: of the Parquet pages.
         file_bytes: a file is closed when its columns, uncompressed, have reached this size.
-        group_bytes: rows are buffered until a row group has this size, uncompressed.
+        group_bytes: rows are buffered until a row group has this size, uncompressed; earlier if all open files of the
+            task buffer more than `held_rows.BUDGET_BYTES`.
     """
 
     partition_columns: tuple[str, ...] = ()
@@ -106,13 +108,18 @@ class Landing:
             return
         if batch.schema.names != self._schema.names:
             raise SchemaError(f"columns {batch.schema.names} came after {self._schema.names} in one task")
-        table = with_variants(pa.Table.from_batches([batch]), self._schema).cast(self._schema)
+        table = with_variants(pa.Table.from_batches([batch]), self._schema)
+        if not table.schema.equals(self._schema, check_metadata=True):
+            table = table.cast(self._schema)
+        if any(table.column(name).null_count for name in KEYS):
+            raise TableError("a row has no topic, no partition or no offset: it would look like a record written twice")
         for values, rows in _split(table, self._layout.partition_columns):
             file = self._open.get(values)
             if file is None:
                 file = self._open[values] = _OpenFile(self._files, rows.schema, self._layout, values)
             if file.write(rows):
                 self._done.append(self._open.pop(values).close())
+        held_rows.limit()
 
     def close(self) -> list[DataFile]:
         """Finish the files.
@@ -134,7 +141,7 @@ class _OpenFile:
         self._values = dict(zip(layout.partition_columns, values, strict=True))
         self._path = f"part-{uuid.uuid4().hex}.parquet"
         self._held: list[pa.Table] = []
-        self._held_bytes = self._bytes = 0
+        self.held_bytes = self._bytes = 0
         self._spans: dict[TopicPartition, Span] = {}
         self._stats = FileStatistics()
         self._columns = [name for name in schema.names if name not in layout.partition_columns]
@@ -146,21 +153,21 @@ class _OpenFile:
                 compression=layout.compression,
                 use_dictionary=[name for name in ("topic", "partition") if name in self._columns],
             )
+        held_rows.count(self)
 
     def write(self, rows: pa.Table) -> bool:
         """Write rows; return True if the file is large enough."""
-        merge_spans(self._spans, spans_of(rows))
-        self._stats.add(rows)
-        self._held.append(rows.select(self._columns))
-        self._held_bytes += rows.nbytes
-        self._bytes += rows.nbytes
-        if self._held_bytes >= self._layout.group_bytes:
-            self._flush()
+        self._held.append(rows)
+        size = rows.nbytes
+        self.held_bytes += size
+        self._bytes += size
+        if self.held_bytes >= self._layout.group_bytes:
+            self.flush()
         return self._bytes >= self._layout.file_bytes
 
     def close(self) -> DataFile:
         """Finish the file and return its description."""
-        self._flush()
+        self.flush()
         with storage_errors(self._path):
             self._writer.close()
             self._stream.close()
@@ -174,11 +181,15 @@ class _OpenFile:
             written_ms=int(time.time() * 1000),
         )
 
-    def _flush(self) -> None:
-        if self._held:
+    def flush(self) -> None:
+        """Write the buffered rows as a row group."""
+        held, self._held, self.held_bytes = self._held, [], 0
+        if held:
+            rows = pa.concat_tables(held)
+            merge_spans(self._spans, spans_of(rows))
+            self._stats.add(rows)
             with storage_errors(self._path):
-                self._writer.write_table(pa.concat_tables(self._held))
-        self._held, self._held_bytes = [], 0
+                self._writer.write_table(rows.select(self._columns))
 
 
 _BOUNDED = ("topic", "partition", "offset", "timestamp")
@@ -253,16 +264,12 @@ def _time(microseconds: int) -> str:
 
 
 def spans_of(rows: pa.Table) -> dict[TopicPartition, Span]:
-    """Return the offsets of each partition in these rows.
-
-    Raises:
-        TableError: a row has no topic, partition or offset.
-    """
+    """Return the offsets of each partition that are in these rows."""
     keys = rows.select(list(KEYS))
-    if any(column.null_count for column in keys.columns):
-        raise TableError("a row has no topic, no partition or no offset: it would look like a record written twice")
     # Topics are long and repeat often: grouping by a dictionary is three times as fast.
-    found = keys.group_by(["topic", "partition"]).aggregate([("offset", "min"), ("offset", "max"), ("offset", "count")])
+    bounds = [("offset", "min"), ("offset", "max"), ("offset", "count")]
+    # Without threads: they cost half a millisecond a file, and save nothing with few partitions.
+    found = keys.group_by(["topic", "partition"], use_threads=False).aggregate(bounds)
     columns = (
         found.column(name).to_pylist() for name in ("topic", "partition", "offset_min", "offset_max", "offset_count")
     )

@@ -13,13 +13,12 @@ import pyarrow.fs as pa_fs
 
 from spark_sink.errors import OptionError
 from spark_sink.lake.delta_transactions import TransactionLog
-from spark_sink.lake.table_storage import PLACEHOLDER, Storage, filesystem, table_uri
+from spark_sink.lake.table_storage import PLACEHOLDER, Storage, filesystem, is_iceberg, table_uri
 from spark_sink.ranges.batch_offset import TopicPartition
 
 _BEGIN = "begin"
 _IDENTITY = "identity"
 _QUARANTINED = "quarantined"
-REWOUND = "azimuth/rewound"  # the version that the newest rewind saw; earlier RESTOREs are resolved
 _LOCK = threading.Lock()
 _LOGS: dict[tuple[str, tuple[tuple[str, str], ...]], TransactionLog] = {}
 
@@ -47,6 +46,11 @@ def quarantined(group: str, key: TopicPartition) -> str:
 def replays(group: str) -> str:
     """Return the application id that counts replays from the quarantine, so that concurrent replays conflict."""
     return f"{group}/replay"
+
+
+def rewound(group: str) -> str:
+    """Return the application id of the version that the group's newest rewind saw; earlier RESTOREs are resolved."""
+    return f"{group}/rewound"
 
 
 def parse_positions(transactions: Mapping[str, int], group: str) -> dict[TopicPartition, int]:
@@ -84,9 +88,11 @@ def positions(table: str, group: str, storage_options: Storage | None = None) ->
 
     Args:
         table: address of the table: a folder, `file:`, `s3://`, `gs://`, `abfss://`. With `{topic}` in it, it means the
-            table of each topic. If topics are routed to several tables, it is a JSON list of addresses.
+            table of each topic. If topics are routed to several tables, it is a JSON list of addresses. An Iceberg
+            table is `iceberg://catalog.namespace.table`.
         group: the consumer group.
-        storage_options: options of the object store, with deltalake's names.
+        storage_options: options of the object store, with deltalake's names, and of the catalog, with pyiceberg's names
+            after `catalog.`.
 
     Returns:
         The next offset by (topic, partition); empty if the table does not exist.
@@ -96,11 +102,22 @@ def positions(table: str, group: str, storage_options: Storage | None = None) ->
     """
     found: dict[TopicPartition, int] = {}
     for address in json.loads(table) if table.startswith("[") else [table]:
+        if is_iceberg(address):
+            for key, at in _iceberg_positions(address, group, storage_options).items():
+                found[key] = max(at, found.get(key, at))
+            continue
         for uri, topic in existing(address, storage_options):
             for key, at in parse_positions(transactions(uri, storage_options), group).items():
                 if topic in {None, key.topic}:
                     found[key] = max(at, found.get(key, at))
     return found
+
+
+def _iceberg_positions(address: str, group: str, storage: Storage | None) -> Mapping[TopicPartition, int]:
+    from spark_sink.lake.iceberg.iceberg_table import IcebergTable  # noqa: PLC0415 -- its Delta part imports this module
+
+    snapshot = IcebergTable(address, group, storage).refresh()
+    return snapshot.positions if snapshot else {}
 
 
 def existing(address: str, storage: Storage | None) -> list[tuple[str, str | None]]:

@@ -1,5 +1,7 @@
 """The storage of a table: one file system, rooted at the table, for local folders and object stores."""
 
+import re
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,21 +18,49 @@ if TYPE_CHECKING:
 
 Storage = Mapping[str, str]
 
+ICEBERG = "iceberg://"  # the scheme of an address
 PLACEHOLDER = "{topic}"  # in an address: a table for each topic
+CATALOG = "catalog."
 _PREFIX = "storage."
 _SAME_STORE = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfs": "abfss"}
+_ONE_SLASH = re.compile(r"([a-z][a-z0-9+.-]+):/(?!/)", re.IGNORECASE)
+_UNSAFE = "cannot create a file only if it is absent, so two agents could commit the same version"
 
 
 def storage_options(options: Mapping[str, str]) -> dict[str, str]:
-    """Return the options of the object store from the options of a query: those named `storage.<name>`."""
-    return {name[len(_PREFIX) :]: value for name, value in options.items() if name.lower().startswith(_PREFIX)}
+    """Return the options of the object store and of the catalog from the options of a query.
+
+    Those named `storage.<name>` lose their prefix; those named `catalog.<name>` keep it.
+    """
+    stored = {name[len(_PREFIX) :]: value for name, value in options.items() if name.lower().startswith(_PREFIX)}
+    catalog = {
+        CATALOG + name[len(CATALOG) :]: value for name, value in options.items() if name.lower().startswith(CATALOG)
+    }
+    return {**stored, **catalog}
+
+
+def is_iceberg(address: str) -> bool:
+    """Return whether an address means an Iceberg table."""
+    return address.startswith(ICEBERG)
 
 
 def local_path(uri: str) -> Path | None:
-    """Return the folder of a plain path or a `file:` address; None for an object store."""
+    """Return the folder of a plain path or a `file:` address; None for an object store.
+
+    Raises:
+        OptionError: the address is in Databricks' file system, or has a scheme with one slash.
+    """
     parts = urlsplit(uri)
     if parts.scheme == "file":
         return Path(unquote(parts.path))
+    if parts.scheme == "dbfs":
+        raise OptionError(
+            f"{uri}: DBFS {_UNSAFE}; give the address of the object store (s3://, gs://, abfss://) instead"
+        )
+    if scheme := _ONE_SLASH.match(uri):
+        raise OptionError(
+            f"{uri}: is neither a folder nor an address; an address begins with {scheme[1]}://, a folder with / or ./"
+        )
     # A scheme of one letter is a drive; a text without `://` is a path, even with colons.
     return None if "://" in uri else Path(uri)
 
@@ -42,7 +72,8 @@ def table_uri(path: str) -> str:
     (`s3` for `s3a`) in lower case, and there is no slash at the end.
 
     Raises:
-        OptionError: there is no path, it is a file, or delta-rs mistakes it for another path.
+        OptionError: there is no path, it is a file, delta-rs mistakes it for another path, or its file system cannot
+            create a file only if it is absent.
     """
     if not path.strip():
         raise OptionError("option 'path': empty, need the address of the table (a folder, s3://, gs://, abfss://)")
@@ -51,6 +82,11 @@ def table_uri(path: str) -> str:
         scheme, _, place = path.partition("://")
         return f"{_SAME_STORE.get(scheme.lower(), scheme.lower())}://{place.rstrip('/')}"
     address = str(local.resolve())
+    if address.startswith("/Volumes/") and sys.platform != "darwin":  # macOS mounts its disks there
+        raise OptionError(
+            f"{address}: a Unity Catalog volume {_UNSAFE}; give the volume's storage location (DESCRIBE VOLUME shows "
+            "it) instead"
+        )
     if local.is_file():
         raise OptionError(f"{address}: is a file, need the folder of a table")
     if unquote(address) != address:
@@ -69,6 +105,8 @@ def filesystem(uri: str, storage: Storage | None = None, *, make: bool = False) 
         storage: options of the object store.
         make: create a missing local folder; object stores have no folders.
     """
+    if is_iceberg(uri):
+        raise OptionError(f"{uri} is an Iceberg table, which this command does not support yet; it reads Delta tables")
     local = local_path(uri)
     if local is not None:
         if make:

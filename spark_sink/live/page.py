@@ -89,10 +89,13 @@ function show(s) {
   for (const one of s.problems.slice(0, MOST)) problems.append(cell("li", one));
   if (s.problems.length > MOST) problems.append(cell("li", "and " + (s.problems.length - MOST) + " more"));
   byId("problems").replaceChildren(problems);
-  const lags = Object.values(s.lag || {});
+  const lags = Object.values(s.lag || {}), behind = lags.reduce((a, b) => a + b, 0);
+  const unknown = s.topics.filter((topic) => (s.lag || {})[topic] === undefined).length;
   const tiles = [["topics here", s.topics.length], ["lanes", s.lanes], ["consumers", s.consumers], ["rows", s.rows],
-    ["commits", s.commits], ["records behind", lags.reduce((a, b) => a + b, 0)],
-    ["oldest unread, s", s.lag_s && Math.round(Math.max(0, ...Object.values(s.lag_s)))], ["rebalances", s.rebalances],
+    ["commits", s.commits],
+    ["records behind", !unknown ? behind : lags.length ? number(behind) + " + unknown" : "unknown"],
+    ["oldest unread, s", lags.length ? Math.round(Math.max(0, ...Object.values(s.lag_s || {}))) : undefined],
+    ["rebalances", s.rebalances],
     ["in quarantine", s.quarantined], ...crossed(s.crossing || {})];
   byId("tiles").replaceChildren(...tiles.filter((t) => t[1] !== undefined).map(([name, value]) => {
     const tile = cell("div", undefined, "tile");
@@ -115,7 +118,8 @@ function show(s) {
       if (reads) seat.title = m.id + " reads " + topic;
       return seat;
     });
-    return row(named("td", topic), cell("td", lag === undefined ? "" : number(lag), "number"), ...seats);
+    const text = lag !== undefined ? number(lag) : s.topics.includes(topic) ? "unknown" : "";
+    return row(named("td", topic), cell("td", text, "number"), ...seats);
   }));
   byId("members").replaceChildren(...members.map((m) => row(named("td", m.id), named("td", m.zone || "-"),
     cell("td", m.capacity), cell("td", Object.values(owners).filter((who) => who.includes(m.id)).length))));

@@ -11,6 +11,7 @@ _COUNTERS = {
     "commits": "Commits of this agent.",
     "rebalances": "Times that partitions were given to this agent or taken from it.",
 }
+_STANDINGS = ("joining", "member", "unreachable", "isolated", "refused", "left")
 _GAUGES = {
     "lanes": "Groups of topics that this agent reads.",
     "consumers": "Consumers of this agent.",
@@ -37,6 +38,18 @@ class StatusCollector(Collector):
         yield GaugeMetricFamily("azimuth_fleet_topics", "Topics that this agent reads.", value=len(found["topics"]))
         yield GaugeMetricFamily("azimuth_fleet_problems", "What does not go well now.", value=len(found["problems"]))
         yield GaugeMetricFamily("azimuth_fleet_reads", "1 while the agent may read.", value=float(found["reads"]))
+        ready = float(not found["unready"])
+        yield GaugeMetricFamily("azimuth_fleet_ready", "1 while the agent ingests, as /readyz.", value=ready)
+        standing = GaugeMetricFamily(
+            "azimuth_fleet_standing", "1 for the agent's standing in the fleet.", labels=["standing"]
+        )
+        for one in _STANDINGS:
+            standing.add_metric([one], float(one == found["standing"]))
+        yield standing
+        if found.get("committed_at"):
+            yield GaugeMetricFamily(
+                "azimuth_fleet_commit_timestamp_seconds", "Time of its last commit.", value=found["committed_at"]
+            )
         members = found["view"]["members"] if found["view"] else ()
         yield GaugeMetricFamily("azimuth_fleet_agents", "Living agents in this agent's view.", value=len(members))
         lag = GaugeMetricFamily("azimuth_fleet_lag_records", "Records behind, by topic.", labels=["topic"])

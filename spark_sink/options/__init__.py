@@ -1,8 +1,9 @@
 """The options of a query, as values.
 
-* `texts`: Spark's option texts read as numbers, flags, words and JSON.
+* `texts`: Spark's option texts read as numbers, times, sizes, flags, words and JSON.
+* `batch_limits`: how much a batch reads, and how long a small one waits.
 * `source_options`: the options of the source.
 * `value_format`: the format and the schema of values.
-* `starting_offsets`: the starting offset of partitions without a position.
+* `starting_offsets`: where reading begins, and where a batch read ends.
 * `fetch_settings`: settings of a task's reading.
 """

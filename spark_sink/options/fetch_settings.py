@@ -11,6 +11,7 @@ class FetchSettings:
     Attributes:
         kafka: client properties, Kafka's names.
         headers: whether batches have the column `headers`.
+        timestamp_type: whether batches have the column `timestampType`.
         fail_on_data_loss: raise where records are gone, or go on after them.
         poll_timeout_s: fail after this time without a record.
         batch_bytes: close a record batch when its values pass this size.
@@ -18,6 +19,7 @@ class FetchSettings:
 
     kafka: Mapping[str, str]
     headers: bool = False
+    timestamp_type: bool = False
     fail_on_data_loss: bool = True
     poll_timeout_s: float = 120.0
     batch_bytes: int = 32 * 1024 * 1024

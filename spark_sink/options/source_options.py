@@ -2,14 +2,17 @@
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from assignors.settings import proposal
 from spark_sink.errors import OptionError
+from spark_sink.options.batch_limits import BatchLimits, batch_limits
 from spark_sink.options.fetch_settings import FetchSettings
-from spark_sink.options.starting_offsets import Starting, starting
+from spark_sink.options.starting_offsets import OffsetRule, ending, starting
 from spark_sink.options.texts import choice, flag, fraction, json_value, number
-from spark_sink.options.value_format import REGISTRY, ValueFormat, value_format
+from spark_sink.options.value_format import FORMATS, REGISTRY, ValueFormat, value_format
 
 _KAFKA = "kafka."
 # Properties that this source sets itself, with the alternative for the message.
@@ -24,18 +27,26 @@ _KNOWN = frozenset(
     {
         "agent",
         "assignor",
+        "endingoffsets",
+        "endingoffsetsbytimestamp",
+        "endingtimestamp",
         "epsilon",
         "failondataloss",
         "holding",
         "includeheaders",
+        "includetimestamptype",
         "inferrecords",
         "kafkaconsumer.polltimeoutms",
         "landing",
+        "maxbytespertrigger",
         "maxoffsetspertrigger",
+        "maxtriggerdelay",
+        "minoffsetspertrigger",
         "minpartitions",
         "parallelism",
         "positions",
         "rack",
+        "sinklanding",
         "startingoffsets",
         "startingoffsetsbytimestamp",
         "startingoffsetsbytimestampstrategy",
@@ -46,14 +57,25 @@ _KNOWN = frozenset(
         "unknownfields",
         "valueformat",
         "valuemessage",
+        "valuenull",
         "valueschema",
         "valuesubject",
         "workers",
         "workerstopic",
     }
 )
+_CLASSIC_ONLY = (
+    "assignor",
+    "epsilon",
+    "kafka.heartbeat.interval.ms",
+    "kafka.partition.assignment.strategy",
+    "kafka.session.timeout.ms",
+    "workers",
+    "workersTopic",
+)
+_NO_GROUP = "none"  # librdkafka reads nothing without a group's name, and does not join it
 # Options of the sink, ignored here: one map may configure both sides of a query.
-_PASSED_OVER = ("storage.", REGISTRY, "path", "format")
+_PASSED_OVER = ("storage.", "catalog.", REGISTRY, "path", "format", "tableformat")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,8 +87,9 @@ class SourceOptions:
         group: the consumer group.
         topics: subscribed names; empty if a pattern is given.
         pattern: a regular expression that whole topic names must match.
-        starting: where reading begins in partitions without a position.
-        max_offsets: most offsets that a batch reads; None for all.
+        starting: where a stream begins in partitions without a position, and a batch in all partitions.
+        ending: where a batch read ends; None for the ends of the logs, and for a stream.
+        limits: how much a batch reads.
         positions: address of the Delta table whose offsets are authoritative; None if the sink keeps none.
         storage: options of that table's object store.
         assignor: "hrw" or "shuffled".
@@ -79,6 +102,7 @@ class SourceOptions:
         min_partitions: smallest number of tasks.
         fail_on_data_loss: stop if records that were to be read are gone.
         headers: add the column `headers`.
+        timestamp_type: add the column `timestampType`, which only the raw format has.
         poll_timeout_s: fail after this time without an expected record.
         join_timeout_s: longest wait for a rebalance at a trigger; after it the last assignment counts.
         value: the format of a value.
@@ -91,8 +115,9 @@ class SourceOptions:
     group: str
     topics: tuple[str, ...] = ()
     pattern: str | None = None
-    starting: Starting = field(default_factory=Starting)
-    max_offsets: int | None = None
+    starting: OffsetRule = field(default_factory=OffsetRule)
+    ending: OffsetRule | None = None
+    limits: BatchLimits = field(default_factory=BatchLimits)
     positions: str | None = None
     storage: Mapping[str, str] = field(default_factory=dict)
     assignor: str = "hrw"
@@ -105,6 +130,7 @@ class SourceOptions:
     min_partitions: int = 1
     fail_on_data_loss: bool = True
     headers: bool = False
+    timestamp_type: bool = False
     poll_timeout_s: float = 120.0
     join_timeout_s: float = 10.0
     value: ValueFormat = field(default_factory=ValueFormat)
@@ -113,11 +139,12 @@ class SourceOptions:
     landing: Mapping[str, str] | None = None
 
     @classmethod
-    def parse(cls, options: Mapping[str, str]) -> "SourceOptions":
+    def parse(cls, options: Mapping[str, str], *, stream: bool = True) -> "SourceOptions":
         """Read the options passed to `.option(...)`.
 
         Args:
             options: texts by name; names are case-insensitive, as in Spark.
+            stream: whether they are for a stream; a batch read needs no group, and has an end.
 
         Raises:
             OptionError: an option is unknown, missing, contradictory or invalid.
@@ -125,35 +152,49 @@ class SourceOptions:
         given = {name.lower(): value for name, value in options.items()}
         _refuse_strangers(given)
         kafka = {name[len(_KAFKA) :]: value for name, value in given.items() if name.startswith(_KAFKA)}
+        if stream and (wrong := next((name for name in given if name.startswith("ending")), None)):
+            raise OptionError(f"option {wrong!r} is for batch reads (spark.read); a stream has no end")
+        if not stream and not kafka.get("group.id"):
+            kafka["group.id"] = _NO_GROUP
         for name in ("bootstrap.servers", "group.id"):
             if not kafka.get(name):
                 raise OptionError(f"kafka-group needs the option 'kafka.{name}'")
         for name in ("session.timeout.ms", "max.poll.interval.ms"):
             number(given, _KAFKA + name, None)
+        _check_protocol(given)
         topics, pattern = _subscription(given)
         landing = _landing(given.get("landing"))
+        parallelism = number(given, "parallelism", len(os.sched_getaffinity(0))) or 1
         rack = given.get("rack") or kafka.get("client.rack")
         if rack:
             kafka["client.rack"] = rack
+        agent = given.get("agent") or kafka.get("group.instance.id")
+        kafka.setdefault("client.id", f"azimuth.{agent or kafka['group.id']}")
         return cls(
             kafka=kafka,
             group=kafka["group.id"],
             topics=topics,
             pattern=pattern,
             starting=starting(given),
-            max_offsets=number(given, "maxoffsetspertrigger", None),
+            ending=None if stream else ending(given),
+            limits=batch_limits(given, parallelism),
             positions=given.get("positions") or None,
-            storage={name[len("storage.") :]: value for name, value in given.items() if name.startswith("storage.")},
+            storage={
+                name.removeprefix("storage."): value
+                for name, value in given.items()
+                if name.startswith(("storage.", "catalog."))
+            },
             assignor=_assignor(given),
             workers=_workers(given.get("workers")),
             workers_topic=_workers_topic(given),
             epsilon=fraction(given, "epsilon", 0.05),
             rack=rack or None,
-            agent=given.get("agent") or kafka.get("group.instance.id"),
-            parallelism=number(given, "parallelism", len(os.sched_getaffinity(0))) or 1,
+            agent=agent,
+            parallelism=parallelism,
             min_partitions=number(given, "minpartitions", 1) or 1,
             fail_on_data_loss=flag(given, "failondataloss", default=True),
             headers=flag(given, "includeheaders", default=False),
+            timestamp_type=_timestamp_type(given),
             poll_timeout_s=(number(given, "kafkaconsumer.polltimeoutms", 120_000) or 120_000) / 1000,
             value=value_format(given, topics, landing),
             telemetry=given.get("telemetry") or None,
@@ -167,6 +208,7 @@ class SourceOptions:
         return FetchSettings(
             kafka=self.kafka,
             headers=self.headers,
+            timestamp_type=self.timestamp_type,
             fail_on_data_loss=self.fail_on_data_loss,
             poll_timeout_s=self.poll_timeout_s,
         )
@@ -191,7 +233,8 @@ def _refuse_strangers(given: Mapping[str, str]) -> None:
             raise OptionError(f"option {name!r} cannot be set: {_REFUSED[name]}")
         if name in _KNOWN or name.startswith((_KAFKA, *_PASSED_OVER)):
             continue
-        raise OptionError(f"kafka-group has no option {name!r}; known are kafka.*, storage.* and {sorted(_KNOWN)}")
+        known = proposal(name, _KNOWN) or f"known are kafka.*, storage.* and {sorted(_KNOWN)}"
+        raise OptionError(f"kafka-group has no option {name!r}; {known}")
 
 
 def _subscription(given: Mapping[str, str]) -> tuple[tuple[str, ...], str | None]:
@@ -199,6 +242,10 @@ def _subscription(given: Mapping[str, str]) -> tuple[tuple[str, ...], str | None
     pattern = given.get("subscribepattern") or None
     if bool(topics) == bool(pattern):
         raise OptionError("kafka-group needs one of the options 'subscribe' (topics) and 'subscribePattern' (a regex)")
+    try:
+        re.compile(pattern or "")
+    except re.error as error:
+        raise OptionError(f"option 'subscribePattern': {pattern!r} is no regular expression: {error}") from error
     return topics, pattern
 
 
@@ -231,6 +278,30 @@ def _assignor(given: Mapping[str, str]) -> str:
         if name == "shuffled" and given.get(option.lower()):
             raise OptionError(f"option {option!r}: the assignor 'shuffled' gives a topic to all, take 'hrw'")
     return name
+
+
+def _check_protocol(given: Mapping[str, str]) -> None:
+    """Refuse options of the members' assignor if the broker assigns (KIP-848), and options of the broker's if not."""
+    protocol = choice(given, "kafka.group.protocol", ("classic", "consumer"))
+    if protocol == "classic":
+        if "kafka.group.remote.assignor" in given:
+            raise OptionError("option 'kafka.group.remote.assignor' needs kafka.group.protocol=consumer")
+        return
+    for name in _CLASSIC_ONLY:
+        if name.lower() in given:
+            raise OptionError(
+                f"option {name!r} cannot be set with kafka.group.protocol=consumer: the broker assigns, by "
+                "kafka.group.remote.assignor and its own properties"
+            )
+
+
+def _timestamp_type(given: Mapping[str, str]) -> bool:
+    asked = flag(given, "includetimestamptype", default=False)
+    if asked and choice(given, "valueformat", FORMATS) != "raw":
+        raise OptionError(
+            "option 'includeTimestampType' is for valueFormat=raw: decoded columns may have the name timestampType"
+        )
+    return asked
 
 
 def _landing(text: str | None) -> Mapping[str, str] | None:

@@ -1,4 +1,4 @@
-"""The starting offset of partitions without a position in the table or the group."""
+"""Where a stream begins in partitions without a position, and where a batch begins and ends in all partitions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,16 +9,17 @@ from spark_sink.ranges.batch_offset import TopicPartition
 
 EARLIEST, LATEST = -2, -1
 _MARKS = {"earliest": EARLIEST, "latest": LATEST}
+_ENDING = ("endingoffsets", "endingtimestamp", "endingoffsetsbytimestamp")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Starting:
-    """The starting offset of partitions without a position in the table or the group.
+class OffsetRule:
+    """An offset of each partition.
 
     Attributes:
         mark: EARLIEST or LATEST, for every partition that is not listed.
         offsets: by partition, an offset, EARLIEST or LATEST.
-        timestamp_ms: start at the first record at or after this time, for every partition; None for no such rule.
+        timestamp_ms: the first record at or after this time, for every partition; None for no such rule.
         timestamps_ms: the same by partition.
         no_later_record: "error" or "latest": the effect of a time after the last record.
     """
@@ -29,26 +30,45 @@ class Starting:
     timestamps_ms: Mapping[TopicPartition, int] = field(default_factory=dict)
     no_later_record: str = "error"
 
+    @property
+    def named(self) -> set[TopicPartition]:
+        """The partitions that are listed."""
+        return {*self.offsets, *self.timestamps_ms}
 
-def starting(given: Mapping[str, str]) -> Starting:
+
+def starting(given: Mapping[str, str]) -> OffsetRule:
     """Read the options of the start, named as in Spark's Kafka source.
 
     Raises:
         OptionError: one of them is invalid.
     """
-    text = given.get("startingoffsets", "earliest").strip()
     strategy = choice(given, "startingoffsetsbytimestampstrategy", ("error", "latest"))
-    offsets = (
-        {} if text.lower() in _MARKS else _by_partition(json_value(text, "startingOffsets"), "startingOffsets", -2)
-    )
-    stamps = json_value(given.get("startingoffsetsbytimestamp", "{}"), "startingOffsetsByTimestamp")
-    timestamp = given.get("startingtimestamp")
-    return Starting(
-        mark=_MARKS.get(text.lower(), EARLIEST),
-        offsets=offsets,
-        timestamp_ms=None if timestamp is None else number(given, "startingtimestamp", None),
-        timestamps_ms=_by_partition(stamps, "startingOffsetsByTimestamp", 0),
-        no_later_record=strategy,
+    return _rule(given, "starting", EARLIEST, strategy)
+
+
+def ending(given: Mapping[str, str]) -> OffsetRule | None:
+    """Read the options of a batch's end, named as in Spark's Kafka source; None if there are none.
+
+    Raises:
+        OptionError: one of them is invalid.
+    """
+    if not any(name in given for name in _ENDING):
+        return None
+    # A time after the last record means the end, as in Spark's own source.
+    return _rule(given, "ending", LATEST, "latest")
+
+
+def _rule(given: Mapping[str, str], side: str, default: int, no_later_record: str) -> OffsetRule:
+    names = f"{side}Offsets", f"{side}OffsetsByTimestamp"
+    text = given.get(names[0].lower())
+    mark = default if text is None else _MARKS.get(text.strip().lower())
+    timestamp = f"{side}timestamp"
+    return OffsetRule(
+        mark=default if mark is None else mark,
+        offsets=_by_partition(json_value(text or "", names[0]), names[0], EARLIEST) if mark is None else {},
+        timestamp_ms=number(given, timestamp, None) if timestamp in given else None,
+        timestamps_ms=_by_partition(json_value(given.get(names[1].lower(), "{}"), names[1]), names[1], 0),
+        no_later_record=no_later_record,
     )
 
 

@@ -1,10 +1,16 @@
-"""Reads Spark's options, which are texts by name, as numbers, flags, words and JSON."""
+"""Reads Spark's options, which are texts by name, as numbers, times, sizes, flags, words and JSON."""
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from spark_sink.errors import OptionError
+
+_AMOUNT = re.compile(r"(\d+)([a-z]*)")
+_SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400}
+_POWERS = {"b": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
+_BYTES = {name + end: 1024**power for name, power in _POWERS.items() for end in ("", "b")} | {"": 1}
 
 
 def number(given: Mapping[str, str], name: str, default: int | None) -> int | None:
@@ -39,6 +45,38 @@ def fraction(given: Mapping[str, str], name: str, default: float) -> float:
     if not value >= 0:
         raise OptionError(f"option {name!r}: {text!r}, need a number of 0 or more")
     return value
+
+
+def duration_s(given: Mapping[str, str], name: str, default: float) -> float:
+    """Read a time in Spark's notation, such as `15m`, in seconds; a bare number is in ms.
+
+    Raises:
+        OptionError: it is something else.
+    """
+    text = given.get(name)
+    if text is None:
+        return default
+    found = _AMOUNT.fullmatch(text.strip().lower())
+    unit = _SECONDS.get(found[2] or "ms") if found else None
+    if found is None or unit is None:
+        raise OptionError(f"option {name!r}: {text!r}, need a time as '10s', '15m' or '1h'")
+    return int(found[1]) * float(unit)
+
+
+def size_bytes(given: Mapping[str, str], name: str, default: int | None) -> int | None:
+    """Read a size of 1 byte or more in Spark's notation, such as `512m`; a bare number is in bytes.
+
+    Raises:
+        OptionError: it is something else.
+    """
+    text = given.get(name)
+    if text is None:
+        return default
+    found = _AMOUNT.fullmatch(text.strip().lower())
+    unit = _BYTES.get(found[2]) if found else None
+    if found is None or unit is None or not int(found[1]):
+        raise OptionError(f"option {name!r}: {text!r}, need a size as '512m' or '2g', or a number of bytes")
+    return int(found[1]) * int(unit)
 
 
 def flag(given: Mapping[str, str], name: str, *, default: bool) -> bool:

@@ -4,11 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from spark_sink.errors import OptionError
-from spark_sink.formats.unknown_policy import POLICIES, Policy
-from spark_sink.options.texts import choice, number
+from spark_sink.formats.unknown_policy import NULL_POLICIES, POLICIES, NullPolicy, Policy
+from spark_sink.options.texts import choice, json_value, number
 
 REGISTRY = "schema.registry."
+FORMATS = ("raw", "json", "avro", "protobuf")
 TABLE_SCHEMA = "table"  # in place of a schema of JSON: the columns that the sink's table has
+_PLACEHOLDER = "{topic}"  # in an address: a table for each topic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +26,7 @@ class ValueFormat:
         registry: properties of the registry's client.
         sample: number of records from which a JSON schema is inferred.
         unknown: handling of fields that the schema does not know: "rescue", "evolve", "quarantine" or "ignore".
+        nulls: handling of records without a value: "quarantine" or "keep".
     """
 
     name: str = "raw"
@@ -33,6 +36,7 @@ class ValueFormat:
     registry: Mapping[str, str] = field(default_factory=dict)
     sample: int = 1_000
     unknown: Policy = "rescue"
+    nulls: NullPolicy = "quarantine"
 
 
 def value_format(given: Mapping[str, str], topics: tuple[str, ...], landing: Mapping[str, str] | None) -> ValueFormat:
@@ -46,10 +50,12 @@ def value_format(given: Mapping[str, str], topics: tuple[str, ...], landing: Map
     Raises:
         OptionError: an option is missing, contradictory or has no meaning.
     """
-    name = choice(given, "valueformat", ("raw", "json", "avro", "protobuf"))
+    name = choice(given, "valueformat", FORMATS)
     if name != "raw" and landing is not None and "columns" not in landing:
         raise OptionError(f"valueFormat={name} is landed by the tasks only where 'landing' holds the option 'columns'")
     schema = _schema(given, name)
+    if schema == TABLE_SCHEMA and landing is None:
+        _refuse_changed_rows(given)
     registry = {key[len(REGISTRY) :]: value for key, value in given.items() if key.startswith(REGISTRY)}
     subject = given.get("valuesubject") or (f"{topics[0]}-value" if len(topics) == 1 else None)
     if name in {"avro", "protobuf"}:
@@ -65,6 +71,7 @@ def value_format(given: Mapping[str, str], topics: tuple[str, ...], landing: Map
         registry=registry,
         sample=number(given, "inferrecords", 1_000) or 1_000,
         unknown=_unknown(given),
+        nulls=_nulls(given),
     )
 
 
@@ -79,6 +86,32 @@ def _schema(given: Mapping[str, str], name: str) -> str | None:
     return TABLE_SCHEMA
 
 
+def _refuse_changed_rows(given: Mapping[str, str]) -> None:
+    """Refuse a query whose rows may reach the sink with other columns than those of its table.
+
+    After a restart, a field that the query drops or renames would have no column, and be written to `_rescued`.
+    """
+    landing = choice(given, "sinklanding", ("", "direct", "rows"))
+    if not landing:
+        raise OptionError(
+            f"valueSchema={TABLE_SCHEMA} needs rows that reach the table unchanged, and a query of your own may change "
+            "them: set valueSchema to the columns as JSON, or use `azimuth sink`, which writes the rows as they are"
+        )
+    positions = given["positions"]
+    tables = [str(one) for one in json_value(positions, "positions")] if positions.startswith("[") else [positions]
+    if landing == "rows" and (len(tables) > 1 or any(_PLACEHOLDER in one for one in tables)):
+        raise OptionError(
+            "landing=rows decodes the records of all tables into the same columns, so "
+            f"valueSchema={TABLE_SCHEMA} cannot give each of the tables {', '.join(tables)} its own: set "
+            "landing=direct, or valueSchema to the columns as JSON"
+        )
+
+
 def _unknown(given: Mapping[str, str]) -> Policy:
     name = choice(given, "unknownfields", POLICIES)
     return next(one for one in POLICIES if one == name)
+
+
+def _nulls(given: Mapping[str, str]) -> NullPolicy:
+    name = choice(given, "valuenull", NULL_POLICIES)
+    return next(one for one in NULL_POLICIES if one == name)

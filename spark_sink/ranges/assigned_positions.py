@@ -8,7 +8,7 @@ rebalance, so a larger step means that this member missed a rebalance.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from spark_sink.ranges.batch_admission import admit
+from spark_sink.ranges.batch_admission import Limit
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 
 
@@ -67,18 +67,18 @@ class AssignedPositions:
         """Return the offsets between position and end of the log; a partition with an unknown end is left out."""
         return {key: max(ends[key] - at, 0) for key, at in self._positions.items() if key in ends}
 
-    def next_offset(self, ends: Mapping[TopicPartition, int], limit: int | None) -> Offset | None:
+    def next_offset(self, ends: Mapping[TopicPartition, int], limit: Limit) -> Offset | None:
         """Compute the offset of the next batch, and advance the positions to its end.
 
         Args:
             ends: exclusive end of each partition's log; the batch reads nothing of partitions that are missing here.
-            limit: most offsets that the batch may read, None for all.
+            limit: how far the batch may read.
 
         Returns:
             A range for each partition with a position, possibly empty. None if all ranges are empty: the reader then
             returns the previous offset to Spark, because Spark runs an empty batch for any other offset.
         """
-        granted = admit(self.backlog(ends), limit)
+        granted = limit.admit(self.backlog(ends))
         if not any(granted.values()):
             return None
         generation = self._assignment.generation

@@ -1,9 +1,10 @@
 """`delta-exactly-once`: writes rows to files, and compares a batch with the table before the commit.
 
-* `delta_sink`: Spark's calls.
+* `delta_sink`: Spark's calls, for Delta tables.
+* `iceberg_sink`: Spark's calls, for Iceberg tables.
 * `sink_options`: the options of the sink.
 * `topic_routes`: the table of each topic.
-* `rows_by_table`: sorts the rows of a task by table, and separates bad rows.
+* `rows_by_table`: sorts the rows of a task by table, and separates bad rows; `rows_by_topic`: groups rows by topic.
 * `direct_landing`: files written by the reading tasks.
 * `query_tables`: the tables of one query, each with its quarantine.
 * `spark_checkpoint`: the ranges of a batch, from Spark's offset log.

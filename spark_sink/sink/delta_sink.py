@@ -4,13 +4,21 @@ write    in each task: rows -> data files in the folders of their tables -> a me
 commit   in one Python process next to the driver, which lives for several batches: ranges of the batch from Spark's
          offset log, positions from the tables, `compare_and_swap.commit` for each table
 abort    does nothing: Spark may call it after a successful commit, and deleting files would lose rows
+
+A batch write inside `foreachBatch` is the same: with the batch's number it finds the same ranges, so a repeated call
+adds nothing.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
@@ -29,7 +37,7 @@ from spark_sink.sink.direct_landing import (
 )
 from spark_sink.sink.query_tables import Tables
 from spark_sink.sink.rows_by_table import Sorting
-from spark_sink.sink.sink_options import SinkOptions
+from spark_sink.sink.sink_options import DELTA_FORMAT, ICEBERG_FORMAT, SinkOptions, batch_number
 from spark_sink.sink.spark_checkpoint import batch_offset
 
 
@@ -38,7 +46,8 @@ class DeltaExactlyOnceSink(DataSource):
 
     Options: `path` (`{topic}` in it means a table for each topic), `routes` (JSON, regular expression of topics to
     address), `kafka.group.id`, `checkpointLocation`, `agent`, `partitionBy` (columns, by commas), `mergeSchema`,
-    `compression`, `compactEvery`, `storage.<name>` for the object store, `tableProperty.<name>` for new tables.
+    `compression`, `compactEvery`, `storage.<name>` for the object store, `tableProperty.<name>` for new tables; in a
+    batch write of `foreachBatch` also `batchId`.
     docs/reference/options.md lists the defaults.
     """
 
@@ -47,14 +56,44 @@ class DeltaExactlyOnceSink(DataSource):
         """The format's name."""
         return "delta-exactly-once"
 
+    def writer(self, schema: StructType, overwrite: bool) -> "BatchWriter":  # noqa: FBT001 -- Spark's signature
+        """Create the writer of one batch of `foreachBatch`."""
+        number = batch_number(self.options)
+        if number is None:
+            raise OptionError(
+                "delta-exactly-once writes the batches of a stream, because their offsets show what a table has: "
+                "in foreachBatch set the option 'batchId' to the function's second argument and 'checkpointLocation' "
+                "to the query's; for other rows use the format 'delta'"
+            )
+        return BatchWriter(stream_writer(self.name(), self.options, schema, overwrite=overwrite), number)
+
     def streamWriter(self, schema: StructType, overwrite: bool) -> "SinkWriter":  # noqa: N802, FBT001 -- Spark's signature
         """Create the writer; Spark calls this once for the tasks and once for each commit."""
-        if overwrite:
-            raise OptionError("delta-exactly-once knows the output mode 'append' only")
-        options = SinkOptions.parse(self.options)
-        if is_direct(schema.names):
-            return DirectWriter(options, table_schema(self.options))
-        return SinkWriter(options, normal_schema(to_arrow_schema(schema, timezone="UTC")))
+        if batch_number(self.options) is not None:
+            raise OptionError("option 'batchId' is for foreachBatch: a stream numbers its batches itself")
+        return stream_writer(self.name(), self.options, schema, overwrite=overwrite)
+
+
+def stream_writer(name: str, given: Mapping[str, str], schema: StructType, *, overwrite: bool) -> "SinkWriter":
+    """Create the writer of a query.
+
+    Args:
+        name: the format's name.
+        given: the options of the query.
+        schema: columns of its rows.
+        overwrite: the query wants to replace the rows.
+
+    Raises:
+        OptionError: an option is invalid, or is for tables of another format.
+    """
+    if overwrite:
+        raise OptionError(f"{name} knows the output mode 'append' only")
+    options = SinkOptions.parse(given)
+    if name != f"{ICEBERG_FORMAT if options.iceberg else DELTA_FORMAT}-exactly-once":
+        raise OptionError(f"{options.routes.default}: its format is not that of {name}; use the other sink")
+    if is_direct(schema.names):
+        return DirectWriter(options, table_schema(given))
+    return SinkWriter(options, normal_schema(to_arrow_schema(schema, timezone="UTC")))
 
 
 @dataclass
@@ -137,12 +176,37 @@ class DirectWriter(SinkWriter):
         refuse_unread(offset, [one for message in landed for one in message.ranges])
 
 
+class BatchWriter(DataSourceArrowWriter):
+    """Writes and commits one batch of `foreachBatch`, as the stream's writer does.
+
+    Args:
+        writer: the stream's writer.
+        number: of the batch.
+    """
+
+    def __init__(self, writer: SinkWriter, number: int) -> None:
+        self._writer = writer
+        self._number = number
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Landed:
+        """Write the rows of one task into data files."""
+        return self._writer.write(iterator)
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Commit the batch, exactly once."""
+        self._writer.commit(messages, self._number)
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Do nothing, as for a stream."""
+
+
 # Spark keeps the committing process between batches, and cached handles read only new commits.
-_KEPT: dict[str, tuple[SinkOptions, Tables]] = {}
+_KEPT: dict[tuple[str, str], tuple[SinkOptions, Tables]] = {}
 
 
 def _tables(options: SinkOptions) -> Tables:
-    known = _KEPT.get(options.checkpoint)
+    place = options.checkpoint, options.routes.default  # foreachBatch may write several tables
+    known = _KEPT.get(place)
     if known is None or known[0] != options:
-        known = _KEPT[options.checkpoint] = options, Tables(options)
+        known = _KEPT[place] = options, Tables(options)
     return known[1]

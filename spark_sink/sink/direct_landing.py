@@ -46,7 +46,9 @@ def table_schema(options: Mapping[str, str]) -> pa.Schema:
     given = {name.lower(): value for name, value in options.items()}
     text = given.get("columns")
     if not text:
-        return arrow_schema(headers=given.get("includeheaders", "false").lower() == "true")
+        asked = (given.get(name, "false").lower() == "true" for name in ("includeheaders", "includetimestamptype"))
+        headers, timestamp_type = asked
+        return arrow_schema(headers=headers, timestamp_type=timestamp_type)
     try:
         schema = StructType.fromJson(json.loads(text))
     except (ValueError, KeyError, TypeError) as error:

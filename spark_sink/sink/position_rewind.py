@@ -16,12 +16,12 @@ from spark_sink.formats.quarantined_rows import quarantine_of
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.delta_transactions import OURS, TransactionLog
 from spark_sink.lake.positions import (
-    REWOUND,
     application,
     parse_beginnings,
     parse_positions,
     parse_quarantined,
     quarantined,
+    rewound,
 )
 from spark_sink.lake.table_storage import Storage, table_uri
 from spark_sink.lake.verification import scan_table, the_group
@@ -73,7 +73,7 @@ def rewind(
         log = TransactionLog(uri, storage)
         kept = dict(log.refresh(handle.version()))
         name = the_group(uri, kept, group)
-        found = _behind(handle, kept, name)
+        found = _behind(uri, handle, kept, name)
         if apply:
             _add_named(uri, name, storage)
             _set_positions(handle, name, kept, found, log)
@@ -85,11 +85,17 @@ def rewind(
     return found
 
 
-def _behind(handle: DeltaTable, kept: Mapping[str, int], group: str) -> list[Rewound]:
+def _behind(uri: str, handle: DeltaTable, kept: Mapping[str, int], group: str) -> list[Rewound]:
     rows, beginnings = scan_table(handle), parse_beginnings(kept, group)
     found = []
     for key, before in sorted(parse_positions(kept, group).items()):
         after = max((end for _, end in rows[key]), default=0) if key in rows else beginnings.get(key, before)
+        if after > before:
+            raise TableError(
+                f"{uri}: the table has rows of {key.topic}/{key.partition} up to offset {after}, past its position "
+                f"{before}: a RESTORE brought back rows that an earlier one had taken. Nothing was changed; delete the "
+                f"rows of this partition from offset {before} on, and run the command again"
+            )
         if after < before:
             found.append(Rewound(key=key, before=before, after=after))
     return found
@@ -110,7 +116,7 @@ def _set_positions(
     named = parse_quarantined(kept, group)
     numbers = {application(group, one.key): one.after for one in found}
     numbers |= {quarantined(group, one.key): one.after for one in found if named.get(one.key, 0) > one.after}
-    _set(handle, numbers, log)
+    _set(handle, group, numbers, log)
 
 
 def _rewind_quarantine(uri: str, group: str, storage: Storage | None) -> None:
@@ -130,14 +136,14 @@ def _rewind_quarantine(uri: str, group: str, storage: Storage | None) -> None:
         handle.delete(later, commit_properties=CommitProperties(custom_metadata=_NOTE))
         handle.update_incremental()
     numbers = {application(group, key): at for key, at in ahead.items()}
-    _set(handle, numbers, log)
+    _set(handle, group, numbers, log)
 
 
-def _set(handle: DeltaTable, numbers: Mapping[str, int], log: TransactionLog) -> None:
-    """Set positions, and the mark with which running writers detect that these went back."""
-    if not numbers and log.restored <= log.transactions.get(REWOUND, -1):
+def _set(handle: DeltaTable, group: str, numbers: Mapping[str, int], log: TransactionLog) -> None:
+    """Set positions, and the mark by which the group's running writers detect the rewind."""
+    if not numbers and log.restored <= log.transactions.get(rewound(group), -1):
         return
-    numbers = {**numbers, REWOUND: handle.version()}
+    numbers = {**numbers, rewound(group): handle.version()}
     handle.create_write_transaction(
         [],
         mode="append",

@@ -4,10 +4,9 @@ There is no list of waiting records: they are the records that the quarantine ha
 replay is simply repeated. A counter in the table's log, with the same fence as batches, detects concurrent replays.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
@@ -25,8 +24,10 @@ from spark_sink.ranges.batch_offset import TopicPartition
 from spark_sink.sink.compare_and_swap import ATTEMPTS
 
 Repair = Callable[[pa.Table], pa.Table]
+_Key = tuple[str, int, int]
 
 _KEYS = ("topic", "partition", "offset")
+_PART_ROWS, _PART_BYTES = 100_000, 1 << 26  # bounds of a part, reached with its last batch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,11 +84,14 @@ def as_is(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 def replay(table: str, group: str, repair: Repair | None = None, storage: Storage | None = None) -> Replayed:
     """Write quarantined records to the table, each exactly once.
 
+    The records are read and committed in parts, so the quarantine may be larger than the memory. If a part fails, the
+    earlier ones are in the table, and the next replay continues with the others.
+
     Args:
         table: address of the table.
         group: the consumer group that wrote it.
-        repair: gets records in the columns of the quarantine, and returns rows in the columns of the table; records
-            that it leaves out stay in quarantine. None leaves them unchanged.
+        repair: gets the records of a part in the columns of the quarantine, and returns rows in the columns of the
+            table; records that it leaves out stay in quarantine. None leaves them unchanged.
         storage: options of the object store.
 
     Raises:
@@ -96,9 +100,32 @@ def replay(table: str, group: str, repair: Repair | None = None, storage: Storag
     """
     uri = table_uri(table)
     handle = DeltaLakeTable(uri, group, storage)
+    _snapshot(handle)  # before the quarantine is read: the table's next reading then detects a rewind
+    log = TransactionLog(uri, storage)
+    log.refresh()
+    done = [_replay(handle, part, repair, storage) for part in _parts(quarantine_records(uri, log, storage))]
+    return Replayed(rows=sum(one.rows for one in done), left=sum(one.left for one in done))
+
+
+def _parts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    held: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        held.append(batch)
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= _PART_ROWS or size >= _PART_BYTES:
+            yield pa.Table.from_batches(held, SCHEMA)
+            held, rows, size = [], 0, 0
+    if held:
+        yield pa.Table.from_batches(held, SCHEMA)
+
+
+def _replay(handle: DeltaLakeTable, part: pa.Table, repair: Repair | None, storage: Storage | None) -> Replayed:
+    """Write some of the quarantined records in one commit."""
+    uri = handle.name
     for _ in range(ATTEMPTS):
         snapshot = _snapshot(handle)
-        rows = _waiting(uri, snapshot, quarantined(uri, storage), storage)
+        rows = _waiting(uri, snapshot, part, storage).sort_by([(name, "ascending") for name in _KEYS])
         if not rows.num_rows:
             return Replayed(rows=0, left=0)
         good = repair(rows) if repair else as_is(rows, snapshot.schema)
@@ -123,7 +150,10 @@ def replay(table: str, group: str, repair: Repair | None = None, storage: Storag
         except ConflictError:
             continue
         return Replayed(rows=good.num_rows, left=rows.num_rows - good.num_rows)
-    raise TableError(f"{uri}: the replay lost against other writers {ATTEMPTS} times in a row; nothing was brought in")
+    raise TableError(
+        f"{uri}: the replay lost against other writers {ATTEMPTS} times in a row; run it again for the records that "
+        "are not in the table yet"
+    )
 
 
 def _snapshot(handle: DeltaLakeTable) -> Snapshot:
@@ -137,32 +167,38 @@ def _waiting(uri: str, snapshot: Snapshot, rows: pa.Table, storage: Storage | No
     """Leave out records that the table has, and records above its positions, whose batch will be repeated."""
     if not rows.num_rows:
         return rows
-    known = _offsets(uri, snapshot.version, rows, storage)
-    keys = list(zip(*(rows.column(name).to_pylist() for name in _KEYS), strict=True))
+    keys = _keys(rows)
+    known = _known(uri, snapshot.version, rows, set(keys), storage)
     positions: Mapping[TopicPartition, int] = snapshot.positions
     return rows.filter(
         pa.array([key not in known and key[2] < positions.get(TopicPartition(*key[:2]), 0) for key in keys], pa.bool_())
     )
 
 
-def _offsets(uri: str, version: int, rows: pa.Table, storage: Storage | None) -> set[tuple[str, int, int]]:
-    topics, offsets = pc.unique(rows.column("topic")), np.asarray(rows.column("offset"))
-    wanted = pc.field("topic").isin(topics) & pc.field("offset").isin(pa.array(offsets))
+def _known(uri: str, version: int, rows: pa.Table, wanted: set[_Key], storage: Storage | None) -> set[_Key]:
+    """Return the records among these that the table has."""
+    topics, offsets = pc.unique(rows.column("topic")), rows.column("offset")
+    bounds = pc.min_max(offsets)
+    near = (pc.field("offset") >= bounds["min"]) & (pc.field("offset") <= bounds["max"])  # leaves out whole files
+    same = near & pc.field("topic").isin(topics) & pc.field("offset").isin(pc.unique(offsets))
     try:
         handle = DeltaTable(uri, version=version, storage_options=dict(storage or {}) or None)
-        found = handle.to_pyarrow_dataset().to_table(columns=list(_KEYS), filter=wanted)
+        batches = handle.to_pyarrow_dataset().to_batches(columns=list(_KEYS), filter=same)
+        return {key for batch in batches for key in _keys(batch) if key in wanted}
     except (DeltaError, OSError) as error:
         raise TableError(f"{uri}: the table cannot be read: {plain(error)}") from error
-    return set(zip(*(found.column(name).to_pylist() for name in _KEYS), strict=True))
+
+
+def _keys(rows: pa.Table | pa.RecordBatch) -> list[_Key]:
+    return list(zip(*(rows.column(name).to_pylist() for name in _KEYS), strict=True))
 
 
 def _refuse_strangers(good: pa.Table, asked: pa.Table) -> None:
     missing = [name for name in _KEYS if name not in good.column_names]
     if missing:
         raise SchemaError(f"the repair handed on rows without the column {missing[0]!r}")
-    given = list(zip(*(good.column(name).to_pylist() for name in _KEYS), strict=True))
-    allowed = set(zip(*(asked.column(name).to_pylist() for name in _KEYS), strict=True))
-    for topic, partition, offset in given:
+    allowed = set(_keys(asked))
+    for topic, partition, offset in _keys(good):
         if (topic, partition, offset) not in allowed:
             raise TableError(
                 f"the repair handed on {topic}/{partition} offset {offset}, which it was not given, or only once"

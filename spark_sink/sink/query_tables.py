@@ -11,9 +11,9 @@ import pyarrow as pa
 from spark_sink.errors import OffsetError, TableError
 from spark_sink.formats.json_evolution import agreed_columns
 from spark_sink.formats.quarantined_rows import good_schema, quarantine_of
-from spark_sink.lake.delta_table import DeltaLakeTable, TableSettings
 from spark_sink.lake.positions import positions
 from spark_sink.lake.table_contract import DataFile
+from spark_sink.lake.table_formats import open_table
 from spark_sink.lake.table_storage import PLACEHOLDER
 from spark_sink.ranges.batch_offset import Offset, TopicPartition
 from spark_sink.sink.compare_and_swap import Batch, Outcome
@@ -98,13 +98,8 @@ class _QueryTable:
 
     def __init__(self, address: str, options: SinkOptions) -> None:
         self._options = options
-        self._table = DeltaLakeTable(address, options.group, options.storage, options.table)
-        self._quarantine = DeltaLakeTable(
-            quarantine_of(address),
-            options.group,
-            options.storage,
-            TableSettings(properties=options.table.properties),
-        )
+        self._table = open_table(address, options.group, options.storage, options.table)
+        self._quarantine = open_table(quarantine_of(address), options.group, options.storage, options.quarantine)
         self._both = TableWithQuarantine(self._table, self._quarantine)
         self._exists = self._opened = False
         self._announced: set[TopicPartition] = set()  # partitions whose first offset the table has

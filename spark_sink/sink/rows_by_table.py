@@ -1,15 +1,17 @@
 """Writes the rows of one task to the files of their tables: by topic, with bad rows separate from good ones."""
 
-import pyarrow as pa
-import pyarrow.compute as pc
+from collections.abc import Iterator
 
-from spark_sink.errors import TableError
+import pyarrow as pa
+
 from spark_sink.formats.quarantined_rows import SCHEMA as QUARANTINE_SCHEMA
 from spark_sink.formats.quarantined_rows import good_schema, quarantine_of, split
 from spark_sink.formats.variant_type import with_variants
-from spark_sink.lake.parquet_landing import Landing, Layout, storage_errors
+from spark_sink.lake.delta_table import TableSettings
+from spark_sink.lake.parquet_landing import Landing
 from spark_sink.lake.table_contract import DataFile
-from spark_sink.lake.table_storage import filesystem
+from spark_sink.lake.table_formats import open_landing
+from spark_sink.sink.rows_by_topic import RowsByTopic
 from spark_sink.sink.sink_options import SinkOptions
 
 
@@ -39,28 +41,24 @@ class Sorting:
         if not batch.num_rows:
             return
         rows = with_variants(pa.Table.from_batches([batch]), self._schema).cast(self._schema)
-        topics = pc.unique(rows.column("topic")).to_pylist()
-        if None in topics:
-            raise TableError("a row has no topic: it would look like a record written twice")
-        tables = self._options.routes.by_table(topics)
-        for table, names in tables.items():
-            whole = len(names) == len(topics)
-            own = rows if whole else rows.filter(pc.is_in(rows.column("topic"), pa.array(sorted(names), pa.string())))
-            good, bad = split(own, self._run)
-            self._land(table, good, self._good, self._options.table.layout)
-            self._land(quarantine_of(table), bad, QUARANTINE_SCHEMA, Layout())
+        good, bad = split(rows, self._run)
+        for table, own in self._by_table(good):
+            self._land(table, own, self._good, self._options.table)
+        for table, own in self._by_table(bad):
+            self._land(quarantine_of(table), own, QUARANTINE_SCHEMA, self._options.quarantine)
 
     def close(self) -> dict[str, list[DataFile]]:
         """Finish the files, and return them by the address of their table."""
         return {table: landing.close() for table, landing in self._landings.items()}
 
-    def _land(self, table: str, rows: pa.Table, schema: pa.Schema, layout: Layout) -> None:
-        if not rows.num_rows:
-            return
+    def _by_table(self, rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+        by_topic = RowsByTopic(rows)
+        for table, topics in self._options.routes.by_table(by_topic.topics).items():
+            yield table, by_topic.of(topics)
+
+    def _land(self, table: str, rows: pa.Table, schema: pa.Schema, settings: TableSettings) -> None:
         landing = self._landings.get(table)
         if landing is None:
-            with storage_errors(table):
-                files = filesystem(table, self._options.storage, make=True)
-            landing = self._landings[table] = Landing(files, schema, layout)
+            landing = self._landings[table] = open_landing(table, self._options.storage, schema, settings)
         for batch in rows.to_batches():
             landing.write(batch)

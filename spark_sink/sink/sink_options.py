@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from assignors.settings import proposal
 from spark_sink.errors import OptionError
 from spark_sink.lake.delta_table import TableSettings
+from spark_sink.lake.iceberg.catalogs import iceberg_address
 from spark_sink.lake.parquet_landing import Layout
-from spark_sink.lake.table_storage import storage_options
+from spark_sink.lake.table_storage import CATALOG, is_iceberg, local_path, storage_options
 from spark_sink.options.source_options import _KNOWN as _SOURCE
 from spark_sink.sink.topic_routes import Routes
 
@@ -15,6 +17,7 @@ _NEEDED = ("path", "kafka.group.id", "checkpointLocation")
 _KNOWN = frozenset(
     {
         "agent",
+        "batchid",
         "checkpointlocation",
         "columns",
         "compactevery",
@@ -23,9 +26,11 @@ _KNOWN = frozenset(
         "partitionby",
         "path",
         "routes",
+        "tableformat",
     }
 )
-_PREFIXES = ("kafka.", "storage.", _PROPERTY)
+_PREFIXES = ("kafka.", "storage.", _PROPERTY, CATALOG)
+DELTA_FORMAT, ICEBERG_FORMAT = "delta", "iceberg"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,14 +63,19 @@ class SinkOptions:
             OptionError: an option is unknown, missing or invalid.
         """
         given = {name.lower(): value for name, value in options.items()}
+        iceberg = _is_iceberg(given)
+        sink = f"{ICEBERG_FORMAT if iceberg else DELTA_FORMAT}-exactly-once"
         for name in _NEEDED:
             if not given.get(name.lower()):
-                raise OptionError(f"delta-exactly-once needs the option {name!r}")
+                raise OptionError(f"{sink} needs the option {name!r}")
         for name in given:
             # Options of the source are ignored, because both sides of a query may have the same options.
             if name not in _KNOWN | _SOURCE and not name.startswith(_PREFIXES):
-                known = f"storage.*, tableProperty.* and {sorted(_KNOWN)}"
-                raise OptionError(f"delta-exactly-once has no option {name!r}; known are {known}")
+                prefixes = f"{'catalog.*, ' if iceberg else ''}storage.*, tableProperty.*"
+                known = proposal(name, _KNOWN) or f"known are {prefixes} and {sorted(_KNOWN)}"
+                raise OptionError(f"{sink} has no option {name!r}; {known}")
+        _refuse_unsupported(given, iceberg=iceberg)
+        local_path(given["checkpointlocation"])  # the commits read Spark's offset log there
         layout = Layout(
             partition_columns=tuple(one.strip() for one in given.get("partitionby", "").split(",") if one.strip()),
             compression=given.get("compression", "zstd"),
@@ -80,7 +90,7 @@ class SinkOptions:
         if not every.isdecimal():
             raise OptionError(f"option 'compactEvery': {every!r}, need a number of versions, 0 for never")
         return cls(
-            routes=Routes.parse(given["path"], given.get("routes")),
+            routes=_iceberg_routes(given) if iceberg else _delta_routes(given),
             group=given["kafka.group.id"],
             checkpoint=given["checkpointlocation"],
             agent=given.get("agent", ""),
@@ -88,3 +98,58 @@ class SinkOptions:
             table=TableSettings(layout=layout, properties=properties, merge_schema=merge == "true"),
             compact_every=int(every),
         )
+
+    @property
+    def iceberg(self) -> bool:
+        """Whether the tables are Iceberg's."""
+        return is_iceberg(self.routes.default)
+
+    @property
+    def quarantine(self) -> TableSettings:
+        """Settings for creating a quarantine: it has its own columns, and no partitions."""
+        return TableSettings(properties=self.table.properties)
+
+
+def _is_iceberg(given: Mapping[str, str]) -> bool:
+    kind = given.get("tableformat", DELTA_FORMAT).lower()
+    if kind not in {DELTA_FORMAT, ICEBERG_FORMAT}:
+        raise OptionError(f"option 'tableFormat': {kind!r}, need {DELTA_FORMAT} or {ICEBERG_FORMAT}")
+    return kind == ICEBERG_FORMAT or is_iceberg(given.get("path", ""))
+
+
+def _refuse_unsupported(given: Mapping[str, str], *, iceberg: bool) -> None:
+    """Refuse options of the other format, and options that are not supported with Iceberg yet."""
+    if iceberg and given.get("partitionby"):
+        raise OptionError("option 'partitionBy' is not supported with Iceberg yet; leave it out")
+    stray = next((name for name in given if name.startswith(CATALOG)), None)
+    if stray and not iceberg:
+        raise OptionError(f"option {stray!r} is for Iceberg tables; a Delta table has no catalog")
+
+
+def _delta_routes(given: Mapping[str, str]) -> Routes:
+    routes = Routes.parse(given["path"], given.get("routes"))
+    if stray := next((address for address in routes.addresses() if is_iceberg(address)), None):
+        raise OptionError(
+            f"option 'routes': {stray} is an Iceberg table and option 'path' a Delta table; the tables of a query must "
+            "be of one format, so write them with two queries"
+        )
+    return routes
+
+
+def _iceberg_routes(given: Mapping[str, str]) -> Routes:
+    routes = Routes.parse(iceberg_address(given["path"]), given.get("routes"), address=iceberg_address)
+    if len({address.split(".")[0] for address in routes.addresses()}) > 1:
+        raise OptionError("option 'routes': the tables of a query must be in one catalog")
+    return routes
+
+
+def batch_number(options: Mapping[str, str]) -> int | None:
+    """Return the batch that a batch write commits, from the option `batchId`; None without one.
+
+    Raises:
+        OptionError: it is not the number of a batch.
+    """
+    text = next((value for name, value in options.items() if name.lower() == "batchid"), None)
+    if text is not None and not text.isdecimal():
+        raise OptionError(f"option 'batchId': {text!r}, need the number that Spark passes to foreachBatch's function")
+    return None if text is None else int(text)

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from spark_sink.errors import OptionError
@@ -22,8 +22,13 @@ class Routes:
     rules: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def parse(cls, path: str, routes: str | None = None) -> "Routes":
+    def parse(cls, path: str, routes: str | None = None, *, address: Callable[[str], str] = table_uri) -> "Routes":
         """Read the options `path` and `routes` (a JSON object, regular expression to address).
+
+        Args:
+            path: the option.
+            routes: the option; None if it is not set.
+            address: returns the canonical address of a table.
 
         Raises:
             OptionError: an address is empty, a rule is not a regular expression, or `routes` not a JSON object of
@@ -31,14 +36,14 @@ class Routes:
         """
         try:
             given = json.loads(routes) if routes else {}
-            rules = tuple((pattern, table_uri(address)) for pattern, address in given.items())
+            rules = tuple((pattern, address(table)) for pattern, table in given.items())
             for pattern, _ in rules:
                 re.compile(pattern)
         except (ValueError, AttributeError, re.error) as error:
             raise OptionError(
                 f'option \'routes\': {routes!r}, need JSON {{"regex of topics": "address"}}: {error}'
             ) from error
-        return cls(default=table_uri(path), rules=rules)
+        return cls(default=address(path), rules=rules)
 
     def table(self, topic: str) -> str:
         """Return the address of the table of one topic."""

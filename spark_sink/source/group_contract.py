@@ -1,4 +1,4 @@
-"""The reader's requirements of its group, as a Protocol, so that its decisions can be tested without a broker."""
+"""What the reader requires of logs and of its group, as Protocols, so that its decisions need no broker in tests."""
 
 from collections.abc import Iterable, Mapping
 from typing import Protocol
@@ -7,26 +7,11 @@ from spark_sink.ranges.assigned_positions import Assignment
 from spark_sink.ranges.batch_offset import TopicPartition
 
 
-class Membership(Protocol):
-    """A member of a consumer group, without fetching.
+class Logs(Protocol):
+    """The logs of the subscribed partitions.
 
-    Contract:
-    * A thread of the implementation sends heartbeats between calls.
-    * Answers about offsets leave out partitions without a leader (one is being elected), without an error.
-    * After `leave` any other call joins again.
+    Contract: answers leave out partitions without a leader (one is being elected), without an error.
     """
-
-    def assignment(self, timeout_s: float) -> Assignment:
-        """Return the assignment; during a join, wait at most for the timeout and then return the last one."""
-        ...
-
-    def commit(self, positions: Mapping[TopicPartition, int]) -> bool:
-        """Commit offsets; return False if that is not possible now (a rebalance is in progress)."""
-        ...
-
-    def committed(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Return offsets of the group; partitions without one are left out."""
-        ...
 
     def beginnings(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Return the first offset of each log."""
@@ -42,6 +27,27 @@ class Membership(Protocol):
 
     def subscribed(self) -> set[TopicPartition]:
         """Return every partition of the subscribed topics, of any member."""
+        ...
+
+
+class Membership(Logs, Protocol):
+    """A member of a consumer group, without fetching.
+
+    Contract:
+    * A thread of the implementation sends heartbeats between calls.
+    * After `leave` any other call joins again.
+    """
+
+    def assignment(self, timeout_s: float) -> Assignment:
+        """Return the assignment; during a join, wait at most for the timeout and then return the last one."""
+        ...
+
+    def commit(self, positions: Mapping[TopicPartition, int]) -> bool:
+        """Commit offsets; return False if that is not possible now (a rebalance is in progress)."""
+        ...
+
+    def committed(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Return offsets of the group; partitions without one are left out."""
         ...
 
     def identities(self, topics: Iterable[str]) -> dict[str, str]:

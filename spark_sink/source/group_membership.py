@@ -1,4 +1,4 @@
-"""The reader's membership of the consumer group, by kafka-python, and its requests for offsets."""
+"""The reader's membership of the consumer group, and its requests for offsets."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -7,7 +7,12 @@ import structlog
 
 from assignors import MembershipError
 from spark_sink.errors import JoinError
-from spark_sink.kafka.client_properties import kafka_python_config, librdkafka_config, why_unreachable
+from spark_sink.kafka.client_properties import (
+    broker_assigned_config,
+    kafka_python_config,
+    librdkafka_config,
+    why_unreachable,
+)
 from spark_sink.kafka.partition_offsets import PartitionOffsets
 from spark_sink.options.source_options import SourceOptions
 from spark_sink.ranges.assigned_positions import Assignment
@@ -17,7 +22,7 @@ from spark_sink.source.name_fence import name_fence
 if TYPE_CHECKING:
     from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 
-    from assignors import GroupMember
+    from assignors import BrokerAssignedMember, GroupMember
     from assignors.protocol import WorkersSetting
 
 _log = structlog.get_logger("azimuth.source")
@@ -30,10 +35,9 @@ class KafkaMembership(PartitionOffsets):
 
     def __init__(self, options: SourceOptions) -> None:
         super().__init__(options)
-        self._member: GroupMember | None = None
+        self._member: GroupMember | BrokerAssignedMember | None = None
         self._last = Assignment()
         self._fence = name_fence(options)
-        self._compared = False
 
     def assignment(self, timeout_s: float) -> Assignment:
         """Return the assignment; during a join, wait and then return the last one.
@@ -45,6 +49,10 @@ class KafkaMembership(PartitionOffsets):
             member = self._joined()
             now = member.wait_joined(timeout_s)
         except MembershipError as error:
+            if self._ended_for_now():
+                _log.warning("the membership ended, joining again at the next trigger", reason=str(error))
+                self._member, self._last = None, Assignment()
+                return self._last
             if self._member is None or self._member.failed is not None:
                 reason = why_unreachable(self._options.kafka)
                 raise JoinError(f"{error}; {reason}" if reason else str(error)) from error
@@ -72,29 +80,36 @@ class KafkaMembership(PartitionOffsets):
             self._member.close()
         if self._fence is not None:
             self._fence.leave()
-        self._member, self._last = None, Assignment()
-        self._fence, self._compared = name_fence(self._options), False
+        self._member, self._last, self._fence = None, Assignment(), name_fence(self._options)
+
+    def _ended_for_now(self) -> bool:
+        """Whether the broker may take a new member, as when the session of one with the same instance id has ended."""
+        member = self._member
+        if member is None or broker_assigned_config(self._options.kafka) is None:
+            return False
+        return member.failed is not None and not member.fatal
 
     def _refuse_second_of_its_name(self, own: str) -> None:
         if self._fence is None:
             return
-        if not self._compared:
-            self._fence.start(own)
-            self._compared = True
+        self._fence.joined(own)
         if self._fence.refusal is not None:
             raise JoinError(self._fence.refusal)
 
-    def _joined(self) -> "GroupMember":
-        # Imported here, because it loads kafka-python's coordinator, which tasks do not need.
-        from assignors import GroupMember  # noqa: PLC0415
-
+    def _joined(self) -> "GroupMember | BrokerAssignedMember":
         if self._member is None:
             options = self._options
             self.check_rights(options.topics)
-            self._member = GroupMember(
-                self._config(), topics=options.topics, pattern=options.pattern, assignors=[self._assignor()]
-            ).start()
+            config = broker_assigned_config(options.kafka)
+            self._member = (self._member_of_classic() if config is None else _member_of_broker(config, options)).start()
         return self._member
+
+    def _member_of_classic(self) -> "GroupMember":
+        # Imported here, because it loads kafka-python's coordinator, which tasks do not need.
+        from assignors import GroupMember  # noqa: PLC0415
+
+        options = self._options
+        return GroupMember(self._config(), topics=options.topics, pattern=options.pattern, assignors=[self._assignor()])
 
     def _config(self) -> dict[str, Any]:
         return kafka_python_config(self._options.kafka)
@@ -121,3 +136,10 @@ class KafkaMembership(PartitionOffsets):
 
         config = librdkafka_config(options.kafka)
         return FollowedWorkers(config, options.workers_topic, options.group, options.workers)
+
+
+def _member_of_broker(config: Mapping[str, Any], options: SourceOptions) -> "BrokerAssignedMember":
+    from assignors import BrokerAssignedMember  # noqa: PLC0415 -- as for the classic protocol
+
+    topics = options.topics or [f"^({options.pattern})$"]
+    return BrokerAssignedMember(config, topics=topics)

@@ -1,4 +1,4 @@
-"""`spark.readStream.format("kafka-group")`: a streaming source that is a member of a consumer group."""
+"""`.format("kafka-group")`: a streaming source that is a member of a consumer group, and a batch read without one."""
 
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
@@ -9,21 +9,24 @@ from spark_sink.fetch.raw_columns import schema as raw_schema
 from spark_sink.formats import decoded_schema
 from spark_sink.options.source_options import SourceOptions
 from spark_sink.options.value_format import TABLE_SCHEMA
+from spark_sink.source.batch_ranges import refuse_for_batch
+from spark_sink.source.batch_reader import KafkaBatchReader
 from spark_sink.source.stream_reader import KafkaGroupReader
 from spark_sink.source.value_decoding import make_decoder
 
 
 class KafkaGroupSource(DataSource):
-    """Kafka topics as a stream, read as a member of a consumer group.
+    """Kafka topics as a stream, read as a member of a consumer group, or as a batch, without a group.
 
     Several queries with the same `kafka.group.id` share the partitions; rebalances change what a running query reads.
     Options: `kafka.*`, `subscribe` or `subscribePattern`, `startingOffsets`, `startingTimestamp`,
-    `startingOffsetsByTimestamp`, `maxOffsetsPerTrigger`, `minPartitions`, `failOnDataLoss`, `includeHeaders`,
+    `startingOffsetsByTimestamp`, `maxOffsetsPerTrigger`, `maxBytesPerTrigger`, `minOffsetsPerTrigger`,
+    `maxTriggerDelay`, `minPartitions`, `failOnDataLoss`, `includeHeaders`, `includeTimestampType`,
     `positions`, `assignor`, `workers`, `workersTopic`, `epsilon`, `rack`, `agent`, `parallelism`,
-    `telemetry`, `holding`, `landing`.
+    `telemetry`, `holding`, `landing`; for a batch `endingOffsets`, `endingTimestamp`, `endingOffsetsByTimestamp`.
     For the format of values: `valueFormat` (raw, json, avro, protobuf), `valueSchema`, `valueSubject`, `valueMessage`,
-    `inferRecords`, `unknownFields`, `schema.registry.*`; decoded values become columns, with the column `_quarantine`,
-    which the sink removes. docs/reference/options.md lists the defaults.
+    `inferRecords`, `unknownFields`, `valueNull`, `schema.registry.*`; decoded values become columns, with the column
+    `_quarantine`, which the sink removes. docs/reference/options.md lists the defaults.
 
     Raises:
         OptionError: an option is unknown, missing, contradictory or invalid.
@@ -36,17 +39,26 @@ class KafkaGroupSource(DataSource):
 
     def schema(self) -> str | StructType:
         """Return columns of the raw format or of decoded values, or of file descriptions if the tasks write files."""
-        options = self._options
+        options = SourceOptions.parse(dict(self.options), stream=False)  # Spark does not say which of the two it is
         if options.landing is not None:
             return LANDED
         decoder = make_decoder(options)
         if decoder is None:
-            return raw_schema(headers=options.headers)
+            return raw_schema(headers=options.headers, timestamp_type=options.timestamp_type)
         return from_arrow_schema(decoded_schema(arrow_schema(headers=options.headers), decoder.columns))
+
+    def reader(self, schema: StructType) -> KafkaBatchReader:
+        """Create the reader of a batch."""
+        options = SourceOptions.parse(dict(self.options), stream=False)
+        refuse_for_batch(options)
+        raw = options.value.name == "raw"
+        return KafkaBatchReader(
+            options, None if raw else make_decoder(options, to_arrow_schema(schema, timezone="UTC"))
+        )
 
     def streamReader(self, schema: StructType) -> KafkaGroupReader:  # noqa: N802 -- Spark's call
         """Create the reader; it does not join yet."""
-        options = self._options
+        options = SourceOptions.parse(dict(self.options))
         if options.value.name == "raw":
             return KafkaGroupReader(options)
         if options.landing is not None:
@@ -58,7 +70,3 @@ class KafkaGroupSource(DataSource):
                 per_batch=options.value.schema == TABLE_SCHEMA,
             )
         return KafkaGroupReader(options, make_decoder(options, to_arrow_schema(schema, timezone="UTC")))
-
-    @property
-    def _options(self) -> SourceOptions:
-        return SourceOptions.parse(dict(self.options))

@@ -12,6 +12,7 @@ from spark_sink.options.source_options import SourceOptions
 from spark_sink.source.group_membership import KafkaMembership
 from spark_sink.source.orphan_watch import OrphanWatch
 from spark_sink.source.ownership_telemetry import AssignmentFile, AssignmentListener, Telemetry
+from spark_sink.source.record_sizes import RecordSizes, reader
 from spark_sink.source.trigger_steps import BatchPlanner, Positions
 
 _log = structlog.get_logger("azimuth.source")
@@ -23,7 +24,11 @@ class MembershipSession:
     def __init__(self, options: SourceOptions) -> None:
         self._lock = threading.RLock()
         self._feed = BatchPlanner(
-            options, KafkaMembership(options), positions=_positions(options), listeners=_listeners(options)
+            options,
+            KafkaMembership(options),
+            positions=_positions(options),
+            listeners=_listeners(options),
+            sizes=None if options.limits.max_bytes is None else RecordSizes(reader(options.fetch)),
         )
         self._watch = OrphanWatch(
             asleep=self._asleep,

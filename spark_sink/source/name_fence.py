@@ -3,6 +3,9 @@
 The assignor treats two members of one name as one agent that returned, and gives the old member's partitions to the new
 one. This is correct after a kill, and the old member is gone when its session has expired. A member that outlives its
 session is another agent.
+
+A member that joins again gets another id, and its former id may stay in the group for a session. So a check counts only
+if the group has this member's id: the group never has two ids of one member for longer than a session.
 """
 
 import threading
@@ -11,7 +14,7 @@ from collections.abc import Callable, Mapping
 import structlog
 
 from assignors.errors import GroupError
-from spark_sink.kafka.client_properties import kafka_python_config
+from spark_sink.kafka.client_properties import broker_assigned_config, kafka_python_config
 from spark_sink.options.source_options import SourceOptions
 
 Look = Callable[[], Mapping[str, str] | None]
@@ -42,29 +45,39 @@ class NameFence:
         self._session_s = session_s
         self._look = look
         self._left = threading.Event()
+        self._joined: str | None = None
         self._wait = wait or self._left.wait
         self.refusal: str | None = None
 
-    def start(self, own: str) -> None:
-        """Start the checks, as the member with this id."""
-        threading.Thread(target=self.compare, args=(own,), name="agent-name", daemon=True).start()
+    def joined(self, own: str) -> None:
+        """Start the checks if the member has got this id since the last call: another agent may have come meanwhile."""
+        if own != self._joined:
+            self._joined = own
+            threading.Thread(target=self.compare, args=(own,), name="agent-name", daemon=True).start()
 
     def leave(self) -> None:
         """End the checks, because this member has left the group."""
         self._left.set()
 
     def compare(self, own: str) -> None:
-        """Find members of this name that were in the group before this one and outlive a session."""
+        """Find other members of this name that stay in the group for longer than a session.
+
+        Of two agents that find each other, the one with the smaller id waits longer, so it finds that the other has
+        ended.
+        """
         before = self._others(own)
         if not before:
             return
+        patience_s = self._session_s + _MARGIN_S
+        if own < min(before):
+            patience_s *= 2
         _log.warning(
             "another member of the group has this agent's name: if it is alive after its session, this one ends",
             agent=self._agent,
             hosts=sorted(before.values()),
-            seconds=self._session_s,
+            seconds=patience_s,
         )
-        if self._wait(self._session_s + _MARGIN_S):
+        if self._wait(patience_s):
             return
         now = self._others(own)
         if alive := sorted({now[one] for one in before.keys() & now.keys()}):
@@ -74,9 +87,10 @@ class NameFence:
             )
 
     def _others(self, own: str) -> Mapping[str, str]:
+        """Return the other members of this name while the group has this one; none if it has not."""
         for _ in range(_LOOKS):
             found = self._look()
-            if found is not None:
+            if found is not None and own in found:
                 return {member: host for member, host in found.items() if member != own}
             if self._wait(_AGAIN_S):
                 break
@@ -84,13 +98,17 @@ class NameFence:
 
 
 def name_fence(options: SourceOptions) -> NameFence | None:
-    """Return the fence of a member; None without a name, or with an instance id, which the brokers fence."""
-    if options.agent is None or "group.instance.id" in options.kafka:
+    """Return the fence of a member; None without a name, with an instance id, or if the broker assigns.
+
+    The brokers fence instance ids. An assignor of the broker does not know the name, so it cannot mix up two members.
+    """
+    if options.agent is None or "group.instance.id" in options.kafka or broker_assigned_config(options.kafka):
         return None
-    return NameFence(options.agent, options.group, options.session_timeout_s, lambda: _same_name(options))
+    return NameFence(options.agent, options.group, options.session_timeout_s, lambda: same_name(options))
 
 
-def _same_name(options: SourceOptions) -> Mapping[str, str] | None:
+def same_name(options: SourceOptions) -> Mapping[str, str] | None:
+    """Return the hosts of the members that have this agent's name, by member id; None if the group is not stable."""
     from kafka import KafkaAdminClient  # noqa: PLC0415 -- only the reader's process needs it
 
     from assignors.comparison import read_group  # noqa: PLC0415 -- as above

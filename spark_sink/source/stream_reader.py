@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from spark_sink.formats import Decoder, decode_batch
 from spark_sink.options.source_options import SourceOptions
@@ -72,9 +72,8 @@ class KafkaGroupReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return Offset().value()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 -- Spark's name
-        """Return all available, or `maxOffsetsPerTrigger`."""
-        most = self._options.max_offsets
-        return ReadAllAvailable() if most is None else ReadMaxRows(most)
+        """Return `maxOffsetsPerTrigger`; Spark's Python API combines no limits, so the planner applies the others."""
+        return ReadMaxRows(self._options.limits.max_offsets)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 -- Spark's name
         """Set the present ends as the targets of the run."""
@@ -86,6 +85,13 @@ class KafkaGroupReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         with self._joined() as feed:
             return feed.next_offset(Offset.parse(start), most).value()
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802 -- Spark's name
+        """Return the ends of the logs as Spark's own source does, for `latestOffset` in the progress of a query."""
+        if self._session is None:
+            return None
+        with self._session as feed:
+            return feed.log_ends()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[TaskRanges]:
         """Pack the ranges of a batch into tasks; the end offset describes them completely."""

@@ -21,11 +21,11 @@ from spark_sink.formats.json_evolution import common_columns, new_columns, value
 from spark_sink.formats.quarantined_rows import SUFFIX, good_schema
 from spark_sink.formats.unknown_policy import COLUMN
 from spark_sink.formats.variant_type import arrow_columns
-from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.parquet_landing import normal_schema
 from spark_sink.lake.positions import existing
 from spark_sink.lake.table_contract import DataFile
-from spark_sink.lake.table_storage import Storage
+from spark_sink.lake.table_formats import open_table
+from spark_sink.lake.table_storage import Storage, is_iceberg
 from spark_sink.options.source_options import SourceOptions
 from spark_sink.ranges.batch_offset import Range
 from spark_sink.sink.direct_landing import describe, description, run_of_task
@@ -107,7 +107,7 @@ class TableColumns:
         schema = _table_schema(address, options.storage, self._handles)
         if schema is None and make:
             rows = landed_schema(self._first, headers=self._headers)
-            DeltaLakeTable(address, options.group, options.storage, options.table).create(good_schema(rows))
+            open_table(address, options.group, options.storage, options.table).create(good_schema(rows))
             schema = _table_schema(address, options.storage, self._handles)
         return (value_columns(schema) if schema else None) or self._first.fields
 
@@ -176,6 +176,9 @@ def landed_schema(decoder: Decoder, *, headers: bool) -> pa.Schema:
 
 
 def _table_schema(uri: str, storage: Storage | None, handles: dict[str, DeltaTable]) -> pa.Schema | None:
+    if is_iceberg(uri):
+        snapshot = open_table(uri, "", storage).refresh()
+        return snapshot.schema if snapshot else None
     try:
         if uri in handles:
             handles[uri].update_incremental()

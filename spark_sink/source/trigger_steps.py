@@ -1,5 +1,6 @@
 """Plans the next batch at each trigger. The code needs no Spark, and its tests need no broker."""
 
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -8,11 +9,13 @@ import structlog
 
 from spark_sink.options.source_options import SourceOptions
 from spark_sink.ranges.assigned_positions import AssignedPositions
+from spark_sink.ranges.batch_admission import Limit
 from spark_sink.ranges.batch_offset import Offset, TopicPartition
 from spark_sink.source.available_now import AvailableNow
 from spark_sink.source.group_contract import Membership
 from spark_sink.source.log_continuity import LogContinuity
 from spark_sink.source.ownership_telemetry import AssignmentListener
+from spark_sink.source.record_sizes import RecordSizes
 from spark_sink.source.starting_positions import starting_positions
 
 Positions = Callable[[], Mapping[TopicPartition, int]]
@@ -39,6 +42,7 @@ class BatchPlanner:
         *,
         positions: Positions | None = None,
         listeners: Sequence[AssignmentListener] = (),
+        sizes: RecordSizes | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -46,6 +50,7 @@ class BatchPlanner:
         self._group = group
         self._table_positions = positions
         self._listeners = listeners
+        self._sizes = sizes
         self._clock, self._sleep = clock, sleep
         self._assigned = AssignedPositions()
         self._logs = LogContinuity(group, clock)
@@ -56,6 +61,7 @@ class BatchPlanner:
         self._first = True
         self._gained: set[TopicPartition] = set()
         self._idle_since: float | None = None
+        self._triggered_at = -math.inf
 
     def stop_at_ends(self) -> None:
         """Make the current ends of the logs the last offsets to read (Trigger.AvailableNow)."""
@@ -67,7 +73,7 @@ class BatchPlanner:
 
         Args:
             previous: the offset of the last batch.
-            limit: most offsets that the batch may read, None for all.
+            limit: most offsets that the batch may read. None for all, as with Trigger.Once, which has no other limit.
 
         Returns:
             `previous` itself if there is nothing to read; with Trigger.AvailableNow, only if every target was reached.
@@ -87,6 +93,13 @@ class BatchPlanner:
         issued = previous if offset is None else replace(offset, identities=self._logs.identities_of(offset))
         self._issued = issued.json()
         return issued
+
+    def log_ends(self) -> dict[str, dict[str, int]]:
+        """Return the ends of the assigned partitions' logs at the last trigger, by topic and partition."""
+        found: dict[str, dict[str, int]] = {}
+        for (topic, partition), end in sorted(self._ends.items()):
+            found.setdefault(topic, {})[str(partition)] = end
+        return found
 
     def leave(self) -> None:
         """Leave the group and drop every position."""
@@ -113,7 +126,26 @@ class BatchPlanner:
         if self._logs.due and any(backlog.values()):
             # The ids are read after the ends, so that the ends belong to the topics with these ids.
             self._logs.check_identities(positions, previous, every=True)
-        return self._assigned.next_offset(readable, limit)
+        if limit is not None and self._waits_for_more(sum(backlog.values())):
+            return None
+        return self._assigned.next_offset(readable, self._limit(limit, backlog))
+
+    def _waits_for_more(self, records: int) -> bool:
+        """Return whether the batch is too small and has not waited for long enough, as in Spark's own source."""
+        limits = self._options.limits
+        if limits.min_offsets is None or self._run is not None:
+            return False
+        now = self._clock()
+        if now - self._triggered_at < limits.max_delay_s and records < limits.min_offsets:
+            return True
+        self._triggered_at = now
+        return False
+
+    def _limit(self, offsets: int | None, backlog: Mapping[TopicPartition, int]) -> Limit:
+        most = self._options.limits.max_bytes
+        if offsets is None or most is None or self._sizes is None:
+            return Limit(offsets=offsets)
+        return Limit(offsets=offsets, bytes=most, sizes=self._sizes.look(self._assigned.positions, backlog))
 
     def _finished(self) -> bool:
         """Return whether Spark may see that there is nothing to read: it then ends a run with Trigger.AvailableNow."""

@@ -33,12 +33,14 @@ def make_decoder(options: SourceOptions, known: pa.Schema | None = None) -> Deco
     if options.value.name == "raw":
         return None
     try:
-        return _decoder(options, known)
+        made = _decoder(options, known)
     except ImportError as error:
         raise OptionError(
             f"valueFormat={options.value.name} needs a library that is not installed ({error}): "
             "pip install 'kafka-azimuth[formats]'"
         ) from error
+    made.nulls = options.value.nulls
+    return made
 
 
 def _decoder(options: SourceOptions, known: pa.Schema | None) -> Decoder:
@@ -82,7 +84,7 @@ def _json_columns(options: SourceOptions, known: pa.Schema | None) -> pa.Schema:
     if not kept:
         _log.warning(
             "columns are inferred from a sample at each start, so queries that start at different times may differ: "
-            "give valueSchema, or valueSchema=table where the rows go into the table as they are"
+            "set valueSchema to the columns as JSON; `azimuth sink` takes the columns of its table (valueSchema=table)"
         )
     # Members with the name of one of the record's own columns are unknown fields, handled by the policy.
     skipped = RESERVED if options.value.unknown in {"rescue", "evolve"} else ()
@@ -120,7 +122,12 @@ def _sample(options: SourceOptions) -> Iterator[bytes | None]:
     first, last = logs.beginnings(keys), logs.ends(keys)
     known = [key for key in keys if key in first and last.get(key, 0) > first[key]]
     if not known:
-        raise OptionError("no record is there to infer a schema from: give it with the option 'valueSchema'")
+        named = f"pattern {options.pattern!r}" if options.pattern else f"topic {', '.join(options.topics)}"
+        found = "no record is there" if keys else "there is no such topic"
+        raise OptionError(
+            f"{named} on {options.kafka['bootstrap.servers']}: {found} to infer a schema from: write a record first, "
+            "or give the schema with the option 'valueSchema'"
+        )
     each = max(1, options.value.sample // len(known))
     pieces = [Range(*key, max(first[key], last[key] - each), last[key]) for key in known]
     for batch in fetch(pieces, options.fetch):

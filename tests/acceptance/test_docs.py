@@ -19,8 +19,9 @@ from deltalake import DeltaTable
 from typer.main import get_command
 
 from spark_sink.cli import _app
-from spark_sink.demo.cluster import Cluster
+from spark_sink.demo.cluster import Cluster, find_assignor_jar
 from spark_sink.demo.topics import create_topics, delete_topics
+from spark_sink.errors import ClusterError
 
 pytestmark = pytest.mark.acceptance
 
@@ -55,15 +56,31 @@ def documented(cluster: Cluster) -> Iterator[Cluster]:
         time.sleep(0.2)
 
 
+@pytest.fixture
+def address(page: Path, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The address of the page's cluster: for the broker's assignors one that has them."""
+    if page.stem != "broker":
+        yield request.getfixturevalue("documented").bootstrap_servers
+        return
+    try:
+        jar = find_assignor_jar()
+    except ClusterError as error:
+        pytest.skip(str(error))
+    cluster = Cluster.up(tmp_path / "cluster", racks=["az-a"], tied=True, assignor_jar=jar)
+    create_topics(cluster.bootstrap_servers, {"flights.JFK-LAX"}, partitions=6, replicas=1, config={})
+    yield cluster.bootstrap_servers
+    cluster.down()
+
+
 @pytest.mark.parametrize(
     "page",
     [pytest.param(page, marks=() if page.stem in QUICK else pytest.mark.slow, id=page.stem) for page in WITH_PYTHON],
 )
-def test_python_of_a_page_runs(documented: Cluster, page: Path, tmp_path: Path) -> None:
+def test_python_of_a_page_runs(address: str, page: Path, tmp_path: Path) -> None:
     """Run every block in a separate process, from top to bottom, in one folder, as a reader would paste it."""
     for number, block in enumerate(blocks(page, "python")):
         source = tmp_path / f"snippet_{number}.py"
-        text = block.replace("localhost:9092", documented.bootstrap_servers)
+        text = block.replace("localhost:9092", address)
         source.write_text(text.replace("/tmp/azimuth", str(tmp_path)))  # noqa: S108 - the pages' own
         done = subprocess.run(
             [sys.executable, source.name],

@@ -42,6 +42,13 @@ def test_wheel_holds_every_file_of_the_packages(wheel: Path) -> None:
     assert wanted <= set(zipfile.ZipFile(wheel).namelist())
 
 
+def test_wheel_holds_the_brokers_assignors_once_they_are_built(wheel: Path) -> None:
+    """`azimuth cluster up --broker-assignor` works without a checkout, too."""
+    if not (ROOT / "build" / "broker" / "azimuth-broker.jar").is_file():
+        pytest.skip("`make broker` has not built the jar")
+    assert "spark_sink/demo/cluster/azimuth-broker.jar" in zipfile.ZipFile(wheel).namelist()
+
+
 def test_installed_wheel_answers_outside_the_checkout(wheel: Path, tmp_path: Path) -> None:
     """A new environment gets only the wheel; the dependencies come from the environment of the tests."""
     environment = tmp_path / "venv"

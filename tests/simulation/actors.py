@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 
 import pyarrow as pa
+import pytest
 from deltalake.exceptions import DeltaError
 
+import spark_sink.sink.position_rewind as rewind_module
 from spark_sink.errors import HoleError, SparkSinkError, TableError
 from spark_sink.formats.quarantined_rows import COLUMN
 from spark_sink.lake.delta_table import DeltaLakeTable
@@ -17,7 +19,7 @@ from spark_sink.ranges.batch_offset import Offset, Range
 from spark_sink.ranges.task_packing import Packing, pack
 from spark_sink.sink.delta_sink import DirectWriter, SinkWriter
 from spark_sink.sink.direct_landing import land
-from spark_sink.sink.position_rewind import rewind
+from spark_sink.sink.position_rewind import _add_named, rewind
 from spark_sink.sink.quarantine_replay import replay
 from spark_sink.sink.sink_options import SinkOptions
 from spark_sink.source.trigger_steps import BatchPlanner
@@ -167,6 +169,65 @@ class Agent:
         bad = frozenset((one.partition, at) for one in task for at in range(one.begin, one.end) if draw() < rate)
         world.scheduler.point(f"decode, bad are {sorted(bad)}")
         yield _records(tuple(one._replace(generation=0) for one in task), bad)
+
+
+def overwritten(world: World, *, landed_to: int, committed_to: int) -> None:
+    """Another process of the agent overwrites the offset of a batch between its landing and its commit.
+
+    Both planned the batch of this number, and the records that came in between are only in one of the two.
+    """
+    agent = Agent(world, "agent", "mem://checkpoints/agent", direct=True)
+    given = agent._options()
+    writer = DirectWriter(SinkOptions.parse(given), SCHEMA)
+    landed, committed = (Offset.of([Range(TOPIC, 0, 0, end)]) for end in (landed_to, committed_to))
+    messages = [
+        writer.write(iter([land(agent._decoded(task), given, SCHEMA, "run", task)])) for task in pack(landed, _PACKING)
+    ]
+    agent._write_offset(0, committed)
+    try:
+        writer.commit(messages, 0)
+    except TableError as error:
+        world.scheduler.note(f"TableError: {error}")
+
+
+def replayed_during_rewind(world: World) -> None:
+    """A replay of the last record commits between the reading and the commit of a rewind.
+
+    The rewind takes the offset of this record for the end of the rows, and would have it read again.
+    """
+    agent = Agent(world, "agent", "mem://checkpoints/agent", direct=False)
+    writer = SinkWriter(SinkOptions.parse(agent._options()), SCHEMA)
+    one = Range(TOPIC, 0, 0, 4)
+    agent._write_offset(0, Offset.of([one]))
+    writer.commit([writer.write(iter([_records((one,), frozenset({(0, 3)}))]))], 0)
+    done: set[str] = set()
+
+    def until(step: str) -> None:
+        while step not in done:
+            world.scheduler.rest(f"wait until {step}", 1, 1)
+
+    def repair(rows: pa.Table) -> pa.Table:
+        done.add("the replay has read")
+        until("the rewind has read")
+        return rows.select(["topic", "partition", "offset", "value"])
+
+    def brought_in() -> None:
+        replay(TABLE, GROUP, repair)
+        done.add("the replay has committed")
+
+    def meanwhile(*given: object) -> None:
+        done.add("the rewind has read")
+        until("the replay has committed")
+        _add_named(*given)  # type: ignore[arg-type]  # as given
+
+    world.scheduler.spawn("replay", brought_in)
+    until("the replay has read")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rewind_module, "_add_named", meanwhile)
+        try:
+            rewind(TABLE, GROUP, apply=True)
+        except TableError as error:
+            world.scheduler.note(f"TableError: {error}")
 
 
 def compactor(world: World) -> None:

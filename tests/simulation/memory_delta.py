@@ -204,13 +204,8 @@ class MemoryDataset:
         store.scheduler.point(f"read the rows of {short_name(uri)}")
         self._tables = [store.data[f"{uri}/{path}"] for path in paths]
 
-    def to_batches(self, columns: Sequence[str], **_: object) -> Iterator[pa.RecordBatch]:
-        """Batches of some columns."""
+    def to_batches(self, columns: Sequence[str], filter: Any = None, **_: object) -> Iterator[pa.RecordBatch]:  # noqa: A002, ANN401 -- Arrow's names
+        """Batches of some columns, of the rows that the filter lets through."""
         for table in self._tables:
-            yield from table.select(list(columns)).to_batches()
-
-    def to_table(self, columns: Sequence[str], filter: Any) -> pa.Table:  # noqa: A002, ANN401 -- Arrow's names
-        """Rows that the filter lets through."""
-        if not self._tables:
-            return pa.table({"topic": [], "partition": [], "offset": []})
-        return pa.concat_tables([one.select(list(columns)) for one in self._tables]).filter(filter)
+            rows = table.select(list(columns))
+            yield from (rows if filter is None else rows.filter(filter)).to_batches()

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from deltalake import CommitProperties
 import spark_sink.lake.fenced_replacement as replacement_module
 import spark_sink.sink.batch_against_table as batch_module
 import spark_sink.sink.compare_and_swap as swap_module
+import spark_sink.sink.delta_sink as sink_module
 import spark_sink.sink.position_rewind as rewind_module
 import spark_sink.sink.quarantine_commit as quarantine_module
 import spark_sink.sink.quarantine_replay as replay_module
@@ -22,6 +24,9 @@ from spark_sink.ranges.batch_offset import Offset, TopicPartition
 from spark_sink.sink.batch_against_table import Decision, Verdict, decide, judge
 from spark_sink.sink.compare_and_swap import Batch, Outcome
 from spark_sink.sink.quarantine_commit import TableWithQuarantine
+from spark_sink.sink.query_tables import _QueryTable
+from tests.simulation.actors import overwritten, replayed_during_rewind
+from tests.simulation.world import World
 
 Patch = tuple[object, str, object]
 
@@ -70,11 +75,22 @@ def _decide_once() -> Callable[..., Decision]:
 _swap = DeltaLakeTable.swap
 
 
-def _on_newest(self: DeltaLakeTable, snapshot: Snapshot, change: Change) -> None:
-    if not self.name.endswith(SUFFIX) and self._handle is not None:
-        self._handle.update_incremental()
-        snapshot = replace(snapshot, version=self._handle.version())
-    _swap(self, snapshot, change)
+def _on_newest(*, quarantine: bool) -> Callable[[DeltaLakeTable, Snapshot, Change], None]:
+    def swap(self: DeltaLakeTable, snapshot: Snapshot, change: Change) -> None:
+        if self.name.endswith(SUFFIX) == quarantine and self._handle is not None:
+            self._handle.update_incremental()
+            snapshot = replace(snapshot, version=self._handle.version())
+        _swap(self, snapshot, change)
+
+    return swap
+
+
+_refuse_other_past = DeltaLakeTable._refuse_other_past
+
+
+def _forget_rewind(self: DeltaLakeTable, version: int, found: Mapping[str, int]) -> None:
+    self._rewound = None
+    _refuse_other_past(self, version, found)
 
 
 _change = swap_module._change
@@ -142,7 +158,8 @@ MUTANTS: Mapping[str, Callable[[], Patch]] = {
     "rows below the position are kept": lambda: (batch_module, "_select", _no_trim),
     "holes are accepted": lambda: (batch_module, "judge", _no_hole),
     "a lost answer is retried with the old decision": lambda: (swap_module, "decide", _decide_once()),
-    "the table's commit goes onto any version": lambda: (DeltaLakeTable, "swap", _on_newest),
+    "the table's commit goes onto any version": lambda: (DeltaLakeTable, "swap", _on_newest(quarantine=False)),
+    "the quarantine's commit goes onto any version": lambda: (DeltaLakeTable, "swap", _on_newest(quarantine=True)),
     "positions without rows after a conflict": lambda: (swap_module, "_change", _no_rows_after_a_conflict),
     "rows without a position": lambda: (swap_module, "_change", _no_positions),
     "the quarantine commits before the table": lambda: (TableWithQuarantine, "commit", _quarantine_first),
@@ -158,6 +175,18 @@ MUTANTS: Mapping[str, Callable[[], Patch]] = {
     ),
     "a rewind leaves the quarantine": lambda: (rewind_module, "_rewind_quarantine", _nothing),
     "a RESTORE is not noticed": lambda: (TransactionLog, "restored", -1),
+    "a rewind is committed with delta-rs' retries": lambda: (rewind_module, "CommitProperties", _with_retries),
+    "a running writer does not notice a rewind": lambda: (DeltaLakeTable, "_refuse_other_past", _forget_rewind),
+    "files of another batch are taken": lambda: (batch_module, "_refuse_strangers", _nothing),
+    "a batch that was read in part is taken": lambda: (sink_module, "refuse_unread", _nothing),
+    "table and quarantine are not compared at the start": lambda: (_QueryTable, "_open", _nothing),
+}
+
+# Mutants that need a meeting which drawn schedules hardly ever have, and the schedule that has it.
+DIRECTED: Mapping[str, Callable[[World], None]] = {
+    "a rewind is committed with delta-rs' retries": replayed_during_rewind,
+    "files of another batch are taken": partial(overwritten, landed_to=4, committed_to=2),
+    "a batch that was read in part is taken": partial(overwritten, landed_to=2, committed_to=4),
 }
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from spark_sink.formats.quarantined_rows import quarantine_of
 from spark_sink.lake.file_descriptions import parse_quarantined
-from spark_sink.lake.positions import REWOUND, parse_beginnings, parse_positions
+from spark_sink.lake.positions import parse_beginnings, parse_positions, rewound
 from spark_sink.ranges.batch_offset import Offset
 from tests.simulation.memory_store import Row, Store, Version
 from tests.simulation.scheduler import BrokenPromiseError
@@ -80,7 +80,7 @@ class Promises:
             raise BrokenPromiseError(f"version {number} was committed between a RESTORE and its rewind")
         before = parse_positions(self._numbers, GROUP)
         self._numbers |= version.applications
-        if REWOUND in version.applications:
+        if rewound(GROUP) in version.applications:
             self.restored = False
         for key, at in parse_positions(self._numbers, GROUP).items():
             if at < before.get(key, 0):

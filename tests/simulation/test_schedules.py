@@ -9,9 +9,9 @@ import os
 import pytest
 
 from tests.simulation.kept_landing import KeptSorting
-from tests.simulation.mutants import MUTANTS, mutated
+from tests.simulation.mutants import DIRECTED, MUTANTS, mutated
 from tests.simulation.scheduler import BrokenPromiseError
-from tests.simulation.schedules import simulate
+from tests.simulation.schedules import directed, simulate
 
 _QUICK = 60
 _ENOUGH = 1_000
@@ -65,8 +65,18 @@ def test_plain_mutants_are_found_quickly(name: str) -> None:
     assert isinstance(found[1], BrokenPromiseError)
 
 
+@pytest.mark.parametrize("name", DIRECTED)
+def test_a_directed_schedule_needs_its_fence(name: str) -> None:
+    """With the fence the commit is refused; without it, a promise breaks."""
+    whole = directed(DIRECTED[name])
+    assert whole.error is None
+    assert [what for _, _, what in whole.scheduler.trace if what.startswith("TableError")]
+    with mutated(name):
+        assert isinstance(directed(DIRECTED[name]).error, BrokenPromiseError)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", MUTANTS)
+@pytest.mark.parametrize("name", sorted(MUTANTS.keys() - DIRECTED.keys()))
 def test_each_mutant_is_found_within_a_thousand_schedules(name: str) -> None:
     """Each fence has a schedule that needs it."""
     with mutated(name):

@@ -14,13 +14,13 @@ import spark_sink.lake.file_rewrite as rewrite_module
 import spark_sink.lake.parquet_landing as landing_module
 import spark_sink.lake.positions as positions_module
 import spark_sink.lake.quarantine_records as records_module
+import spark_sink.lake.table_formats as formats_module
 import spark_sink.sink.compare_and_swap as swap_module
 import spark_sink.sink.delta_sink as sink_module
 import spark_sink.sink.direct_landing as direct_module
 import spark_sink.sink.position_rewind as rewind_module
 import spark_sink.sink.quarantine_replay as replay_module
 import spark_sink.sink.query_tables as tables_module
-import spark_sink.sink.rows_by_table as rows_module
 import spark_sink.sink.spark_checkpoint as checkpoint_module
 import spark_sink.source.trigger_steps as trigger_module
 from spark_sink.ranges.batch_offset import TopicPartition
@@ -130,7 +130,7 @@ class World:
         for module in (delta_table_module, replay_module, rewind_module, records_module):
             yield module, "DeltaTable", table
         for module in (
-            rows_module,
+            formats_module,
             delta_table_module,
             compaction_module,
             replay_module,
@@ -152,6 +152,7 @@ class World:
         for module in (sink_module, direct_module):
             yield module, "Sorting", sorting
         yield swap_module, "random", Random(0)
+        yield replay_module, "_PART_ROWS", 1  # a commit for each file of the quarantine
         yield tables_module, "TableWithQuarantine", partial(TableWithQuarantine, sleep=scheduler.sleep)
         yield rewind_module, "add_quarantined", partial(add_quarantined, sleep=scheduler.sleep)
         yield positions_module, "_LOGS", _OfProcess(scheduler, "logs")

@@ -17,8 +17,15 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 # Where a language is tested: Python, commands and the site in tests/acceptance, files here.
 TESTED = {"python", "bash", "console", "toml"}
-# A query for another program, settings of a broker, and a file like those that test_trace_file.py reads.
-SHOWN = {("broker.md", "properties"), ("deploy.md", "sql"), ("scaling.md", "text")}
+# A query for another program, settings of a broker, and a file like those that test_trace_file.py reads;
+# tests/unit/deploy checks the page on Kubernetes.
+SHOWN = {
+    ("broker.md", "properties"),
+    ("deploy.md", "sql"),
+    ("scaling.md", "text"),
+    ("kubernetes.md", "yaml"),
+    ("kubernetes.md", "json"),
+}
 
 
 def blocks(page: Path) -> list[tuple[str, str]]:
@@ -43,19 +50,21 @@ def test_every_block_of_a_page_is_of_a_language_that_is_tested(page: Path) -> No
 def test_every_file_that_a_page_shows_is_loaded_by_a_test() -> None:
     """A page with a new one has to be added below."""
     with_files = {page.name for page in PAGES if toml(page.name)}
-    assert with_files == {"lake.md", "deploy.md", "fleet.md", "scaling.md"}
+    assert with_files == {"lake.md", "iceberg.md", "deploy.md", "fleet.md", "scaling.md"}
 
 
-@pytest.mark.parametrize("name", ["lake.md", "deploy.md"])
-def test_the_files_of_an_agent_load(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "first"), [("lake.md", "lake.md"), ("deploy.md", "lake.md"), ("iceberg.md", "iceberg.md")]
+)
+def test_the_files_of_an_agent_load(name: str, first: str, tmp_path: Path) -> None:
     """The first one of the page on tables is whole; the others are parts, laid over it."""
-    whole = tomllib.loads(toml("lake.md")[0])
+    whole = tomllib.loads(toml(first)[0])
     for block in toml(name):
         part = tomllib.loads(block)
         flags = {**whole, **{key: value for key, value in part.items() if key in AgentSettings.model_fields}}
         assert part.keys() <= AgentSettings.model_fields.keys()
         settings = AgentSettings.load(None, flags)
-        assert settings.source_options()["positions"] == settings.table
+        assert settings.source_options()["positions"].removeprefix("iceberg://") == settings.table
     (tmp_path / "sink.toml").write_text(toml("lake.md")[0])
     assert AgentSettings.load(tmp_path / "sink.toml", {}).workers == "1"
 

@@ -17,16 +17,17 @@ PROPERTIES: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 _BUILT: Final = Path(__file__).parents[3] / "build" / "broker" / "azimuth-broker.jar"
+_INSTALLED: Final = Path(__file__).with_name(_BUILT.name)
 
 
 def find_assignor_jar() -> Path:
-    """Return the jar that `AZIMUTH_BROKER_JAR` names, else the one that `make broker` built in this checkout.
+    """Return the jar that `AZIMUTH_BROKER_JAR` names, else that of the installed wheel, else that of `make broker`.
 
     Raises:
         ClusterError: there is no such jar.
     """
     named = os.environ.get(JAR_VARIABLE)
-    jar = Path(named) if named else _BUILT
+    jar = Path(named) if named else _INSTALLED if _INSTALLED.is_file() else _BUILT
     if not jar.is_file():
         raise ClusterError(
             f"no jar of the broker's assignors at {jar}: build it with `make broker`, or name one with {JAR_VARIABLE}"

@@ -15,11 +15,14 @@ from urllib.error import URLError
 import pyarrow as pa
 import pytest
 from confluent_kafka import Producer
+from pyarrow.fs import FileSelector
 
 from spark_sink import positions
 from spark_sink.demo.cluster import Cluster
 from spark_sink.demo.cluster.ports import choose_ports
 from spark_sink.errors import TableError
+from spark_sink.lake import conditional_writes
+from spark_sink.lake.conditional_writes import CHECK
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.parquet_landing import Landing
 from spark_sink.lake.table_storage import filesystem
@@ -62,6 +65,47 @@ def _made(bucket: str) -> bool:
     with contextlib.suppress(URLError), urllib.request.urlopen(urllib.request.Request(bucket, method="PUT")):  # noqa: S310 - ours
         return True
     return False
+
+
+@pytest.fixture
+def overwriting(tmp_path: Path) -> Iterator[Mapping[str, str]]:
+    """The options of a store that ignores the conditions of requests."""
+    [port] = choose_ports(1)
+    server = launch(
+        [sys.executable, str(Path(__file__).with_name("overwriting_store.py")), str(port)], tmp_path / "log"
+    )
+    endpoint = f"http://127.0.0.1:{port}"
+    deadline = time.monotonic() + 60
+    while not _made(f"{endpoint}/{BUCKET}"):
+        assert time.monotonic() < deadline, (tmp_path / "log").read_text()
+        time.sleep(0.1)
+    yield {"AWS_ENDPOINT_URL": endpoint, "AWS_ALLOW_HTTP": "true", "AWS_REGION": "x", "AWS_SKIP_SIGNATURE": "true"}
+    server.terminate()
+    server.wait()
+
+
+def test_a_store_that_overwrites_log_entries_is_refused_before_the_first(overwriting: Mapping[str, str]) -> None:
+    """Two agents would overwrite each other's commits, and each would believe that its rows are in the table."""
+    table = f"s3://{BUCKET}/t"
+    with pytest.raises(TableError, match="overwrites an object although the request forbids it"):
+        DeltaLakeTable(table, "g", overwriting).create(SCHEMA)
+    assert not [
+        one for one in filesystem(table, overwriting).get_file_info(FileSelector("", recursive=True)) if one.is_file
+    ]
+    DeltaLakeTable(table, "g", {**overwriting, CHECK: "false"}).create(SCHEMA)
+
+
+def test_the_check_of_a_store_leaves_nothing_behind(
+    storage: Mapping[str, str], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The check is made, not skipped because of an error, and a reader finds only the table."""
+    monkeypatch.setattr(conditional_writes, "_CHECKED", set())
+    table = f"s3://{BUCKET}/{uuid.uuid4().hex}"
+    DeltaLakeTable(table, "g", storage).create(SCHEMA)
+    assert not caplog.records
+    assert conditional_writes._CHECKED
+    found = filesystem(table, storage).get_file_info(FileSelector("", recursive=True))
+    assert {one.path.split("/")[0] for one in found} == {"_delta_log"}
 
 
 def _land(table: str, storage: Mapping[str, str], ranges: list[Range]) -> Batch:

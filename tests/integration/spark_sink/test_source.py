@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 from deltalake import DeltaTable
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import VariantVal
 
@@ -140,6 +140,8 @@ def test_available_now_reads_everything_once_and_a_restart_goes_on(
     options = {"subscribe": f"{one},{two}", "maxOffsetsPerTrigger": "50"}
     query = pipeline.start("a", now=True, **options)
     assert [batch["numInputRows"] for batch in query.recentProgress if batch["numInputRows"]] == [50] * 6 + [7]
+    ends = json.loads(query.recentProgress[0]["sources"][0]["latestOffset"])
+    assert ends == {one: {"0": 100, "1": 100, "2": 100}, two: {"0": 7}}, "the lag can be read off the progress"
     assert pipeline.rows(one) == {p: list(range(100)) for p in range(3)}
     assert pipeline.rows(two) == {0: list(range(7))}
     assert committed(admin, pipeline.group) == {(one, 0): 100, (one, 1): 100, (one, 2): 100, (two, 0): 7}
@@ -148,6 +150,37 @@ def test_available_now_reads_everything_once_and_a_restart_goes_on(
     pipeline.start("a", now=True, **options)
     assert pipeline.rows(two) == {0: list(range(10))}
     assert pipeline.rows(one) == {p: list(range(100)) for p in range(3)}
+
+
+def test_a_batch_is_read_without_a_group_and_foreach_batch_writes_it_once(
+    pipeline: Pipeline, topic: MakeTopic, producer: Producer, spark: SparkSession
+) -> None:
+    """The columns of a stream, from one offset to another; and a function that Spark calls twice commits once."""
+    name = topic("batch", partitions=2)
+    fill(producer, name, 2, 10)
+    source = {"kafka.bootstrap.servers": pipeline.base["kafka.bootstrap.servers"], "subscribe": name}
+    bounds = {"startingOffsets": json.dumps({name: {"0": 4}}), "endingOffsets": json.dumps({name: {"1": 3}})}
+    asked = spark.read.format("kafka-group").options(**source, **bounds, includeTimestampType="true")
+    rows = sorted((row.partition, row.offset, bytes(row.value), row.timestampType) for row in asked.load().collect())
+    wanted = [(0, n) for n in range(4, 10)] + [(1, n) for n in range(3)]
+    assert rows == [(partition, n, str(n).encode(), 0) for partition, n in wanted]
+    with pytest.raises(Exception, match="is past the end of the log, 10"):
+        spark.read.format("kafka-group").options(**source, endingOffsets=json.dumps({name: {"0": 11}})).load().count()
+    table, checkpoint = str(pipeline.root / "each"), str(pipeline.root / "checkpoint-each")
+
+    def write(batch: DataFrame, number: int) -> None:
+        options = {"path": table, "kafka.group.id": pipeline.group, "checkpointLocation": checkpoint}
+        for _ in range(2):
+            writer = batch.write.format("delta-exactly-once").options(**options, batchId=number)
+            writer.mode("append").save()
+
+    stream = spark.readStream.format("kafka-group").options(**{**pipeline.base, **source}, maxOffsetsPerTrigger="12")
+    query = stream.load().writeStream.foreachBatch(write).option("checkpointLocation", checkpoint)
+    assert query.trigger(availableNow=True).start().awaitTermination(120)
+    found = verify(table)
+    assert (found.rows, found.duplicates, found.missing) == (20, 0, 0)
+    with pytest.raises(Exception, match="in foreachBatch set the option 'batchId'"):
+        asked.load().write.format("delta-exactly-once").option("path", table).mode("append").save()
 
 
 def test_available_now_waits_for_the_session_of_a_member_that_died(

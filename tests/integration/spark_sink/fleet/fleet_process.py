@@ -179,6 +179,14 @@ class FleetProcesses:
         process.wait()
         return killed
 
+    def end(self, agent: str) -> tuple[int, float]:
+        """SIGTERM; the exit code, and the seconds until the process has ended."""
+        process = self._running.pop(agent)
+        began = time.monotonic()
+        process.terminate()
+        code = process.wait(60)
+        return code, time.monotonic() - began
+
     def stop(self) -> dict[str, int]:
         """SIGTERM to all; their exit codes."""
         for process in self._running.values():

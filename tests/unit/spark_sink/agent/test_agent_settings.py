@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from spark_sink.agent.agent_settings import AgentSettings
+from spark_sink.agent.sink_checks import check_options
 from spark_sink.errors import OptionError
 from spark_sink.options.source_options import SourceOptions
 
@@ -53,6 +54,21 @@ def test_decoded_columns_are_told_to_both_sides(config: Path) -> None:
     landing = json.loads(settings.source_options("{}", land=True)["landing"])
     assert landing == settings.sink_options("{}")
     assert landing["columns"] == "{}"
+
+
+@pytest.mark.parametrize(("landing", "table"), [("direct", "/lake/{topic}"), ("rows", "/lake/all")])
+def test_columns_of_the_table_are_accepted_where_each_table_has_its_own(config: Path, landing: str, table: str) -> None:
+    """`azimuth sink` builds the query, so it knows that the rows reach the table unchanged."""
+    given = {"source": {"valueFormat": "json"}, "landing": landing, "table": table}
+    check_options(AgentSettings.load(config, given))
+
+
+@pytest.mark.parametrize("other", [{"table": "/lake/{topic}"}, {"sink": {"routes": '{"a": "/lake/a"}'}}])
+def test_rows_of_several_tables_are_refused_before_the_start(config: Path, other: dict[str, object]) -> None:
+    """With the columns that all tables have, each table would lack some of its own fields."""
+    given = {"source": {"valueFormat": "json"}, "landing": "rows", "table": "/lake/all", **other}
+    with pytest.raises(OptionError, match="set landing=direct, or valueSchema"):
+        check_options(AgentSettings.load(config, given))
 
 
 def test_flags_win_over_variables_and_those_over_the_file(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,7 +64,7 @@ class World:
 
     def land(self, rows: Landable, labels: Collection[str]) -> list[DataFile]:
         """As `TableWriter`, without files."""
-        self.landed = rows.batch(set(labels)).to_pylist()
+        self.landed = rows.rows(set(labels)).to_pylist()
         offsets: dict[TopicPartition, list[int]] = {}
         for row in self.landed:
             offsets.setdefault(TopicPartition(row["topic"], row["partition"]), []).append(row["offset"])
@@ -309,10 +309,10 @@ def test_batches_leave_out_partitions_and_keep_the_rest() -> None:
     batches = Batches({"a": "a"})
     for partition in range(3):
         batches.add(records(Range("a", partition, 0, 4)))
-    kept = batches.without({TopicPartition("a", 1)}).batch({"a"})
+    kept = batches.without({TopicPartition("a", 1)}).rows({"a"})
     assert kept.num_rows == 8
     assert set(kept.column("partition").to_pylist()) == {0, 2}
-    assert Batches({}).batch(set()).num_rows == 0
+    assert Batches({}).rows(set()).num_rows == 0
 
 
 def test_claims_of_topics_that_cannot_be_described_are_not_removed(stage: Stage) -> None:

@@ -3,8 +3,21 @@
 import numpy as np
 import pytest
 
-from assignors.scaling import NEVER, Capacity, Decision, Observation, Scaler, State, decide, window
-from spark_sink.cli.autoscale import _say
+from assignors.scaling import (
+    NEVER,
+    AgentsSettings,
+    Capacity,
+    Decision,
+    Observation,
+    Pipeline,
+    Scaler,
+    ScalingSettings,
+    State,
+    decide,
+    window,
+)
+from spark_sink.cli.autoscale import _note, _say
+from spark_sink.live import ScalingFigures
 
 
 def decision(topic: str, committed: int) -> Decision:
@@ -33,3 +46,18 @@ def test_few_names_are_said_in_full(capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing is abbreviated where nothing is saved."""
     _say([decision("a", NEVER), decision("b", NEVER)], apply=True)
     assert capsys.readouterr().out == "workers kept, as the group has never committed: 2 of 2 topics (a, b)\n"
+
+
+def test_a_group_that_was_not_observed_as_a_whole_keeps_its_agents(capsys: pytest.CaptureFixture[str]) -> None:
+    """Of half of its topics half of the agents would follow, just when a cluster does not answer."""
+    settings = ScalingSettings(
+        bootstrap_servers="b:1",
+        pipelines={"p": Pipeline(group="ingest", pattern=".*"), "q": Pipeline(group="other", pattern=".*")},
+        agents={"ingest": AgentsSettings(topics=2)},
+    )
+    figures = ScalingFigures(30.0)
+    _note(figures, settings, {"ingest": [decision(f"t{n}", 900) for n in range(7)], "other": []})
+    assert {group: found["agents"] for group, found in figures.agents().items()} == {"ingest": 4}
+    assert capsys.readouterr().out == "ingest: 4 agents needed: 7 seats of topics, 2 an agent\n"
+    _note(figures, settings, {"other": [decision("t", 900)]})
+    assert {group: found["agents"] for group, found in figures.agents().items()} == {"ingest": 4, "other": 1}

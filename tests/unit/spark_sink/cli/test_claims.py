@@ -52,3 +52,33 @@ def test_a_wrong_invocation_is_one_sentence_and_two(
     assert says in " ".join(said.err.replace("│", " ").split())
     assert "Traceback" not in said.err
     assert [file.name for file in tmp_path.iterdir()] == ["text"]
+
+
+@pytest.mark.parametrize("from_file", [True, False], ids=["file", "environment"])
+def test_the_database_comes_from_a_file_or_the_environment(
+    *, from_file: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every user of a machine can read its command lines, and the address has a password."""
+    address = f"sqlite:///{tmp_path}/none.db"
+    file = tmp_path / "database"
+    file.write_text(f"{address}\n")
+    monkeypatch.setenv("AZIMUTH_CLAIMS_DATABASE", "sqlite:///elsewhere.db" if from_file else address)
+    with pytest.raises(SystemExit) as ended:
+        main(["claims", "status", *(["--database", f"@{file}"] if from_file else [])])
+    assert ended.value.code == 2
+    assert f"{tmp_path}/none.db: there is no such file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("content", "says"), [(None, "cannot be read"), ("\n", "is empty"), ("\xff", "no UTF-8")])
+def test_a_file_without_an_address_is_said(
+    content: str | None, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the file's name, and nothing of its content."""
+    file = tmp_path / "database"
+    if content is not None:
+        file.write_bytes(content.encode("latin-1"))
+    with pytest.raises(SystemExit) as ended:
+        main(["claims", "status", "--database", f"@{file}"])
+    said = " ".join(capsys.readouterr().err.replace("│", " ").split())
+    assert ended.value.code == 2
+    assert says in said

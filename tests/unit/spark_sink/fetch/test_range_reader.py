@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from spark_sink.errors import DataLossError
 from spark_sink.fetch import range_reader
-from spark_sink.fetch.librdkafka import MESSAGE, Messages, NativeConsumer
+from spark_sink.fetch.librdkafka import Messages, NativeConsumer
+from spark_sink.fetch.librdkafka_symbols import MESSAGE
 from spark_sink.options.fetch_settings import FetchSettings
 from spark_sink.ranges.batch_offset import Range, TopicPartition
 

@@ -143,3 +143,31 @@ def test_without_a_position_a_partition_begins_at_its_first_record() -> None:
     assert read(books, 40, 41) == [40, 41]
     assert books.reached(KEY) == 42
     assert [(one.begin, one.end) for one in books.hand_over()[0]] == [(40, 42)]
+
+
+@given(at=st.integers(0, 9), records=st.integers(0, 4), marks=st.integers(0, 3), more=st.integers(0, 2))
+def test_a_partition_read_to_its_end_stands_there_although_its_last_offsets_are_no_records(
+    at: int, records: int, marks: int, more: int
+) -> None:
+    """A transaction ends with a mark, which no client returns: else the lag of an idle topic would never be 0."""
+    books = ledger(at)
+    read(books, *range(at, at + records))
+    end = at + records + marks
+    books.reach_end("flights", 0, end)
+    assert list(books.positions()) == [("flights", 0, at if records else end)], "records read are not in the table yet"
+    books.hand_over()
+    assert list(books.positions()) == [("flights", 0, end)]
+    read(books, *range(end, end + more))
+    books.hand_over()
+    assert list(books.positions()) == [("flights", 0, end + more)]
+    books.begin(KEY, at)
+    assert list(books.positions()) == [("flights", 0, at)], "read again from there"
+
+
+def test_the_end_of_a_log_without_records_is_a_position() -> None:
+    """Retention may have removed everything before the first read: then nothing is unread."""
+    books = ledger(None)
+    assert list(books.positions()) == [("flights", 0, None)]
+    books.reach_end("flights", 0, 7)
+    books.reach_end("flights", 1, 7)
+    assert list(books.positions()) == [("flights", 0, 7)], "the other partition is not held"

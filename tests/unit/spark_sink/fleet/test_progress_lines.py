@@ -7,7 +7,8 @@ from spark_sink.fleet.progress_lines import progress
 
 def status(at: float, rows: int = 0, lag: dict[str, int] | None = None, **more: Any) -> dict[str, Any]:  # noqa: ANN401
     """Of an agent with two topics."""
-    found = {"topics": ["s/x", "s/y"], "rows": rows, "lag": lag or {}, "problems": [], "standing": "member", "at": at}
+    known = {"s/x": 0, "s/y": 0} if lag is None else lag
+    found = {"topics": ["s/x", "s/y"], "rows": rows, "lag": known, "problems": [], "standing": "member", "at": at}
     return {**found, **more}
 
 
@@ -31,3 +32,22 @@ def test_what_is_not_well_is_in_the_line() -> None:
 def test_the_first_line_has_no_rate() -> None:
     """There is nothing to compare with."""
     assert progress({}, status(110, 50)) == "2 topics, 50 rows written, 0 behind"
+
+
+def test_unknown_lag_is_never_called_zero() -> None:
+    """A fresh agent, and one whose table cannot be created, has read nothing, and would log `0 behind`."""
+    assert progress({}, status(110, 0, {})) == "2 topics, 0 rows written, lag unknown"
+    line = progress({}, status(110, 0, {"s/x": 7}, lag_s={"s/x": 2.0}))
+    assert line is not None
+    assert line.startswith("2 topics, 0 rows written, 7 behind (s/x 7), lag of 1 topics unknown, ")
+
+
+def test_an_agent_without_topics_is_not_behind() -> None:
+    """There is nothing that it would have to know."""
+    assert progress({}, status(110, 0, {}, topics=[])) == "0 topics, 0 rows written, 0 behind"
+
+
+def test_lag_that_becomes_known_is_logged() -> None:
+    """Also if it is zero."""
+    line = progress(status(100, 0, {}), status(110, 0))
+    assert line == "2 topics, 0 rows written (0/s), 0 behind"

@@ -10,9 +10,8 @@ from deltalake import DeltaTable, write_deltalake
 from producer import MetadataError
 from producer.traffic_counts import UNKNOWN
 from spark_sink.fleet.background_values import BackgroundValue
-from spark_sink.fleet.lane import received
 from spark_sink.fleet.quarantine_counts import Quarantined, quarantined_rows
-from spark_sink.fleet.received_bytes import BrokerZones, Racks, crossing
+from spark_sink.fleet.received_bytes import BrokerZones, Racks, crossing, received_by_broker
 from spark_sink.formats.quarantined_rows import quarantine_of
 from tests.waiting import wait_until
 
@@ -40,8 +39,8 @@ def test_a_broker_that_is_also_the_coordinator_is_counted_whole() -> None:
         "a:9092/bootstrap": {"nodeid": -1, "rxbytes": 7},
         "b:9092/2": {"nodeid": 2, "rxbytes": 30},
     }
-    assert received({"brokers": brokers}) == {1: 105, 2: 30}
-    assert received({}) == {}
+    assert received_by_broker({"brokers": brokers}) == {1: 105, 2: 30}
+    assert received_by_broker({}) == {}
 
 
 def test_racks_that_cannot_be_had_leave_the_zone_unknown() -> None:

@@ -79,6 +79,38 @@ def test_a_topic_that_is_always_behind_is_as_late_as_its_oldest_unread_record(mo
     assert max(late) < (time.monotonic() - began) / 2
 
 
+class LogEnd(Record):
+    """The event with which librdkafka says that a partition is read to its end."""
+
+    def error(self) -> KafkaError:  # type: ignore[override]  # that is the difference
+        """The event."""
+        return KafkaError(KafkaError._PARTITION_EOF)
+
+
+def test_a_topic_whose_last_offset_ends_a_transaction_is_not_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mark that ends a transaction is no record: without the event the age of an idle topic grows for ever."""
+    monkeypatch.setattr(lane_module, "_LAG_S", 0.0)
+    monkeypatch.setattr(lane_module, "Consumer", Client)
+    monkeypatch.setattr(Client, "get_watermark_offsets", lambda *_, **__: (0, 6))
+
+    def join(client: Client) -> list[Record]:
+        client.gain("x")
+        return [*some("x", 0, 5), LogEnd("x", 6)]
+
+    Client.script = iter([join])
+    parts = LaneParts(
+        positions=lambda _: {TopicPartition("x", 0): 0}, before_revoked=lambda: None, look_again=lambda: None
+    )
+    lane = LaneConsumer(LANE, {}, parts)
+    assert cast("Client", lane._consumer).config["enable.partition.eof"]
+    lane.subscribe({FleetTopic("c", "1", "x", "s"): "x"})
+    lane.read(lambda *_: None, 100, 0.0)
+    assert (lane.lag()["x"], lane.problems) == (6, {}), "nothing is in the table yet"
+    lane.hand_over()
+    lane.read(lambda *_: None, 100, 0.0)
+    assert (lane.lag()["x"], lane.lag_s()["x"]) == (0, 0.0)
+
+
 def test_reading_and_rebalances_go_on_while_records_are_brought_in(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import pytest
@@ -10,6 +10,7 @@ import pytest
 from spark_sink import positions
 from spark_sink.errors import TableError
 from spark_sink.fleet import source_reader
+from spark_sink.fleet.source_reader import SourceReader
 from spark_sink.fleet.table_writer import TableWriter
 from spark_sink.lake.table_contract import DataFile
 from spark_sink.lake.verification import verify
@@ -148,3 +149,49 @@ def test_a_table_that_refuses_is_logged_once_though_each_attempt_names_another_f
     read(monkeypatch, tmp_path / "t", 5, join, pause, *[again] * 900)
     assert verify(str(tmp_path / "t"), "g").rows == 5
     assert caplog.text.count("storage refused") == 1
+
+
+def test_reading_goes_on_after_an_outage_in_which_the_positions_cannot_be_read_either(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Every record was dropped for ever after such an outage, and the status showed no problem."""
+    monkeypatch.setattr(source_reader, "_PAUSE_S", 0.02)
+    commit, positions_of, fail = TableWriter.commit, TableWriter.positions, SourceReader._fail
+    refusals = ["commit"]
+    problems: list[str] = []
+
+    def no_commit(writer: TableWriter, files: Sequence[DataFile], ranges: Sequence[Range]) -> dict[TopicPartition, int]:
+        if "commit" in refusals:
+            refusals[:] = ["positions"] * 4
+            raise TableError("the storage takes no commit")
+        return commit(writer, files, ranges)
+
+    def no_positions(writer: TableWriter, labels: Collection[str]) -> dict[TopicPartition, int]:
+        if "positions" in refusals:
+            refusals.pop()
+            raise TableError("the storage returns no positions")
+        return positions_of(writer, labels)
+
+    def noted(reader: SourceReader, error: Exception) -> None:
+        fail(reader, error)
+        problems.extend(reader.problems())
+
+    def join(client: Client) -> list[Record]:
+        client.gain("x")
+        client.held["x"] = 0
+        return some("x", 0, 5)
+
+    def again(client: Client) -> list[Record]:
+        if client.held["x"] >= 0:
+            return pause(client)
+        client.held["x"] = 0  # it begins at the beginning once
+        return some("x", 0, 5)
+
+    monkeypatch.setattr(TableWriter, "commit", no_commit)
+    monkeypatch.setattr(TableWriter, "positions", no_positions)
+    monkeypatch.setattr(SourceReader, "_fail", noted)
+    reader = read(monkeypatch, tmp_path / "t", 5, join, *[again] * 60)
+    assert verify(str(tmp_path / "t"), "g").rows == 5
+    assert problems == ["s: the storage takes no commit", *["s: the storage returns no positions"] * 4]
+    assert not reader.problems()
+    assert caplog.text.count("returns no positions") == 1, "logged once"

@@ -4,7 +4,7 @@ import json
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spark_sink.formats import JsonDecoder
@@ -90,3 +90,54 @@ def test_rescued_records_decode_into_the_columns_made_of_them(values: list[dict[
     made = pa.schema([*known, *new_columns(rescued, known)])
     again = decoded(texts, JsonDecoder(made, "evolve", texts=True))
     assert [error for _, error in again] == [None] * len(values)
+
+
+SCALARS = st.none() | st.booleans() | st.integers(-9, 9) | st.sampled_from(["", "x", "1"])
+NAMES = st.sampled_from(["a", "b", "A", "b c", "place"])
+VALUES = st.recursive(
+    SCALARS, lambda one: st.dictionaries(NAMES, one, max_size=3) | st.lists(one, max_size=3), max_leaves=6
+)
+OBJECTS = st.dictionaries(NAMES, VALUES, max_size=3)
+
+
+def _lost(value: object, column: object, rest: object, path: str = "") -> list[str]:
+    """The paths of members that neither the column nor the text of `_rescued` has."""
+    if value in (None, [], {}) or value in (column, rest) or (isinstance(column, str) and _parsed(column) == value):
+        return []
+    if isinstance(value, dict):
+        columns, rests = (one if isinstance(one, dict) else {} for one in (column, rest))
+        return [
+            lost
+            for name, one in value.items()
+            for lost in _lost(one, columns.get(name), rests.get(name), f"{path}.{name}")
+        ]
+    if isinstance(value, list):
+        empty = [None] * len(value)
+        cells = (column if isinstance(column, list) else empty, rest if isinstance(rest, list) else empty)
+        parts = zip(value, *cells, strict=True)
+        return [lost for one, some, other in parts for lost in _lost(one, some, other, f"{path}[]")]
+    return [path]
+
+
+def _parsed(text: str) -> object:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+@settings(max_examples=50)
+@given(st.lists(st.lists(OBJECTS, min_size=1, max_size=4), min_size=1, max_size=4))
+def test_no_field_at_any_depth_vanishes_while_a_table_evolves(batches: list[list[dict[str, object]]]) -> None:
+    """A new member of a struct that the table has gets no column, so `_rescued` must keep it, batch after batch."""
+    known = KNOWN
+    for batch in batches:
+        wanted = []
+        for task in (batch[::2], batch[1::2]):  # each task sees its records only
+            decoder = JsonDecoder(pa.schema([one for one in known if one.name != "topic"]), "evolve", texts=True)
+            rows = decoded([_json(one).encode() for one in task], decoder)
+            for value, (row, error) in zip(task, rows, strict=True):
+                rest = json.loads(str(row[COLUMN] or "{}"))
+                assert error is not None or _lost(value, row, rest) == []  # a bad record is kept whole
+            wanted.append(new_columns([str(row[COLUMN]) for row, _ in rows if row[COLUMN]], known))
+        known = pa.schema([*known, *agreed_columns(wanted)])

@@ -122,7 +122,7 @@ def _double(value: Decimal) -> float:
 
 def _float(value: Decimal) -> float:
     try:
-        return float(struct.unpack("f", struct.pack("f", float(value)))[0])
+        return float(struct.unpack("<f", struct.pack("<f", float(value)))[0])
     except OverflowError:
         raise UnfitError from None
 

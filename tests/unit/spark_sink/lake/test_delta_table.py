@@ -21,7 +21,6 @@ from spark_sink.lake.table_storage import filesystem
 from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 from spark_sink.sink.compare_and_swap import Batch, commit
-from spark_sink.testing import MemoryStore, MemoryTable
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 1)
 SCHEMA = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64()), ("value", pa.binary())])
@@ -45,15 +44,6 @@ def _land(path: Path, key: TopicPartition, offsets: Iterable[int], layout: Layou
     return file
 
 
-@pytest.fixture(params=["delta", "memory"])
-def kind(request: pytest.FixtureRequest, tmp_path: Path) -> Kind:
-    """A maker of handles on one table, and a writer of its files."""
-    if request.param == "delta":
-        return (lambda: DeltaLakeTable(str(tmp_path), "g")), (lambda key, offsets: _land(tmp_path, key, offsets))
-    store = MemoryStore()
-    return (lambda: MemoryTable(store)), (lambda key, offsets: store.write((key, one) for one in offsets))
-
-
 def _made(table: Table) -> Snapshot:
     table.create(SCHEMA)
     snapshot = table.refresh()
@@ -69,72 +59,6 @@ def _look(table: Table) -> Snapshot:
 
 def _change(position: dict[TopicPartition, int], *files: DataFile) -> Change:
     return Change(files=files, positions=position, beginnings={}, schema=SCHEMA)
-
-
-def test_of_two_writers_one_says_which_topic_a_name_means(kind: Kind) -> None:
-    """Set by compare and swap, like a position: the slower one must look again."""
-    make, _ = kind
-    fast, slow = make(), make()
-    _made(fast)
-    before = slow.refresh()
-    assert before is not None
-    fast.swap(_look(fast), Change(files=(), positions={}, beginnings={}, schema=SCHEMA, identities={"a": 7}))
-    with pytest.raises(ConflictError):
-        slow.swap(before, Change(files=(), positions={}, beginnings={}, schema=SCHEMA, identities={"a": 8}))
-    assert _look(slow).identities == {"a": 7}
-
-
-def test_there_is_no_table_until_it_is_made_and_a_second_maker_is_quiet(kind: Kind) -> None:
-    """Two agents start at the same time."""
-    make, _ = kind
-    one, two = make(), make()
-    assert one.refresh() is None
-    assert _made(one).positions == {}
-    assert _made(two).schema == SCHEMA
-
-
-def test_a_position_set_by_another_makes_a_conflict_and_changes_nothing(kind: Kind) -> None:
-    """The zombie: it read the table, was stopped, and resumes after another writer has committed."""
-    make, write = kind
-    one, two = make(), make()
-    _made(one)
-    stale, fresh = one.refresh(), two.refresh()
-    assert stale is not None
-    assert fresh is not None
-    two.swap(fresh, _change({A: 3}, write(A, range(3))))
-    with pytest.raises(ConflictError):
-        one.swap(stale, _change({A: 3}, write(A, range(3))))
-    after = one.refresh()
-    assert after is not None
-    assert after.positions == {A: 3}
-
-
-def test_other_partitions_are_no_conflict(kind: Kind) -> None:
-    """Agents of one group hold different partitions; they must not slow one another."""
-    make, write = kind
-    one, two = make(), make()
-    _made(one)
-    stale, fresh = one.refresh(), two.refresh()
-    assert stale is not None
-    assert fresh is not None
-    two.swap(fresh, _change({A: 3}, write(A, range(3))))
-    one.swap(stale, _change({B: 2}, write(B, range(2))))
-    after = two.refresh()
-    assert after is not None
-    assert after.positions == {A: 3, B: 2}
-
-
-def test_rows_below_the_floor_are_left_out_of_the_copy(kind: Kind) -> None:
-    """The copy describes its rows, and there is no copy if no row is left."""
-    make, write = kind
-    table = make()
-    _made(table)
-    file = write(A, range(10))
-    copy = table.filtered(file, {A: 7})
-    assert copy is not None
-    assert copy.path != file.path
-    assert copy.spans[A] == (7, 9, 3)
-    assert table.filtered(file, {A: 10}) is None
 
 
 def test_a_commit_by_path_would_let_the_zombie_in(tmp_path: Path) -> None:
@@ -161,6 +85,19 @@ def test_partly_known_rows_of_a_partitioned_table(tmp_path: Path) -> None:
         file = _land(tmp_path, B, range(begin, end), layout)
         commit(table, Batch(offset=Offset.of([Range("b", 1, begin, end)]), files=[file], schema=SCHEMA))
     assert (verify(str(tmp_path)).rows, verify(str(tmp_path)).ok) == (9, True)
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [({}, None), ({"delta.logRetentionDuration": "interval 7 days"}, "interval 7 days")],
+    ids=["default", "given"],
+)
+def test_a_new_table_keeps_its_log_as_long_as_delta_does(
+    tmp_path: Path, given: dict[str, str], kept: str | None
+) -> None:
+    """A streaming reader that falls behind further than the log reaches back has to start over."""
+    DeltaLakeTable(str(tmp_path), "g", settings=TableSettings(properties=given)).create(SCHEMA)
+    assert DeltaTable(str(tmp_path)).metadata().configuration.get("delta.logRetentionDuration") == kept
 
 
 def test_a_column_of_another_type_is_refused_before_the_commit(tmp_path: Path) -> None:

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from assignors.fleet import Standing
 from spark_sink.errors import OptionError
-from spark_sink.live import LiveServer, http_server, parse_address
+from spark_sink.live import LiveServer, http_server, parse_address, status_metrics
 
 STATUS: dict[str, Any] = {
     "agent": {"id": "one", "capacity": 1.0, "zone": "az-a"},
@@ -24,6 +25,7 @@ STATUS: dict[str, Any] = {
     "consumers": 1,
     "rows": 12,
     "commits": 3,
+    "committed_at": 1767225600.0,
     "rebalances": 2,
     "lag": {"home/orders": 7},
     "lag_s": {"home/orders": 1.5},
@@ -79,6 +81,10 @@ def test_page_status_metrics_and_probes_answer(live: LiveServer) -> None:
     assert 'azimuth_fleet_received_bytes_total{zone="az-b"} 300.0' in metrics
     assert "azimuth_fleet_cost_total 0.5" in metrics
     assert "azimuth_fleet_quarantined 9.0" in metrics
+    assert "azimuth_fleet_ready 1.0" in metrics
+    assert 'azimuth_fleet_standing{standing="member"} 1.0' in metrics
+    assert 'azimuth_fleet_standing{standing="isolated"} 0.0' in metrics
+    assert "azimuth_fleet_commit_timestamp_seconds 1.7672256e+09" in metrics
 
 
 def test_an_agent_that_may_not_read_is_alive_but_not_ready(live: LiveServer, status: dict[str, Any]) -> None:
@@ -167,3 +173,8 @@ def test_without_a_host_the_page_is_local(status: dict[str, Any]) -> None:
             LiveServer((host, 0), lambda: status)
     with LiveServer(("127.0.0.1", 0), lambda: status) as first, pytest.raises(OptionError, match="name another"):
         LiveServer(("127.0.0.1", int(first.url.rsplit(":")[-1].strip("/"))), lambda: status)
+
+
+def test_every_standing_has_a_metric() -> None:
+    """An alert on a standing that is not exported would never fire."""
+    assert {one.value for one in Standing} == set(status_metrics._STANDINGS)

@@ -3,6 +3,7 @@
 import pytest
 
 from spark_sink.errors import OptionError
+from spark_sink.options.batch_limits import BatchLimits
 from spark_sink.options.source_options import SourceOptions
 from spark_sink.options.starting_offsets import EARLIEST, LATEST
 from spark_sink.ranges.batch_offset import TopicPartition
@@ -22,7 +23,7 @@ def test_names_are_read_without_case_and_kafka_properties_pass_through() -> None
         }
     )
     assert options.topics == ("a", "b")
-    assert options.max_offsets == 10
+    assert options.limits.max_offsets == 10
     assert options.headers
     assert options.session_timeout_s == 6.0
     assert options.kafka["client.rack"] == options.rack == "az-a"
@@ -34,11 +35,29 @@ def test_defaults() -> None:
     options = SourceOptions.parse(BASE)
     assert options.starting.mark == EARLIEST
     assert options.fail_on_data_loss
-    assert options.max_offsets is None
+    assert options.limits == BatchLimits(max_offsets=1_000_000 * options.parallelism), "no batch is unbounded"
     assert options.workers is None
     assert options.session_timeout_s == 45.0
     assert options.max_poll_interval_s == 300.0
     assert options.parallelism >= 1
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("250", 0.25), ("250ms", 0.25), ("10s", 10), ("15m", 900), ("15min", 900), ("2h", 7_200), (" 1D ", 86_400)],
+)
+def test_a_delay_is_written_as_for_spark(text: str, seconds: float) -> None:
+    """Spark's own source reads the same texts as the same times."""
+    given = {**BASE, "minOffsetsPerTrigger": "5", "maxTriggerDelay": text}
+    assert SourceOptions.parse(given).limits.max_delay_s == seconds
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("100", 100), ("100b", 100), ("2k", 2_048), ("512m", 512 << 20), ("1GB", 1 << 30)]
+)
+def test_a_size_is_written_as_for_spark(text: str, size: int) -> None:
+    """Spark's sizes have the units of memory, each 1024 times the one before."""
+    assert SourceOptions.parse({**BASE, "maxBytesPerTrigger": text}).limits.max_bytes == size
 
 
 @pytest.mark.parametrize(
@@ -64,6 +83,16 @@ def test_starting_offsets(text: str, mark: int, offsets: dict[TopicPartition, in
         ({"kafka.bootstrap.servers": ""}, "kafka.bootstrap.servers"),
         ({"maxOffsetPerTrigger": "5"}, "maxoffsetpertrigger"),
         ({"maxOffsetsPerTrigger": "0"}, "maxoffsetspertrigger.*'0'"),
+        ({"maxBytesPerTrigger": "0g"}, "maxbytespertrigger.*'0g'"),
+        ({"maxBytesPerTrigger": "1x"}, "maxbytespertrigger.*'1x'.*'512m'"),
+        ({"minOffsetsPerTrigger": "0"}, "minoffsetspertrigger.*'0'"),
+        ({"minOffsetsPerTrigger": "11", "maxOffsetsPerTrigger": "10"}, "11 is above maxOffsetsPerTrigger, 10"),
+        ({"minOffsetsPerTrigger": "5", "maxTriggerDelay": "soon"}, "maxtriggerdelay.*'soon'.*'15m'"),
+        ({"maxTriggerDelay": "1m"}, "no meaning without 'minOffsetsPerTrigger'"),
+        ({"endingOffsets": "latest"}, "endingoffsets.*a stream has no end"),
+        ({"endingTimestamp": "1"}, "endingtimestamp.*spark.read"),
+        ({"valueNull": "drop"}, "valuenull.*'drop'"),
+        ({"valueFormat": "json", "includeTimestampType": "true"}, "includeTimestampType' is for valueFormat=raw"),
         ({"minPartitions": "many"}, "minpartitions.*'many'"),
         ({"failOnDataLoss": "maybe"}, "failondataloss.*'maybe'"),
         ({"startingOffsets": "middle"}, "startingOffsets.*'middle'"),
@@ -92,6 +121,18 @@ def test_what_has_no_meaning_is_refused(options: dict[str, str], words: str) -> 
     """The message names the option, the value and the way out."""
     with pytest.raises(OptionError, match=words):
         SourceOptions.parse({**BASE, **options})
+
+
+def test_a_batch_read_needs_no_group() -> None:
+    """It joins none, and reads between two rules."""
+    ends = {"endingOffsets": '{"a": {"0": 7}}', "endingOffsetsByTimestamp": '{"b": {"1": 9}}'}
+    options = SourceOptions.parse({**BASE, "kafka.group.id": "", **ends}, stream=False)
+    assert options.ending is not None
+    assert options.ending.mark == LATEST
+    assert options.ending.offsets == {TopicPartition("a", 0): 7}
+    assert options.ending.timestamps_ms == {TopicPartition("b", 1): 9}
+    assert options.ending.no_later_record == "latest"
+    assert SourceOptions.parse(BASE, stream=False).ending is None
 
 
 def test_the_format_of_values() -> None:

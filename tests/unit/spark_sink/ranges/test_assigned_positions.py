@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from spark_sink.ranges.assigned_positions import AssignedPositions, Assignment
+from spark_sink.ranges.batch_admission import Limit
 from spark_sink.ranges.batch_offset import Offset, TopicPartition
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
@@ -20,10 +21,10 @@ def test_ranges_follow_each_other_and_empty_ones_keep_the_position() -> None:
     assigned = AssignedPositions()
     assert assigned.assign(held(1, A0, A1)) == {A0, A1}
     assigned.seek({A0: 5, A1: 7})
-    first = assigned.next_offset({A0: 10, A1: 7}, None)
+    first = assigned.next_offset({A0: 10, A1: 7}, Limit())
     assert first is not None
     assert first.json() == '{"v":1,"partitions":{"a":{"0":[5,10,1],"1":[7,7,1]}}}'
-    second = assigned.next_offset({A0: 12, A1: 8}, None)
+    second = assigned.next_offset({A0: 12, A1: 8}, Limit())
     assert second is not None
     assert [(one.begin, one.end) for one in second] == [(10, 12), (7, 8)]
 
@@ -33,9 +34,9 @@ def test_nothing_new_is_no_offset() -> None:
     assigned = AssignedPositions()
     assigned.assign(held(1, A0))
     assigned.seek({A0: 5})
-    assert assigned.next_offset({A0: 5}, None) is None
-    assert assigned.next_offset({}, None) is None
-    assert assigned.next_offset({A0: 9}, 0) is None
+    assert assigned.next_offset({A0: 5}, Limit()) is None
+    assert assigned.next_offset({}, Limit()) is None
+    assert assigned.next_offset({A0: 9}, Limit(offsets=0)) is None
     assert assigned.positions == {A0: 5}
 
 
@@ -46,7 +47,7 @@ def test_a_lost_partition_vanishes_and_a_gained_one_needs_its_position() -> None
     assigned.seek({A0: 0, A1: 0})
     assert assigned.assign(held(2, A1, B0)) == {B0}
     assigned.seek({B0: 3, A0: 99})
-    offset = assigned.next_offset({A1: 4, B0: 5, A0: 100}, None)
+    offset = assigned.next_offset({A1: 4, B0: 5, A0: 100}, Limit())
     assert offset is not None
     assert set(offset.ranges) == {A1, B0}
 
@@ -68,7 +69,7 @@ def test_a_partition_without_a_known_end_stays_where_it_is() -> None:
     assigned = AssignedPositions()
     assigned.assign(held(1, A0, A1))
     assigned.seek({A0: 5, A1: 5})
-    offset = assigned.next_offset({A1: 6}, None)
+    offset = assigned.next_offset({A1: 6}, Limit())
     assert offset is not None
     assert offset.ends == {A0: 5, A1: 6}
 
@@ -109,7 +110,7 @@ class Agent(RuleBasedStateMachine):
         """One trigger, and the sink's commit of it."""
         gained = self.assigned.assign(Assignment(generation=self.generation, partitions=self.mine))
         self.assigned.seek({key: self.table[key] for key in gained})
-        self.offset = self.assigned.next_offset({key: self.ends[key] for key in self.mine}, limit)
+        self.offset = self.assigned.next_offset({key: self.ends[key] for key in self.mine}, Limit(offsets=limit))
         for one in self.offset or ():
             assert one.begin == self.table[one.key], "neither a hole nor a record twice"
             self.table[one.key] = one.end

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_sink.ranges.batch_admission import admit
+from spark_sink.ranges.batch_admission import Limit, admit
 from spark_sink.ranges.batch_offset import TopicPartition
 
 BACKLOGS = st.dictionaries(
@@ -27,6 +27,32 @@ def test_shares_are_max_min_fair(backlog: dict[TopicPartition, int], limit: int)
     granted = admit(backlog, limit)
     most = max(granted.values(), default=0)
     assert all(granted[key] >= most - 1 for key in backlog if granted[key] < backlog[key])
+
+
+@given(BACKLOGS, st.integers(1, 10**6), st.integers(0, 10**6), st.data())
+def test_bytes_are_limited_and_something_is_always_read(
+    backlog: dict[TopicPartition, int], most: int, offsets: int, data: st.DataObject
+) -> None:
+    """A batch keeps both limits; a record larger than the limit in bytes is read alone and does not stop the query."""
+    sizes = {topic: data.draw(st.floats(1, 10**7)) for topic in "abcd"}
+    granted = Limit(offsets=offsets, bytes=most, sizes=sizes).admit(backlog)
+    assert granted.keys() == backlog.keys()
+    assert sum(granted.values()) <= offsets
+    assert all(0 <= granted[key] <= backlog[key] for key in backlog)
+    assert any(granted.values()) == (offsets > 0 and any(backlog.values()))
+    size = sum(records * sizes[key.topic] for key, records in granted.items())
+    assert size <= most * (1 + 1e-9) or sum(granted.values()) == 1
+
+
+@given(st.integers(2, 20), st.integers(1, 5))
+def test_a_limit_below_one_record_a_partition_starves_none(partitions: int, at_once: int) -> None:
+    """Each batch reads other partitions, because those that were read have a smaller backlog."""
+    backlog = {TopicPartition("a", n): 10 for n in range(partitions)}
+    limit = Limit(bytes=100 * at_once, sizes={"a": 100.0})
+    for _ in range(-(-partitions // at_once)):
+        for key, records in limit.admit(backlog).items():
+            backlog[key] -= records
+    assert all(left < 10 for left in backlog.values())
 
 
 @given(BACKLOGS)

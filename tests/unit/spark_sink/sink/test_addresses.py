@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_sink import positions
-from spark_sink.errors import SparkSinkError, TableError
+from spark_sink.errors import OptionError, SparkSinkError, TableError
 from spark_sink.fetch.raw_columns import arrow_schema
 from spark_sink.lake.table_storage import table_uri
 from spark_sink.lake.verification import verify
@@ -132,6 +132,39 @@ def test_schemes_of_one_store_are_one(spelled: str, one: str) -> None:
     assert table_uri(spelled) == one
 
 
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("dbfs:/lake/t", "DBFS cannot create a file only if it is absent.*s3://"),
+        ("dbfs://lake/t", "DBFS cannot"),
+        ("DBFS:/lake/t", "DBFS cannot"),
+        ("/Volumes/main/raw/lake/t", "Unity Catalog volume cannot.*DESCRIBE VOLUME"),
+        ("file:///Volumes/main/raw/lake/t", "Unity Catalog volume cannot"),
+        ("hdfs:/lake/t", "begins with hdfs://"),
+        ("s3:/lake/t", "begins with s3://"),
+        ("abfss:/lake/t", "begins with abfss://"),
+    ],
+)
+def test_other_file_systems_are_refused_and_never_a_local_folder(
+    address: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows in a local folder named `dbfs:` would be lost with the machine."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.platform", "linux")
+    with pytest.raises(OptionError, match=words):
+        SinkOptions.parse(_options(address))
+    with pytest.raises(OptionError, match=words):
+        positions(address, "g")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("checkpoint", ["dbfs:/c", "s3:/c"])
+def test_a_checkpoint_that_the_commits_cannot_read_is_refused_at_the_start(checkpoint: str) -> None:
+    """Otherwise the first batch fails after its files are written."""
+    with pytest.raises(OptionError, match=checkpoint):
+        SinkOptions.parse({**_options("t"), "checkpointLocation": checkpoint})
+
+
 @given(st.text(max_size=20))
 def test_an_address_of_any_text_is_a_spelling_or_refused(text: str) -> None:
     """And what is made of it stays what it is."""
@@ -141,3 +174,11 @@ def test_an_address_of_any_text_is_a_spelling_or_refused(text: str) -> None:
         return
     assert table_uri(found) == found
     assert json.dumps(found)
+
+
+def test_a_route_of_the_other_format_is_refused() -> None:
+    """Options such as `partitionBy` and `batchId` are checked once, for the format of `path`."""
+    with pytest.raises(OptionError, match=r"'routes': iceberg://l\.d\.t is an Iceberg table and .*'path' a Delta"):
+        SinkOptions.parse({**_options("/lake/t"), "routes": json.dumps({"x": "iceberg://l.d.t"})})
+    with pytest.raises(OptionError, match="is not the name of an Iceberg table"):
+        SinkOptions.parse({**_options("iceberg://l.d.t"), "routes": json.dumps({"x": "/lake/t"})})

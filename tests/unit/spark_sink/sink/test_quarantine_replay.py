@@ -1,26 +1,32 @@
 """Back from quarantine, each record once."""
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from deltalake import DeltaTable
 from typer.testing import CliRunner
 
 from spark_sink.cli._app import app
 from spark_sink.cli.quarantine import register
 from spark_sink.errors import ConflictError, OptionError, SchemaError, TableError
-from spark_sink.formats.quarantined_rows import COLUMN
+from spark_sink.formats.quarantined_rows import COLUMN, quarantine_of
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.parquet_landing import normal_schema
+from spark_sink.lake.quarantine_records import quarantine_records
 from spark_sink.lake.table_contract import Change, Snapshot
 from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Offset, Range
-from spark_sink.sink.quarantine_replay import Replayed, replay, waiting
+from spark_sink.sink.quarantine_replay import Replayed, as_is, replay, waiting
 from spark_sink.sink.query_tables import Tables
 from spark_sink.sink.rows_by_table import Sorting
 from spark_sink.sink.sink_options import SinkOptions
 from tests.raw_rows import SCHEMA
+
+ROWS = pa.schema([field for field in SCHEMA if field.name != COLUMN])
 
 
 @pytest.fixture
@@ -113,15 +119,66 @@ def test_a_repair_that_makes_records_up_is_refused(table: str) -> None:
         replay(table, "g", lambda rows: pa.concat_tables([rows.slice(0, 1)] * 2))
 
 
+def _quarantine_more(table: str, files: int, compact_every: int = 0) -> None:
+    """Add files with two bad records each, from offset 10 on."""
+    given = {"path": table, "kafka.group.id": "g", "checkpointLocation": "c", "compactEvery": str(compact_every)}
+    options = SinkOptions.parse(given)
+    tables = Tables(options)
+    for number in range(files):
+        begin = 10 + 2 * number
+        bad = [{"topic": "t", "partition": 0, "offset": begin + n, COLUMN: {"error_class": "Bad"}} for n in range(2)]
+        sorting = Sorting(options, normal_schema(SCHEMA), "run")
+        sorting.write(pa.RecordBatch.from_pylist(bad, schema=SCHEMA))
+        offset = Offset.of([Range("t", 0, begin, begin + 2)])
+        tables.commit(offset, sorting.close(), normal_schema(SCHEMA), number + 1)
+
+
+def test_a_quarantine_is_compacted_and_keeps_each_record(table: str) -> None:
+    """A few bad records in each batch make as many small files, and each replay opens all of them."""
+    _quarantine_more(table, 8, compact_every=3)
+    assert len(DeltaTable(quarantine_of(table)).file_uris()) < 8
+    assert waiting(table, "g").column("offset").to_pylist() == [2, 5, 7, *range(10, 26)]
+
+
+def test_a_replay_that_dies_between_two_parts_brings_each_record_once(
+    table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A quarantine may be larger than the memory, so the replay reads and commits a part of it at a time."""
+    _quarantine_more(table, 3)
+    read: list[int] = []
+    sizes: list[int] = []
+
+    def counted(*given: Any) -> Iterator[pa.RecordBatch]:  # noqa: ANN401 -- as the function it stands for
+        for batch in quarantine_records(*given):
+            read.append(batch.num_rows)
+            yield batch
+
+    def dies(rows: pa.Table) -> pa.Table:
+        assert sum(read) == sum(sizes) + rows.num_rows  # nothing is read ahead of its part
+        if len(sizes) == 2:
+            raise KeyboardInterrupt
+        sizes.append(rows.num_rows)
+        return as_is(rows, ROWS)
+
+    monkeypatch.setattr("spark_sink.sink.quarantine_replay._PART_ROWS", 2)
+    monkeypatch.setattr("spark_sink.sink.quarantine_replay.quarantine_records", counted)
+    with pytest.raises(KeyboardInterrupt):
+        replay(table, "g", dies)
+    assert replay(table, "g") == Replayed(rows=9 - sum(sizes), left=0)
+    assert max(sizes) <= 3
+    report = verify(table, accounted={})
+    assert (report.rows, report.ok) == (16, True)
+
+
 def test_conflicts_without_end_are_said_so(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is brought in, and nothing is claimed."""
+    """The records stay in quarantine, and the next replay brings them in."""
 
     def busy(*_: object) -> None:
         raise ConflictError
 
     monkeypatch.setattr(DeltaLakeTable, "swap", busy)
     monkeypatch.setattr("spark_sink.sink.quarantine_replay.ATTEMPTS", 3)
-    with pytest.raises(TableError, match="nothing was brought in"):
+    with pytest.raises(TableError, match="run it again"):
         replay(table, "g")
 
 
@@ -151,7 +208,7 @@ def test_a_repair_that_fails_is_one_sentence_with_its_line(
         register(app)
     failed = run(app, ["quarantine", "replay", table, "--repair", "fails_on_purpose:repair"]).exception
     assert isinstance(failed, OptionError)
-    assert "nothing is brought in: KeyError: " in str(failed)
+    assert "the records of this part stay in quarantine: KeyError: " in str(failed)
     assert str(failed).endswith("(fails_on_purpose.py, line 2)")
     shown = run(app, ["quarantine", "show", table, "--topic", "none"])
     assert (shown.exit_code, shown.output) == (0, f"{table}: no such record waits in quarantine\n")

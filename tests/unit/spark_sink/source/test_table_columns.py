@@ -65,6 +65,7 @@ class Agent:
     def __init__(self, root: Path, table: str, sample: Sequence[bytes], **other: str) -> None:
         both = {"kafka.bootstrap.servers": "b", "kafka.group.id": "g"}
         given = {**both, "subscribe": "t", "positions": table, "valueFormat": "json", "valueSchema": "table", **other}
+        given["sinkLanding"] = "direct"
         merge = given.pop("mergeSchema", "false")
         sink = {**both, "path": table, "checkpointLocation": str(root), "mergeSchema": merge}
         with pytest.MonkeyPatch.context() as patch:
@@ -271,7 +272,7 @@ def test_rows_of_a_table_that_evolves_have_the_columns_of_table_and_sample(
     DeltaTable.create(tmp_path / "table", schema=Schema.from_arrow(pa.schema([("id", pa.int64())])))
     monkeypatch.setattr(value_decoding, "_sample", lambda _: iter([NEW, b'{"id": "text", "coupon": "y"}']))
     given = {"kafka.bootstrap.servers": "b", "kafka.group.id": "g", "subscribe": "t", "valueFormat": "json"}
-    table = {"valueSchema": "Table", "positions": str(tmp_path / "table")}
+    table = {"valueSchema": "Table", "positions": str(tmp_path / "table"), "sinkLanding": "rows"}
     for policy, names in (("evolve", ["id", "coupon", COLUMN]), ("rescue", ["id", COLUMN]), ("ignore", ["id"])):
         decoder = make_decoder(SourceOptions.parse({**given, **table, "unknownFields": policy}))
         assert decoder is not None
@@ -287,7 +288,7 @@ def test_inferred_columns_without_a_table_are_warned_of(
     found = make_decoder(SourceOptions.parse(given))
     assert found is not None
     assert found.columns.names[:-1] == infer_columns([OLD]).names
-    assert "valueSchema=table" in "".join(capsys.readouterr())
+    assert "set valueSchema" in "".join(capsys.readouterr())
     make_decoder(SourceOptions.parse(given), found.columns)
     assert not "".join(capsys.readouterr())
 
@@ -302,3 +303,18 @@ def test_a_schema_of_no_table_is_refused(other: dict[str, str], said: str) -> No
     given = {"kafka.bootstrap.servers": "b", "kafka.group.id": "g", "subscribe": "t", "valueFormat": "json"}
     with pytest.raises(OptionError, match=said):
         SourceOptions.parse({**given, "valueSchema": "table", **other})
+
+
+@pytest.mark.parametrize("positions", ["/lake/{topic}", '["/lake/a", "/lake/b"]', "/lake/one"])
+@pytest.mark.parametrize("landing", ["", "rows", "direct"])
+def test_rows_that_may_lose_a_column_are_refused(landing: str, positions: str) -> None:
+    """A field without a column in the table is in `_rescued` after a restart, also if the query drops it."""
+    given = {"kafka.bootstrap.servers": "b", "kafka.group.id": "g", "subscribe": "t", "valueFormat": "json"}
+    given |= {"valueSchema": "table", "positions": positions}
+    given |= {"sinkLanding": landing} if landing else {}
+    said = {"": "a query of your own", "rows": "set landing=direct"}.get(landing)
+    if said is None or (landing == "rows" and positions == "/lake/one"):
+        SourceOptions.parse(given)
+        return
+    with pytest.raises(OptionError, match=said):
+        SourceOptions.parse(given)

@@ -1,15 +1,18 @@
 """What the reader decides at each trigger, against a group that is a few dictionaries."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import pyarrow as pa
 import pytest
 from structlog.testing import capture_logs
 
 from spark_sink.errors import DataLossError, OptionError
+from spark_sink.fetch.raw_columns import arrow_schema
 from spark_sink.options.source_options import SourceOptions
 from spark_sink.ranges.assigned_positions import Assignment
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
+from spark_sink.source.record_sizes import RecordSizes
 from spark_sink.source.trigger_steps import BatchPlanner
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
@@ -98,12 +101,18 @@ def group() -> Group:
     return made
 
 
-def feed(group: Group, table: Mapping[TopicPartition, int] | None = None, **options: str) -> BatchPlanner:
+def feed(
+    group: Group,
+    table: Mapping[TopicPartition, int] | None = None,
+    clock: Clock | None = None,
+    sizes: RecordSizes | None = None,
+    **options: str,
+) -> BatchPlanner:
     """A reader of that group."""
-    clock = Clock()
+    clock = clock or Clock()
     positions = None if table is None else lambda: table
     parsed = SourceOptions.parse({**BASE, **options})
-    return BatchPlanner(parsed, group, positions=positions, clock=clock, sleep=clock.sleep)
+    return BatchPlanner(parsed, group, positions=positions, sizes=sizes, clock=clock, sleep=clock.sleep)
 
 
 def ranges(offset: Offset) -> dict[TopicPartition, tuple[int, int]]:
@@ -117,6 +126,7 @@ def test_the_group_trails_the_batches_and_catches_up_while_idle(group: Group) ->
     first = reader.next_offset(Offset(), None)
     assert ranges(first) == {A0: (0, 10), A1: (0, 10)}
     assert group.offsets == {A0: 0, A1: 0}, "where the group begins is written down, not what is being read"
+    assert reader.log_ends() == {"a": {"0": 10, "1": 10}}
     idle = reader.next_offset(first, None)
     assert idle is first, "an idle trigger gives the previous offset back"
     assert group.offsets == {A0: 10, A1: 10}
@@ -196,6 +206,50 @@ def test_after_leaving_positions_are_asked_for_anew(group: Group) -> None:
     group.last = {A0: 11, A1: 10}
     assert ranges(reader.next_offset(first, None)) == {A0: (10, 11), A1: (10, 10)}
     assert group.member
+
+
+def test_a_small_batch_waits_for_more_records_or_for_the_delay(group: Group) -> None:
+    """As in Spark's own source: the first trigger never waits, and the delay is counted from the last one that ran."""
+    clock = Clock()
+    reader = feed(group, clock=clock, minOffsetsPerTrigger="10", maxTriggerDelay="60s")
+    first = reader.next_offset(Offset(), 1_000)
+    assert ranges(first) == {A0: (0, 10), A1: (0, 10)}
+    group.last[A0] = 15
+    assert reader.next_offset(first, 1_000) is first, "5 records are too few"
+    assert group.offsets == {A0: 10, A1: 10}, "a trigger that waits commits what was read"
+    group.last[A1] = 15
+    second = reader.next_offset(first, 1_000)
+    assert ranges(second) == {A0: (10, 15), A1: (10, 15)}
+    group.last[A0] = 16
+    clock.now += 59
+    assert reader.next_offset(second, 1_000) is second
+    clock.now += 1
+    third = reader.next_offset(second, 1_000)
+    assert ranges(third) == {A0: (15, 16), A1: (15, 15)}
+
+
+def test_trigger_once_and_available_now_do_not_wait_for_more_records(group: Group) -> None:
+    """Such a run would end without what it was started for."""
+    for limit, now in ((None, False), (1_000, True)):
+        reader = feed(group, minOffsetsPerTrigger="10")
+        first = reader.next_offset(Offset(), 1_000)
+        group.last[A0] += 1
+        if now:
+            reader.stop_at_ends()
+        assert reader.next_offset(first, limit) is not first
+
+
+def test_a_limit_in_bytes_ends_a_batch(group: Group) -> None:
+    """Large records make small batches; Trigger.Once reads everything."""
+
+    def read(pieces: Sequence[Range]) -> Iterable[pa.RecordBatch]:
+        rows = [{"topic": one.topic, "value": b"v" * 100} for one in pieces]
+        yield pa.RecordBatch.from_pylist(rows, schema=arrow_schema(headers=False))
+
+    reader = feed(group, sizes=RecordSizes(read, lambda: 0.0), maxBytesPerTrigger="1000")
+    first = reader.next_offset(Offset(), 1_000)
+    assert ranges(first) == {A0: (0, 5), A1: (0, 5)}
+    assert ranges(reader.next_offset(first, None)) == {A0: (5, 10), A1: (5, 10)}
 
 
 def test_available_now_ends_at_the_ends_of_its_beginning(group: Group) -> None:

@@ -1,16 +1,19 @@
-"""Copies values from many addresses into Arrow arrays, without a Python step for each value.
+"""Copies records out of librdkafka's memory in Python: a call for each record, but no Python step for each value.
+
+`copy_compiled.pyx` has the same surface, with C loops in place of these calls and casts.
 
 Arrow's binary views hold (length, buffer, offset) for each value; casting them to plain binary copies every value in
 C++. The buffers here are windows over the memory of the process; Arrow reads only the values in them.
 """
 
 import ctypes
+from itertools import repeat
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-Addresses = npt.NDArray[np.uint64]
+from spark_sink.fetch.librdkafka_symbols import MESSAGE, Addresses, library
 
 # Arrow's view holds values of up to 12 bytes in the view itself, longer ones in a buffer (columnar format 1.4).
 _VIEW = np.dtype([("length", "<i4"), ("prefix", "<u4"), ("buffer", "<i4"), ("offset", "<i4")])
@@ -18,6 +21,33 @@ _INLINE = 12
 _WINDOW_BITS = 30  # a value begins in a window's first GiB, so offset + length fits an int32
 _WINDOW_BYTES = 2**31 - 1
 _COLUMNS = np.arange(_INLINE)
+
+
+def records(addresses: Addresses) -> npt.NDArray[np.void]:
+    """Copy the message structs of records and events, shape (N,), with the layout `MESSAGE`.
+
+    The timestamp is in milliseconds since 1970; -1 for a record without one, and for an event.
+    """
+    found = structs(addresses, MESSAGE).copy()
+    read = library(quick=True).rd_kafka_message_timestamp
+    found["timestamp"] = np.fromiter(map(read, addresses.tolist(), repeat(None)), np.int64, len(addresses))
+    return found
+
+
+def destroy(addresses: Addresses) -> None:
+    """Free records and events."""
+    for _none in map(library(quick=True).rd_kafka_message_destroy, addresses.tolist()):
+        pass
+
+
+def headers(addresses: Addresses, kind: pa.ListType) -> pa.Array:
+    """Copy the headers of records into lists of that type, in order; null for a record without headers.
+
+    Bytes of a name that are not UTF-8 become U+FFFD.
+    """
+    pairs = [_headers(address) for address in addresses.tolist()]
+    found = [None if one is None else [{"key": key, "value": value} for key, value in one] for one in pairs]
+    return pa.array(found, kind)
 
 
 def binary(addresses: Addresses, lengths: npt.NDArray[np.integer]) -> pa.Array:
@@ -74,3 +104,17 @@ def _write_inline(views: npt.NDArray[np.void], addresses: Addresses) -> None:
     found = memory[(at - np.uint64(first)).astype(np.int64)[:, None] + np.minimum(_COLUMNS, length - 1)]
     found[length <= _COLUMNS] = 0
     content[some, 4:] = found
+
+
+def _headers(address: int) -> list[tuple[str, bytes | None]] | None:
+    found = library(quick=True)
+    handle, name = ctypes.c_void_p(), ctypes.c_char_p()
+    value, size = ctypes.c_void_p(), ctypes.c_size_t()
+    if found.rd_kafka_message_headers(address, ctypes.byref(handle)):
+        return None
+    pairs: list[tuple[str, bytes | None]] = []
+    pointers = ctypes.byref(name), ctypes.byref(value), ctypes.byref(size)
+    while not found.rd_kafka_header_get_all(handle, len(pairs), *pointers):
+        content = ctypes.string_at(value.value or 0, size.value) if value.value is not None else None
+        pairs.append(((name.value or b"").decode("utf-8", "replace"), content))
+    return pairs

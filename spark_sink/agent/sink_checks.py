@@ -1,0 +1,133 @@
+"""The questions of `azimuth sink`: all of them with `--check`, and all but the agent's name before each start."""
+
+import logging
+
+import pyarrow as pa
+
+from assignors.clients import shown
+from spark_sink.agent.agent_fences import only_agent_of_its_name, refuse_other_table
+from spark_sink.agent.agent_settings import AgentSettings
+from spark_sink.checks import (
+    ANSWER_S,
+    BrokerChecks,
+    Check,
+    Finding,
+    State,
+    check_registry,
+    check_table,
+    check_writable,
+    run,
+)
+from spark_sink.errors import OptionError, StartError
+from spark_sink.fetch.raw_columns import arrow_schema
+from spark_sink.kafka.group_lag import admin
+from spark_sink.lake.parquet_landing import KEYS
+from spark_sink.options.source_options import SourceOptions
+from spark_sink.sink.sink_options import SinkOptions
+from spark_sink.source.name_fence import same_name
+
+_log = logging.getLogger("azimuth.sink")
+# A slow broker must not end a start; a refused connection is reported at once nevertheless.
+_START_ANSWER_S, _START_S = 15.0, 20.0
+
+
+def check_options(settings: AgentSettings) -> None:
+    """Check every option before the JVM starts, which takes ten seconds and wraps the errors of its processes.
+
+    Raises:
+        OptionError: an option is unknown or invalid.
+        LagError: a property of the Kafka client is unknown or invalid.
+    """
+    land = settings.landing == "direct" and not settings.decodes
+    SourceOptions.parse(settings.source_options(land=land))
+    SinkOptions.parse(settings.sink_options())
+    admin(settings.admin_options())
+
+
+def look(settings: AgentSettings) -> list[Finding]:
+    """Answer the questions of `--check`.
+
+    Raises:
+        OptionError, LagError: as `check_options`.
+    """
+    check_options(settings)
+    found = questions(settings)
+    return run([*found, Check(subject="name", place="the group", ask=lambda: _free_name(settings), after="brokers")])
+
+
+def refuse_faults(settings: AgentSettings) -> None:
+    """Check brokers, rights, registry and table before Spark starts; log faults that may end by themselves.
+
+    Raises:
+        StartError: there is a fault that does not end by itself.
+    """
+    faults = []
+    for one in run(questions(settings, _START_ANSWER_S), _START_S):
+        if one.state is State.FAULT:
+            faults.append(one.text)
+        elif one.state is State.LATER:
+            _log.warning("check: %s", one.text)
+    if faults:
+        raise StartError("; ".join(faults))
+
+
+def questions(settings: AgentSettings, answer_s: float = ANSWER_S) -> list[Check]:
+    """Return the questions about brokers, topics, the group, the registry, the table and the checkpoint.
+
+    Args:
+        settings: settings of the agent.
+        answer_s: longest wait for one answer of the brokers.
+    """
+    options = SourceOptions.parse(settings.source_options())
+    brokers = BrokerChecks(settings.admin_options(), "--bootstrap-servers and --kafka", answer_s)
+    servers, group = brokers.servers, options.group
+    found = [
+        Check(subject="brokers", place=servers, ask=brokers.reached),
+        Check(subject="topics", place=servers, ask=lambda: _topics(brokers, options), after="brokers"),
+        Check(subject="group", place=servers, ask=lambda: brokers.group(group), after="brokers"),
+        Check(subject="table", place=settings.table, ask=lambda: _tables(settings, options)),
+        Check(subject="checkpoint", place=settings.checkpoint, ask=lambda: _checkpoint(settings)),
+    ]
+    if (name := options.workers_topic) is not None:
+        ask = Check(
+            subject="workers",
+            place=servers,
+            ask=lambda: brokers.topics([name], None, "--workers-topic"),
+            after="brokers",
+        )
+        found.append(ask)
+    if options.value.name in {"avro", "protobuf"}:
+        url = shown(str(options.value.registry["url"]))
+        found.append(Check(subject="registry", place=url, ask=lambda: check_registry(options.value)))
+    return found
+
+
+def _topics(brokers: BrokerChecks, options: SourceOptions) -> str:
+    setting = "--subscribe" if options.topics else "--subscribe-pattern"
+    return brokers.topics(options.topics, options.pattern, setting)
+
+
+def _tables(settings: AgentSettings, options: SourceOptions) -> str:
+    if settings.iceberg:
+        return f"{settings.table}: an Iceberg table, which only the start reads"
+    columns = pa.schema(list(KEYS.items())) if settings.decodes else arrow_schema(headers=options.headers)
+    routes = SinkOptions.parse(settings.sink_options()).routes
+    return "; ".join(check_table(one, options.group, settings.table_storage, columns) for one in routes.addresses())
+
+
+def _checkpoint(settings: AgentSettings) -> str:
+    refuse_other_table(settings)
+    return check_writable(settings.checkpoint, settings.storage)
+
+
+def _free_name(settings: AgentSettings) -> str:
+    options = SourceOptions.parse(settings.source_options())
+    with only_agent_of_its_name(settings):
+        found = same_name(options)
+    if found:
+        raise OptionError(
+            f"agent {settings.agent!r} of group {options.group!r} is running already, on "
+            f"{', '.join(sorted(set(found.values())))}: give each agent a name of its own (--agent); an agent that was "
+            f"killed leaves within {options.session_timeout_s:g} s"
+        )
+    return f"agent {settings.agent!r}: not in use"

@@ -1,0 +1,96 @@
+"""Questions about tables and folders: whether they exist, fit the rows, and can be written."""
+
+import contextlib
+import tempfile
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from spark_sink.errors import SchemaError, TableError, plain
+from spark_sink.lake.delta_table import DeltaLakeTable
+from spark_sink.lake.parquet_landing import normal_schema
+from spark_sink.lake.positions import existing
+from spark_sink.lake.schema_fit import fit_schema, refuse_unenforced
+from spark_sink.lake.table_formats import open_table
+from spark_sink.lake.table_storage import PLACEHOLDER, Storage, filesystem, is_iceberg, local_path, table_uri
+
+_PROBE: Final = "_azimuth_check"  # readers of Delta tables pass over names that begin with an underscore
+_MOST: Final = 8  # tables of an address with {topic} that are looked at
+
+
+def check_table(address: str, group: str, storage: Storage, columns: pa.Schema) -> str:
+    """Check the tables of an address.
+
+    Args:
+        address: of a table; `{topic}` in it stands for the topic.
+        group: the consumer group.
+        storage: options of the object store.
+        columns: the columns of the rows, as far as they are known.
+
+    Raises:
+        OptionError: the address is invalid.
+        TableError: a table cannot be read or written, or is no table of this project.
+        SchemaError: the columns do not fit.
+    """
+    if is_iceberg(address):
+        snapshot = open_table(address, group, storage).refresh()
+        if snapshot is not None:
+            fit_schema(address, snapshot.schema, normal_schema(columns))
+        return _state(address, there=snapshot is not None)
+    found = existing(address, storage)
+    there = [uri for uri, _ in found[:_MOST] if _fits(uri, group, storage, columns)]
+    check_writable(address, storage)
+    if PLACEHOLDER in address:
+        return f"{address}: {len(found)} tables"
+    return _state(address, there=bool(there))
+
+
+def _state(address: str, *, there: bool) -> str:
+    return f"{address}: {'exists' if there else 'new; the first commit creates it'}"
+
+
+def check_writable(address: str, storage: Storage) -> str:
+    """Check that files can be written below an address; leaves nothing behind.
+
+    Raises:
+        TableError: files cannot be written there.
+    """
+    local = local_path(address)
+    try:
+        if local is not None:
+            place = _nearest_folder(local.absolute())
+            with tempfile.TemporaryFile(dir=place):
+                return f"{address}: writable"
+        store = filesystem(table_uri(address.partition(PLACEHOLDER)[0]), storage)
+        with store.open_output_stream(_PROBE) as stream:
+            stream.write(b"")
+        with contextlib.suppress(OSError):  # a user without the right to delete leaves one empty object
+            store.delete_file(_PROBE)
+    except (OSError, DeltaError) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else plain(error)
+        raise TableError(
+            f"{address}: files cannot be written there: {why}; allow this user to, or name another"
+        ) from error
+    return f"{address}: writable"
+
+
+def _nearest_folder(folder: Path) -> Path:
+    """Return the folder, or its nearest parent that exists."""
+    return next(one for one in (folder, *folder.parents) if one.exists())
+
+
+def _fits(uri: str, group: str, storage: Storage, columns: pa.Schema) -> bool:
+    """Return whether the table exists; raise an error if the rows do not fit it."""
+    try:
+        snapshot = DeltaLakeTable(uri, group, storage).refresh()
+    except SchemaError as error:
+        why = str(error).partition(":")[0]
+        raise TableError(f"{uri}: is a table of another writer: {why}; give the records their own table") from error
+    if snapshot is None:
+        return False
+    fit_schema(uri, snapshot.schema, normal_schema(columns))
+    refuse_unenforced(uri, DeltaTable(uri, storage_options=dict(storage) or None))
+    return True

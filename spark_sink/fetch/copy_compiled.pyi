@@ -1,0 +1,3 @@
+from spark_sink.fetch.copy_interpreted import binary, destroy, headers, records
+
+__all__ = ["binary", "destroy", "headers", "records"]

@@ -1,0 +1,78 @@
+"""The questions of `azimuth agent`: answered on the terminal with `--check`, and in the log at each start."""
+
+import logging
+
+from assignors.errors import FleetError
+from assignors.fleet import Lane
+from spark_sink.checks import BrokerChecks, Check, Finding, check_table, check_writable, run
+from spark_sink.fetch.raw_columns import arrow_schema
+from spark_sink.fleet.agent_process import members
+from spark_sink.fleet.fleet_settings import FleetSettings, KafkaMembership
+from spark_sink.fleet.table_writer import CLUSTER
+
+log = logging.getLogger(__name__)
+
+
+def look(settings: FleetSettings) -> list[Finding]:
+    """Answer the questions of `--check`."""
+    after = f"{settings.home} brokers" if isinstance(settings.membership, KafkaMembership) else None
+    name = Check(subject="name", place="the membership", ask=lambda: _free_name(settings), after=after)
+    return run([*questions(settings), name])
+
+
+def log_faults(settings: FleetSettings) -> None:
+    """Log each fault in one sentence; the agent starts nevertheless, because its other clusters may work."""
+    for one in run(questions(settings)):
+        if one.bad:
+            log.warning("fleet: check of %s: %s", one.subject, one.text)
+
+
+def questions(settings: FleetSettings) -> list[Check]:
+    """Return the questions about each source, the workers topic and the file of the status."""
+    found = [check for source in settings.sources for check in _of_source(settings, source)]
+    if (topic := settings.workers.topic) is not None:
+        home = BrokerChecks(settings.kafka(settings.home), f"sources.{settings.home}")
+
+        def workers() -> str:
+            home.reached()
+            return home.topics([topic], None, "workers.topic")
+
+        found.append(Check(subject="workers", place=home.servers, ask=workers))
+    if (file := settings.status_file) is not None:
+        folder = str(file.absolute().parent)
+        found.append(Check(subject="status", place=str(file), ask=lambda: check_writable(folder, {})))
+    return found
+
+
+def _of_source(settings: FleetSettings, name: str) -> list[Check]:
+    source, brokers = settings.sources[name], BrokerChecks(settings.kafka(name), f"sources.{name}")
+    servers, first = brokers.servers, f"{name} brokers"
+    table, group = settings.table.replace(CLUSTER, name), Lane(name, 0).group(settings.name)
+    columns = arrow_schema(headers=settings.include_headers)
+    selected = f"sources.{name}.{'topics' if source.topics else 'pattern'}"
+    return [
+        Check(subject=first, place=servers, ask=brokers.reached),
+        Check(
+            subject=f"{name} topics",
+            place=servers,
+            ask=lambda: brokers.topics(source.topics, source.pattern, selected),
+            after=first,
+        ),
+        Check(subject=f"{name} group", place=servers, ask=lambda: brokers.group(group), after=first),
+        Check(
+            subject=f"{name} table",
+            place=table,
+            ask=lambda: check_table(table, settings.name, settings.storage, columns),
+        ),
+    ]
+
+
+def _free_name(settings: FleetSettings) -> str:
+    view = members(settings).observe().view
+    living = set() if view is None else view.ids
+    if settings.agent in living and settings.membership.kind != "static":
+        raise FleetError(
+            f"agent {settings.agent!r} of fleet {settings.name!r} is running already: give each agent a name of its "
+            f"own (--agent); an agent that was killed leaves within {settings.session_s:g} s"
+        )
+    return f"fleet {settings.name!r}: {len(living)} live agents"

@@ -1,0 +1,12 @@
+"""Iceberg tables that implement `table_contract`. pyiceberg is imported at the first use of a table.
+
+* `catalogs`: addresses of tables, and the catalogs that hold them.
+* `iceberg_table`: the table with compare and swap.
+* `stored_state`: the positions of all groups, as one table property.
+* `snapshot_commit`: one commit that is never retried: data files, positions, and the assertions.
+* `ancestry`: detects a table that was rolled back or replaced.
+* `data_entries`: data files as entries of a manifest.
+* `columns`: columns and field ids.
+* `landing`: the place and the columns of the files that tasks write.
+* `snapshot_expiry`: removes old snapshots from the metadata.
+"""

@@ -1,0 +1,99 @@
+"""Addresses of Iceberg tables, and the catalogs that hold them.
+
+An address is `iceberg://<catalog>.<namespace>.<table>`. The properties of the catalog are those options of a storage
+that begin with `catalog.`; pyiceberg's configuration file and environment variables complete them.
+"""
+
+import threading
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from spark_sink.errors import OptionError, TableError, plain
+from spark_sink.lake.table_storage import CATALOG, ICEBERG, PLACEHOLDER, Storage, local_path
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog
+
+_DATABASE = "catalog.db"
+_LOCK = threading.Lock()
+
+
+class Identifier(NamedTuple):
+    """The name of a table: its catalog, and the path in it, which ends with the table."""
+
+    catalog: str
+    path: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """The name in messages."""
+        return ".".join((self.catalog, *self.path))
+
+
+def iceberg_address(path: str) -> str:
+    """Return the address of the table `catalog.namespace.table`.
+
+    Raises:
+        OptionError: it has fewer parts, an empty part or a placeholder.
+    """
+    name = path.removeprefix(ICEBERG)
+    if PLACEHOLDER in name:
+        raise OptionError(f"{path}: {PLACEHOLDER} is not supported with Iceberg yet; name one table, or use routes")
+    if len(parts := name.split(".")) < 3 or not all(parts) or "/" in name:  # noqa: PLR2004 -- catalog, namespace, table
+        raise OptionError(f"{path!r} is not the name of an Iceberg table, need catalog.namespace.table")
+    return ICEBERG + name
+
+
+def identifier(address: str) -> Identifier:
+    """Return the table of an address from `iceberg_address`."""
+    catalog, *path = address.removeprefix(ICEBERG).split(".")
+    return Identifier(catalog, tuple(path))
+
+
+def open_catalog(name: str, storage: Storage) -> "Catalog":
+    """Return the catalog of this name, the same one for the same options.
+
+    With a local `catalog.warehouse` and no other catalog, it is an SQLite database in that folder.
+
+    Raises:
+        OptionError: pyiceberg is not installed, or the options do not describe a catalog.
+        TableError: the catalog cannot be reached.
+    """
+    given = {key[len(CATALOG) :]: value for key, value in storage.items() if key.startswith(CATALOG)}
+    with _LOCK:  # two threads would create the tables of a new database at the same time
+        return _opened(name, tuple(sorted(given.items())))
+
+
+@lru_cache(maxsize=64)
+def _opened(name: str, given: tuple[tuple[str, str], ...]) -> "Catalog":
+    try:
+        from pyiceberg.catalog import load_catalog  # noqa: PLC0415 -- loads slowly, and only this format needs it
+    except ImportError as error:
+        raise OptionError(f"Iceberg needs pyiceberg: pip install 'kafka-azimuth[iceberg]' ({error})") from error
+    properties = _with_defaults(dict(given))
+    try:
+        return load_catalog(name, **properties)
+    except ImportError as error:
+        raise OptionError(f"catalog {name!r}: a package is missing: {plain(error)}") from error
+    except ValueError:  # its text has the values of all options, and one may be a password
+        raise OptionError(
+            f"catalog {name!r}: pyiceberg knows no catalog with {', '.join(sorted(properties)) or 'no options'}; give "
+            "catalog.warehouse=FOLDER for a local catalog, or catalog.type and catalog.uri"
+        ) from None
+    except Exception as error:  # each kind of catalog has its own errors
+        raise TableError(f"catalog {name!r} cannot be opened: {type(error).__name__}: {plain(error)}") from error
+
+
+def _with_defaults(given: dict[str, str]) -> dict[str, str]:
+    """Complete the properties of a local catalog."""
+    folder = local_path(given.get("warehouse", "s3://"))
+    if folder is None:
+        return given
+    folder = folder.resolve()
+    if given.keys() & {"uri", "type", "py-catalog-impl"}:
+        return {**given, "warehouse": f"file://{folder}"}
+    folder.mkdir(parents=True, exist_ok=True)
+    # Writers of one machine wait for each other's commits.
+    uri = f"sqlite:///{Path(folder, _DATABASE)}?timeout=60"
+    return {**given, "type": "sql", "uri": uri, "warehouse": f"file://{folder}"}

@@ -1,0 +1,96 @@
+"""Data files as entries of an Iceberg manifest, with bounds of the columns that identify a record."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from spark_sink.errors import SchemaError
+from spark_sink.lake.table_contract import DataFile
+
+if TYPE_CHECKING:
+    from pyiceberg.manifest import DataFile as Entry
+    from pyiceberg.schema import Schema
+    from pyiceberg.table.metadata import TableMetadata
+
+_LOCATION, _IDS = "location", "fieldIds"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# A landed file clips the bounds of a time to the calendar, and a clipped bound would hide rows from a filter.
+_CLIPPED = {datetime.max.replace(tzinfo=UTC), datetime.min.replace(tzinfo=UTC)}
+
+
+def with_place(file: DataFile, folder: str, ids: Mapping[str, Sequence[int]]) -> DataFile:
+    """Add the file's full address and its field ids to its statistics, for the commit."""
+    stats = {**json.loads(file.stats), _LOCATION: f"{folder}/{file.path}", _IDS: dict(ids)}
+    return replace(file, stats=json.dumps(stats))
+
+
+def location(file: DataFile) -> str:
+    """Return the full address of a landed file."""
+    return str(json.loads(file.stats)[_LOCATION])
+
+
+def entry(name: str, file: DataFile, metadata: "TableMetadata") -> "Entry":
+    """Return the entry of a landed file.
+
+    Raises:
+        SchemaError: columns have other field ids by now, so readers would not find their values; or the file lacks
+            columns, because its path has their values.
+    """
+    from pyiceberg.manifest import DataFile as Entry  # noqa: PLC0415 -- loads slowly
+    from pyiceberg.manifest import DataFileContent, FileFormat  # noqa: PLC0415 -- as above
+    from pyiceberg.typedef import Record  # noqa: PLC0415 -- as above
+
+    if file.partition_values:
+        raise SchemaError(
+            f"{name}: {file.path} lacks the columns {sorted(file.partition_values)}, which are in its path; "
+            "partitioned Iceberg tables are not supported yet, so nothing was committed. Leave out 'partitionBy'"
+        )
+    stats, schema = json.loads(file.stats), metadata.schema()
+    _refuse_other_ids(name, stats[_IDS], schema)
+    rows = stats["numRecords"]
+    nulls = {schema.find_field(column).field_id: count for column, count in stats["nullCount"].items()}
+    return Entry.from_args(
+        content=DataFileContent.DATA,
+        file_path=stats[_LOCATION],
+        file_format=FileFormat.PARQUET,
+        partition=Record(),
+        record_count=rows,
+        file_size_in_bytes=file.size_bytes,
+        value_counts=dict.fromkeys(nulls, rows),
+        null_value_counts=nulls,
+        lower_bounds=_bounds(stats["minValues"], schema),
+        upper_bounds=_bounds(stats["maxValues"], schema),
+        sort_order_id=None,
+        spec_id=metadata.default_spec_id,
+        equality_ids=None,
+        key_metadata=None,
+    )
+
+
+def _refuse_other_ids(name: str, ids: Mapping[str, Sequence[int]], schema: "Schema") -> None:
+    now = {one.name: one.field_id for one in schema.fields}
+    for column, (number, *nested) in ids.items():
+        if now.get(column) != number or any(schema.find_column_name(one) is None for one in nested):
+            raise SchemaError(
+                f"{name}: column {column!r} or a field in it was dropped or renamed after the files of this batch were "
+                "written; nothing was committed. Start the query again: it writes the batch with the present columns"
+            )
+
+
+def _bounds(values: Mapping[str, Any], schema: "Schema") -> dict[int, bytes]:
+    from pyiceberg.conversions import to_bytes  # noqa: PLC0415 -- loads slowly
+
+    found: dict[int, bytes] = {}
+    for column, value in values.items():
+        field = schema.find_field(column)
+        bound = _microseconds(value) if column == "timestamp" else value
+        if bound is not None:
+            found[field.field_id] = to_bytes(field.field_type, bound)  # type: ignore[arg-type]  # a plain column
+    return found
+
+
+def _microseconds(text: str) -> int | None:
+    at = datetime.fromisoformat(text)
+    return None if at in _CLIPPED else (at - _EPOCH) // timedelta(microseconds=1)

@@ -1,0 +1,331 @@
+"""An Iceberg table that implements `table_contract`: positions and data files in one commit of the catalog.
+
+A commit asserts that the current snapshot is the one that was read. If another writer has committed since, but has set
+none of the positions of this change, the change is committed on top of the new snapshot instead.
+"""
+
+import json
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from spark_sink.errors import ConflictError, SchemaError, TableError, plain
+from spark_sink.formats.quarantined_rows import quarantine_of
+from spark_sink.lake.delta_table import TableSettings
+from spark_sink.lake.iceberg.ancestry import NOTE, refuse_other_past, refuse_recreated
+from spark_sink.lake.iceberg.catalogs import identifier, open_catalog
+from spark_sink.lake.iceberg.columns import arrow_columns, field_ids, refuse_foreign_types, refuse_unwritable
+from spark_sink.lake.iceberg.data_entries import entry, location, with_place
+from spark_sink.lake.iceberg.landing import IcebergLanding, files_of, folder_of
+from spark_sink.lake.iceberg.snapshot_commit import Appended, commit
+from spark_sink.lake.iceberg.snapshot_expiry import expire
+from spark_sink.lake.iceberg.stored_state import PROPERTY, GroupState, State, decode, encode
+from spark_sink.lake.parquet_landing import Landing, storage_errors
+from spark_sink.lake.row_floors import above
+from spark_sink.lake.schema_fit import fit_schema
+from spark_sink.lake.table_contract import Change, DataFile, Quarantined, Snapshot
+from spark_sink.lake.table_storage import Storage
+from spark_sink.ranges.batch_offset import TopicPartition
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table
+
+_ATTEMPTS = 5
+_MOST_NAMED = 16
+# Small manifests are joined often, and large ones never again, so that a commit costs the same as the table ages.
+PROPERTIES = {
+    "format-version": "2",
+    "commit.manifest.min-count-to-merge": "20",
+    "commit.manifest.target-size-bytes": str(256 << 10),
+    "commit.manifest-merge.enabled": "true",
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "20",
+}
+
+
+class IcebergTable:
+    """An Iceberg table for one consumer group; implements `Table`.
+
+    Args:
+        address: from `iceberg_address`.
+        group: the consumer group.
+        storage: options, with those of the catalog.
+        settings: settings for creating and changing the table.
+    """
+
+    def __init__(
+        self, address: str, group: str, storage: Storage | None = None, settings: TableSettings | None = None
+    ) -> None:
+        self._address = address
+        self._identifier = identifier(address)
+        self._group = group
+        self._storage = dict(storage or {})
+        self._settings = settings or TableSettings()
+        self._table: Table | None = None
+        self._text: str | None = None
+        self._state = State()
+        self._seen: dict[int, GroupState] = {}
+
+    @property
+    def name(self) -> str:
+        """The catalog, the namespace and the table."""
+        return self._identifier.name
+
+    def refresh(self) -> Snapshot | None:
+        """Read the newest version; None if there is no table.
+
+        Raises:
+            TableError: the table cannot be read, or was replaced by another table or an older version.
+        """
+        table = self._load()
+        if table is None:
+            return None
+        state = self._group_state()
+        version = _version(table)
+        self._seen = {version: state}
+        return Snapshot(
+            version=version,
+            positions=state.positions,
+            schema=arrow_columns(table.schema()),
+            replays=state.replays,
+            identities=state.identities,
+            quarantined=state.quarantined,
+        )
+
+    def create(self, schema: pa.Schema) -> None:
+        """Create the table and its namespace; no error if another writer was faster.
+
+        Raises:
+            SchemaError: Iceberg does not have the type of a column.
+            TableError: the catalog or the storage refused.
+        """
+        refuse_foreign_types(self.name, schema)
+        catalog = open_catalog(self._identifier.catalog, self._storage)
+        path = self._identifier.path
+        try:
+            for end in range(1, len(path)):
+                catalog.create_namespace_if_not_exists(path[:end])
+            catalog.create_table_if_not_exists(path, schema, properties={**PROPERTIES, **self._settings.properties})
+        except Exception as error:  # each catalog has its own errors
+            if not self._exists():
+                raise TableError(f"{self.name}: the table cannot be created: {_said(error)}") from error
+
+    def landing(self, schema: pa.Schema) -> IcebergLanding:
+        """Return the writer of a task's rows; a missing table is created, and missing columns are added if allowed.
+
+        Raises:
+            SchemaError: the columns do not fit the table.
+            TableError: the table cannot be read or created.
+        """
+        if self._load() is None:
+            self.create(schema)
+        for _ in range(_ATTEMPTS):
+            table = self._load()
+            if table is None:
+                break
+            try:
+                self._fit(arrow_columns(table.schema()), schema)
+            except ConflictError:
+                continue
+            return IcebergLanding(table, schema, self._settings.layout)
+        raise TableError(f"{self.name}: the table was created or changed and is gone again; does someone delete it?")
+
+    def add_columns(self, columns: pa.Schema) -> None:
+        """Add columns that the table lacks; no error if other writers were faster each time.
+
+        Raises:
+            SchemaError: Iceberg does not have the type of a column, or a column has another type in the table.
+            TableError: the table cannot be read.
+        """
+        from pyiceberg.exceptions import CommitFailedException  # noqa: PLC0415 -- loads slowly
+
+        refuse_foreign_types(self.name, columns)
+        for _ in range(_ATTEMPTS):
+            table = self._load()
+            if table is None or not fit_schema(self.name, arrow_columns(table.schema()), columns):
+                return
+            try:
+                with table.update_schema() as update:
+                    update.union_by_name(columns)
+            except CommitFailedException:
+                continue
+            except Exception as error:  # as above
+                raise TableError(f"{self.name}: columns were not added: {_said(error)}") from error
+
+    def swap(self, snapshot: Snapshot, change: Change) -> None:
+        """Commit the change on top of the snapshot.
+
+        Raises:
+            ConflictError: another writer was faster; nothing was changed.
+            SchemaError: the columns do not fit.
+            TableError: the catalog refused; the commit may or may not have succeeded.
+        """
+        seen, table = self._seen.get(snapshot.version), self._table
+        if seen is None or table is None:
+            raise ConflictError(f"{self.name}: version {snapshot.version} is not the one that was looked at last")
+        self._fit(snapshot.schema, change.schema)
+        lost: ConflictError | None = None
+        for _ in range(_ATTEMPTS):
+            if lost is not None and self._load() is None:
+                raise lost
+            self._refuse_other_groups(change.beginnings)  # on each look: another group may have begun in between
+            if self._group_state().conflicts(change, seen) or arrow_columns(table.schema()) != snapshot.schema:
+                raise ConflictError(f"{self.name}: another writer was faster")
+            try:
+                self._commit(table, change)
+            except ConflictError as error:
+                lost = error
+            else:
+                return
+        raise lost or ConflictError(f"{self.name}: another writer was faster")
+
+    def filtered(self, file: DataFile, floors: Mapping[TopicPartition, int]) -> DataFile | None:
+        """Copy the rows at or above the floor of their partition.
+
+        Raises:
+            TableError: the storage refused.
+        """
+        table = self._table or self._load()
+        if table is None:
+            raise TableError(f"{self.name}: there is no table")
+        with storage_errors(file.path), table.io.new_input(location(file)).open() as stream:
+            rows = pq.read_table(stream)
+        left = rows.filter(above(rows, floors))
+        if not left.num_rows:
+            return None
+        landing = Landing(files_of(table), left.schema, replace(self._settings.layout, file_bytes=1 << 62))
+        for batch in left.to_batches():
+            landing.write(batch)
+        (copy,) = landing.close()
+        return with_place(copy, folder_of(table), field_ids(left.schema))
+
+    def named_quarantine(
+        self, asked: Iterable[TopicPartition], held: Mapping[TopicPartition, int]
+    ) -> Sequence[Quarantined]:
+        """Return bad rows that commits up to the last `refresh` named and the quarantine lacks, oldest first."""
+        wanted = set(asked)
+        found: list[Quarantined] = []
+        for one in reversed(self._group_state().named):
+            lacking = {key for key, end in one.ends.items() if end > held.get(key, 0)}
+            if lacking & wanted:
+                found.append(one)
+                wanted |= one.ends.keys()
+        return found[::-1]
+
+    def compact(self, every: int) -> bool:
+        """Expire old snapshots once in `every` commits; return whether this call did it."""
+        return bool(every) and self._table is not None and expire(self._table, self._state.snapshot, every)
+
+    def notes(self, first: int) -> tuple[int, list[dict[str, Any]]]:
+        """Read the notes of commits from the snapshots.
+
+        Args:
+            first: the lowest sequence number to read.
+
+        Returns:
+            The newest sequence number, 0 without a table, and the notes in the order of the commits.
+        """
+        table = self._load()
+        if table is None:
+            return 0, []
+        found = [one for one in table.metadata.snapshots if (one.sequence_number or 0) >= first and one.summary]
+        texts = [one.summary.additional_properties.get(NOTE) for one in found if one.summary]
+        return _version(table), [json.loads(text) for text in texts if text]
+
+    def _commit(self, table: "Table", change: Change) -> None:
+        metadata = table.metadata
+        number = metadata.new_snapshot_id()
+        state = self._group_state().after(change, self._held(change))
+        after = State(
+            groups={**self._state.groups, self._group: state},
+            snapshot=number,
+            sequence=metadata.next_sequence_number(),
+        )
+        entries = [entry(self.name, one, metadata) for one in change.files]
+        text = encode(after)
+        note = {NOTE: json.dumps(dict(change.note), separators=(",", ":"))}
+        commit(table, number, Appended(entries=entries, properties={PROPERTY: text}, summary=note))
+        if table.metadata.current_snapshot_id == number:
+            self._text, self._state = text, after
+
+    def _held(self, change: Change) -> Mapping[TopicPartition, int]:
+        """Return the positions of the quarantine, if enough bad rows are named to look which of them it has."""
+        if change.quarantined is None or len(self._group_state().named) < _MOST_NAMED:
+            return {}
+        found = IcebergTable(quarantine_of(self._address), self._group, self._storage).refresh()
+        return found.positions if found else {}
+
+    def _load(self) -> "Table | None":
+        from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError  # noqa: PLC0415 -- loads slowly
+
+        try:
+            if self._table is None:
+                catalog = open_catalog(self._identifier.catalog, self._storage)
+                self._take(catalog.load_table(self._identifier.path))
+            else:
+                now = self._table.catalog.load_table(self._identifier.path)
+                refuse_recreated(self.name, self._table, now)
+                self._table.metadata, self._table.metadata_location = now.metadata, now.metadata_location
+                self._take(self._table)
+        except (NoSuchTableError, NoSuchNamespaceError):
+            if self._table is not None:
+                raise TableError(
+                    f"{self.name}: the table was deleted while the query ran; nothing more is written. Restore it, or "
+                    "start the query again with a new checkpoint"
+                ) from None
+            return None
+        except TableError:
+            raise
+        except Exception as error:  # each catalog has its own errors
+            raise TableError(f"{self.name}: the table cannot be read: {_said(error)}") from error
+        return self._table
+
+    def _take(self, table: "Table") -> None:
+        refuse_unwritable(self.name, table)
+        text = table.metadata.properties.get(PROPERTY)
+        if text != self._text or text is None:
+            self._text, self._state = text, decode(text, self.name)
+        refuse_other_past(self.name, table.metadata, self._state)
+        self._table = table
+
+    def _group_state(self) -> GroupState:
+        return self._state.groups.get(self._group, GroupState())
+
+    def _exists(self) -> bool:
+        try:
+            return self._load() is not None
+        except TableError:  # called after the catalog has refused, so this request may be refused, too
+            return False
+
+    def _fit(self, have: pa.Schema, want: pa.Schema) -> None:
+        new = fit_schema(self.name, have, want)
+        if not new:
+            return
+        if not self._settings.merge_schema:
+            raise SchemaError(
+                f"{self.name}: the table has no column {new[0].name!r} ({new[0].type}); option mergeSchema=true adds it"
+            )
+        self.add_columns(want)
+        raise ConflictError(f"{self.name}: columns were added, so the table must be looked at again")
+
+    def _refuse_other_groups(self, keys: Container[TopicPartition]) -> None:
+        """Refuse a second group: it would write the records of the first group again."""
+        for group, state in self._state.groups.items():
+            for key, at in state.positions.items() if group != self._group else ():
+                if key in keys:
+                    raise TableError(
+                        f"{self.name}: {key.topic}/{key.partition} was written here by group {group!r}, up to offset "
+                        f"{at}; group {self._group!r} would write its records again. Use that group, or another table"
+                    )
+
+
+def _version(table: "Table") -> int:
+    """Return the newest sequence number: every commit with a snapshot raises it, and no rollback lowers it."""
+    return table.metadata.next_sequence_number() - 1
+
+
+def _said(error: Exception) -> str:
+    return f"{type(error).__name__}: {plain(error)}"

@@ -1,0 +1,98 @@
+"""One commit to an Iceberg table: data files, properties and the assertions, in one request that is never repeated.
+
+pyiceberg's own commit is repeated four times by default. Each time it builds the assertion again from the newest
+snapshot, so a writer that lost would commit its rows after those of the writer that won. Here the assertion names the
+snapshot that was looked at, and a lost race is an error.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from spark_sink.errors import ConflictError, TableError, plain
+
+if TYPE_CHECKING:
+    from pyiceberg.manifest import DataFile as Entry
+    from pyiceberg.table import Table
+    from pyiceberg.table.update import TableRequirement, TableUpdate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Appended:
+    """An append that is prepared, and committed by `commit`.
+
+    Attributes:
+        entries: files to add; none for a commit that changes properties only, which still adds a snapshot.
+        properties: properties to set. One of them names the new snapshot, so the caller chooses its id.
+        summary: notes for the table's history.
+    """
+
+    entries: Sequence["Entry"]
+    properties: Mapping[str, str]
+    summary: Mapping[str, str]
+
+
+def commit(table: "Table", snapshot: int, appended: Appended) -> None:
+    """Commit once, on top of the table as it was read.
+
+    Every commit adds a snapshot, even without files: Iceberg cannot assert properties, so two writers of positions
+    conflict only by their snapshots.
+
+    Args:
+        table: the table as it was read; it has the new metadata after a success.
+        snapshot: id of the new snapshot.
+        appended: the commit.
+
+    Raises:
+        ConflictError: another writer was faster; nothing was changed.
+        TableError: the commit failed, or its answer was lost; it may or may not have succeeded.
+    """
+    from pyiceberg.exceptions import CommitFailedException  # noqa: PLC0415 -- loads slowly
+    from pyiceberg.table.update import SetPropertiesUpdate  # noqa: PLC0415 -- as above
+
+    updates: tuple[TableUpdate, ...]
+    transaction = table.transaction()
+    producer = transaction.update_snapshot(snapshot_properties=dict(appended.summary)).merge_append()
+    producer._snapshot_id = snapshot  # noqa: SLF001 -- the positions in the properties name this snapshot
+    for one in appended.entries:
+        producer.append_data_file(one)
+    try:
+        producer.commit()  # writes the manifests; the catalog sees nothing of them yet
+        updates, requirements = transaction._updates, transaction._requirements  # noqa: SLF001 -- without the retries of commit_transaction
+        updates = SetPropertiesUpdate(updates=dict(appended.properties)), *updates
+        table._do_commit(updates, (*requirements, *_assertions(table)))  # noqa: SLF001 -- once, and cleans old metadata files
+    except CommitFailedException as error:
+        if _landed(table, snapshot):
+            return
+        # The manifests stay: if the second look failed, the commit may have landed, and its snapshot names them.
+        raise ConflictError(f"{'.'.join(table.name())}: {plain(error)}") from error
+    except Exception as error:  # SQL, HTTP or Thrift: each catalog has its own errors
+        if _landed(table, snapshot):
+            return
+        raise TableError(
+            f"{'.'.join(table.name())}: the commit failed: {type(error).__name__}: {plain(error)}"
+        ) from error
+
+
+def _assertions(table: "Table") -> Sequence["TableRequirement"]:
+    from pyiceberg.table.update import (  # noqa: PLC0415 -- loads slowly
+        AssertCurrentSchemaId,
+        AssertDefaultSpecId,
+        AssertTableUUID,
+    )
+
+    metadata = table.metadata
+    return [
+        AssertTableUUID(uuid=metadata.table_uuid),
+        AssertCurrentSchemaId(current_schema_id=metadata.current_schema_id),  # type: ignore[call-arg]  # an alias
+        AssertDefaultSpecId(default_spec_id=metadata.default_spec_id),  # type: ignore[call-arg]  # as above
+    ]
+
+
+def _landed(table: "Table", snapshot: int) -> bool:
+    """Return whether a conflict is that of our own commit: a proxy may repeat a request whose answer was lost."""
+    try:
+        table.refresh()
+    except Exception:  # noqa: BLE001 -- the caller looks again and reports what it finds
+        return False
+    return table.metadata.snapshot_by_id(snapshot) is not None

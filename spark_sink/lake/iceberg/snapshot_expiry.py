@@ -1,0 +1,65 @@
+"""Removes old snapshots from a table's metadata, which every commit reads and writes whole."""
+
+import logging
+from typing import TYPE_CHECKING
+
+from spark_sink.errors import plain
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table
+
+_log = logging.getLogger("azimuth.sink")
+_ALLOWED = "gc.enabled"
+_KEEP = "history.expire.min-snapshots-to-keep"
+
+
+def expire(table: "Table", keep: int, every: int) -> bool:
+    """Remove the oldest snapshots if there are `every` more than the table keeps; return whether that was done.
+
+    The table keeps its newest `every` snapshots, or as many as its property `history.expire.min-snapshots-to-keep`
+    asks for, or all of them with `gc.enabled=false`. Snapshots with a branch or a tag stay. One commit removes the
+    others, and asserts the snapshot that was read. Data files are never deleted; the manifest lists of expired
+    snapshots are deleted afterwards.
+
+    Args:
+        table: the table as it was read.
+        keep: the snapshot that stored the positions, which stays.
+        every: number of snapshots between two expiries.
+    """
+    from pyiceberg.table.update import (  # noqa: PLC0415 -- loads slowly
+        AssertRefSnapshotId,
+        AssertTableUUID,
+        RemoveSnapshotsUpdate,
+    )
+
+    metadata = table.metadata
+    if metadata.properties.get(_ALLOWED, "true").lower() == "false":
+        return False
+    kept = max(every, int(metadata.properties.get(_KEEP, "1")))
+    if len(metadata.snapshots) < kept + every:
+        return False
+    pinned = {ref.snapshot_id for ref in metadata.refs.values()} | {keep}
+    oldest = sorted(metadata.snapshots, key=lambda one: one.sequence_number or 0)[:-kept]
+    gone = [one for one in oldest if one.snapshot_id not in pinned]
+    if not gone:
+        return False
+    update = RemoveSnapshotsUpdate(snapshot_ids=[one.snapshot_id for one in gone])  # type: ignore[call-arg]  # an alias
+    assertions = (
+        AssertRefSnapshotId(ref="main", snapshot_id=metadata.current_snapshot_id),  # type: ignore[call-arg]  # as above
+        AssertTableUUID(uuid=metadata.table_uuid),
+    )
+    try:
+        table._do_commit((update,), assertions)  # noqa: SLF001 -- once: another writer may have expired them, too
+    except Exception as error:  # noqa: BLE001 -- the rows are committed, and the next call tries again
+        _log.debug("%s: snapshots were not expired: %s", ".".join(table.name()), plain(error))
+        return False
+    for one in gone:
+        _delete(table, one.manifest_list)
+    return True
+
+
+def _delete(table: "Table", path: str) -> None:
+    try:
+        table.io.delete(path)
+    except Exception as error:  # noqa: BLE001 -- a file that stays costs its size only
+        _log.debug("%s was not deleted: %s", path, plain(error))

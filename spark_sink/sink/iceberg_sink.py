@@ -1,0 +1,30 @@
+"""`.format("iceberg-exactly-once")`: as `delta_sink`, into Iceberg tables."""
+
+from pyspark.sql.datasource import DataSource
+from pyspark.sql.types import StructType
+
+from spark_sink.errors import OptionError
+from spark_sink.sink.delta_sink import SinkWriter, stream_writer
+from spark_sink.sink.sink_options import ICEBERG_FORMAT, batch_number
+
+
+class IcebergExactlyOnceSink(DataSource):
+    """Iceberg tables that have every record once, also after replays, crashes and returns of writers.
+
+    Options: `path` (`catalog.namespace.table`), `catalog.<name>` as in pyiceberg (`catalog.warehouse` alone, a folder,
+    means an SQLite catalog in it), `routes` (JSON, regular expression of topics to table), `kafka.group.id`,
+    `checkpointLocation`, `agent`, `mergeSchema`, `compression`, `compactEvery`, `storage.<name>` for a checkpoint on an
+    object store, `tableProperty.<name>` for new tables. docs/reference/options.md lists the defaults.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        """The format's name."""
+        return "iceberg-exactly-once"
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> SinkWriter:  # noqa: N802, FBT001 -- Spark's signature
+        """Create the writer; Spark calls this once for the tasks and once for each commit."""
+        if batch_number(self.options) is not None:
+            raise OptionError("option 'batchId' is not supported with Iceberg yet; write the stream itself")
+        options = {**self.options, "tableFormat": ICEBERG_FORMAT}
+        return stream_writer(self.name(), options, schema, overwrite=overwrite)

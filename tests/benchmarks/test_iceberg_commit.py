@@ -1,0 +1,85 @@
+"""The cost of a commit to an Iceberg table as it ages, with many positions, beside pyiceberg's own appends."""
+
+import json
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog import load_catalog
+
+from spark_sink.lake.iceberg.iceberg_table import IcebergTable
+from spark_sink.lake.table_contract import Change
+from spark_sink.ranges.batch_offset import TopicPartition
+from tests.table_kinds import ADDRESS, SCHEMA, iceberg_file, peer, rows_of, warehouse
+
+pytestmark = pytest.mark.benchmark
+
+POSITIONS, COMMITS, PEER_COMMITS, WINDOW = 20_000, 1_000, 120, 20
+KEY = TopicPartition("t", 0)
+OUTPUT = Path(__file__).parents[2] / "build" / "bench" / "iceberg_commit.json"
+
+
+def _timed(work: Callable[[], object]) -> float:
+    """Return the CPU time in milliseconds, with the thread that writes manifests."""
+    begun = time.process_time()
+    work()
+    return (time.process_time() - begun) * 1000
+
+
+def _ours(root: Path) -> list[float]:
+    table = IcebergTable(ADDRESS, "g", warehouse(root))
+    table.create(SCHEMA)
+    known = {TopicPartition(f"topic-{number // 100}", number % 100): 10**6 + number * 37 for number in range(POSITIONS)}
+    snapshot = table.refresh()
+    assert snapshot is not None
+    table.swap(snapshot, Change(files=[], positions=known, beginnings=known, schema=SCHEMA))
+
+    def commit(number: int) -> None:
+        snapshot = table.refresh()
+        assert snapshot is not None
+        change = Change(files=files[number], positions={KEY: number + 1}, beginnings={}, schema=SCHEMA)
+        table.swap(snapshot, change)
+        table.compact(100)
+
+    files = {number: [iceberg_file(root, KEY, [number])] for number in range(COMMITS)}
+    return [_timed(partial(commit, number)) for number in range(COMMITS)]
+
+
+def _plain(root: Path) -> list[float]:
+    database = root / "plain.db"
+    catalog = load_catalog("plain", type="sql", uri=f"sqlite:///{database}", warehouse=f"file://{root}/plain")
+    catalog.create_namespace("raw")
+    table = catalog.create_table("raw.events", SCHEMA)
+    rows = pa.Table.from_batches([rows_of(KEY, [0])])
+    return [_timed(lambda: table.append(rows)) for _ in range(PEER_COMMITS)]
+
+
+def test_a_commit_costs_the_same_as_the_table_ages(tmp_path: Path) -> None:
+    """Ours has 20,000 positions and beginnings in every version; the peer keeps none, and also writes its file."""
+    taken = {"iceberg-exactly-once": _ours(tmp_path), "pyiceberg append": _plain(tmp_path)}
+    result = {
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
+        "versions": {name: version(name) for name in ("pyiceberg", "pyarrow")},
+        "positions": POSITIONS,
+        "metadata_bytes": Path(peer(tmp_path).metadata_location.removeprefix("file://")).stat().st_size,
+        "cpu_ms": {
+            name: {
+                "commits": len(times),
+                f"median of the first {WINDOW}": round(statistics.median(times[:WINDOW]), 1),
+                f"median of the last {WINDOW}": round(statistics.median(times[-WINDOW:]), 1),
+                "95%": round(statistics.quantiles(times, n=20)[-1], 1),
+                "longest": round(max(times), 1),
+            }
+            for name, times in taken.items()
+        },
+    }
+    OUTPUT.parent.mkdir(parents=True, exist_ok=True)
+    OUTPUT.write_text(json.dumps(result, indent=2))
+    print(json.dumps(result, indent=2))  # noqa: T201 -- a benchmark reports what it measured

@@ -1,0 +1,331 @@
+"""The faults that `--check` finds: one sentence each, with the place and the way out, and exit code 2."""
+
+import contextlib
+import json
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from confluent_kafka import KafkaError
+from deltalake import write_deltalake
+
+from assignors.errors import FleetError
+from assignors.fleet import Agent, Membership, View
+from producer.testing import MockCluster
+from spark_sink.agent import sink_checks
+from spark_sink.agent.agent_fences import only_agent_of_its_name
+from spark_sink.agent.agent_settings import AgentSettings
+from spark_sink.checks import BrokerChecks, run
+from spark_sink.cli import main
+from spark_sink.fleet import agent_checks
+from tests.unit.spark_sink.checks.wrong_servers import empty_registry, refuse_password, serving, strange_certificate
+
+FILE = """
+name = "flights"
+table = "{tmp}/lake/{{topic}}"
+membership = {{ kind = "static", agents = [{{ id = "a" }}] }}
+[sources.home]
+bootstrap_servers = "{servers}"
+topics = ["flights"]
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """The servers and folders of the tests.
+
+    Attributes:
+        servers: brokers that are well; `refused` is the only topic that they refuse.
+        password: a broker that accepts no password.
+        certificate: a broker whose certificate no authority has signed.
+        registry: a registry without subjects.
+        tmp: a folder; in it, the tables `strange` and `typed`, the file `file`, and `checkpoint`, which is of another
+            table.
+    """
+
+    servers: str
+    password: str
+    certificate: str
+    registry: str
+    tmp: Path
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Places]:
+    """All servers and folders, once."""
+    tmp = tmp_path_factory.mktemp("check")
+    with contextlib.ExitStack() as stack:
+        mock = stack.enter_context(MockCluster(["az-a"]))
+        mock.create("flights", [1])
+        mock.create("refused", [1])
+        mock.refuse("refused", KafkaError.TOPIC_AUTHORIZATION_FAILED)
+        places = Places(
+            servers=mock.bootstrap_servers,
+            password=stack.enter_context(serving(refuse_password)),
+            certificate=stack.enter_context(serving(strange_certificate(tmp))),
+            registry=stack.enter_context(empty_registry()),
+            tmp=tmp,
+        )
+        write_deltalake(str(tmp / "strange"), pa.table({"name": ["x"]}))
+        write_deltalake(str(tmp / "typed"), pa.table({"topic": ["x"], "partition": ["0"], "offset": [0]}))
+        (tmp / "file").touch()
+        (tmp / "checkpoint").mkdir()
+        (tmp / "checkpoint" / "azimuth-table.json").write_text(json.dumps({"table": "/elsewhere"}))
+        (tmp / "mistyped.toml").write_text('tabel = "x"\n')
+        yield places
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait longer than a user does: on a busy machine every place may be slow, which is a finding of its own."""
+    for module in (sink_checks, agent_checks):
+        monkeypatch.setattr(module, "run", partial(run, limit_s=90))
+        monkeypatch.setattr(
+            module, "BrokerChecks", lambda kafka, settings, _=0: BrokerChecks(kafka, settings, answer_s=60)
+        )
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No other agent: librdkafka's mock cluster does not describe groups. Signal handlers as before."""
+    monkeypatch.setattr(sink_checks, "same_name", lambda _: {})
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def sink(*more: str, servers: str = "{servers}", topic: tuple[str, ...] = ("--subscribe", "flights")) -> list[str]:
+    """`azimuth sink --check`, with further arguments; a later one replaces an earlier one."""
+    where = ["--bootstrap-servers", servers, "--group", "g", "--table", "{tmp}/new", "--checkpoint", "{tmp}/new-c"]
+    return ["sink", "--check", "--agent", "a", *where, *topic, *more]
+
+
+AVRO = ("--source", "valueFormat=avro", "--source")
+FAULTS = [
+    pytest.param(sink(servers="127.0.0.1:1"), "127.0.0.1:1", "check --bootstrap-servers", id="wrong port"),
+    pytest.param(
+        sink("--kafka", "security.protocol=SSL"), "{servers}: ", "check --bootstrap-servers and --kafka", id="protocol"
+    ),
+    pytest.param(
+        sink(
+            *("--kafka", "security.protocol=SASL_PLAINTEXT", "--kafka", "sasl.mechanism=PLAIN"),
+            *("--kafka", "sasl.username=u", "--kafka", "sasl.password=canary"),
+            servers="{password}",
+        ),
+        "{password}: ",
+        "invalid credentials; check --bootstrap-servers and --kafka",
+        id="wrong password",
+    ),
+    pytest.param(
+        sink("--kafka", "security.protocol=SSL", servers="{certificate}"),
+        "{certificate}: ",
+        "certificate verify failed",
+        id="wrong certificate",
+    ),
+    pytest.param(
+        sink("--kafka", "security.protocol=SSL", "--kafka", "ssl.ca.location={tmp}/none.pem"),
+        "ssl.ca.location={tmp}/none.pem",
+        "check --kafka",
+        id="no file of the certificate",
+    ),
+    pytest.param(
+        sink("--kafka", "sasl.pasword=canary"), "sasl.pasword", "did you mean 'sasl.password'?", id="property"
+    ),
+    pytest.param(
+        sink(topic=("--subscribe", "flihgts")),
+        "topic flihgts on {servers}: there is no such topic",
+        "did you mean 'flights'?",
+        id="missing topic",
+    ),
+    pytest.param(
+        sink(topic=("--subscribe-pattern", "no-.*")),
+        "pattern 'no-.*' matches none of the ",
+        "check --subscribe-pattern",
+        id="pattern without topics",
+    ),
+    pytest.param(
+        sink(topic=("--subscribe-pattern", "(")),
+        "option 'subscribePattern': '('",
+        "is no regular expression: missing )",
+        id="bad pattern",
+    ),
+    pytest.param(
+        sink(topic=("--subscribe", "refused")), "topic refused on {servers}", "allow it READ", id="missing right"
+    ),
+    pytest.param(
+        sink(*AVRO, "schema.registry.url=http://u:canary@127.0.0.1:1"),
+        "schema registry http://***@127.0.0.1:1: ",
+        "check schema.registry.url",
+        id="registry away",
+    ),
+    pytest.param(
+        sink(*AVRO, "schema.registry.url={registry}"),
+        "schema registry {registry}: there is no subject 'flights-value'",
+        "name it with valueSubject",
+        id="registry without the subject",
+    ),
+    pytest.param(
+        sink("--table", "{tmp}/strange"),
+        "{tmp}/strange: is a table of another writer",
+        "give the records their own table",
+        id="table not ours",
+    ),
+    pytest.param(
+        sink("--table", "{tmp}/typed"),
+        "{tmp}/typed: is a table of another writer: column 'partition' is string, need int32",
+        "give the records their own table",
+        id="other columns",
+    ),
+    pytest.param(
+        sink("--table", "/proc/azimuth"),
+        "/proc/azimuth: files cannot be written there: ",
+        "allow this user to, or name another",
+        id="folder not writable",
+    ),
+    pytest.param(sink("--table", "{tmp}/file"), "{tmp}/file: is a file", "need the folder of a table", id="a file"),
+    pytest.param(
+        sink("--checkpoint", "{tmp}/checkpoint"),
+        "checkpoint {tmp}/checkpoint is of the table /elsewhere",
+        "give each table a checkpoint of its own",
+        id="checkpoint of another table",
+    ),
+    pytest.param(
+        sink("--source", "startingOffset=latest"),
+        "kafka-group has no option 'startingoffset'",
+        "did you mean 'startingoffsets'?",
+        id="mistyped option",
+    ),
+    pytest.param(
+        ["sink", "--check", "--config", "{tmp}/mistyped.toml"],
+        "{tmp}/mistyped.toml: unknown setting 'tabel'",
+        "did you mean 'table'?",
+        id="mistyped key of a file",
+    ),
+    pytest.param(["sink", "--chekc"], "No such option: --chekc", "Possible options: --check", id="mistyped flag"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "place", "way"), FAULTS)
+def test_each_fault_is_one_sentence_with_the_place_and_the_way_out(
+    places: Places,
+    arguments: list[str],
+    place: str,
+    way: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A client alone needs a minute and hundreds of lines for some of them; no secret is repeated."""
+    names = {name: str(getattr(places, name)) for name in Places.__slots__}
+    with pytest.raises(SystemExit) as ended:
+        main([one.format(**names) for one in arguments])
+    said = capsys.readouterr()
+    found = [line for line in said.out.splitlines() if line.startswith("fault")]
+    sentence = " ".join((found[0] if found else said.err).replace("│", " ").split())
+    assert ended.value.code == 2
+    assert len(found) + bool(said.err) == 1, said
+    assert place.format(**names) in sentence
+    assert way in sentence
+    assert "canary" not in said.out + said.err
+
+
+def test_settings_without_a_fault_are_ok(places: Places, capsys: pytest.CaptureFixture[str]) -> None:
+    """One line a question, and nothing is created."""
+    names = {name: str(getattr(places, name)) for name in Places.__slots__}
+    with pytest.raises(SystemExit) as ended:
+        main([one.format(**names) for one in sink()])
+    lines = capsys.readouterr().out.splitlines()
+    assert not ended.value.code, lines
+    assert [line.split()[:2] for line in lines] == [
+        ["ok", one] for one in ("brokers", "topics", "group", "table", "checkpoint", "name")
+    ]
+    assert not (places.tmp / "new").exists()
+    assert not (places.tmp / "new-c").exists()
+
+
+def test_a_name_that_runs_on_this_machine_is_taken(places: Places, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two members of one name would take each other's partitions."""
+    names = {name: str(getattr(places, name)) for name in Places.__slots__}
+    servers, tmp = places.servers, str(places.tmp)
+    settings = AgentSettings.model_validate(
+        {
+            "bootstrap_servers": servers,
+            "group": "g",
+            "table": tmp,
+            "checkpoint": tmp,
+            "subscribe": "flights",
+            "agent": "a",
+        }
+    )
+    with only_agent_of_its_name(settings), pytest.raises(SystemExit) as ended:
+        main([one.format(**names) for one in sink()])
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if not line.startswith("ok ")]
+    assert ended.value.code == 2
+    assert line.split()[:2] == ["fault", "name"]
+    assert "give each agent a name of its own (--agent)" in line
+
+
+class OneMember:
+    """A membership with one live agent, or without a server."""
+
+    def __init__(self, agent: str | None) -> None:
+        self._agent = agent
+
+    def observe(self) -> Membership:
+        """The live agents."""
+        if self._agent is None:
+            raise FleetError("the server does not answer")
+        return Membership(view=View(members=(Agent(self._agent),)))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "living", "says"),
+    [
+        ("{servers}", "127.0.0.1:1", "b", "fault home brokers 127.0.0.1:1: "),
+        ('"flights"]', '"flihgts"]', "b", "fault home topics topic flihgts on {servers}: there is no such topic"),
+        ("{tmp}/lake/{{topic}}", "/proc/{{topic}}", "b", "fault home table /proc/{{topic}}: files cannot be written"),
+        ("[sources", 'status_file = "/proc/s.json"\n[sources', "b", "fault status /proc: files cannot be written"),
+        ("topics", "topcis", "b", "sources.home.topcis: unknown setting; did you mean 'topics'?"),
+        ('topics = ["flights"]', 'pattern = "("', "b", "source 'home': pattern '(' is no regular expression"),
+        ("name =", "patern = 1\nname =", "b", "patern: unknown setting"),
+        (
+            'kind = "static", agents = [{{ id = "a" }}]',
+            'kind = "redis", url = "redis://x"',
+            "a",
+            "fault name agent 'a'",
+        ),
+        (
+            'kind = "static", agents = [{{ id = "a" }}]',
+            'kind = "redis", url = "redis://x"',
+            None,
+            "fault name the server",
+        ),
+    ],
+    ids=["port", "topic", "table", "status file", "key", "pattern", "key of no table", "name taken", "membership away"],
+)
+def test_faults_of_a_fleet_are_found_before_its_start(  # noqa: PLR0913, PLR0917 -- a row of the table, and fixtures
+    places: Places,
+    before: str,
+    after: str,
+    living: str | None,
+    says: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    """One file serves many agents, so one fault stops all of them."""
+    monkeypatch.setattr(agent_checks, "members", lambda _: OneMember(living))
+    monkeypatch.setenv("AZIMUTH_FLEET_AGENT", "a")  # the command sets it; the end of the test restores it
+    assert before in FILE
+    file = tmp_path / "fleet.toml"
+    file.write_text(FILE.replace(before, after).format(servers=places.servers, tmp=places.tmp))
+    with pytest.raises(SystemExit) as ended:
+        main(["agent", "--check", "--config", str(file), "--agent", "a"])
+    said = capsys.readouterr()
+    found = [line for line in said.out.splitlines() if line.startswith("fault")] or [said.err]
+    assert ended.value.code == 2
+    assert says.format(servers=places.servers) in " ".join(found[0].split())
+    assert len(found) == 1, said
