@@ -6,8 +6,13 @@ from collections.abc import Callable
 from confluent_kafka import KafkaException
 
 
-def wait_until(true: Callable[[], object], timeout_s: float = 120.0, what: str = "the condition") -> None:
-    """Check until it is true; errors of a broker that is away or starting are retried."""
+def wait_until(
+    true: Callable[[], object], timeout_s: float = 120.0, what: str | Callable[[], str] = "the condition"
+) -> None:
+    """Check until it is true; errors of a broker that is away or starting are retried.
+
+    `what` names the condition in the failure; a function is called only then, to say what is missing.
+    """
     end = time.monotonic() + timeout_s
     while True:
         try:
@@ -16,5 +21,7 @@ def wait_until(true: Callable[[], object], timeout_s: float = 120.0, what: str =
         except KafkaException:
             if time.monotonic() > end:
                 raise
-        assert time.monotonic() < end, f"{what} did not come true within {timeout_s:g} s"
+        assert time.monotonic() < end, (
+            f"{what if isinstance(what, str) else what()} did not come true within {timeout_s:g} s"
+        )
         time.sleep(0.01)

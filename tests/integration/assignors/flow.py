@@ -1,10 +1,13 @@
 """Records that come while a test runs."""
 
 import threading
+from typing import Any
 
 from confluent_kafka import Producer
 
 from tests.integration.assignors.conftest import Topics
+from tests.integration.assignors.members import Process, deliveries
+from tests.waiting import wait_until
 
 TOPICS, PARTITIONS = 6, 4
 
@@ -40,3 +43,27 @@ class Flow:
         assert error is None
         one: tuple[str, int, int] = (message.topic(), message.partition(), message.offset())  # type: ignore[attr-defined]  # confluent-kafka's message
         self.written.add(one)
+
+
+def wait_until_all_read(flow: Flow, processes: list[Process], timeout_s: float) -> None:
+    """Wait until each record that was written was delivered; the failure names the records that were not."""
+
+    def missing() -> set[tuple[str, int, int]]:
+        return flow.written - deliveries(processes).keys()
+
+    def told() -> str:
+        keys = sorted({key for *key, _ in missing()})
+        return "\n".join(["delivery of these records:", str(sorted(missing()))[:2000], *map(_story, keys)])
+
+    def _story(key: list[Any]) -> str:
+        lines = [(line["at"], one.name, line["event"], _part(line, key)) for one in processes for line in one.lines()]
+        return "\n".join(f"  {at:.3f} {name} {event} {part}" for at, name, event, part in sorted(lines) if part)
+
+    wait_until(lambda: not missing(), timeout_s, told)
+
+
+def _part(line: dict[str, Any], key: list[Any]) -> str:
+    """What a line says of one partition: the offsets it delivered, or that it names the partition."""
+    if line["event"] == "records":
+        return "".join(f"{key} {min(offsets)}-{max(offsets)}" for *at, offsets in line["spans"] if at == key)
+    return str(key) if key in line["partitions"] else ""

@@ -8,7 +8,7 @@ from confluent_kafka import ConsumerGroupState
 
 from spark_sink.demo.cluster import Cluster
 from tests.integration.assignors.conftest import Topics
-from tests.integration.assignors.flow import PARTITIONS, Flow
+from tests.integration.assignors.flow import PARTITIONS, Flow, wait_until_all_read
 from tests.integration.assignors.members import CONSUMER, Process, Start, deliveries, overlaps, owned_twice, settled
 from tests.waiting import wait_until
 
@@ -53,11 +53,6 @@ def reading(processes: list[Process]) -> Callable[[], bool]:
     return lambda: all(one.owns() and deliveries([one]) for one in processes)
 
 
-def all_read(flow: Flow, processes: list[Process]) -> Callable[[], bool]:
-    """Each record that was written was delivered."""
-    return lambda: flow.written <= deliveries(processes).keys()
-
-
 @pytest.mark.parametrize("name", [pytest.param("hrw", marks=pytest.mark.slow), "hrw-cooperative"])
 def test_killed_consumers_lose_no_record(flow: Flow, start: Start, name: str) -> None:
     """SIGKILL of each in turn: what it had not committed is delivered again by others, nothing is left out."""
@@ -70,7 +65,7 @@ def test_killed_consumers_lose_no_record(flow: Flow, start: Start, name: str) ->
         everyone.append(running[n])
         wait_until(reading(running), PATIENCE_S)
     flow.end()
-    wait_until(all_read(flow, everyone), PATIENCE_S)
+    wait_until_all_read(flow, everyone, PATIENCE_S)
     assert owned_twice(everyone) == []
     assert overlaps(everyone) == []
     assert not any(one.errors().count("Traceback") for one in everyone)
@@ -89,7 +84,7 @@ def test_a_rolling_restart_delivers_each_record_once(flow: Flow, start: Start, n
         everyone.append(running[n])
         wait_until(reading(running), PATIENCE_S)
     flow.end()
-    wait_until(all_read(flow, everyone), PATIENCE_S)
+    wait_until_all_read(flow, everyone, PATIENCE_S)
     delivered = deliveries(everyone)
     assert [(record, times) for record, times in delivered.items() if times > 1] == []
     assert delivered.keys() == flow.written
@@ -129,7 +124,7 @@ def test_a_consumer_told_to_end_within_a_rebalance_commits_and_each_record_comes
     assert ending.last("revoked", "closed") == "closed"
     wait_until(reading([still, third]), PATIENCE_S)
     flow.end()
-    wait_until(all_read(flow, [still, ending, third]), PATIENCE_S)
+    wait_until_all_read(flow, [still, ending, third], PATIENCE_S)
     delivered = deliveries([still, ending, third])
     assert [(record, times) for record, times in delivered.items() if times > 1] == []
     assert delivered.keys() == flow.written
@@ -158,7 +153,7 @@ def test_a_coordinator_killed_within_rebalances_costs_no_record(
             cluster.start(coordinator)
         wait_until(reading(running), PATIENCE_S)
     flow.end()
-    wait_until(all_read(flow, everyone), PATIENCE_S)
+    wait_until_all_read(flow, everyone, PATIENCE_S)
     delivered = deliveries(everyone)
     assert delivered.keys() >= flow.written
     if not any(one.last("lost") for one in everyone):
@@ -188,7 +183,7 @@ def test_a_group_changes_its_assignor_while_records_flow(
             wait_until(reading(running), PATIENCE_S)
         wait_until(lambda: topics.assignor() == new, PATIENCE_S)
     flow.end()
-    wait_until(all_read(flow, everyone), PATIENCE_S)
+    wait_until_all_read(flow, everyone, PATIENCE_S)
     delivered = deliveries(everyone)
     assert [(record, times) for record, times in delivered.items() if times > 1] == []
     assert delivered.keys() == flow.written

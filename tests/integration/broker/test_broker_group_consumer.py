@@ -19,7 +19,7 @@ from spark_sink.options.source_options import SourceOptions
 from spark_sink.ranges.batch_offset import TopicPartition
 from spark_sink.source.group_membership import KafkaMembership
 from tests.integration.assignors.conftest import Topics
-from tests.integration.assignors.flow import Flow
+from tests.integration.assignors.flow import Flow, wait_until_all_read
 from tests.integration.assignors.members import CONSUMER, Process, deliveries, overlaps
 from tests.waiting import wait_until
 
@@ -115,7 +115,7 @@ def test_killed_members_lose_no_record(flow: Flow, members: Members) -> None:
     running[0] = members.start("agent-0", run=1)
     wait_until(lambda: reading(running), PATIENCE_S)
     flow.end()
-    wait_until(lambda: flow.written <= deliveries(members.all).keys(), PATIENCE_S)
+    wait_until_all_read(flow, members.all, PATIENCE_S)
     assert overlaps(members.all) == []
     assert not any("Traceback" in one.errors() for one in members.all)
 
@@ -129,7 +129,7 @@ def test_a_rolling_restart_takes_a_group_from_the_classic_protocol_to_the_broker
         running[n] = members.start(f"agent-{n}", run=1)
         wait_until(lambda: reading(running), PATIENCE_S)
     flow.end()
-    wait_until(lambda: flow.written <= deliveries(members.all).keys(), PATIENCE_S)
+    wait_until_all_read(flow, members.all, PATIENCE_S)
     delivered = deliveries(members.all)
     assert {record: times for record, times in delivered.items() if times > 1} == {}
     assert delivered.keys() == flow.written
