@@ -43,6 +43,16 @@ def spans(messages: list[Message]) -> list[tuple[str, int, list[int]]]:
     return [(*key, offsets) for key, offsets in found.items()]
 
 
+def say_delivered(messages: list[Message]) -> None:
+    """Write the records first: what befalls the process after that must not hide that they were delivered."""
+    errors = [one.error() for one in messages if one.error() is not None]
+    if records := [one for one in messages if one.error() is None]:
+        say("records", [], spans=spans(records))
+    if errors:  # of a broker that is away or slow, beside which records still come
+        say("errors", [], errors=[str(one) for one in errors])
+    assert not any(one.fatal() for one in errors)
+
+
 def main(settings: dict[str, Any]) -> None:
     """Run one consumer."""
     logging.basicConfig(format="%(name)s: %(message)s")
@@ -70,9 +80,7 @@ def main(settings: dict[str, Any]) -> None:
         )
         while not ended.is_set():
             messages = consumer.consume(settings["most"], 0.1)
-            assert not [m.error() for m in messages if m.error() is not None]
-            if messages:
-                say("records", [], spans=spans(messages))
+            say_delivered(messages)
             now = consumer.ownership()
             if now.joined and now.version != seen:
                 seen = now.version

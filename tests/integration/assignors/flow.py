@@ -53,7 +53,8 @@ def wait_until_all_read(flow: Flow, processes: list[Process], timeout_s: float) 
 
     def told() -> str:
         keys = sorted({key for *key, _ in missing()})
-        return "\n".join(["delivery of these records:", str(sorted(missing()))[:2000], *map(_story, keys)])
+        failed = [f"{one.name}: {one.errors()[-1000:]}" for one in processes if "Traceback" in one.errors()]
+        return "\n".join(["delivery of these records:", str(sorted(missing()))[:2000], *map(_story, keys), *failed])
 
     def _story(key: list[Any]) -> str:
         lines = [(line["at"], one.name, line["event"], _part(line, key)) for one in processes for line in one.lines()]
@@ -66,4 +67,6 @@ def _part(line: dict[str, Any], key: list[Any]) -> str:
     """What a line says of one partition: the offsets it delivered, or that it names the partition."""
     if line["event"] == "records":
         return "".join(f"{key} {min(offsets)}-{max(offsets)}" for *at, offsets in line["spans"] if at == key)
+    if line["event"] in {"errors", "closed"}:
+        return str(line.get("errors", "the process"))
     return str(key) if key in line["partitions"] else ""

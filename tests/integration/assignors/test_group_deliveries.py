@@ -90,6 +90,7 @@ def test_a_rolling_restart_delivers_each_record_once(flow: Flow, start: Start, n
     assert delivered.keys() == flow.written
     assert owned_twice(everyone) == []
     assert overlaps(everyone) == []
+    assert not any("Traceback" in one.errors() for one in everyone)
 
 
 @pytest.mark.parametrize(

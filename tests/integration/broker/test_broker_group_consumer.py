@@ -134,6 +134,7 @@ def test_a_rolling_restart_takes_a_group_from_the_classic_protocol_to_the_broker
     assert {record: times for record, times in delivered.items() if times > 1} == {}
     assert delivered.keys() == flow.written
     assert overlaps(members.all) == []
+    assert not any("Traceback" in one.errors() for one in members.all)
 
 
 def test_a_member_commits_its_own_partitions_only(topics: Topics) -> None:
