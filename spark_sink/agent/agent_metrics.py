@@ -131,9 +131,7 @@ def serve(settings: AgentSettings, holding: Path) -> threading.Event:
             try:
                 for note in notes.read():
                     metrics.committed(note)
-                known = positions(
-                    settings.address if settings.iceberg else settings.table, settings.group, settings.table_storage
-                )
+                known = positions(settings.tables, settings.group, settings.table_storage)
                 logs = logs or LogOffsets.connect(kafka_python_settings(settings.admin_options()))
                 ages = ages or UnreadAges(partial(_at_times, logs))
                 ends = {TopicPartition(*key): at for key, at in logs.ends(known, _INTERVAL_S).items()}

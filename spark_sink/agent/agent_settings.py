@@ -146,6 +146,11 @@ class AgentSettings(BaseSettings):
         return f"{ICEBERG}{self.table.removeprefix(ICEBERG)}" if self.iceberg else table_uri(self.table)
 
     @property
+    def tables(self) -> str:
+        """The address of the table, or of all tables of a path such as `lake/{topic}`, to look them up."""
+        return self.address if self.iceberg else self.table
+
+    @property
     def table_storage(self) -> dict[str, str]:
         """Options of the object store and of the catalog, as a table takes them."""
         return {**self.storage, **{f"catalog.{name}": value for name, value in self.catalog.items()}}
@@ -172,7 +177,7 @@ class AgentSettings(BaseSettings):
             "workersTopic": self.workers_topic,
             "startingOffsets": self.starting_offsets,
             "maxOffsetsPerTrigger": self.max_offsets_per_trigger,
-            "positions": self._tables(),
+            "positions": self._positions(),
             "sinkLanding": self.landing,
         }
         if (self._source_option("valueFormat") or "").lower() == "json" and not self._source_option("valueSchema"):
@@ -204,11 +209,11 @@ class AgentSettings(BaseSettings):
     def _source_option(self, name: str) -> str | None:
         return next((value for one, value in self.source.items() if one.lower() == name.lower()), None)
 
-    def _tables(self) -> str:
+    def _positions(self) -> str:
         """Return every address with positions, in the format of the option `positions`."""
         routes = next((value for name, value in self.sink.items() if name.lower() == "routes"), None)
         if not routes:
-            return self.address if self.iceberg else self.table
+            return self.tables
         from spark_sink.sink.sink_options import SinkOptions  # noqa: PLC0415 -- loads deltalake, for few agents
 
         return json.dumps(SinkOptions.parse(self.sink_options()).routes.addresses())

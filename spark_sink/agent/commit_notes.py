@@ -81,9 +81,7 @@ class Notes:
         """Yield the agent's notes since the last call."""
         settings = self._settings
         history = IcebergHistory if settings.iceberg else History
-        tables = [
-            table for table, _ in existing(settings.address if settings.iceberg else settings.table, settings.storage)
-        ]
+        tables = [table for table, _ in existing(settings.tables, settings.storage)]
         for table in {*tables, *map(quarantine_of, tables)}:
             if table not in self._histories:
                 self._histories[table] = history(table, settings.table_storage, whole=self._called)

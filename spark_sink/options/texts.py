@@ -8,7 +8,7 @@ from typing import Any
 from spark_sink.errors import OptionError
 
 _AMOUNT = re.compile(r"(\d+)([a-z]*)")
-_SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400}
+_SECONDS = {"": 1e-3, "us": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400}
 _POWERS = {"b": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 _BYTES = {name + end: 1024**power for name, power in _POWERS.items() for end in ("", "b")} | {"": 1}
 
@@ -53,14 +53,12 @@ def duration_s(given: Mapping[str, str], name: str, default: float) -> float:
     Raises:
         OptionError: it is something else.
     """
-    text = given.get(name)
-    if text is None:
+    if name not in given:
         return default
-    found = _AMOUNT.fullmatch(text.strip().lower())
-    unit = _SECONDS.get(found[2] or "ms") if found else None
-    if found is None or unit is None:
-        raise OptionError(f"option {name!r}: {text!r}, need a time as '10s', '15m' or '1h'")
-    return int(found[1]) * float(unit)
+    amount, unit = _amount(given[name])
+    if unit not in _SECONDS:
+        raise OptionError(f"option {name!r}: {given[name]!r}, need a time as '10s', '15m' or '1h'")
+    return amount * float(_SECONDS[unit])
 
 
 def size_bytes(given: Mapping[str, str], name: str, default: int | None) -> int | None:
@@ -69,14 +67,12 @@ def size_bytes(given: Mapping[str, str], name: str, default: int | None) -> int 
     Raises:
         OptionError: it is something else.
     """
-    text = given.get(name)
-    if text is None:
+    if name not in given:
         return default
-    found = _AMOUNT.fullmatch(text.strip().lower())
-    unit = _BYTES.get(found[2]) if found else None
-    if found is None or unit is None or not int(found[1]):
-        raise OptionError(f"option {name!r}: {text!r}, need a size as '512m' or '2g', or a number of bytes")
-    return int(found[1]) * int(unit)
+    amount, unit = _amount(given[name])
+    if unit not in _BYTES or not amount:
+        raise OptionError(f"option {name!r}: {given[name]!r}, need a size as '512m' or '2g', or a number of bytes")
+    return amount * int(_BYTES[unit])
 
 
 def flag(given: Mapping[str, str], name: str, *, default: bool) -> bool:
@@ -113,3 +109,9 @@ def json_value(text: str, name: str) -> Any:  # noqa: ANN401 -- whatever the JSO
         return json.loads(text)
     except ValueError as error:
         raise OptionError(f"option {name!r}: {text!r} is not JSON ({error})") from error
+
+
+def _amount(text: str) -> tuple[int, str]:
+    """Return the number and the unit of a text such as `15m`; any other text has the unit "?", which does not exist."""
+    found = _AMOUNT.fullmatch(text.strip().lower())
+    return (int(found[1]), found[2]) if found else (0, "?")

@@ -45,7 +45,7 @@ def spans(messages: list[Message]) -> list[tuple[str, int, list[int]]]:
 
 def say_delivered(messages: list[Message]) -> None:
     """Write the records first: what befalls the process after that must not hide that they were delivered."""
-    errors = [one.error() for one in messages if one.error() is not None]
+    errors = [error for one in messages if (error := one.error()) is not None]
     if records := [one for one in messages if one.error() is None]:
         say("records", [], spans=spans(records))
     if errors:  # of a broker that is away or slow, beside which records still come
