@@ -35,5 +35,8 @@ def load() -> None:
 if __name__ == "__main__":
     from pyspark import daemon
 
+    from spark_sink.logs.process_log import log_as_worker
+
+    log_as_worker()
     load()
     daemon.manager()

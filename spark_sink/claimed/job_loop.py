@@ -124,7 +124,7 @@ class ClaimedIngest:
         self._problem = ""
         for topic, refusal in done.refused.items():
             if self._reported.get(topic) != str(refusal):
-                log.error("claims: %s: %s", topic, refusal)
+                log.error("claims: %s: %s", topic, refusal, extra={"topic": topic})
             self._looked = None
         self._reported |= {topic: str(refusal) for topic, refusal in done.refused.items()}
         return done
@@ -248,7 +248,8 @@ class ClaimedIngest:
                 continue
             at = table.get(TopicPartition(labels[key.topic], key.partition))
             if at is not None and at < beginnings[key]:
-                log.error("claims: %s/%d: offsets %d to %d are gone by retention", *key, at, beginnings[key] - 1)
+                text = "claims: %s/%d: offsets %d to %d are gone by retention"
+                log.error(text, *key, at, beginnings[key] - 1, extra={"topic": key.topic})
             begins[key] = beginnings[key] if at is None else at
         self._late_s = self._ages.look(begins, ends)
         backlog = {key: max(0, ends[key] - begin) for key, begin in begins.items()}

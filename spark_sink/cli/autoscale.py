@@ -1,6 +1,7 @@
 """`azimuth autoscale`: workers per topic from lag; a dry run without `--apply`."""
 
 import json
+import logging
 import signal
 import threading
 from contextlib import ExitStack
@@ -10,14 +11,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spark_sink.cli._http_options import Certificate, Key, Token
+from spark_sink.cli._log_options import Format, logged
+from spark_sink.logs.line_format import LogFormat
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from assignors.scaling import Decision, ScaledTopic, ScalingSettings, Store, WorkersRecord
-    from spark_sink.live import ScalingFigures
+    from spark_sink.live import Access, ScalingFigures
+
+    Tell = Callable[..., None]  # a line, and the topic that it is about
 
 group = typer.Typer(help="Choose workers per topic from lag; a dry run without --apply.", no_args_is_help=True)
+
+_log = logging.getLogger("azimuth.scaling")
 
 Config = Annotated[Path, typer.Option("--config", help="TOML file with all pipelines.")]
 
@@ -42,6 +49,7 @@ def autoscale(  # noqa: PLR0913, PLR0917 -- each is a flag
     http_token: Token = None,
     http_certificate: Certificate = None,
     http_key: Key = None,
+    log_format: Format = LogFormat.TEXT,
 ) -> None:
     """Choose workers per topic from lag, in rounds, until SIGTERM or Ctrl-C."""
     if context.invoked_subcommand is not None:
@@ -50,20 +58,38 @@ def autoscale(  # noqa: PLR0913, PLR0917 -- each is a flag
         raise typer.BadParameter("--config FILE is missing")
     # Kafka clients load slowly, so `--help` does not import them.
     from assignors import AssignorError  # noqa: PLC0415
-    from assignors.scaling import (  # noqa: PLC0415
-        Evaluator,
-        EvaluatorElection,
-        KafkaLag,
-        ScalingSettings,
-        WorkersFeed,
-        WorkersPublisher,
-        alert_hooks,
-    )
-    from spark_sink.live import Access, ScalingFigures, ScalingServer, parse_address  # noqa: PLC0415
+    from assignors.scaling import ScalingSettings  # noqa: PLC0415
+    from spark_sink.live import Access, parse_address  # noqa: PLC0415
 
     settings = ScalingSettings.load(config)
     address = parse_address(http) if http else None
     access = Access.load(http_token, http_certificate, http_key)
+    tell = _logged if log_format is LogFormat.JSON else _printed
+    with logged(log_format, settings.model_dump()):
+        decided = _rounds(settings, tell, (address, access), apply=apply, once=once)
+        if once and not decided:
+            raise AssignorError(f"{config}: no topic was decided on; the log above says why")
+
+
+def _rounds(
+    settings: "ScalingSettings",
+    tell: "Tell",
+    http: "tuple[tuple[str, int] | None, Access]",
+    *,
+    apply: bool,
+    once: bool,
+) -> bool:
+    """Decide in rounds until a signal; return whether there was a decision."""
+    from assignors.scaling import (  # noqa: PLC0415 -- clients load slowly
+        Evaluator,
+        EvaluatorElection,
+        KafkaLag,
+        WorkersFeed,
+        WorkersPublisher,
+        alert_hooks,
+    )
+    from spark_sink.live import ScalingFigures, ScalingServer  # noqa: PLC0415 -- as above
+
     figures = ScalingFigures(settings.interval_s)
     store = _store(settings, apply=apply)  # checked before the workers topic is created
     workers, topic = settings.workers_client, settings.workers_topic
@@ -77,14 +103,15 @@ def autoscale(  # noqa: PLR0913, PLR0917 -- each is a flag
     def after_round(made: "list[Decision]") -> None:
         nonlocal decided
         decided |= bool(made)
-        _say(made, apply=apply)
-        _note(figures, settings, evaluator.groups)
+        _say(made, apply=apply, tell=tell)
+        _note(figures, settings, evaluator.groups, tell)
         if once:
             stopped.set()
 
     with ExitStack() as clients:
+        address, access = http
         if address is not None:
-            typer.echo(f"figures at {clients.enter_context(ScalingServer(address, figures, access)).url}")
+            tell(f"figures at {clients.enter_context(ScalingServer(address, figures, access)).url}")
         feed = clients.enter_context(WorkersFeed(workers, topic))
 
         def numbers() -> "Mapping[ScaledTopic, WorkersRecord]":
@@ -99,8 +126,15 @@ def autoscale(  # noqa: PLR0913, PLR0917 -- each is a flag
             election.wait()
             evaluator.elect(election.leads)
         evaluator.run(stopped, after_round)
-    if once and not decided:
-        raise AssignorError(f"{config}: no topic was decided on; the log above says why")
+    return decided
+
+
+def _printed(text: str, topic: str | None = None) -> None:  # noqa: ARG001 -- the text names the topic
+    typer.echo(text)
+
+
+def _logged(text: str, topic: str | None = None) -> None:
+    _log.info("%s", text, extra={"topic": topic})
 
 
 @group.command()
@@ -132,7 +166,12 @@ def _store(settings: "ScalingSettings", *, apply: bool) -> "Store":
     return MemoryStore() if settings.store == "memory" or not apply else RedisStore(settings.store)
 
 
-def _note(figures: "ScalingFigures", settings: "ScalingSettings", made: "Mapping[str, Sequence[Decision]]") -> None:
+def _note(
+    figures: "ScalingFigures",
+    settings: "ScalingSettings",
+    made: "Mapping[str, Sequence[Decision]]",
+    tell: "Tell" = _printed,
+) -> None:
     """Publish the figures of a round, and the number of agents of each group that was observed as a whole."""
     from assignors.scaling import AgentsSettings, agents_needed, demand, measured_agent_rate  # noqa: PLC0415 -- as above
     from spark_sink.live import TopicFigures  # noqa: PLC0415 -- as above
@@ -149,22 +188,21 @@ def _note(figures: "ScalingFigures", settings: "ScalingSettings", made: "Mapping
         needed = agents_needed(demand(mine), known, before, measured_agent_rate(mine))
         figures.needs(group, needed.agents, needed.reason)
         if needed.agents != before:
-            typer.echo(f"{group}: {needed.agents} agents needed: {needed.reason}")
+            tell(f"{group}: {needed.agents} agents needed: {needed.reason}")
 
 
-def _say(made: "list[Decision]", *, apply: bool) -> None:
+def _say(made: "list[Decision]", *, apply: bool, tell: "Tell" = _printed) -> None:
     from assignors.scaling import abbreviated  # noqa: PLC0415 -- as above
 
     silent = [one for one in made if one.workers == one.before and one.view.never_committed]
     if silent:
         names = abbreviated([one.topic for one in silent])
-        typer.echo(f"workers kept, as the group has never committed: {len(silent)} of {len(made)} topics ({names})")
+        tell(f"workers kept, as the group has never committed: {len(silent)} of {len(made)} topics ({names})")
     for one in made:
         if one in silent:
             continue
         if one.workers != one.before:
-            typer.echo(
-                f"{'' if apply else 'dry run: '}{one.topic}: {one.before} -> {one.workers} workers: {one.reason}"
-            )
+            text = f"{'' if apply else 'dry run: '}{one.topic}: {one.before} -> {one.workers} workers: {one.reason}"
+            tell(text, one.topic)
         else:
-            typer.echo(f"{one.topic}: {one.workers} workers kept: {one.reason}")
+            tell(f"{one.topic}: {one.workers} workers kept: {one.reason}", one.topic)

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from spark_sink.cli._log_options import Format, logged
 from spark_sink.cli._pairs import pairs
 from spark_sink.cli._spellings import formerly
 from spark_sink.cli._texts import servers
+from spark_sink.logs.line_format import LogFormat
 
 if TYPE_CHECKING:
     from assignors.claims import Standing
@@ -79,35 +81,35 @@ def run(  # noqa: PLR0913, PLR0917 -- each is a flag
     optimistic: Annotated[bool, typer.Option("--optimistic", help="Claim without locks.")] = False,
     kafka: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Kafka client property.")] = None,
     storage: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Option of the object store.")] = None,
+    *,
+    log_format: Format = LogFormat.TEXT,
 ) -> None:
     """Ingest until SIGTERM; start as many jobs as the load needs, on any machines."""
-    import logging  # noqa: PLC0415 -- with the rest
-
     from assignors.claims import Form, Lease, Picking  # noqa: PLC0415 -- an extra
-    from spark_sink.claimed import ClaimedSettings  # noqa: PLC0415 -- clients load slowly
-    from spark_sink.claimed import run as run_job  # noqa: PLC0415 -- as above
+    from spark_sink.claimed.job_settings import ClaimedSettings  # noqa: PLC0415 -- as below
 
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    logging.getLogger("kafka").setLevel(logging.CRITICAL)  # what matters of it the job says itself
-    run_job(
-        ClaimedSettings(
-            name=name,
-            table=table,
-            database=database,
-            kafka={"bootstrap.servers": bootstrap_servers, **pairs(kafka, "--kafka")},
-            topics=tuple(one.strip() for names in subscribe or () for one in names.split(",")),
-            pattern=subscribe_pattern,
-            claims_table=claims_table,
-            owner=owner,
-            partitions=partitions,
-            records=records,
-            lease=Lease(lease_s=lease_s),
-            picking=Picking(worth_records=worth_records, longest_s=longest_s),
-            form=Form.OPTIMISTIC if optimistic else Form.LOCKING,
-            storage=pairs(storage, "--storage"),
-            include_headers=include_headers,
-        )
+    settings = ClaimedSettings(
+        name=name,
+        table=table,
+        database=database,
+        kafka={"bootstrap.servers": bootstrap_servers, **pairs(kafka, "--kafka")},
+        topics=tuple(one.strip() for names in subscribe or () for one in names.split(",")),
+        pattern=subscribe_pattern,
+        claims_table=claims_table,
+        owner=owner,
+        partitions=partitions,
+        records=records,
+        lease=Lease(lease_s=lease_s),
+        picking=Picking(worth_records=worth_records, longest_s=longest_s),
+        form=Form.OPTIMISTIC if optimistic else Form.LOCKING,
+        storage=pairs(storage, "--storage"),
+        include_headers=include_headers,
     )
+    secrets = {"database": database, "kafka": settings.kafka, "storage": settings.storage}
+    with logged(log_format, secrets, agent=settings.owner):
+        from spark_sink.claimed import run as run_job  # noqa: PLC0415 -- clients load slowly
+
+        run_job(settings)
 
 
 @group.command()

@@ -1,16 +1,17 @@
 """`azimuth sink`: one ingestion agent, from a consumer group into a Delta or Iceberg table."""
 
 import json
-import logging
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from spark_sink.cli._log_options import Format, logged
 from spark_sink.cli._pairs import pairs
 from spark_sink.cli._spellings import formerly
 from spark_sink.cli._texts import given, servers
 from spark_sink.cli._workers import workers as read_workers
+from spark_sink.logs.line_format import LogFormat
 
 _Pairs = list[str] | None
 
@@ -75,9 +76,10 @@ def sink(  # noqa: PLR0913, PLR0917 -- every setting is a flag
     check: Annotated[
         bool, typer.Option("--check", help="Only check settings, brokers, rights, registry and table; without Spark.")
     ] = False,
+    log_format: Format = LogFormat.TEXT,
 ) -> None:
     """Ingest topics into a table, every record once. Flags override AZIMUTH_* variables, variables the file."""
-    flags = {name: value for name, value in locals().items() if name not in {"config", "check"}}
+    flags = {name: value for name, value in locals().items() if name not in {"config", "check", "log_format"}}
     for name in ("catalog", "kafka", "source", "sink", "storage", "spark"):
         flags[name] = pairs(flags[name], f"--{name}")
     flags["workers"] = json.dumps(read_workers(workers)) if workers else None
@@ -89,8 +91,7 @@ def sink(  # noqa: PLR0913, PLR0917 -- every setting is a flag
         from spark_sink.cli._check_lines import report  # noqa: PLC0415 -- as above
 
         report(look(settings))
-    from spark_sink.agent.spark_agent import run  # noqa: PLC0415 -- pyspark loads slowly
+    with logged(log_format, settings.model_dump(), agent=settings.agent):
+        from spark_sink.agent.spark_agent import run  # noqa: PLC0415 -- pyspark loads slowly
 
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")
-    logging.getLogger("azimuth").setLevel(logging.INFO)
-    run(settings)
+        run(settings)

@@ -215,7 +215,9 @@ class LaneConsumer:
         """
         onward, held = self._positions_held.settle(ends, ahead)
         for key, at in onward.items():
-            log.info("fleet: %s/%d: the table is at %d already, reading on from there", *key, at)
+            log.info(
+                "fleet: %s/%d: the table is at %d already, reading on from there", *key, at, extra={"topic": key.topic}
+            )
             self._seek(KafkaPartition(*key, at))
         self._hints.commit(held)
 
@@ -343,7 +345,8 @@ class LaneConsumer:
             self._parts.look_again()
             return
         if at is not None and at < low:
-            log.error("fleet: %s/%d: offsets %d to %d are gone by retention, reading on at %d", *key, at, low - 1, low)
+            text = "fleet: %s/%d: offsets %d to %d are gone by retention, reading on at %d"
+            log.error(text, *key, at, low - 1, low, extra={"topic": topic})
         self._stopped.discard((topic, partition))
         self.problems.pop(topic, None)
         self._seek(KafkaPartition(topic, partition, low if at is None else max(at, low)))
@@ -358,5 +361,5 @@ class LaneConsumer:
 
     def _note(self, key: str, problem: str) -> None:
         if self.problems.get(key) != problem:
-            log.warning("fleet: %s", problem)
+            log.warning("fleet: %s", problem, extra={"topic": key or None})
         self.problems[key] = problem

@@ -308,6 +308,7 @@ class SourceReader:
                 "fleet: %s/%s: its records have headers, which are not landed: include_headers = true lands them",
                 self._source,
                 label,
+                extra={"topic": label},
             )
 
     def _settle(self, *, wait: bool = False) -> None:

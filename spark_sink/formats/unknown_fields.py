@@ -160,11 +160,10 @@ def log_once(
                 continue
             before.add(path)
             if len(before) > _MOST_LOGGED:
-                log.warning(
-                    "topic %r has more than %d fields that the schema lacks: no more are logged", topic, _MOST_LOGGED
-                )
+                text = "topic %r has more than %d fields that the schema lacks: no more are logged"
+                log.warning(text, topic, _MOST_LOGGED, extra={"topic": topic})
             else:
-                log.warning(_SENTENCES[policy], topic, path, count)
+                log.warning(_SENTENCES[policy], topic, path, count, extra={"topic": topic})
 
 
 _KEPT = "topic %r: field %r is not in the schema (%d records of this batch have it); the column " + COLUMN + " keeps it"

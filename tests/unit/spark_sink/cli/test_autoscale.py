@@ -1,5 +1,7 @@
 """The output of `azimuth autoscale` for a round."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -16,8 +18,10 @@ from assignors.scaling import (
     decide,
     window,
 )
-from spark_sink.cli.autoscale import _note, _say
+from spark_sink.cli.autoscale import _logged, _note, _say
 from spark_sink.live import ScalingFigures
+from spark_sink.logs.line_format import LineFormat, LogFormat
+from spark_sink.logs.process_log import process_log
 
 
 def decision(topic: str, committed: int) -> Decision:
@@ -61,3 +65,14 @@ def test_a_group_that_was_not_observed_as_a_whole_keeps_its_agents(capsys: pytes
     assert capsys.readouterr().out == "ingest: 4 agents needed: 7 seats of topics, 2 an agent\n"
     _note(figures, settings, {"other": [decision("t", 900)]})
     assert {group: found["agents"] for group, found in figures.agents().items()} == {"ingest": 4, "other": 1}
+
+
+def test_in_json_a_decision_is_a_line_of_the_log_with_its_topic(capsys: pytest.CaptureFixture[str]) -> None:
+    """A log collector takes no lines of another form, and a decision on standard output would be one."""
+    with process_log(LineFormat(LogFormat.JSON)):
+        _say([decision("read", 900)], apply=True, tell=_logged)
+    said = capsys.readouterr()
+    line = json.loads(said.err)
+    assert (line["level"], line["logger"], line["topic"]) == ("info", "azimuth.scaling", "read")
+    assert line["message"].startswith("read: 1 workers kept: ")
+    assert not said.out

@@ -1,0 +1,108 @@
+"""The log of a process, with what others write to its standard error."""
+
+import json
+import logging
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+import structlog
+
+from spark_sink.logs.line_format import LineFormat, LogFormat
+from spark_sink.logs.process_log import process_log
+
+BLOCK = """
+import logging, os, subprocess, sys, threading, warnings
+import structlog
+from spark_sink.logs.line_format import LineFormat, LogFormat
+from spark_sink.logs.masked_secrets import Mask
+from spark_sink.logs.process_log import WORKERS, log_as_worker, process_log
+
+with process_log(LineFormat(LogFormat("{form}"), Mask(["hunter22"]), {{"agent": "a1"}})):
+    logging.getLogger("azimuth.sink").info("own")
+    structlog.get_logger("azimuth.source").warning("event", partitions=3)
+    logging.getLogger("py4j").info("left out")
+{body}
+print("after", file=sys.stderr)
+"""
+
+
+def lines(body: str, form: str = "json") -> list[str]:
+    """Run a process that logs, and return the lines of its standard error."""
+    code = BLOCK.format(form=form, body="".join(f"    {line}\n" for line in body.splitlines()))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    *found, last = done.stderr.splitlines()
+    assert last == "after"  # standard error is as before
+    return found
+
+
+def parsed(body: str) -> list[tuple[str, str, str]]:
+    """Return level, logger and message of each line after the first two."""
+    found: list[dict[str, Any]] = [json.loads(line) for line in lines(body)]
+    assert all(one["agent"] == "a1" for one in found)
+    assert [one["message"] for one in found[:2]] == ["own", "event"]
+    assert found[1]["partitions"] == 3
+    return [(one["level"], one["logger"], one["message"]) for one in found[2:]]
+
+
+def test_lines_of_a_child_process_get_the_format() -> None:
+    """Spark's JVM writes to the standard error of its driver."""
+    says = "echo '26/11/23 04:05:06 WARN Utils: hunter22' >&2; echo '26/11/23 04:05:06 INFO Utils: x' >&2"
+    body = f'subprocess.run(["sh", "-c", "{says}"])'
+    assert parsed(body) == [("warning", "spark", "Utils: ***")]
+
+
+def test_lines_of_librdkafka_get_the_format() -> None:
+    """Its threads write to the descriptor, not to Python's stream."""
+    body = """from confluent_kafka import Producer
+heard = threading.Event()
+producer = Producer({"bootstrap.servers": "localhost:1", "error_cb": lambda error: heard.set()})
+while not heard.is_set(): producer.poll(0.1)
+del producer"""
+    found = parsed(body)
+    assert found
+    assert {(level, logger) for level, logger, _ in found} == {("error", "librdkafka")}
+    assert "Connection refused" in found[0][2]
+
+
+def test_a_thread_that_fails_is_one_line() -> None:
+    """A traceback of twenty lines would be twenty warnings."""
+    body = "thread = threading.Thread(target=lambda: 1 / 0)\nthread.start()\nthread.join()"
+    ((level, logger, message),) = parsed(body)
+    assert (level, logger) == ("error", "stderr")
+    assert message.endswith("ZeroDivisionError: division by zero")
+
+
+def test_a_warning_is_a_record() -> None:
+    """Libraries warn once and late, in the middle of other lines."""
+    ((level, logger, message),) = parsed('warnings.warn("old", stacklevel=1)')
+    assert (level, logger) == ("warning", "py.warnings")
+    assert "old" in message
+
+
+def test_a_worker_of_spark_logs_through_its_driver() -> None:
+    """A worker is a process of its own, whose structlog would print another format."""
+    child = (
+        "from spark_sink.logs.process_log import log_as_worker; import structlog; log_as_worker(); "
+        "structlog.get_logger('azimuth.source').info('from a worker', partitions=5)"
+    )
+    assert parsed(f'subprocess.run([sys.executable, "-c", "{child}"])') == [("info", "azimuth.source", "from a worker")]
+
+
+def test_text_is_one_line_each_with_values_behind() -> None:
+    """The default is for people."""
+    own, event = lines("pass", "text")
+    assert own.endswith(" INFO own")
+    assert event.endswith(" WARNING event (partitions=3)")
+
+
+def test_the_block_restores_what_it_changed(capsys: pytest.CaptureFixture[str]) -> None:
+    """A test, or a notebook, has a log of its own."""
+    root, before = logging.getLogger(), logging.getLogger().handlers[:]
+    with process_log(LineFormat(LogFormat.JSON)):
+        structlog.get_logger("azimuth.source").info("inside")
+        assert root.handlers != before
+    assert root.handlers == before
+    assert not structlog.is_configured()
+    assert json.loads(capsys.readouterr().err)["message"] == "inside"
