@@ -1,6 +1,7 @@
 """The log of a process: its own records, and what libraries and child processes write to standard error."""
 
 import contextlib
+import faulthandler
 import fcntl
 import logging
 import os
@@ -44,6 +45,9 @@ def process_log(form: LineFormat) -> Iterator[None]:
         opened.callback(structlog.reset_defaults)
         _join_structlog()
         if captured is not None:
+            # The thread that reads the pipe ends with the process, so the trace of a crash must not go through it.
+            opened.callback(faulthandler.disable)
+            faulthandler.enable(stream)
             opened.enter_context(_reading(captured, handler))
         yield
 

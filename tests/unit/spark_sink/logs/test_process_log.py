@@ -2,6 +2,7 @@
 
 import json
 import logging
+import signal
 import subprocess
 import sys
 from typing import Any
@@ -88,6 +89,14 @@ def test_a_worker_of_spark_logs_through_its_driver() -> None:
         "structlog.get_logger('azimuth.source').info('from a worker', partitions=5)"
     )
     assert parsed(f'subprocess.run([sys.executable, "-c", "{child}"])') == [("info", "azimuth.source", "from a worker")]
+
+
+def test_a_crash_leaves_its_trace() -> None:
+    """Nothing reads the pipe any more when a signal such as SIGSEGV ends the process."""
+    code = BLOCK.format(form="json", body="    os.abort()\n")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == -signal.SIGABRT
+    assert "Fatal Python error: Aborted" in done.stderr
 
 
 def test_text_is_one_line_each_with_values_behind() -> None:
