@@ -3,16 +3,20 @@
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 
 import typer
 
 from spark_sink.cli._pairs import pairs
 from spark_sink.cli._reasons import reasoned
+from spark_sink.cli._tables import Fleet, Storage
 from spark_sink.cli._texts import given, servers
 
 if TYPE_CHECKING:
     from spark_sink.kafka.group_lag import TopicLag
+
+_CLUSTER: Final = "{cluster}"
 
 
 def register(app: typer.Typer) -> None:
@@ -21,23 +25,52 @@ def register(app: typer.Typer) -> None:
 
 
 def lag(  # noqa: PLR0913, PLR0917 -- each is a flag
-    bootstrap_servers: Annotated[str, typer.Option(callback=servers, help="Kafka brokers, host:port by commas.")],
-    group: Annotated[str, typer.Option(callback=given, help="Consumer group.")],
+    bootstrap_servers: Annotated[
+        str | None, typer.Option(callback=servers, help="Kafka brokers, host:port by commas.")
+    ] = None,
+    group: Annotated[str | None, typer.Option(callback=given, help="Consumer group.")] = None,
     table: Annotated[
-        str | None, typer.Option(callback=given, help="Delta table whose positions count, not the group's offsets.")
+        str | None,
+        typer.Option(
+            callback=given,
+            help="Delta table whose positions count, not the group's offsets; {topic} as in agents.",
+        ),
     ] = None,
     kafka: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Kafka client property.")] = None,
-    storage: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Option of the object store.")] = None,
+    storage: Storage = None,
+    fleet: Fleet = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show the lag of a group, by topic."""
-    from spark_sink.cli._reachable import reach  # noqa: PLC0415 -- as above
+    """Show the lag of a group, or of a fleet by its tables, by topic."""
+    options = pairs(storage, "--storage")
+    if fleet is not None:
+        if bootstrap_servers or group or table or kafka:
+            raise typer.BadParameter("the file has brokers, group and tables", param_hint="--fleet")
+        _lag_of_fleet(fleet, options, as_json=as_json)
+    if bootstrap_servers is None or group is None:
+        raise typer.BadParameter("give --bootstrap-servers and --group, or --fleet FILE")
+    if table is not None and _CLUSTER in table:
+        raise typer.BadParameter(
+            f"{table!r} means the tables of several clusters: put the name of one in the place of {_CLUSTER}, or give "
+            "--fleet FILE",
+            param_hint="--table",
+        )
+    properties = {"bootstrap.servers": bootstrap_servers, **pairs(kafka, "--kafka")}
+    found = _lag_of_group(group, properties, table, options)
+    if as_json:
+        typer.echo(json.dumps([asdict(one) for one in found]))
+        return
+    _print(group, found)
+
+
+def _lag_of_group(
+    group: str, properties: dict[str, str], table: str | None, options: dict[str, str]
+) -> "Sequence[TopicLag]":
+    from spark_sink.cli._reachable import reach  # noqa: PLC0415 -- clients load slowly
     from spark_sink.errors import LagError, TableError  # noqa: PLC0415 -- with the rest
-    from spark_sink.kafka.group_lag import admin, behind, committed  # noqa: PLC0415 -- clients load slowly
+    from spark_sink.kafka.group_lag import admin, behind, committed  # noqa: PLC0415 -- as above
     from spark_sink.lake.positions import positions  # noqa: PLC0415 -- as above
 
-    properties = {"bootstrap.servers": bootstrap_servers, **pairs(kafka, "--kafka")}
-    options = pairs(storage, "--storage")
     client = admin(properties)
     at = positions(table, group, options) if table else {}
     if table and not at:
@@ -51,11 +84,41 @@ def lag(  # noqa: PLR0913, PLR0917 -- each is a flag
             "of a fleet, or of jobs with claims, --table says how far it is"
         )
     with reasoned(properties):
-        found = behind(client, properties, known)
+        return behind(client, properties, known)
+
+
+def _lag_of_fleet(file: Path, options: dict[str, str], *, as_json: bool) -> NoReturn:
+    """Show the lag of each source of a fleet; the fault of one source stops no other.
+
+    Raises:
+        typer.Exit: always; the code is 2 if the lag of a source is not known.
+    """
+    from assignors.errors import AssignorError  # noqa: PLC0415 -- its package loads slowly
+    from spark_sink.errors import SparkSinkError  # noqa: PLC0415 -- with the rest
+    from spark_sink.fleet.fleet_settings import FleetSettings  # noqa: PLC0415 -- pydantic loads slowly
+
+    settings = FleetSettings.load(file, agent="lag")
+    values: list[dict[str, Any]] = []
+    total = code = 0
+    for name in settings.sources:
+        table = settings.table.replace(_CLUSTER, name)
+        try:
+            found = _lag_of_group(settings.name, settings.kafka(name), table, {**settings.storage, **options})
+        except (SparkSinkError, AssignorError) as error:
+            values.append({"source": name, "error": str(error)})
+            code = 2
+            if not as_json:
+                typer.echo(f"azimuth: source {name!r}: {error}", err=True)
+            continue
+        total += sum(one.lag_records for one in found)
+        values += [{"source": name, **asdict(one)} for one in found]
+        if not as_json:
+            _print(f"source {name}", found)
     if as_json:
-        typer.echo(json.dumps([asdict(one) for one in found]))
-        return
-    _print(group, found)
+        typer.echo(json.dumps(values))
+    else:
+        typer.echo(f"fleet {settings.name!r}: {total} records behind, in {len(settings.sources)} sources")
+    raise typer.Exit(code)
 
 
 def _print(group: str, found: "Sequence[TopicLag]") -> None:

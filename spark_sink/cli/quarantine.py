@@ -10,17 +10,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spark_sink.cli._pairs import pairs
-from spark_sink.errors import OptionError
+from spark_sink.cli._tables import Fleet, Group, Storage, Tables, say_fault, tables
+from spark_sink.errors import OptionError, SparkSinkError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from spark_sink.sink.quarantine_replay import Repair
 
-_Table = Annotated[str, typer.Argument(help="Address of the Delta table (not of its quarantine).")]
-_Group = Annotated[str | None, typer.Option(help="Consumer group, where several have written.")]
-_Storage = Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Option of the object store.")]
+_Table = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="TABLE",
+        help="Address of the Delta table (not of its quarantine); {topic} and {cluster} stand for any name.",
+    ),
+]
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -33,77 +37,109 @@ def register(app: typer.Typer) -> None:
     app.add_typer(commands, name="quarantine", rich_help_panel="Ingest into Delta")
 
 
-def list_(table: _Table, group: _Group = None, storage: _Storage = None, as_json: _Json = False) -> None:
+def list_(
+    table: _Table = None, group: Group = None, storage: Storage = None, fleet: Fleet = None, as_json: _Json = False
+) -> None:
     """Count the quarantined records that wait for a replay, by topic and error."""
-    rows = _waiting(table, group, storage)
-    found = Counter(zip(rows.column("topic").to_pylist(), rows.column("error_class").to_pylist(), strict=True))
+    chosen, total, code = tables(table, fleet, group, storage), 0, 0
+    values: list[dict[str, Any]] = []
+    for address, rows in chosen.each(lambda one: _waiting(one, chosen)):
+        where = {"table": address} if chosen.named else {}
+        if isinstance(rows, SparkSinkError):
+            values.append({"table": address, "fault": str(rows)})
+            code = 2
+            if not as_json:
+                say_fault(rows)
+            continue
+        total += rows.num_rows
+        found = Counter(zip(rows.column("topic").to_pylist(), rows.column("error_class").to_pylist(), strict=True))
+        values += [{**where, "topic": topic, "error": name, "records": n} for (topic, name), n in found.items()]
+        if as_json or (chosen.named and not rows.num_rows):  # of hundreds of tables most have no such records
+            continue
+        for (topic, name), number in sorted(found.items(), key=str):
+            typer.echo(f"{number:>8}  {topic}  {name}")
+        typer.echo(f"{address}: {rows.num_rows} records wait in quarantine")
     if as_json:
-        typer.echo(json.dumps([{"topic": topic, "error": name, "records": n} for (topic, name), n in found.items()]))
-        return
-    for (topic, name), number in sorted(found.items(), key=str):
-        typer.echo(f"{number:>8}  {topic}  {name}")
-    typer.echo(f"{table}: {rows.num_rows} records wait in quarantine")
+        typer.echo(json.dumps(values))
+    elif chosen.named:
+        typer.echo(f"{chosen.named}: {total} records wait in quarantine, of {len(chosen.addresses)} tables")
+    raise typer.Exit(code)
 
 
 def show(  # noqa: PLR0913, PLR0917 -- each is a flag
-    table: _Table,
+    table: _Table = None,
     topic: Annotated[str | None, typer.Option(help="Of this topic only.")] = None,
     partition: Annotated[int | None, typer.Option(help="Of this partition only.")] = None,
     offset: Annotated[int | None, typer.Option(help="This offset only.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="Records at most.")] = 10,
-    group: _Group = None,
-    storage: _Storage = None,
+    group: Group = None,
+    storage: Storage = None,
+    fleet: Fleet = None,
     as_json: _Json = False,
 ) -> None:
     """Show quarantined records in full, with the reason."""
     wanted = {"topic": topic, "partition": partition, "offset": offset}
     asked = {name: value for name, value in wanted.items() if value is not None}
-    shown = [
-        row
-        for row in _waiting(table, group, storage).to_pylist()
-        if all(row[name] == value for name, value in asked.items())
-    ][:limit]
+    chosen, shown, code = tables(table, fleet, group, storage), list[dict[str, Any]](), 0
+    for _, rows in chosen.each(lambda one: _waiting(one, chosen)):
+        if isinstance(rows, SparkSinkError):
+            say_fault(rows)
+            code = 2
+            continue
+        shown += [row for row in rows.to_pylist() if all(row[name] == value for name, value in asked.items())]
+    shown = shown[:limit]
     if as_json:
         typer.echo(json.dumps([{name: _plain(value) for name, value in row.items()} for row in shown]))
-        return
+        raise typer.Exit(code)
     if not shown:
-        typer.echo(f"{table}: no such record waits in quarantine")
+        typer.echo(f"{chosen.named or table}: no such record waits in quarantine")
     for row in shown:
         typer.echo(
             f"{row['topic']}/{row['partition']} offset {row['offset']}: {row['error_class']}: {row['error_text']}"
         )
         for name in ("timestamp", "key", "value", "headers", "schema_id", "run_id", "ingested_at"):
             typer.echo(f"    {name}: {_plain(row[name])}")
+    raise typer.Exit(code)
 
 
 def replay(
-    table: _Table,
+    table: _Table = None,
     repair: Annotated[
         str | None, typer.Option(metavar="MODULE:FUNCTION", help="Arrow table of records -> Arrow table of rows.")
     ] = None,
-    group: _Group = None,
-    storage: _Storage = None,
+    group: Group = None,
+    storage: Storage = None,
+    fleet: Fleet = None,
 ) -> None:
     """Replay quarantined records into the table, each exactly once; records that the repair leaves out keep waiting."""
     from spark_sink.sink.quarantine_replay import replay as bring  # noqa: PLC0415 -- pyarrow and deltalake load slowly
 
-    options = pairs(storage, "--storage")
-    done = bring(table, _group(table, group, options), _repair(repair), options)
-    typer.echo(f"{table}: {done.rows} records brought in, {done.left} wait on")
+    mended, chosen = _repair(repair), tables(table, fleet, group, storage)
+    rows = left = code = 0
+    for address, done in chosen.each(lambda one: bring(one, _group(one, chosen), mended, chosen.storage)):
+        if isinstance(done, SparkSinkError):
+            say_fault(done)
+            code = 2
+            continue
+        rows, left = rows + done.rows, left + done.left
+        if not chosen.named or done.rows or done.left:
+            typer.echo(f"{address}: {done.rows} records brought in, {done.left} wait on")
+    if chosen.named:
+        typer.echo(f"{chosen.named}: {rows} records brought in, {left} wait on, of {len(chosen.addresses)} tables")
+    raise typer.Exit(code)
 
 
-def _waiting(table: str, group: str | None, storage: list[str] | None) -> "pa.Table":
+def _waiting(table: str, chosen: Tables) -> "pa.Table":
     from spark_sink.sink.quarantine_replay import waiting  # noqa: PLC0415 -- pyarrow and deltalake load slowly
 
-    options = pairs(storage, "--storage")
-    return waiting(table, _group(table, group, options), options)
+    return waiting(table, _group(table, chosen), chosen.storage)
 
 
-def _group(table: str, group: str | None, options: dict[str, str]) -> str:
+def _group(table: str, chosen: Tables) -> str:
     from spark_sink.lake.positions import transactions  # noqa: PLC0415 -- pyarrow and deltalake load slowly
     from spark_sink.lake.verification import the_group  # noqa: PLC0415 -- as above
 
-    return the_group(table, transactions(table, options), group)
+    return the_group(table, transactions(table, chosen.storage), chosen.group)
 
 
 def _repair(name: str | None) -> "Repair | None":

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spark_sink.cli._pairs import pairs
+from spark_sink.cli._tables import Address, Fleet, Storage, say_fault, tables
 
 if TYPE_CHECKING:
     from spark_sink.lake.table_repair import Repaired
@@ -16,9 +16,10 @@ def register(app: typer.Typer) -> None:
     app.command("repair", rich_help_panel="Ingest into Delta")(repair)
 
 
-def repair(
-    table: Annotated[str, typer.Argument(help="Address of the Delta table.")],
-    storage: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Option of the object store.")] = None,
+def repair(  # noqa: PLR0913 -- each is a flag
+    table: Address = None,
+    storage: Storage = None,
+    fleet: Fleet = None,
     *,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the rows that it would remove.")] = False,
     within_files: Annotated[
@@ -26,17 +27,33 @@ def repair(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Remove rows that an OPTIMIZE doubled, in one commit; agents may run. Exit code 1 if some of them stay."""
+    """Remove rows that an OPTIMIZE doubled, in one commit a table; agents may run. Exit code 1 if some of them stay."""
     from spark_sink.lake.table_repair import repair as remove_doubles  # noqa: PLC0415 -- pyarrow and deltalake load slowly
 
-    found = []
-    for one in remove_doubles(table, pairs(storage, "--storage"), apply=not dry_run, within_files=within_files):
-        found.append(one)
-        if not as_json:
-            _print(one, dry_run=dry_run)
+    chosen = tables(table, fleet, None, storage)
+    done: list[Repaired] = []
+    faults = []
+
+    def work(address: str) -> None:
+        for one in remove_doubles(address, chosen.storage, apply=not dry_run, within_files=within_files):
+            done.append(one)
+            if not as_json:
+                _print(one, dry_run=dry_run)
+
+    for address, error in chosen.each(work):
+        if error is not None:
+            faults.append({"table": address, "error": str(error)})
+            if not as_json:
+                say_fault(error)
     if as_json:
-        typer.echo(json.dumps([_value(one) for one in found]))
-    raise typer.Exit(1 if any(one.different or one.repeated for one in found) else 0)
+        typer.echo(json.dumps([*(_value(one) for one in done), *faults]))
+    elif chosen.named:
+        rows = sum(one.rows for one in done)
+        typer.echo(
+            f"{chosen.named}: {rows} double rows of {len(chosen.addresses)} tables "
+            f"{'would be removed' if dry_run else 'were removed'}"
+        )
+    raise typer.Exit(2 if faults else 1 if any(one.different or one.repeated for one in done) else 0)
 
 
 def _value(one: "Repaired") -> dict[str, Any]:

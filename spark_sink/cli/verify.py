@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spark_sink.cli._pairs import pairs
+from spark_sink.cli._tables import Address, Fleet, Group, Storage, say_fault, tables
+from spark_sink.errors import SparkSinkError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,20 +22,37 @@ def register(app: typer.Typer) -> None:
 
 
 def verify(
-    table: Annotated[str, typer.Argument(help="Address of the Delta table.")],
-    group: Annotated[str | None, typer.Option(help="Consumer group, where several have written.")] = None,
-    storage: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Option of the object store.")] = None,
+    table: Address = None,
+    group: Group = None,
+    storage: Storage = None,
+    fleet: Fleet = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Check that a table has every record once, reading only the table; exit code 1 if it has not."""
+    """Check that tables have every record once, reading only the tables; exit code 1 if one has not."""
     from spark_sink.lake.verification import verify as check  # noqa: PLC0415 -- pyarrow and deltalake load slowly
 
-    report = check(table, group, pairs(storage, "--storage"))
+    chosen = tables(table, fleet, group, storage)
+    reports, values, code = [], [], 0
+    for address, found in chosen.each(lambda one: check(one, chosen.group, chosen.storage)):
+        if isinstance(found, SparkSinkError):
+            values.append({"table": address, "error": str(found)})
+            code = 2
+            if not as_json:
+                say_fault(found)
+            continue
+        reports.append(found)
+        values.append({"table": address, **_value(found)})
+        code = max(code, 0 if found.ok else 1)
+        if not as_json:
+            _print(address, found)
     if as_json:
-        typer.echo(json.dumps(_value(report)))
-    else:
-        _print(table, report)
-    raise typer.Exit(0 if report.ok else 1)
+        typer.echo(json.dumps(values if chosen.named else _value(reports[0])))
+    elif chosen.named:
+        typer.echo(
+            f"{chosen.named}: {sum(one.rows for one in reports)} rows in {len(chosen.addresses)} tables, "
+            f"{sum(one.duplicates for one in reports)} duplicates, {sum(one.missing for one in reports)} missing"
+        )
+    raise typer.Exit(code)
 
 
 def _value(report: "Report") -> dict[str, Any]:

@@ -17,11 +17,12 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 # Where a language is tested: Python, commands and the site in tests/acceptance, files here.
 TESTED = {"python", "bash", "console", "toml"}
-# A query for another program, settings of a broker, and a file like those that test_trace_file.py reads;
-# tests/unit/deploy checks the page on Kubernetes.
+# A query for another program, settings of a broker, a line of a log, and a file like those that
+# test_trace_file.py reads; tests/unit/deploy checks the page on Kubernetes.
 SHOWN = {
     ("broker.md", "properties"),
     ("deploy.md", "sql"),
+    ("commands.md", "text"),
     ("scaling.md", "text"),
     ("kubernetes.md", "yaml"),
     ("kubernetes.md", "json"),

@@ -1,8 +1,12 @@
 """The output of `azimuth lag`."""
 
+from pathlib import Path
+
 import pytest
 
 from spark_sink.cli import lag as module
+from spark_sink.cli import main
+from spark_sink.errors import LagError
 from spark_sink.kafka.group_lag import TopicLag
 
 
@@ -18,3 +22,56 @@ def test_topics_that_are_behind_are_named_and_the_others_counted(capsys: pytest.
     assert later.split() == ["70", "later", "(2", "partitions,", "most", "in", "0:", "70)"]
     assert late.split()[:2] == ["5", "late"]
     assert total == "ingest: 75 records behind, in 2 of 3 topics"
+
+
+FLEET = """
+name = "g"
+table = "{root}/{{cluster}}/{{topic}}"
+[sources.eu]
+bootstrap_servers = "localhost:1"
+topics = ["t"]
+[sources.us]
+bootstrap_servers = "localhost:2"
+topics = ["t"]
+"""
+
+
+def test_the_lag_of_a_fleet_is_that_of_its_sources(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each source has its brokers and its tables; one that does not answer stops no other."""
+    asked = []
+
+    def answer(group: str, kafka: dict[str, str], table: str, options: dict[str, str]) -> list[TopicLag]:
+        asked.append((group, kafka["bootstrap.servers"], table, options))
+        if "us" in table:
+            raise LagError("no broker answers")
+        return [TopicLag(topic="t", partitions=3, lag_records=5, worst=(1, 4))]
+
+    monkeypatch.setattr(module, "_lag_of_group", answer)
+    (tmp_path / "fleet.toml").write_text(FLEET.format(root=tmp_path))
+    with pytest.raises(SystemExit) as ended:
+        main(["lag", "--fleet", f"{tmp_path}/fleet.toml"])
+    said = capsys.readouterr()
+    assert ended.value.code == 2
+    assert asked[0] == ("g", "localhost:1", f"{tmp_path}/eu/{{topic}}", {})
+    assert said.err == "azimuth: source 'us': no broker answers\n"
+    assert said.out.splitlines()[-1] == "fleet 'g': 5 records behind, in 2 sources"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ((), "give --bootstrap-servers and --group, or --fleet FILE"),
+        (("--bootstrap-servers", "h:1", "--group", "g", "--table", "/l/{cluster}/{topic}"), "several clusters"),
+        (("--fleet", "f", "--group", "g"), "the file has brokers, group and tables"),
+    ],
+)
+def test_what_is_missing_or_too_much_is_said(
+    arguments: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The lag of several clusters needs the brokers of each."""
+    with pytest.raises(SystemExit) as ended:
+        main(["lag", *arguments])
+    assert ended.value.code == 2
+    assert says in " ".join(capsys.readouterr().err.replace("│", " ").split())

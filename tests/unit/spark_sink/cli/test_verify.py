@@ -104,3 +104,87 @@ def test_doubles_name_the_command_that_removes_them(azimuth: Callable[..., Done]
     assert azimuth("verify", table).returncode == 0
     assert f"{table}: 0 double rows were removed" in azimuth("repair", table).stdout
     assert azimuth("repair", "/none").stderr == "azimuth: /none: there is no Delta table\n"
+
+
+FLEET = """
+name = "g"
+table = "{root}/{{cluster}}/{{topic}}"
+[sources.eu]
+bootstrap_servers = "localhost:1"
+topics = ["t", "u"]
+[sources.us]
+bootstrap_servers = "localhost:2"
+topics = ["t"]
+"""
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    """Two whole tables, and one with a hole and a double row."""
+    _table(tmp_path / "eu" / "t", [0, 1, 2, 3, 4, 5])
+    _table(tmp_path / "eu" / "u", [0, 1, 2, 3, 4, 5])
+    _table(tmp_path / "us" / "t", [0, 1, 2, 2, 4, 5])
+    (tmp_path / "fleet.toml").write_text(FLEET.format(root=tmp_path))
+    return tmp_path
+
+
+def test_an_address_with_placeholders_checks_every_table(azimuth: Callable[..., Done], lake: Path) -> None:
+    """Each table has its lines, the last line has the total, and the worst table decides the exit code."""
+    done = azimuth("verify", f"{lake}/{{cluster}}/{{topic}}")
+    assert (done.returncode, done.stderr) == (1, "")
+    assert f"{lake}/eu/t: 6 rows in 1 partitions, 0 duplicates, 0 missing" in done.stdout
+    assert f"{lake}/us/t: 6 rows in 1 partitions, 1 duplicates, 1 missing" in done.stdout
+    total = f"{lake}/{{cluster}}/{{topic}}: 18 rows in 3 tables, 1 duplicates, 1 missing"
+    assert done.stdout.splitlines()[-1] == total
+    assert azimuth("verify", f"{lake}/eu/{{topic}}").returncode == 0
+
+
+def test_the_file_of_a_fleet_names_its_tables(azimuth: Callable[..., Done], lake: Path) -> None:
+    """The file has the address, the group and the options of the store."""
+    done = azimuth("verify", "--fleet", f"{lake}/fleet.toml")
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[-1] == "fleet 'g': 18 rows in 3 tables, 1 duplicates, 1 missing"
+    found = json.loads(azimuth("verify", "--fleet", f"{lake}/fleet.toml", "--json").stdout)
+    assert [one["table"] for one in found] == [f"{lake}/{name}" for name in ("eu/t", "eu/u", "us/t")]
+
+
+def test_a_table_that_cannot_be_checked_stops_no_other(azimuth: Callable[..., Done], lake: Path) -> None:
+    """Its sentence goes to standard error, and the exit code is that of an error."""
+    _table(lake / "eu" / "v", [0, 1, 2, 3, 4, 5], group="other")
+    done = azimuth("verify", f"{lake}/eu/{{topic}}", "--group", "g")
+    assert done.returncode == 2
+    assert "eu/v: group 'g' has written nothing here" in done.stderr
+    assert "12 rows in 3 tables" in done.stdout
+
+
+def test_several_tables_are_repaired_with_one_command(azimuth: Callable[..., Done], lake: Path) -> None:
+    """Then only the hole is left."""
+    shown = azimuth("repair", f"{lake}/{{cluster}}/{{topic}}", "--dry-run", "--within-files")
+    assert shown.stdout.splitlines()[-1].endswith("1 double rows of 3 tables would be removed")
+    done = azimuth("repair", "--fleet", f"{lake}/fleet.toml", "--within-files")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "fleet 'g': 1 double rows of 3 tables were removed")
+    assert "0 duplicates, 1 missing" in azimuth("verify", f"{lake}/us/{{topic}}").stdout
+
+
+def test_the_quarantines_of_several_tables_are_counted(azimuth: Callable[..., Done], lake: Path) -> None:
+    """Tables without waiting records have no line."""
+    for command in ("list", "show", "replay"):
+        done = azimuth("quarantine", command, f"{lake}/{{cluster}}/{{topic}}")
+        assert (done.returncode, done.stderr, done.stdout.count("\n")) == (0, "", 1)
+    assert azimuth("quarantine", "list", "--fleet", f"{lake}/fleet.toml", "--json").stdout == "[]\n"
+
+
+@pytest.mark.parametrize("command", [("verify",), ("repair",), ("quarantine", "list"), ("quarantine", "replay")])
+def test_an_address_that_matches_nothing_is_one_sentence(
+    azimuth: Callable[..., Done], tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    """A total over no table would look like a whole lake."""
+    done = azimuth(*command, f"{tmp_path}/{{topic}}")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert "no Delta table matches" in done.stderr
+
+
+def test_a_table_and_a_fleet_are_alternatives(azimuth: Callable[..., Done], lake: Path) -> None:
+    """And one of the two is needed."""
+    assert azimuth("verify").returncode == 2
+    assert azimuth("verify", f"{lake}/eu/t", "--fleet", f"{lake}/fleet.toml").returncode == 2

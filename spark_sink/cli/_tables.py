@@ -1,0 +1,93 @@
+"""The tables of a command: one address, an address with `{topic}` or `{cluster}`, or those of a fleet's file."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import typer
+
+from spark_sink.cli._pairs import pairs
+from spark_sink.errors import SparkSinkError
+
+Found = TypeVar("Found")
+
+Address = Annotated[
+    str | None,
+    typer.Argument(metavar="TABLE", help="Address of the Delta table; {topic} and {cluster} stand for any name."),
+]
+Group = Annotated[str | None, typer.Option(help="Consumer group, where several have written.")]
+Storage = Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Option of the object store.")]
+Fleet = Annotated[Path | None, typer.Option("--fleet", help="TOML file of a fleet: all of its tables.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tables:
+    """The tables of a command.
+
+    Attributes:
+        addresses: of tables that exist, unless the address names one.
+        group: the consumer group, as given or in the fleet's file.
+        storage: options of the object store.
+        named: what the user named, for the line with the total; None for one table.
+    """
+
+    addresses: list[str]
+    group: str | None
+    storage: dict[str, str]
+    named: str | None = None
+
+    def each(self, work: Callable[[str], Found]) -> Iterator[tuple[str, Found | SparkSinkError]]:
+        """Yield the result for each table; of several tables the error of one stops no other.
+
+        Raises:
+            SparkSinkError: the error of the only table.
+        """
+        for address in self.addresses:
+            try:
+                found: Found | SparkSinkError = work(address)
+            except SparkSinkError as error:
+                if self.named is None:
+                    raise
+                found = error
+            yield address, found
+
+
+def tables(table: str | None, fleet: Path | None, group: str | None, storage: list[str] | None) -> Tables:
+    """Find the tables.
+
+    Raises:
+        typer.BadParameter: neither an address nor a fleet's file, or both.
+        TableError: an address with placeholders matches no table.
+        OptionError: the fleet's file is invalid.
+    """
+    if (table is None) == (fleet is None):
+        raise typer.BadParameter("give the address of a table, or --fleet FILE", param_hint="TABLE")
+    from spark_sink.lake.matching_tables import has_placeholder, matching_tables  # noqa: PLC0415 -- Arrow loads slowly
+
+    options = pairs(storage, "--storage")
+    if table is not None:
+        named = table if has_placeholder(table) else None
+        return Tables(addresses=matching_tables(table, options), group=group, storage=options, named=named)
+    from spark_sink.errors import TableError  # noqa: PLC0415 -- with the rest
+    from spark_sink.fleet.fleet_settings import FleetSettings  # noqa: PLC0415 -- pydantic loads slowly
+    from spark_sink.fleet.table_writer import CLUSTER  # noqa: PLC0415 -- as above
+
+    settings = FleetSettings.load(Path(str(fleet)), agent="tables")
+    options = {**settings.storage, **options}
+    found: list[str] = []
+    missing: list[TableError] = []
+    for source in settings.sources:
+        try:
+            found += matching_tables(settings.table.replace(CLUSTER, source), options)
+        except TableError as error:
+            missing.append(error)
+    if missing and not found:
+        raise missing[0]
+    unique = list(dict.fromkeys(found))
+    return Tables(addresses=unique, group=group or settings.name, storage=options, named=f"fleet {settings.name!r}")
+
+
+def say_fault(error: SparkSinkError) -> None:
+    """Print the error of one of several tables."""
+    typer.echo(f"azimuth: {error}", err=True)
