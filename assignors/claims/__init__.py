@@ -10,6 +10,7 @@ ends. SQLAlchemy and a driver come with `pip install 'kafka-azimuth[sql]'`.
 * `claims_table`: the table and the database's clock.
 * `column_limits`: limits of the values in a row.
 * `database`: connections and named errors.
+* `table_check`: checks the database before a start.
 * `claim_status`: the status of partitions, for readers.
 """
 
@@ -23,6 +24,7 @@ if typing.TYPE_CHECKING:
     from assignors.claims.claim_values import Claim, Form, Lease, Standing, Visit
     from assignors.claims.due_partitions import Picking
     from assignors.claims.partition_claims import PartitionClaims
+    from assignors.claims.table_check import check_claims
 
 __all__ = [
     "Claim",
@@ -35,6 +37,7 @@ __all__ = [
     "Picking",
     "Standing",
     "Visit",
+    "check_claims",
     "standings",
 ]
 
@@ -46,6 +49,7 @@ _MODULES = {
     "Picking": "due_partitions",
     "Standing": "claim_values",
     "Visit": "claim_values",
+    "check_claims": "table_check",
     "standings": "claim_status",
 }
 

@@ -17,16 +17,17 @@ class StartSteps:
 
     Args:
         clock: seconds of a monotonic clock.
+        log: takes the lines.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+    def __init__(self, clock: Callable[[], float] = time.monotonic, log: logging.Logger = _log) -> None:
+        self._clock, self._log = clock, log
         self._since = clock()
 
     def done(self, step: str) -> None:
         """Log a step that has just ended."""
         now = self._clock()
-        _log.info("start: %s (%.1f s)", step, now - self._since)
+        self._log.info("start: %s (%.1f s)", step, now - self._since)
         self._since = now
 
 

@@ -70,6 +70,7 @@ class ClaimedIngest:
         self._ages = UnreadAges(parts.logs.at_times)
         self._late_s: Mapping[str, float] = {}
         self._looked: float | None = None
+        self._listed = -1  # number of partitions that the log has
         self._gone: set[tuple[str, int]] = set()
         self._progress = JobProgress(log.info)
         self._problem = ""
@@ -136,7 +137,10 @@ class ClaimedIngest:
         seen = self._parts.topics()
         self._topics = {topic.name: topic for topic in seen.topics}
         wanted = {(topic.name, n) for topic in self._topics.values() for n in range(topic.partitions)}
-        self._parts.claims.register(wanted)
+        new = self._parts.claims.register(wanted)
+        if new or len(wanted) != self._listed:
+            self._listed = len(wanted)
+            log.info("claims: %d topics, %d partitions, %d of them new", len(self._topics), len(wanted), new)
         self._ages.keep(TopicPartition(*key) for key in wanted)
         self._looked = now
         if not seen.whole:

@@ -10,8 +10,10 @@ from types import FrameType
 from confluent_kafka.admin import AdminClient
 
 from assignors.claims import PartitionClaims
+from assignors.clients import shown
 from assignors.errors import FleetError
 from assignors.fleet import Sighting, Source, ask_ids, sight
+from spark_sink.agent.progress_log import StartSteps
 from spark_sink.claimed.header_samples import SampledFetch
 from spark_sink.claimed.job_loop import ClaimedIngest
 from spark_sink.claimed.job_parts import Parts
@@ -26,20 +28,23 @@ from spark_sink.options.source_options import SourceOptions
 log = logging.getLogger(__name__)
 
 
-def build(settings: ClaimedSettings) -> ClaimedIngest:
-    """Create a job.
+def build(settings: ClaimedSettings, steps: StartSteps | None = None) -> ClaimedIngest:
+    """Create a job, and log each step of it.
 
     Raises:
         ClaimsError: the database's address is invalid.
         FleetError: neither topics nor a pattern, or no broker answers.
         SparkSinkError: Kafka's client refuses a property.
     """
+    steps = steps or StartSteps(log=log)
     own = {"client.id": f"azimuth.{settings.owner or socket.gethostname()}.{settings.name}", **settings.kafka}
     kafka = librdkafka_config(own)
     source = Source(name=settings.name, kafka=kafka, topics=settings.topics, pattern=settings.pattern)
     _claims(settings, "not known yet").close()  # reports errors of the settings before waiting for a broker
     topics = ClusterTopics(admin(kafka), source)
+    steps.done(f"cluster {topics.cluster} at {kafka['bootstrap.servers']}: {topics.count} topics")
     claims = _claims(settings, topics.cluster)
+    steps.done(f"claims are kept in table {settings.claims_table!r} of {shown(settings.database)}")
     # The client joins no group, but librdkafka's consumer queue needs a group name.
     named = {**own, "group.id": settings.name}
     reading = FetchSettings(
@@ -82,7 +87,10 @@ def run(settings: ClaimedSettings) -> None:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, hear)
-    build(settings).run(stop)
+    steps = StartSteps(log=log)
+    job = build(settings, steps)
+    steps.done(f"job {settings.owner or socket.gethostname()} of group {settings.name!r} writes to {settings.table}")
+    job.run(stop)
 
 
 def _claims(settings: ClaimedSettings, cluster: str) -> PartitionClaims:
@@ -117,6 +125,11 @@ class ClusterTopics:
     def cluster(self) -> str:
         """Id of the cluster."""
         return self._seen.cluster
+
+    @property
+    def count(self) -> int:
+        """Number of topics."""
+        return len(self._seen.topics)
 
     def look(self) -> Sighting:
         """Request the topics from the cluster.

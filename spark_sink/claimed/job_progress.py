@@ -1,4 +1,4 @@
-"""The progress log of a job: a line every ten seconds in which rows were written."""
+"""The progress log of a job: a line every ten seconds in which rows were written, and one when there are no more."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -19,6 +19,7 @@ class JobProgress:
         self._clock = clock
         self._since = clock()
         self._rows = 0
+        self._quiet = False
         self._late: tuple[float, str] = (0.0, "")
 
     def note(self, rows: int, late_s: Mapping[str, float]) -> None:
@@ -34,7 +35,10 @@ class JobProgress:
         if passed < _EVERY_S:
             return
         seconds, topic = self._late
-        if self._rows or seconds:
+        if not self._rows and not seconds and not self._quiet:
+            self._say("claims: no new records; the next line comes when there are some")
+        self._quiet = not self._rows and not seconds
+        if not self._quiet:
             late = f", the oldest unread record was {seconds:.0f} s old ({topic})" if seconds else ""
             self._say(f"claims: {self._rows} rows written ({self._rows / passed:.0f}/s){late}")
         self._since, self._rows, self._late = self._clock(), 0, (0.0, "")

@@ -82,6 +82,9 @@ def run(  # noqa: PLR0913, PLR0917 -- each is a flag
     kafka: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Kafka client property.")] = None,
     storage: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Option of the object store.")] = None,
     *,
+    check: Annotated[
+        bool, typer.Option("--check", help="Only check the database, brokers, rights and tables.")
+    ] = False,
     log_format: Format = LogFormat.TEXT,
 ) -> None:
     """Ingest until SIGTERM; start as many jobs as the load needs, on any machines."""
@@ -105,6 +108,11 @@ def run(  # noqa: PLR0913, PLR0917 -- each is a flag
         storage=pairs(storage, "--storage"),
         include_headers=include_headers,
     )
+    if check:
+        from spark_sink.claimed.job_checks import look  # noqa: PLC0415 -- clients and Arrow load slowly
+        from spark_sink.cli._check_lines import report  # noqa: PLC0415 -- as above
+
+        report(look(settings))
     secrets = {"database": database, "kafka": settings.kafka, "storage": settings.storage}
     with logged(log_format, secrets, agent=settings.owner):
         from spark_sink.claimed import run as run_job  # noqa: PLC0415 -- clients load slowly

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import signal
+import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -20,9 +21,16 @@ from spark_sink.agent import sink_checks
 from spark_sink.agent.agent_fences import only_agent_of_its_name
 from spark_sink.agent.agent_settings import AgentSettings
 from spark_sink.checks import BrokerChecks, run
+from spark_sink.claimed import job_checks
 from spark_sink.cli import main
 from spark_sink.fleet import agent_checks
-from tests.unit.spark_sink.checks.wrong_servers import empty_registry, refuse_password, serving, strange_certificate
+from tests.unit.spark_sink.checks.wrong_servers import (
+    empty_registry,
+    refuse_database_password,
+    refuse_password,
+    serving,
+    strange_certificate,
+)
 
 FILE = """
 name = "flights"
@@ -43,6 +51,7 @@ class Places:
         password: a broker that accepts no password.
         certificate: a broker whose certificate no authority has signed.
         registry: a registry without subjects.
+        database: a PostgreSQL that accepts no password.
         tmp: a folder; in it, the tables `strange` and `typed`, the file `file`, and `checkpoint`, which is of another
             table.
     """
@@ -51,6 +60,7 @@ class Places:
     password: str
     certificate: str
     registry: str
+    database: str
     tmp: Path
 
 
@@ -68,6 +78,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Places]:
             password=stack.enter_context(serving(refuse_password)),
             certificate=stack.enter_context(serving(strange_certificate(tmp))),
             registry=stack.enter_context(empty_registry()),
+            database=stack.enter_context(serving(refuse_database_password)),
             tmp=tmp,
         )
         write_deltalake(str(tmp / "strange"), pa.table({"name": ["x"]}))
@@ -76,13 +87,15 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Places]:
         (tmp / "checkpoint").mkdir()
         (tmp / "checkpoint" / "azimuth-table.json").write_text(json.dumps({"table": "/elsewhere"}))
         (tmp / "mistyped.toml").write_text('tabel = "x"\n')
+        with contextlib.closing(sqlite3.connect(tmp / "claims.db")) as made:
+            made.execute("CREATE TABLE strange (name TEXT)")
         yield places
 
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait longer than a user does: on a busy machine every place may be slow, which is a finding of its own."""
-    for module in (sink_checks, agent_checks):
+    for module in (sink_checks, agent_checks, job_checks):
         monkeypatch.setattr(module, "run", partial(run, limit_s=90))
         monkeypatch.setattr(
             module, "BrokerChecks", lambda kafka, settings, _=0: BrokerChecks(kafka, settings, answer_s=60)
@@ -329,3 +342,97 @@ def test_faults_of_a_fleet_are_found_before_its_start(  # noqa: PLR0913, PLR0917
     assert ended.value.code == 2
     assert says.format(servers=places.servers) in " ".join(found[0].split())
     assert len(found) == 1, said
+
+
+def claims(*more: str, servers: str = "{servers}", topic: str = "flights") -> list[str]:
+    """`azimuth claims run --check`, with further arguments; a later one replaces an earlier one."""
+    where = ["--bootstrap-servers", servers, "--group", "g", "--table", "{tmp}/new", "--subscribe", topic]
+    return ["claims", "run", "--check", *where, "--database", "sqlite:///{tmp}/claims.db", *more]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "place", "way"),
+    [
+        pytest.param(claims(servers="127.0.0.1:1"), "127.0.0.1:1", "check --bootstrap-servers", id="wrong port"),
+        pytest.param(
+            claims(
+                *("--kafka", "security.protocol=SASL_PLAINTEXT", "--kafka", "sasl.mechanism=PLAIN"),
+                *("--kafka", "sasl.username=u", "--kafka", "sasl.password=canary"),
+                servers="{password}",
+            ),
+            "{password}: ",
+            "invalid credentials; check --bootstrap-servers and --kafka",
+            id="wrong password of the brokers",
+        ),
+        pytest.param(
+            claims("--kafka", "sasl.pasword=canary"), "sasl.pasword", "did you mean 'sasl.password'?", id="property"
+        ),
+        pytest.param(
+            claims(topic="flihgts"),
+            "topic flihgts on {servers}: there is no such topic",
+            "did you mean 'flights'?",
+            id="missing topic",
+        ),
+        pytest.param(claims(topic="refused"), "topic refused on {servers}", "allow it READ", id="missing right"),
+        pytest.param(
+            claims("--subscribe-pattern", "("), "pattern '(' is no regular expression", "missing )", id="bad pattern"
+        ),
+        pytest.param(
+            claims("--database", "postgresql://u:canary@127.0.0.1:1/x"),
+            "postgresql+psycopg://***@127.0.0.1:1/x: the database of claims does not answer: ",
+            "check --database",
+            id="database away",
+        ),
+        pytest.param(
+            claims("--database", "postgresql://u:canary@{database}/x"),
+            "postgresql+psycopg://***@{database}/x: ",
+            'password authentication failed for user "u"; check --database',
+            id="wrong password of the database",
+        ),
+        pytest.param(
+            claims("--database", "sqlite:///{tmp}/none/claims.db"),
+            "there is no folder {tmp}/none",
+            "create it; check --database",
+            id="no folder of the database",
+        ),
+        pytest.param(
+            claims("--database", "oracle://u:canary@h/x"), "'oracle", "check --database", id="unknown database"
+        ),
+        pytest.param(
+            claims("--claims-table", "strange"),
+            "table 'strange' is no table of claims, it has no column ",
+            "name another one; check --database and --claims-table",
+            id="table of another program",
+        ),
+        pytest.param(
+            claims("--table", "/proc/azimuth"),
+            "/proc/azimuth: files cannot be written there: ",
+            "allow this user to, or name another",
+            id="folder not writable",
+        ),
+        pytest.param(
+            claims("--table", "{tmp}/strange"),
+            "{tmp}/strange: is a table of another writer",
+            "give the records their own table",
+            id="table not ours",
+        ),
+    ],
+)
+def test_each_fault_of_a_job_with_claims_is_one_sentence(
+    places: Places, arguments: list[str], place: str, way: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A job repeats its attempts for ever, because a database may come back; a check says it once."""
+    test_each_fault_is_one_sentence_with_the_place_and_the_way_out(places, arguments, place, way, capsys)
+
+
+@pytest.mark.parametrize("database", ["claims.db", "new.db"])
+def test_a_job_without_a_fault_is_ok(places: Places, database: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """One line a question, and nothing is created."""
+    names = {name: str(getattr(places, name)) for name in Places.__slots__}
+    with pytest.raises(SystemExit) as ended:
+        main([one.format(**names) for one in claims("--database", f"sqlite:///{places.tmp}/{database}")])
+    lines = capsys.readouterr().out.splitlines()
+    assert not ended.value.code, lines
+    assert [line.split()[:2] for line in lines] == [["ok", one] for one in ("brokers", "topics", "claims", "table")]
+    assert not (places.tmp / "new.db").exists()
+    assert not (places.tmp / "new").exists()

@@ -55,6 +55,18 @@ def refuse_password(one: socket.socket) -> None:
         one.sendall(struct.pack(">ii", 4 + len(body), number) + body)
 
 
+def refuse_database_password(one: socket.socket) -> None:
+    """Speak PostgreSQL's protocol up to the user's name, and refuse the password."""
+    while True:
+        (size,) = struct.unpack(">i", _read(one, 4))
+        (code,) = struct.unpack(">i", _read(one, size - 4)[:4])
+        if code not in {80877103, 80877104}:  # TLS and GSSAPI are asked for first
+            break
+        one.sendall(b"N")
+    said = b'SFATAL\0VFATAL\0C28P01\0Mpassword authentication failed for user "u"\0\0'
+    one.sendall(b"E" + struct.pack(">i", 4 + len(said)) + said)
+
+
 def _read(one: socket.socket, size: int) -> bytes:
     found = b""
     while len(found) < size:

@@ -1,0 +1,57 @@
+"""The questions of `azimuth claims run --check`."""
+
+from typing import Final
+
+from assignors.claims import ClaimsError, check_claims
+from assignors.clients import shown
+from assignors.fleet import Source
+from spark_sink.checks import BrokerChecks, Check, Finding, check_table, run
+from spark_sink.claimed.job_settings import ClaimedSettings
+from spark_sink.errors import ClusterError
+from spark_sink.fetch.raw_columns import arrow_schema
+from spark_sink.kafka.client_properties import librdkafka_config
+from spark_sink.kafka.group_lag import admin
+
+_SETTINGS: Final = "--bootstrap-servers and --kafka"
+
+
+def look(settings: ClaimedSettings) -> list[Finding]:
+    """Answer the questions of `--check`.
+
+    Raises:
+        FleetError: neither topics nor a pattern, or an invalid one.
+        LagError: a property of the Kafka client is unknown or invalid.
+    """
+    kafka = librdkafka_config(settings.kafka)
+    source = Source(name=settings.name, kafka=kafka, topics=settings.topics, pattern=settings.pattern)
+    admin(kafka)
+    return run(questions(settings, source))
+
+
+def questions(settings: ClaimedSettings, source: Source) -> list[Check]:
+    """Return the questions about brokers, topics, the database of claims and the table."""
+    brokers = BrokerChecks(source.kafka, _SETTINGS)
+    selected = "--subscribe" if source.topics else "--subscribe-pattern"
+    columns = arrow_schema(headers=settings.include_headers)
+    return [
+        Check(subject="brokers", place=brokers.servers, ask=brokers.reached),
+        Check(
+            subject="topics",
+            place=brokers.servers,
+            ask=lambda: brokers.topics(source.topics, source.pattern, selected),
+            after="brokers",
+        ),
+        Check(subject="claims", place=shown(settings.database), ask=lambda: _claims(settings)),
+        Check(
+            subject="table",
+            place=settings.table,
+            ask=lambda: check_table(settings.table, settings.name, settings.storage, columns),
+        ),
+    ]
+
+
+def _claims(settings: ClaimedSettings) -> str:
+    try:
+        return check_claims(settings.database, settings.claims_table)
+    except ClaimsError as error:
+        raise ClusterError(f"{error}; check --database and --claims-table") from error
