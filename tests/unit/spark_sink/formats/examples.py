@@ -34,7 +34,15 @@ def decoded(values: Sequence[bytes | None], decoder: Decoder) -> list[tuple[dict
     assert batch.column("offset").to_pylist() == list(range(len(values)))
     reasons = batch.column(COLUMN).to_pylist()
     columns = {name: batch.column(name) for name in decoder.columns.names}
-    rows = [{name: column[number].as_py() for name, column in columns.items()} for number in range(len(values))]
+    rows = [{name: _python(column[number]) for name, column in columns.items()} for number in range(len(values))]
     for row, reason, value in zip(rows, reasons, values, strict=True):
         assert reason is None or (set(row.values()) == {None} and reason["value"] == value and reason["error_text"])
     return [(row, reason and reason["error_class"]) for row, reason in zip(rows, reasons, strict=True)]
+
+
+def _python(value: pa.Scalar) -> object:
+    """The value in Python; a date or time beyond Python's years, which a column may hold, as Arrow's number."""
+    try:
+        return value.as_py()
+    except (OverflowError, ValueError):
+        return value.value

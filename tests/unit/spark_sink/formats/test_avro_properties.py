@@ -12,7 +12,7 @@ from uuid import UUID
 import fastavro
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from spark_sink.formats import AvroDecoder
@@ -272,6 +272,7 @@ def test_broken_bytes_stop_no_batch_and_harm_no_neighbour(examples: int) -> None
     decoder = AvroDecoder(Schemas(schemas), _registered(schema), "rescue")
 
     @settings(max_examples=examples)
+    @example(good[:91] + b"\x81\x80\x80" + good[91:])  # a date that Python does not have
     @given(
         st.builds(
             lambda at, new, skip: good[:at] + new + good[at + skip :],
