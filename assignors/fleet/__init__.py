@@ -3,6 +3,7 @@
 * `fleet_topic`: the identity of a topic, `<cluster id>/<topic id>`.
 * `agents_view`: the agents in the fleet.
 * `agents_per_topic`: the number of agents per topic, from several settings.
+* `agreed_workers`: the numbers that all agents compute with while they change.
 * `bounded_seats`: places topics on agents by rank, no agent above its bound.
 * `topic_placement`: which agents read which topics, a pure function.
 * `partition_shares`: even shares of a topic's partitions among its agents.
@@ -27,6 +28,7 @@ if typing.TYPE_CHECKING:
     from assignors.fleet.agent_loop import AgentParts, FleetAgent, Ingestion
     from assignors.fleet.agents_per_topic import FleetWorkers, Override
     from assignors.fleet.agents_view import Agent, View
+    from assignors.fleet.agreed_workers import KnownWorkers
     from assignors.fleet.cluster_topics import ClusterWatch, any_answers
     from assignors.fleet.explanation import Line, Place, explain
     from assignors.fleet.fleet_topic import FleetTopic, once_each
@@ -50,6 +52,7 @@ __all__ = [
     "FleetWorkers",
     "Ingestion",
     "KafkaMembers",
+    "KnownWorkers",
     "Lane",
     "LaneChange",
     "Lanes",
@@ -88,6 +91,7 @@ _MODULES = {
     "FleetWorkers": "agents_per_topic",
     "Ingestion": "agent_loop",
     "KafkaMembers": "kafka_membership",
+    "KnownWorkers": "agreed_workers",
     "Lane": "lanes",
     "LaneChange": "lanes",
     "Lanes": "lanes",

@@ -10,12 +10,14 @@ from typing import Any, Protocol
 from assignors.errors import AssignorError
 from assignors.fleet.agents_per_topic import FleetWorkers
 from assignors.fleet.agents_view import Agent, View
+from assignors.fleet.agreed_workers import KnownWorkers
 from assignors.fleet.cluster_topics import ClusterWatch
 from assignors.fleet.fleet_topic import FleetTopic, once_each
 from assignors.fleet.hand_over import HandOver, await_successors
-from assignors.fleet.lanes import Lane, Lanes
+from assignors.fleet.lanes import Lane, Lanes, computes_alike
 from assignors.fleet.membership_contract import Members, Membership, Standing
-from assignors.fleet.shared_settings import settings_drift
+from assignors.fleet.shared_settings import WORKERS, settings_drift
+from assignors.fleet.topic_descriptions import Sighting
 from assignors.fleet.topic_placement import Balance, Decision, decide
 
 log = logging.getLogger(__name__)
@@ -91,6 +93,7 @@ class FleetAgent:
     Contract:
     * `step` never raises for external failures: a cluster, the membership or the autoscaler may be away.
     * The topics that it reads change only if the view, the topics or the workers change.
+    * The agent joins the fleet after a first answer about its topics.
     * An isolated or refused agent reads nothing; an agent whose membership server is away continues.
     * When an agent joins, and when this one leaves, topics that move are read until the other agent has started.
     """
@@ -101,10 +104,13 @@ class FleetAgent:
         self._decision: Decision | None = None
         self._shares: Sequence[FleetTopic] = ()
         self._assigned: Mapping[Lane, frozenset[FleetTopic]] = {}
-        self._workers = parts.configured
+        self._known = KnownWorkers()
+        self._declared = parts.agent
+        self._common: Sequence[FleetTopic] = ()
         self._notes: dict[str, str] = {}
         self._look = threading.Event()
         self._turned = time.monotonic()
+        self._joined = False
         self._ending = False
         self._hand_over = HandOver(parts.hand_over_s)
 
@@ -117,7 +123,6 @@ class FleetAgent:
         parts = self._parts
         for watch in parts.watches:
             watch.start()
-        parts.members.start()
         try:
             while not stop.is_set():
                 self.step()
@@ -146,23 +151,35 @@ class FleetAgent:
     def step(self) -> None:
         """Read the present state once, and act on it."""
         self._turned = time.monotonic()
-        parts, state = self._parts, self._parts.members.state()
+        parts, seen = self._parts, [watch.seen() for watch in self._parts.watches]
+        if not all(one.looked for one in seen):
+            return  # a topic read for one source might belong to another
         self._refresh_workers()
+        if not self._joins(seen):
+            return
+        state = parts.members.state()
         if not state.reads or state.view is None:
             self._stop_reading(state)
             return
-        seen = [watch.seen() for watch in parts.watches]
-        if not all(one.looked for one in seen):
-            return  # a topic read for one source might belong to another
         topics, twice = once_each(topic for one in seen for topic in one.topics)
         self._note_all("twice", twice)
-        basis = (state.view, topics, self._workers)
+        basis = (state.view, topics, self._known.in_force(state.view, parts.agent.id))
         if basis != self._basis:
             self._decide(*basis)
         if self._decision is not None:
             lanes = parts.lanes.agreed(state.view)
-            mine = self._shares if lanes.seated else self._decision.of(parts.agent.id)
+            mine = self._shares if lanes.seated else {*self._decision.of(parts.agent.id), *self._common}
             self._assign(lanes.group(self._hand_over.topics(state.view, mine, topics, time.monotonic())))
+
+    def _joins(self, seen: Sequence[Sighting]) -> bool:
+        """Join once a cluster has answered, and return whether this has happened.
+
+        The others give topics to an agent as soon as it has joined. If it does not know the topics yet, it reads none.
+        """
+        if not self._joined and any(one.cluster for one in seen):
+            self._joined = True
+            self._parts.members.start()
+        return self._joined
 
     def status(self) -> dict[str, Any]:
         """Return the agent's status, as JSON values."""
@@ -190,16 +207,20 @@ class FleetAgent:
         """Return the reasons why the agent is not ready; a problem of one topic or cluster among many is no reason."""
         if self._ending:
             return ["it ends"]
+        problems = [problem for watch in self._parts.watches for problem in watch.seen().problems]
+        if not self._joined:
+            return problems or ["its topics are not known yet"]
         if not state.reads:
             return [f"{state.standing.value}: {state.reason or 'no view of the fleet yet'}"]
         if self._decision is None:
             return ["its topics are not known yet"]
-        seen = [watch.seen() for watch in self._parts.watches]
-        if not any(one.answers for one in seen):
-            return [problem for one in seen for problem in one.problems]
-        if not figures.get("works", True):
-            return list(self._parts.ingestion.problems()) or ["nothing comes into the tables"]
-        return []
+        if not any(watch.seen().answers for watch in self._parts.watches):
+            return problems
+        return (
+            []
+            if figures.get("works", True)
+            else [*self._parts.ingestion.problems()] or ["nothing comes into the tables"]
+        )
 
     def owners(self) -> dict[str, list[str]]:
         """Return the agents of each topic, by label, from this agent's last decision."""
@@ -211,6 +232,10 @@ class FleetAgent:
         self._basis = (view, topics, workers)
         self._decision = made = decide(view, topics, workers, self._parts.balance)
         self._shares = made.shares_of(self._parts.agent.id)
+        alike = computes_alike(view)
+        # Agents that compute different placements may each leave a topic to another one. So each topic has one reader
+        # that all of them know.
+        self._common = () if alike else decide(view, topics).of(self._parts.agent.id)
         mine = len(made.of(self._parts.agent.id))
         moved = "" if before is None else f", {made.moved(before)} seats moved"
         log.info(
@@ -222,7 +247,8 @@ class FleetAgent:
             moved,
         )
         self._note_all("override", workers.unknown(topics, view.ids))
-        self._note_all("settings", settings_drift(view.members))
+        # Agents take up new numbers one after another, which is no problem while they have other numbers in common.
+        self._note_all("settings", settings_drift(view.members, but=(WORKERS,) if alike else ()))
 
     def _assign(self, lanes: Mapping[Lane, frozenset[FleetTopic]]) -> None:
         if lanes == self._assigned:
@@ -244,11 +270,22 @@ class FleetAgent:
 
     def _refresh_workers(self) -> None:
         try:
-            self._workers = self._parts.workers(self._parts.watches)
+            self._known.take(self._parts.workers(self._parts.watches), time.monotonic())
         except AssignorError as error:
             self._note("workers", f"workers stay as they are: {error}")
+            if self._known.empty:
+                self._known.take(self._parts.configured, time.monotonic())
         else:
             self._notes.pop("workers", None)
+        self._declare()
+
+    def _declare(self) -> None:
+        if not self._parts.agent.settings:
+            return  # it declares nothing, as an agent of an own ingestion may
+        declared = self._known.declared(self._parts.agent)
+        if declared != self._declared:
+            self._declared = declared
+            self._parts.members.declare(declared.settings)
 
     def _note(self, key: str, problem: str) -> None:
         if self._notes.get(key) != problem:

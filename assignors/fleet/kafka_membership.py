@@ -17,7 +17,7 @@ import time
 import uuid
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
 from kafka import KafkaAdminClient
@@ -104,7 +104,7 @@ class _ViewAssignor(AbstractPartitionAssignor):
     """Assigns no partitions, only the view."""
 
     def __init__(self, agent: Agent, process: str, on_round: Any) -> None:  # noqa: ANN401 - a method taking a Round
-        self._agent = agent
+        self.agent = agent
         self._process = process
         self._on_round = on_round
         self.last = Round()
@@ -120,8 +120,8 @@ class _ViewAssignor(AbstractPartitionAssignor):
 
     def metadata(self, topics: set[str]) -> ConsumerProtocolSubscription:
         """Return the subscription with this member's identity and last round."""
-        content = {"agent": self._agent.value(), "process": self._process, "last": self.last.encode()}
-        return encode_subscription(topics, [], -1, self._agent.zone, json.dumps(content).encode())
+        content = {"agent": self.agent.value(), "process": self._process, "last": self.last.encode()}
+        return encode_subscription(topics, [], -1, self.agent.zone, json.dumps(content).encode())
 
     def assign(self, cluster: object, members: list[Any]) -> dict[str, ConsumerProtocolAssignment]:  # noqa: ARG002
         """Compute the view, on the leader; a member with foreign user data gets an empty assignment."""
@@ -170,6 +170,7 @@ class KafkaMembers:
         self._assignor = _ViewAssignor(agent, self._process, self._hear)
         self._member: GroupMember | None = None
         self._ended = threading.Event()
+        self._declares = threading.Event()
         self._thread: threading.Thread | None = None
 
     def start(self) -> Self:
@@ -186,6 +187,12 @@ class KafkaMembers:
     def wait(self, seen: Membership, timeout_s: float) -> Membership:
         """Wait for a change."""
         return self._cell.wait(seen, timeout_s)
+
+    def declare(self, settings: tuple[str, ...]) -> None:
+        """Declare these settings in the next join, which is requested soon."""
+        self._assignor.agent = replace(self._agent, settings=settings)
+        if self._thread is not None:
+            self._declares.set()
 
     def observe(self) -> Membership:
         """Describe the group.
@@ -261,6 +268,10 @@ class KafkaMembers:
             member.close()
             self._member = None
             return
+        if self._declares.is_set():
+            self._declares.clear()
+            with contextlib.suppress(MembershipError):  # it has just ended; the next member joins with the settings
+                member.rejoin()
         if state.view is None or state.standing is Standing.REFUSED:
             return
         coordinator = member._consumer._coordinator

@@ -10,8 +10,9 @@ from typing import Final
 
 from assignors.errors import FleetError
 from assignors.fleet.agents_view import View
+from assignors.fleet.agreed_workers import agreed_digest
 from assignors.fleet.fleet_topic import FleetTopic
-from assignors.fleet.shared_settings import declared_number, settings_drift
+from assignors.fleet.shared_settings import WORKERS, declared_number, declared_workers, settings_drift
 from assignors.hashing.hash import hash64
 
 _LANE: Final = ".lane-"
@@ -40,6 +41,17 @@ class Lane:
     def group(self, fleet: str) -> str:
         """Return the consumer group of a fleet's lane."""
         return f"{fleet}{_LANE}{self.number}"
+
+
+def computes_alike(view: View) -> bool:
+    """Return whether all agents of a view compute the same placement.
+
+    They do if their settings are equal and they have workers per topic in common. Lanes and assignment may differ,
+    because each agent takes them from the view.
+    """
+    if settings_drift(view.members, but=(LANES, ASSIGNMENT, WORKERS)):
+        return False
+    return agreed_digest(view) is not None or not any(declared_workers(agent) for agent in view.members)
 
 
 def lane_groups(fleet: str, groups: Iterable[str]) -> list[str]:
@@ -73,8 +85,8 @@ class Lanes:
     def agreed(self, view: View) -> "Lanes":
         """Return the lanes that all agents of a view use.
 
-        These are the fewest that any of them declares, and seats decide if all of them declare it and no other setting
-        differs; or these lanes if none declares anything. The result depends only on the view, so a rolling restart
+        These are the fewest that any of them declares, and seats decide if all of them declare it and compute the same
+        placement; or these lanes if none declares anything. The result depends only on the view, so a rolling restart
         with other settings is one change for all agents. If each agent used its own number, the agents of a topic
         would be in different groups, and each would read all of it. If seats decided while agents compute different
         seats of a topic, some of its partitions could have no reader; the group always assigns all of them.
@@ -82,8 +94,7 @@ class Lanes:
         declared = [declared_number(agent, LANES) for agent in view.members]
         seated = self.seated
         if any(agent.settings for agent in view.members):
-            alike = not settings_drift(view.members, but=(LANES, ASSIGNMENT))
-            seated = alike and all(declared_number(agent, ASSIGNMENT) == 1 for agent in view.members)
+            seated = computes_alike(view) and all(declared_number(agent, ASSIGNMENT) == 1 for agent in view.members)
         count = min((one for one in declared if one and one <= _MOST), default=self.count)
         return replace(self, count=count, seated=seated)
 

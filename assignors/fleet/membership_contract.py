@@ -63,6 +63,8 @@ class Members(Protocol):
       with a grace period of two beats in which the agent is still a member, so one lost beat moves no topic.
     * An agent that reaches neither the server nor, according to the witness, any other server becomes ISOLATED before
       that: it stops itself before the others remove it. If only the server is away, the last view stays.
+    * `declare` replaces the settings that this agent declares; the next views contain them. Before `start` it waits for
+      the first join.
     * Of two live processes with the same id one is REFUSED until the other is gone.
     * `close` leaves: the next view of the others is without this agent. A second call has no effect.
     """
@@ -77,6 +79,10 @@ class Members(Protocol):
 
     def wait(self, seen: Membership, timeout_s: float) -> Membership:
         """Wait at most `timeout_s` for a view, standing or reason that differs from `seen`, and return the state."""
+        ...
+
+    def declare(self, settings: tuple[str, ...]) -> None:
+        """Declare these settings from now on; returns immediately."""
         ...
 
     def observe(self) -> Membership:
@@ -195,6 +201,9 @@ class StaticMembers:
     def wait(self, seen: Membership, timeout_s: float) -> Membership:
         """Wait for a change, which never comes."""
         return self._cell.wait(seen, timeout_s)
+
+    def declare(self, settings: tuple[str, ...]) -> None:
+        """Ignored: a static view has no settings, and nothing informs the others."""
 
     def observe(self) -> Membership:
         """The same view."""

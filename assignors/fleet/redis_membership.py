@@ -11,6 +11,7 @@ import socket
 import threading
 import time
 import uuid
+from dataclasses import replace
 from typing import Any, Self
 
 from assignors.clients.addresses import shown
@@ -60,6 +61,7 @@ class RedisMembers:
         source = importlib.resources.files("assignors.fleet").joinpath("redis_membership.lua").read_text()
         self._script = self._client.register_script(source)
         self._ended = threading.Event()
+        self._beat_now = threading.Event()
         self._thread: threading.Thread | None = None
 
     def start(self) -> Self:
@@ -76,6 +78,11 @@ class RedisMembers:
     def wait(self, seen: Membership, timeout_s: float) -> Membership:
         """Wait for a change."""
         return self._cell.wait(seen, timeout_s)
+
+    def declare(self, settings: tuple[str, ...]) -> None:
+        """Declare these settings with the next beat, which is sent now."""
+        self._agent = replace(self._agent, settings=settings)
+        self._beat_now.set()
 
     def observe(self) -> Membership:
         """Request the live agents; writes nothing.
@@ -94,6 +101,7 @@ class RedisMembers:
         if self._ended.is_set():
             return
         self._ended.set()
+        self._beat_now.set()
         if self._thread is not None:
             self._thread.join()
             try:
@@ -106,6 +114,7 @@ class RedisMembers:
     def _run(self) -> None:
         answered = time.monotonic()
         while not self._ended.is_set():
+            self._beat_now.clear()
             sent = time.monotonic()
             try:
                 view, owner, beats = self._step("beat")
@@ -114,7 +123,8 @@ class RedisMembers:
             else:
                 answered = sent
                 self._hear(view, owner, beats)
-            self._ended.wait(max(0.0, self._session.beat_s - (time.monotonic() - sent)))
+            if not self._ended.is_set():
+                self._beat_now.wait(max(0.0, self._session.beat_s - (time.monotonic() - sent)))
 
     def _hear(self, view: View, owner: str, beats: dict[str, float]) -> None:
         before = self._cell.state.standing

@@ -6,12 +6,17 @@ placements, and a topic may have two sets of readers, or none.
 
 import json
 from collections.abc import Collection, Iterable, Mapping
+from typing import Final
 
 from assignors.fleet.agents_view import Agent
 from assignors.hashing.hash import hash64
 
 _DIGITS = 8
 _NAMED = 3
+_SAME_FILE = "all agents need the same file"
+
+WORKERS: Final = "workers.now"
+"""The name under which agents declare the digests of their present workers per topic, joined by +, the newest first."""
 
 
 def declared_settings(values: Mapping[str, object]) -> tuple[str, ...]:
@@ -33,6 +38,11 @@ def declared_number(agent: Agent, name: str) -> int | None:
     return int(value) if value.isdecimal() else None
 
 
+def declared_workers(agent: Agent) -> tuple[str, ...]:
+    """Return the digests of the workers per topic that an agent can compute with, the newest first."""
+    return tuple(one for one in _read(agent).get(WORKERS, "").split("+") if one)
+
+
 def settings_drift(agents: Iterable[Agent], but: Collection[str] = ()) -> list[str]:
     """Return the settings that differ, one sentence each; agents without a declaration are ignored.
 
@@ -46,15 +56,27 @@ def settings_drift(agents: Iterable[Agent], but: Collection[str] = ()) -> list[s
     for name in names:
         by_value: dict[str | None, list[str]] = {}
         for agent, values in declared.items():
-            by_value.setdefault(values.get(name), []).append(agent)
+            # Of the present workers only the newest count: agents declare previous ones for a short time.
+            value = values.get(name)
+            by_value.setdefault(value and value.partition("+")[0], []).append(agent)
         if len(by_value) > 1:
             groups = sorted(by_value.items(), key=lambda one: (-len(one[1]), one[1]))
             found.append(
-                f"setting {name!r} differs: "
+                f"{_subject(name)}: "
                 + ", ".join(f"{value or 'not set'} on {_some(ids)}" for value, ids in groups)
-                + "; all agents need the same file"
+                + f"; {_cure(name)}"
             )
     return found
+
+
+def _subject(name: str) -> str:
+    return "the present workers per topic differ" if name == WORKERS else f"setting {name!r} differs"
+
+
+def _cure(name: str) -> str:
+    if name != WORKERS:
+        return _SAME_FILE
+    return "all hosts need the same workers.file, and all agents must reach the workers topic"
 
 
 def _shown(value: object) -> str:

@@ -253,7 +253,9 @@ class FleetSettings(BaseSettings):
     def lane_count(self) -> Lanes:
         """The grouping of topics into lanes."""
         siblings = {name: sum(self._together(name, other) for other in self.sources) for name in self.sources}
-        return Lanes(count=self.lanes, seated=self.assignment == "seat", siblings=siblings)
+        # Agents of a static fleet cannot tell each other which numbers they have, and other numbers are other seats.
+        silent = isinstance(self.membership, StaticMembership) and bool(self.workers.file or self.workers.topic)
+        return Lanes(count=self.lanes, seated=self.assignment == "seat" and not silent, siblings=siblings)
 
     @property
     def fleet_workers(self) -> FleetWorkers:

@@ -11,6 +11,7 @@ from assignors.fleet import (
     Decision,
     FleetTopic,
     FleetWorkers,
+    KnownWorkers,
     Line,
     Membership,
     decide,
@@ -86,7 +87,9 @@ def look(settings: FleetSettings, topics: Sequence[str] = ()) -> FleetStatus:
         raise FleetError(f"fleet {settings.name!r} has no living agent: start one with `azimuth agent`")
     decision = decide(membership.view, found, workers, settings.balance)
     problems += workers.unknown(found, membership.view.ids)
-    problems += settings_drift([*membership.view.members, replace(settings.agent_id, id="this file")])
+    mine = KnownWorkers()
+    mine.take(workers, 0.0)
+    problems += settings_drift([*membership.view.members, replace(mine.declared(settings.agent_id), id="this file")])
     lines = [explain(decision, _find(found, name).identity, workers, settings.balance) for name in topics]
     return FleetStatus(membership=membership, decision=decision, lines=lines, problems=problems)
 
