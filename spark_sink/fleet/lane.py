@@ -14,6 +14,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 
 from assignors.fleet import FleetTopic, Lane
 from spark_sink.errors import SparkSinkError
+from spark_sink.fleet.lane_assignment import IntendedPartitions, Numbered
 from spark_sink.fleet.lane_configuration import lane_config
 from spark_sink.fleet.lane_positions import LanePositions
 from spark_sink.fleet.offset_hints import OffsetHints
@@ -33,6 +34,7 @@ _AWAY = frozenset({KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaErr
 _NO_TOPIC = ""
 _WATERMARKS_S = 2.0
 _RESTART_S = 1.0
+_CORRECT_S = 1.0
 _LAG_S = 1.0
 
 
@@ -52,6 +54,10 @@ def known_bounds(
         if high >= 0 and (at is not None or low >= 0 or high == 0):
             positions[key], ends[key] = max(low, 0) if at is None else at, high
     return positions, ends
+
+
+def _shares(labels: Mapping[FleetTopic, str]) -> set[Numbered]:
+    return {(topic.name, number) for topic in labels for number in topic.share or ()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +91,8 @@ class LaneConsumer:
         self._hints = OffsetHints(self._consumer, seated=lane.seated)
         self.received: Mapping[int, int] = {}
         self._positions_held = LanePositions()
+        self._intended = IntendedPartitions()
+        self._correct_at = 0.0
         self._stopped: set[tuple[str, int]] = set()
         self._restart_at = 0.0
         self._failure: Exception | None = None
@@ -140,12 +148,14 @@ class LaneConsumer:
     def subscribe(self, labels: Mapping[FleetTopic, str]) -> None:
         """Read these topics from now on, or their shares in a seated lane; partitions that stay are not interrupted."""
         before = self._positions_held.names
+        if self._gives_up(labels):
+            # While the topics are still followed: the offsets of others are not committed to the group.
+            self._parts.before_revoked()
         new = self._positions_held.follow(labels)
         self.problems = {}
         # Also a topic that left and returned before the group revoked it: no records of it were taken in between.
         held = [one for one in self._consumer.assignment() if one.topic in new]
         if held:
-            self._parts.before_revoked()  # else the records read of these topics would be read twice
             self._consumer.incremental_unassign(held)
             self._gain(self._consumer, held)
         if self.lane.seated:
@@ -153,14 +163,40 @@ class LaneConsumer:
         elif before != (names := self._positions_held.names):
             self._consumer.subscribe(sorted(names), on_assign=self._gain, on_revoke=self._yield, on_lost=self._lose)
 
+    def _gives_up(self, labels: Mapping[FleetTopic, str]) -> bool:
+        """Return whether a topic leaves or changes its label, or a partition leaves the shares of a seated lane."""
+        after = {topic.name: label for topic, label in labels.items()}
+        if any(after.get(name) != label for name, label in self._positions_held.labels.items()):
+            return True
+        shares = _shares(labels)
+        return self.lane.seated and any((one.topic, one.partition) not in shares for one in self._consumer.assignment())
+
     def _take_shares(self, labels: Mapping[FleetTopic, str]) -> None:
         """Read exactly the agent's shares of these topics, without the group's protocol."""
-        wanted = {(topic.name, number) for topic in labels for number in topic.share or ()}
-        held = {(one.topic, one.partition): one for one in self._consumer.assignment()}
-        if lost := [one for key, one in held.items() if key not in wanted]:
-            self._yield(self._consumer, lost)
-        if gained := [KafkaPartition(*key) for key in sorted(wanted - held.keys())]:
+        self._intended.replace(_shares(labels))
+        gained, lost = self._intended.differences(self._consumer.assignment())
+        if lost:
+            self.rebalances += 1
+            self._drop(lost)
+            self._consumer.incremental_unassign(lost)
+        if gained:
             self._gain(self._consumer, gained)
+
+    def _correct(self) -> None:
+        """Assign the partitions that the client should have and has not, because a part of a change failed."""
+        if time.monotonic() < self._correct_at:
+            return
+        self._correct_at = time.monotonic() + _CORRECT_S
+        missing, surplus = self._intended.differences(self._consumer.assignment())
+        if not missing and not surplus:
+            return
+        log.warning("fleet: %s: assigns %s and gives up %s, after a failed change", self.lane, missing, surplus)
+        self._parts.before_revoked()  # else the records read of these partitions would be read twice
+        if surplus:
+            self._drop(surplus)
+            self._consumer.incremental_unassign(surplus)
+        if missing:
+            self._take_up(self._consumer, missing)
 
     def read(self, add: Callable[[str, Any], None], most: int, wait_s: float) -> int:
         """Take received records, and serve the group.
@@ -191,6 +227,7 @@ class LaneConsumer:
         if count:
             self.problems.pop(_NO_TOPIC, None)
         self._restart()
+        self._correct()
         self._look_at_lag()
         if self._failure is not None:
             failure, self._failure = self._failure, None
@@ -261,8 +298,13 @@ class LaneConsumer:
         self._consumer.close()
 
     def _gain(self, consumer: Consumer, partitions: Sequence[KafkaPartition]) -> None:
-        known: Mapping[TopicPartition, int] = {}
         self.rebalances += 1
+        self._intended.add(partitions)
+        self._take_up(consumer, partitions)
+
+    def _take_up(self, consumer: Consumer, partitions: Sequence[KafkaPartition]) -> None:
+        """Read partitions from the table's positions on."""
+        known: Mapping[TopicPartition, int] = {}
         labels = self._positions_held.labels
         gained = {labels[one.topic] for one in partitions if one.topic in labels}
         try:
@@ -286,12 +328,14 @@ class LaneConsumer:
 
     def _yield(self, consumer: Consumer, partitions: Sequence[KafkaPartition]) -> None:
         self.rebalances += 1
+        self._intended.remove(partitions)
         self._parts.before_revoked()
         self._drop(partitions)
         consumer.incremental_unassign(list(partitions))
 
     def _lose(self, consumer: Consumer, partitions: Sequence[KafkaPartition]) -> None:
         # If another agent was faster, the table leaves these records out; after a return none may be held twice.
+        self._intended.remove(partitions)
         self._parts.before_revoked()
         self._drop(partitions)
         consumer.incremental_unassign(list(partitions))
