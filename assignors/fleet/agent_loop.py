@@ -186,13 +186,16 @@ class FleetAgent:
         parts, state = self._parts, self._parts.members.state()
         mine = sorted(_labels(self._assigned))
         problems = [problem for watch in parts.watches for problem in watch.seen().problems]
-        problems += [state.reason] if state.reason else []
+        age_s = None if state.heard_s is None else round(time.monotonic() - state.heard_s, 1)
+        since = "" if age_s is None else f" (last answer {age_s:.0f} s ago)"
+        problems += [f"{state.reason}{since}"] if state.reason else []
         problems += [*self._notes.values(), *parts.ingestion.problems()]
         figures = parts.ingestion.figures()
         return {
             "agent": parts.agent.value(),
             "standing": state.standing.value,
             "view": state.view.value() if state.view else None,
+            "view_age_s": age_s,
             "topics": mine,
             "lanes": len(self._assigned),
             "problems": problems,

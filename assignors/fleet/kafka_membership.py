@@ -171,6 +171,8 @@ class KafkaMembers:
         self._member: GroupMember | None = None
         self._ended = threading.Event()
         self._declares = threading.Event()
+        self._heard = False  # whether the present member has joined
+        self._final = False  # whether a new member would end for the reason of the last one
         self._thread: threading.Thread | None = None
 
     def start(self) -> Self:
@@ -250,21 +252,33 @@ class KafkaMembers:
         # Longest delay of the group's rebalance by a member that hangs.
         times["max_poll_interval_ms"] = max(session_ms, 30_000)
         times["bootstrap_timeout_ms"] = _ANSWER_MS
+        self._heard = False
         config = {"group_id": self._group, "client_id": f"fleet-{self._agent.id}", **times, **self._kafka}
         member = GroupMember(config, pattern=_NOTHING, assignors=[self._assignor])
         try:
             self._member = member.start()
         except MembershipError as error:
-            self._note(Standing.JOINING, f"the home cluster does not answer: {error}")
+            self._fails_to_join(f"the home cluster does not answer: {error}")
+
+    def _fails_to_join(self, reason: str) -> None:
+        """Keep the last view as during any other silence: topics are read on while the group's server is away."""
+        state = self._cell.state
+        if state.view is None or state.heard_s is None or state.standing is Standing.REFUSED:
+            self._note(Standing.JOINING if state.view is None else state.standing, reason)
+            return
+        standing = self._standing(state.heard_s)
+        self._note(standing, reason if standing is Standing.MEMBER else f"{reason}; {_does(standing)}")
+
+    def _standing(self, heard_s: float) -> Standing:
+        # After an error that a retry cannot fix the others remove this agent, whatever other servers answer.
+        return self._session.standing(time.monotonic() - heard_s, None if self._final else self._witness)
 
     def _look(self, member: GroupMember) -> None:
         """Check how long the group has not answered; replace a membership that has ended."""
         state = self._cell.state
         if member.failed is not None:
-            if state.view is None:
-                self._note(Standing.JOINING, f"cannot join, trying again: {member.failed!r}")
-            else:
-                log.warning("fleet: the membership ended (%r), joining again", member.failed)
+            self._final = member.fatal
+            self._fails_to_join(f"the membership has ended, joining again: {member.failed!r}")
             member.close()
             self._member = None
             return
@@ -274,21 +288,25 @@ class KafkaMembers:
                 member.rejoin()
         if state.view is None or state.standing is Standing.REFUSED:
             return
-        coordinator = member._consumer._coordinator
-        answered_at = max(coordinator.heartbeat.last_receive, coordinator.heartbeat.last_reset)
-        standing = self._session.standing(time.monotonic() - answered_at, self._witness)
+        heard_s = state.heard_s or 0.0
+        if self._heard:  # the clock of a member that has not joined begins with the member
+            heartbeat = member._consumer._coordinator.heartbeat
+            heard_s = max(heartbeat.last_receive, heartbeat.last_reset)
+            self._cell.change(heard_s=heard_s)
+        standing = self._standing(heard_s)
         if standing is Standing.MEMBER:
-            if state.standing is not Standing.MEMBER:
-                log.info("fleet: agent %r is a member again (it was %s)", self._agent.id, state.standing.value)
-            self._cell.change(standing=standing, reason="")
+            if self._heard:
+                if state.standing is not Standing.MEMBER:
+                    log.info("fleet: agent %r is a member again (it was %s)", self._agent.id, state.standing.value)
+                self._cell.change(standing=standing, reason="")
             return
-        does = "the last view stays" if standing is Standing.UNREACHABLE else "nothing else does either: stopping"
-        self._note(standing, f"the home cluster does not answer, {does}")
+        self._note(standing, f"the home cluster does not answer; {_does(standing)}")
 
     def _hear(self, made: Round) -> None:
+        self._heard, self._final = True, False
         owner = made.owners.get(self._agent.id)
         if owner == self._process:
-            self._cell.change(view=made.view, standing=Standing.MEMBER, reason="")
+            self._cell.change(view=made.view, standing=Standing.MEMBER, reason="", heard_s=time.monotonic())
             return
         by = (owner or "a process that left").rpartition(":")[0]
         self._note(Standing.REFUSED, f"agent id {self._agent.id!r} is in use by {by}: give each agent an id of its own")
@@ -298,6 +316,10 @@ class KafkaMembers:
         if (state.standing, bool(state.reason)) != (standing, True):
             log.warning("fleet: agent %r: %s", self._agent.id, reason)
         self._cell.change(standing=standing, reason=reason)
+
+
+def _does(standing: Standing) -> str:
+    return "the last view stays" if standing is Standing.UNREACHABLE else "no other server does either: stopping"
 
 
 def _read(member: str, metadata: Any) -> Candidate | None:  # noqa: ANN401 - kafka-python's, or a mapping of its fields

@@ -37,13 +37,15 @@ class Membership:
     Attributes:
         view: the newest view; None before the first.
         standing: membership state of this agent.
-        reason: explains a standing other than MEMBER and JOINING.
+        reason: explains a standing other than MEMBER and JOINING, or why an attempt to join has failed.
+        heard_s: time of the server's last answer, seconds of a monotonic clock; None if it is not known.
         beats: seconds since the last sign of life by agent, by the server's clock; empty if it does not report them.
     """
 
     view: View | None = None
     standing: Standing = Standing.JOINING
     reason: str = ""
+    heard_s: float | None = None
     beats: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -61,6 +63,8 @@ class Members(Protocol):
     * `state` never blocks. Views are values; versions of one fleet only grow, and equal versions are equal views.
     * The next view includes a new agent. An agent without a sign of life is removed after the session. The session ends
       with a grace period of two beats in which the agent is still a member, so one lost beat moves no topic.
+    * A failed attempt to join again changes nothing while other servers answer: the last view stays, with its age. Only
+      after an error that a retry cannot fix, such as a missing right, the agent becomes ISOLATED.
     * An agent that reaches neither the server nor, according to the witness, any other server becomes ISOLATED before
       that: it stops itself before the others remove it. If only the server is away, the last view stays.
     * `declare` replaces the settings that this agent declares; the next views contain them. Before `start` it waits for
@@ -164,7 +168,7 @@ class StateCell:
             self._changed.notify_all()
 
     def wait(self, seen: Membership, timeout_s: float) -> Membership:
-        """Wait for a change of view, standing or reason; a change of only the beats does not count."""
+        """Wait for a change of view, standing or reason; a change of only the times does not count."""
         deadline = time.monotonic() + timeout_s
         with self._changed:
             while _same(self._state, seen) and (left := deadline - time.monotonic()) > 0:

@@ -136,7 +136,7 @@ class RedisMembers:
             return
         if before not in {Standing.MEMBER, Standing.JOINING}:
             log.info("fleet: agent %r is a member again (it was %s)", self._agent.id, before.value)
-        self._cell.change(view=view, standing=Standing.MEMBER, reason="", beats=beats)
+        self._cell.change(view=view, standing=Standing.MEMBER, reason="", heard_s=time.monotonic(), beats=beats)
 
     def _miss(self, silent_s: float, error: Exception) -> None:
         state = self._cell.state
@@ -145,7 +145,8 @@ class RedisMembers:
             return
         standing = self._session.standing(silent_s, self._witness)
         if standing is not Standing.MEMBER:
-            does = "the last view stays" if standing is Standing.UNREACHABLE else "nothing else does either: stopping"
+            stays = standing is Standing.UNREACHABLE
+            does = "the last view stays" if stays else "no other server does either: stopping"
             self._note(standing, f"Redis at {self._address} does not answer, {does}")
 
     def _note(self, standing: Standing, reason: str) -> None:
