@@ -38,7 +38,7 @@ def explain_topic(request: PlanRequest, owner: I32, topic: str) -> list[Candidat
     at = next((i for i, t in enumerate(problem.topics) if t.name == topic), None)
     if at is None:
         return []
-    scores = member_scores(problem, request.strategy, request.seed)(at)
+    scores = member_scores(problem, request.strategy, request.seed)(np.array([at]))[0]
     places = range(int(problem.first[at]), int(problem.first[at + 1]))
     load = np.bincount(owner[owner >= 0], minlength=len(problem.members))
     high = fair_band(problem.partitions, problem.weights, request.epsilon).high

@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,8 @@ NO_OWNER = -1
 SEVERAL_CLAIMANTS = -2
 _HEAVIEST = 1e9
 _MOST_PARTITIONS = 1 << 31
+_NAME = itemgetter(0)
+_NUMBER = itemgetter(1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +34,7 @@ class Problem:
         first: number of the first partition of each topic, shape (T + 1,).
         owner: member that holds a valid claim on each partition, or NO_OWNER, shape (P,).
         claimant: the only member with a claim on it, valid or not; NO_OWNER; or SEVERAL_CLAIMANTS; shape (P,).
+        identities: the names that rank the members.
         group_of: subscription group of each member, shape (M,): equal subscriptions are one group.
         subscribed: which group subscribes to which topic, shape (G, T).
         hashes: of the members' identities, shape (M,).
@@ -43,6 +47,7 @@ class Problem:
     first: I64
     owner: I32
     claimant: I32
+    identities: tuple[str, ...]
     group_of: I32
     subscribed: Bools
     hashes: U64
@@ -81,7 +86,9 @@ def read_problem(topics: Iterable[Topic], members: Iterable[Member], seed: int, 
     given = sorted(topics, key=lambda t: t.name)
     unordered = list(members)
     keys = [(m.identity, m.id) for m in unordered]
-    ordered_members = tuple(unordered[i] for i in sorted(range(len(keys)), key=keys.__getitem__))
+    order = sorted(range(len(keys)), key=keys.__getitem__)
+    ordered_members = tuple([unordered[i] for i in order])
+    identities = tuple([keys[i][0] for i in order])
     _refuse_duplicates([t.name for t in given], "topic")
     _refuse_duplicates([m.id for m in ordered_members], "member")
     group_of, subscribed = _subscriptions(given, ordered_members)
@@ -106,9 +113,10 @@ def read_problem(topics: Iterable[Topic], members: Iterable[Member], seed: int, 
         first=first,
         owner=owner,
         claimant=claimant,
+        identities=identities,
         group_of=group_of,
         subscribed=subscribed,
-        hashes=_identity_hashes(ordered_members, seed),
+        hashes=_identity_hashes(identities, ordered_members, seed),
         weights=_weights(ordered_members),
         unread=tuple(t for t, some in zip(given, read, strict=True) if not some),
     )
@@ -144,9 +152,9 @@ def _refuse_duplicates(names: Sequence[str], what: str) -> None:
             raise TopicError(f"{what} {one!r} is given twice: give each once")
 
 
-def _identity_hashes(members: Sequence[Member], seed: int) -> U64:
+def _identity_hashes(identities: Sequence[str], members: Sequence[Member], seed: int) -> U64:
     # Two members of one identity (the same agent= set twice) must have different ranks, so the second gets a suffix.
-    names = [m.identity for m in members]
+    names = list(identities)
     if len(set(names)) < len(names):
         before = [None, *names[:-1]]
         names = [
@@ -156,16 +164,11 @@ def _identity_hashes(members: Sequence[Member], seed: int) -> U64:
 
 
 def _subscriptions(topics: Sequence[Topic], members: Sequence[Member]) -> tuple[I32, Bools]:
-    by_object: dict[int, int] = {}
     by_value: dict[frozenset[str], int] = {}
-    group_of = np.zeros(len(members), dtype=np.int32)
-    for i, member in enumerate(members):
-        # Often all members share one set object, so no sets have to be compared.
-        group = by_object.get(id(member.topics))
-        if group is None:
-            group = by_value.setdefault(frozenset(member.topics), len(by_value))
-            by_object[id(member.topics)] = group
-        group_of[i] = group
+    # Often all members share one set object, so few sets have to be compared.
+    objects = {id(m.topics): m.topics for m in members}
+    by_object = {one: by_value.setdefault(frozenset(wanted), len(by_value)) for one, wanted in objects.items()}
+    group_of = np.array([by_object[id(m.topics)] for m in members], dtype=np.int32)
     subscribed = np.zeros((len(by_value), len(topics)), dtype=bool)
     for wanted, group in by_value.items():
         subscribed[group] = [t.name in wanted for t in topics]
@@ -192,16 +195,16 @@ def _claims(topics: Sequence[Topic], members: Sequence[Member], first: I64) -> t
 
 def _claimed_places(topics: Sequence[Topic], members: Sequence[Member], first: I64) -> tuple[I64, I64]:
     """Return the partition and the member of each claim on a partition that exists, members ascending."""
-    pairs = itertools.chain.from_iterable(m.owned for m in members)
-    names, numbers = tuple(zip(*pairs, strict=True)) or ((), ())
-    number_of = dict.fromkeys(names, -1)
+    owned = [m.owned for m in members]
+    pairs = list(itertools.chain.from_iterable(owned))
+    number_of = dict.fromkeys(map(_NAME, pairs), -1)
     number_of.update((t.name, i) for i, t in enumerate(topics))
-    topic = np.array(list(map(number_of.__getitem__, names)), dtype=np.int64)
+    topic = np.fromiter(map(number_of.__getitem__, map(_NAME, pairs)), dtype=np.int64, count=len(pairs))
     try:
-        partition = np.array(numbers, dtype=np.int64)
+        partition = np.fromiter(map(_NUMBER, pairs), dtype=np.int64, count=len(pairs))
     except OverflowError:
-        partition = np.array([n if -1 < n < _MOST_PARTITIONS else -1 for n in numbers], dtype=np.int64)
-    member = np.repeat(np.arange(len(members)), [len(m.owned) for m in members])
+        partition = np.array([n if -1 < n < _MOST_PARTITIONS else -1 for _, n in pairs], dtype=np.int64)
+    member = np.repeat(np.arange(len(members)), list(map(len, owned)))
     exists = (topic >= 0) & (partition >= 0)
     exists[exists] = partition[exists] < np.diff(first)[topic[exists]]
     return first[topic[exists]] + partition[exists], member[exists]

@@ -1,5 +1,6 @@
 """Finds the node of a member in its identity."""
 
+import itertools
 import re
 from collections.abc import Callable, Sequence
 
@@ -7,7 +8,6 @@ import numpy as np
 
 from assignors.errors import NodesError
 from assignors.planner.input_arrays import I32
-from assignors.planner.topics_and_members import Member
 
 Node = Callable[[str], str] | str | None
 """How to find the node in an identity: a function, a pattern (its first group or whole match), or None: `node_of`."""
@@ -20,15 +20,14 @@ def node_of(identity: str) -> str:
     return _TAIL.sub("", identity)
 
 
-def node_numbers(members: Sequence[Member], node: Node = None) -> I32:
-    """Number the nodes of the members, shape (M,)."""
-    identities = [m.identity for m in members]
+def node_numbers(identities: Sequence[str], node: Node = None) -> I32:
+    """Number the nodes of the members by their identities, shape (M,)."""
     names = _cut_all(identities) if node is None else [_find(node, identity) for identity in identities]
-    numbers = {name: i for i, name in enumerate(sorted(set(names)))}
-    return np.array([numbers[name] for name in names], dtype=np.int32)
+    numbers = dict(zip(dict.fromkeys(names), itertools.count(), strict=False))
+    return np.fromiter(map(numbers.__getitem__, names), dtype=np.int32, count=len(names))
 
 
-def _cut_all(identities: list[str]) -> list[str]:
+def _cut_all(identities: Sequence[str]) -> list[str]:
     """Cut all identities with one search, five times as fast as separate searches."""
     lines = "\n".join(identities)
     if lines.count("\n") >= len(identities):  # an identity with a line break

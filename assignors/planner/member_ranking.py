@@ -5,12 +5,11 @@ from typing import Final, Literal
 import numpy as np
 
 from assignors.hashing.hash import GOLDEN, U64, hash64s, mix64s, order_keys, weighted_scores
-from assignors.planner.input_arrays import Problem
+from assignors.planner.input_arrays import I64, Problem
 from assignors.planner.place_unowned import Scores
 
 Strategy = Literal["hrw", "shuffled"]
 STRATEGIES: Final = ("hrw", "shuffled")
-_AT_ONCE: Final = 1 << 17  # pairs hashed in one call: 1 MB; more are hashed topic by topic
 
 
 def member_scores(problem: Problem, strategy: Strategy, seed: int) -> Scores:
@@ -23,11 +22,8 @@ def hrw_scores(problem: Problem, seed: int) -> Scores:
     keys = mix64s(hash64s([t.name for t in problem.topics], seed) + np.uint64(GOLDEN))
     equal = bool((problem.weights == problem.weights[0]).all())
 
-    if equal and len(keys) * len(problem.hashes) <= _AT_ONCE:
-        return list(mix64s(keys[:, None] ^ problem.hashes[None, :])).__getitem__
-
-    def scores(topic: int) -> U64:
-        pairs = mix64s(problem.hashes ^ keys[topic])
+    def scores(topics: I64) -> U64:
+        pairs = mix64s(problem.hashes ^ keys[topics][:, None])
         return pairs if equal else order_keys(weighted_scores(pairs, problem.weights))
 
     return scores
@@ -39,7 +35,7 @@ def shuffled_scores(problem: Problem, seed: int) -> Scores:
     place = np.empty(count, dtype=np.int64)
     place[np.argsort(mix64s(problem.hashes + np.uint64(seed & 0xFFFFFFFF)), kind="stable")] = np.arange(count)
 
-    def scores(topic: int) -> U64:
-        return (count - (place - int(problem.first[topic])) % count).astype(np.uint64)
+    def scores(topics: I64) -> U64:
+        return (count - (place - problem.first[topics][:, None]) % count).astype(np.uint64)
 
     return scores

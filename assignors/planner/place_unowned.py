@@ -10,8 +10,9 @@ from assignors.planner.input_arrays import I32, I64, Bools, Problem
 from assignors.planner.load_bounds import Band
 
 _SORT_ALL = 2  # times the needed members: more members are partitioned before they are sorted
-Scores = Callable[[int], U64]
-"""Preference of every member for the topic of this number, shape (M,); the highest is the first choice."""
+_SCORES_AT_ONCE = 1 << 14  # 128 kB, which stay in a core's cache
+Scores = Callable[[I64], U64]
+"""Preference of every member for the topics of these numbers, shape (K, M); the highest is the first choice."""
 
 
 class Placement:
@@ -48,42 +49,52 @@ class Placement:
         first, owner = self.problem.first, self.owner
         self.band, self.load, self.share = band, load, share
         self.even = bool((share == share[0]).all())
-        self.limit, self.limits = -1, band.high
+        self.limit, self.limited, self.limits = -1, band.high, band.high
         self.placed = int(load.sum())
         self.need = int(np.maximum(band.low - load, 0).sum())
         self.left = len(free)
         topic_of = np.searchsorted(first, free, side="right") - 1
         topics, starts, counts = np.unique(topic_of, return_index=True, return_counts=True)
-        sizes = np.diff(first)
-        for i in np.lexsort((topics, -counts)):
-            topic, start, count = int(topics[i]), int(starts[i]), int(counts[i])
-            places = free[start : start + count]
-            if count == 1 and sizes[topic] == 1:
-                owner[places[0]] = self._place_one(scores(topic))
-            else:
-                owner[places] = self._place(scores(topic), count, self._held(topic))
+        sizes = np.diff(first)[topics]
+        order = np.lexsort((topics, -counts))
+        batch = max(1, _SCORES_AT_ONCE // len(load))
+        for at in range(0, len(order), batch):
+            some = order[at : at + batch]
+            rows = topics[some].tolist(), starts[some].tolist(), counts[some].tolist(), sizes[some].tolist()
+            for score, topic, start, count, size in zip(scores(topics[some]), *rows, strict=True):
+                if size == 1:
+                    owner[free[start]] = self._place_one(score)
+                else:
+                    have = np.zeros(len(load), dtype=np.int64) if count == size else self._held(topic)
+                    owner[free[start : start + count]] = self._place(score, count, have)
 
     def _held(self, topic: int) -> I64:
         held = self.owner[self.problem.first[topic] : self.problem.first[topic + 1]]
         return np.bincount(held[held >= 0], minlength=len(self.load))
 
+    def _top(self) -> I64:
+        """Return the loads that no member may exceed now."""
+        return self.band.low if self.left <= self.need else self.band.high
+
     def _bound(self, more: int) -> I64:
-        # The bound grows with the placed partitions: with the final bound, the last topics would find little room.
-        if self.even:
-            limit = math.ceil((1 + self.epsilon) * (self.placed + more) / len(self.load) - 1e-9)
-            if limit != self.limit:  # the same for many topics in a row
-                self.limit, self.limits = limit, np.minimum(self.band.high, limit)
-            return self.limits
-        limits = np.ceil(np.round((1 + self.epsilon) * (self.placed + more) * self.share, 9)).astype(np.int64)
-        return np.minimum(self.band.high, limits)
+        """Return the loads up to which rank decides.
+
+        They grow with the placed partitions: with the final bounds, the last topics would find little room.
+        """
+        top = self._top()
+        if not self.even:
+            limits = np.ceil(np.round((1 + self.epsilon) * (self.placed + more) * self.share, 9)).astype(np.int64)
+            return np.minimum(top, limits)
+        limit = math.ceil((1 + self.epsilon) * (self.placed + more) / len(self.load) - 1e-9)
+        if limit != self.limit or top is not self.limited:  # the same for many topics in a row
+            self.limit, self.limited, self.limits = limit, top, np.minimum(top, limit)
+        return self.limits
 
     def _place_one(self, score: U64) -> int:
         limit = self._bound(1)
-        if self.left <= self.need:
-            limit = np.minimum(limit, self.band.low)
         best = int((score * (self.load < limit)).argmax())
         if self.load[best] >= limit[best]:  # no member is below the running bound
-            room = self.load < (self.band.low if self.left <= self.need else self.band.high)
+            room = self.load < self._top()
             best = int((score * room).argmax())
             if not room[best]:  # the only member with room has a score of 0
                 best = int(room.argmax())
@@ -95,32 +106,28 @@ class Placement:
 
     def _place(self, score: U64, count: int, have: I64) -> I32:
         out = np.empty(count, dtype=np.int32)
-        done = 0
-        while done < count:
-            room = self.load < self.band.high
-            if self.left <= self.need:
-                room &= self.load < self.band.low
-            level = have[room].min()
-            takers = np.flatnonzero(room & (have == level))
-            takers = self._in_order(takers, score, have, count - done)[: count - done]
-            takers = self._leave_enough_for_lower_bounds(takers)
-            self._give(takers)
+        done = fewest = 0
+        while True:
+            more = count - done
+            takers = ((self.load < self._bound(more)) & (have == fewest)).nonzero()[0]
+            if self.several_nodes or len(takers) < more:
+                takers = self._in_order(score, have, more)[:more]
+            else:
+                takers = _best(takers, score, more)
+            takers = self._give(takers)
             have[takers] += 1
             out[done : done + len(takers)] = takers
             done += len(takers)
-        return out
+            if done == count:
+                return out
+            fewest = int(have.min())
 
-    def _in_order(self, takers: I64, score: U64, have: I64, more: int) -> I64:
-        """Sort by: below the running bound, on a node with few of the topic, best rank."""
+    def _in_order(self, score: U64, have: I64, more: int) -> I64:
+        """Sort members with room and the fewest of the topic: below the bound, on a node with few of it, by rank."""
+        room = self.load < self._top()
+        takers = np.flatnonzero(room & (have == have[room].min()))
         over = self.load[takers] >= self._bound(more)[takers]
-        if not self.several_nodes and len(takers) - int(over.sum()) >= more:
-            # Only the best members below the running bound are needed, so not all members are sorted for each topic.
-            takers = takers[~over]
-            if len(takers) > _SORT_ALL * more:
-                takers = takers[np.sort(np.argpartition(~score[takers], more - 1)[:more])]
-            return takers[np.argsort(~score[takers], kind="stable")]
-        points = score[takers]
-        rank = np.argsort(~points, kind="stable")
+        rank = np.argsort(~score[takers], kind="stable")
         keys: tuple[I64 | Bools, ...] = (over[rank],)
         if self.several_nodes:
             node = self.node_of[takers[rank]]
@@ -132,16 +139,26 @@ class Placement:
             keys = (over[rank], nth + on_node[node])
         return takers[rank[np.lexsort(keys)]]
 
-    def _leave_enough_for_lower_bounds(self, takers: I64) -> I64:
-        """Drop takers above their lower bound if the members below theirs need the rest."""
-        needy = self.load[takers] < self.band.low[takers]
-        free = self.left - self.need
-        if int((~needy).sum()) <= free:
-            return takers
-        return takers[needy | (np.cumsum(~needy) <= free)]
-
-    def _give(self, takers: I64) -> None:
-        self.need -= int((self.load[takers] < self.band.low[takers]).sum())
-        self.load[takers] += 1
+    def _give(self, takers: I64) -> I64:
+        """Give a partition to each taker; without those that must leave the rest to members below their lower bound."""
+        load = self.load[takers]
+        needy = load < self.band.low[takers]
+        needed, spare = int(np.count_nonzero(needy)), self.left - self.need
+        if len(takers) - needed > spare:
+            stays = needy | (np.cumsum(~needy) <= spare)
+            takers, load = takers[stays], load[stays]
+        self.load[takers] = load + 1
+        self.need -= needed
         self.left -= len(takers)
         self.placed += len(takers)
+        return takers
+
+
+def _best(members: I64, score: U64, count: int) -> I64:
+    """Return the members with the highest scores, best first; not all are sorted if only some are needed."""
+    low = ~score[members]
+    if len(members) > _SORT_ALL * count:
+        some = low.argpartition(count - 1)[:count]
+        some.sort()
+        members, low = members[some], low[some]
+    return members[low.argsort(kind="stable")[:count]]

@@ -91,7 +91,7 @@ def _solve(request: PlanRequest) -> Plan:
     problem, racks, caps, epsilon = request.problem, request.racks, request.caps, request.epsilon
     topic_hashes = hash64s([t.name for t in problem.topics], request.seed)
     scores = member_scores(problem, request.strategy, request.seed)
-    placement = Placement(problem, node_numbers(problem.members, request.node), epsilon)
+    placement = Placement(problem, node_numbers(problem.identities, request.node), epsilon)
     cap_binds = caps < np.minimum(np.diff(problem.first), len(problem.members))
     if problem.equal and not racks.off.any() and not cap_binds.any():
         bound = _plan_unconstrained(

@@ -1,7 +1,7 @@
 """The planner's result."""
 
-import itertools
 from functools import cached_property
+from typing import Final
 
 import numpy as np
 
@@ -9,6 +9,8 @@ from assignors.planner.explanation import Candidate, explain_topic
 from assignors.planner.input_arrays import I32, Problem
 from assignors.planner.plan_request import PlanRequest
 from assignors.planner.topics_and_members import TopicPartition
+
+_INT16: Final = 1 << 15
 
 
 def count_moved(problem: Problem, owner: I32) -> int:
@@ -34,13 +36,15 @@ class Plan:
     @cached_property
     def partitions(self) -> dict[str, list[TopicPartition]]:
         """Partitions of each member, sorted; members without partitions have an empty list."""
-        members = self._problem.members
-        # Partitions are visited in order of topic and number, so the members' lists need no sort.
-        of_topic = (zip(itertools.repeat(t.name), range(t.partitions)) for t in self._problem.topics)
-        pairs = list(itertools.chain.from_iterable(of_topic))
-        by_owner = list(map(pairs.__getitem__, np.argsort(self._owner, kind="stable").tolist()))
+        members, first = self._problem.members, self._problem.first
+        # Sorts of 16 bits take a sixteenth of the time. Stable: the members' lists are in order of topic and number.
+        owner = self._owner.astype(np.int16) if len(members) <= _INT16 else self._owner
+        by_owner = np.argsort(owner, kind="stable")
+        topic = np.repeat(np.arange(len(first) - 1), np.diff(first))[by_owner]
+        names = [t.name for t in self._problem.topics]
+        pairs = list(zip(map(names.__getitem__, topic.tolist()), (by_owner - first[topic]).tolist(), strict=True))
         ends = np.cumsum(np.bincount(self._owner + 1, minlength=len(members) + 1)).tolist()
-        return {m.id: by_owner[ends[n] : ends[n + 1]] for n, m in enumerate(members)}
+        return {m.id: pairs[start:end] for m, start, end in zip(members, ends[:-1], ends[1:], strict=True)}
 
     @cached_property
     def unassigned(self) -> list[TopicPartition]:

@@ -92,7 +92,7 @@ class HRWAssignor(Assignor):
         self._was_leader = False
         self._plan([], [])  # raises BoundError, StrategyError
         if not callable(node):
-            node_numbers([Member(id="", topics=frozenset())], node)  # raises NodesError
+            node_numbers([""], node)  # raises NodesError
 
     def metadata(self, topics: set[str]) -> ConsumerProtocolSubscription:
         """Return the subscription of this member, after reading the workers again."""

@@ -65,8 +65,8 @@ class Verdict:
 BARS = (
     Bar("assignors", "speed/30 members, 300 partitions, 300 topics/full_ms", most=5),
     Bar("assignors", "speed/1000 members, 1000 partitions, 1000 topics/full_ms", most=100),
-    Bar("assignors", "speed/1000 members, 10000 partitions, 100 topics/full_ms", most=40),
-    Bar("assignors", "speed/1000 members, 10000 partitions, 100 topics/join_ms", most=60),
+    Bar("assignors", "speed/1000 members, 10000 partitions, 100 topics/full_ms", most=10),
+    Bar("assignors", "speed/1000 members, 10000 partitions, 100 topics/join_ms", most=10),
     Bar("assignors", "speed/1000 members, 50000 partitions, 1000 topics/full_ms", most=300),
     Bar("assignors", "speed/unequal subscriptions, 1000 members, 10000 partitions/*_ms", most=500),
     Bar("fleet", "decision/decide_ms/*", most=100),

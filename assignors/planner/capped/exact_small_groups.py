@@ -70,7 +70,7 @@ def _topic_options(
         yield (0,) * len(problem.members), (0, 0, 0, 0), (NO_OWNER,) * (end - first)
         return
     place = np.empty(len(problem.members), dtype=np.int64)
-    place[np.argsort(~scores(topic), kind="stable")] = np.arange(len(place))
+    place[np.argsort(~scores(np.array([topic]))[0], kind="stable")] = np.arange(len(place))
     best: dict[Loads, tuple[Cost, Owners]] = {(0,) * len(problem.members): ((0, 0, 0, 0), ())}
     for at in range(first, end):
         stay, away = int(problem.owner[at]), racks.off[racks.kind_of[at]]

@@ -118,7 +118,7 @@ def _add_newcomers(problem: Problem, racks: Racks, state: SearchState, topic: in
     away = racks.off[racks.kind_of[start:end]].sum(axis=0)
     full = load + -(-(end - start) // cap) > high
     behind = np.where(full, load / problem.weights, 0.0)
-    order = np.lexsort((~scores(topic), away, behind, full, owned == 0, ~state.may[topic]))
+    order = np.lexsort((~scores(np.array([topic]))[0], away, behind, full, owned == 0, ~state.may[topic]))
     readers = np.sort(order[: max(int((owned > 0).sum()), min(cap, int((owned > 0).sum()) + left))])
     state.take(topic, readers, _share_out(left, owned[readers], load[readers], high[readers]))
 

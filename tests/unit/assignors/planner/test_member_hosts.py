@@ -2,7 +2,6 @@
 
 import pytest
 
-from assignors import Member
 from assignors.planner.member_hosts import Node, node_numbers
 
 
@@ -18,12 +17,10 @@ from assignors.planner.member_hosts import Node, node_numbers
 def test_node_is_found_by_cut_pattern_or_function(node: Node, numbers: list[int]) -> None:
     """Identities of host1 (twice), host2 by UUID, and one of another form."""
     identities = ["host1-0", "host1-1", "host2-2a3b4c5d-0000-4000-8000-000000000000", "other"]
-    members = [Member(i, frozenset()) for i in identities]
-    found = node_numbers(members, node).tolist()
+    found = node_numbers(identities, node).tolist()
     assert [found.index(n) for n in found] == [numbers.index(n) for n in numbers]
 
 
 def test_an_identity_with_a_line_break_is_one_identity() -> None:
     """All identities are cut by one search over lines; a name with a line break must not shift the others."""
-    members = [Member(i, frozenset()) for i in ["a\nb-1", "a\nb-2", "c-1"]]
-    assert node_numbers(members).tolist() == [0, 0, 1]
+    assert node_numbers(["a\nb-1", "a\nb-2", "c-1"]).tolist() == [0, 0, 1]
