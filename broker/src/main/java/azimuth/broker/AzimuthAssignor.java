@@ -56,12 +56,47 @@ abstract sealed class AzimuthAssignor implements ConsumerGroupPartitionAssignor,
             results[m] = new Result(changed[m] ? new HashMap<>() : spec.memberAssignment(group.members[m]).partitions());
             out.put(group.members[m], results[m]);
         }
+        int[] mine = byOwner(owner, members, changed);
+        for (int at = 0; at < mine.length; ) {
+            int m = owner[mine[at]];
+            int topic = group.topicOf[mine[at]];
+            int start = at;
+            while (at < mine.length && owner[mine[at]] == m && group.topicOf[mine[at]] == topic) {
+                at++;
+            }
+            results[m].partitions().put(group.topics[topic], numbers(mine, start, at, group.first[topic]));
+        }
+        return out;
+    }
+
+    /** Partitions of the members that changed, one member after the other, ascending. */
+    private static int[] byOwner(int[] owner, int members, boolean[] changed) {
+        int[] end = new int[members + 1];
+        for (int m : owner) {
+            if (m >= 0 && changed[m]) {
+                end[m + 1]++;
+            }
+        }
+        for (int m = 0; m < members; m++) {
+            end[m + 1] += end[m];
+        }
+        int[] out = new int[end[members]];
         for (int p = 0; p < owner.length; p++) {
             int m = owner[p];
             if (m >= 0 && changed[m]) {
-                int topic = group.topicOf[p];
-                results[m].partitions().computeIfAbsent(group.topics[topic], id -> new HashSet<>()).add(p - group.first[topic]);
+                out[end[m]++] = p;
             }
+        }
+        return out;
+    }
+
+    private static Set<Integer> numbers(int[] partitions, int start, int end, int first) {
+        if (end - start == 1) {
+            return Set.of(partitions[start] - first); // most sets of large groups; a hash set takes five times its memory
+        }
+        Set<Integer> out = new HashSet<>(2 * (end - start));
+        for (int i = start; i < end; i++) {
+            out.add(partitions[i] - first);
         }
         return out;
     }

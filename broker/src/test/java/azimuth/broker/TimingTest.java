@@ -22,7 +22,7 @@ import org.junit.jupiter.api.condition.EnabledIfSystemProperty;
  * Times a plan of each assignor beside Kafka's own: from nothing, and when one member joins.
  *
  * <p>Assignors take turns, so noise of the machine hits all alike; the least of many turns counts. Members, topics,
- * partitions of each and turns come from a property: {@code mvn test -Dtest=TimingTest -Dazimuth.timing=1000,1000,10,150}.
+ * partitions of each and turns come from a property: {@code mvn test -Dtest=TimingTest -Dazimuth.timing=1000,1000,10,200}.
  */
 class TimingTest {
     private static final int DISCARDED = 20;
