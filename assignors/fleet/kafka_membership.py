@@ -278,7 +278,8 @@ class KafkaMembers:
         state = self._cell.state
         if member.failed is not None:
             self._final = member.fatal
-            self._fails_to_join(f"the membership has ended, joining again: {member.failed!r}")
+            what = "cannot join, trying again" if state.view is None else "the membership has ended, joining again"
+            self._fails_to_join(f"{what}: {member.failed!r}")
             member.close()
             self._member = None
             return

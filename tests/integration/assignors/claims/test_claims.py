@@ -22,7 +22,7 @@ from tests.integration.assignors.claims.conftest import Way
 
 pytestmark = pytest.mark.integration
 
-SHORT = Lease(lease_s=0.4, hold_s=3600)
+SHORT = Lease(lease_s=1.5, hold_s=3600)  # longer than a busy database takes for three statements
 
 
 def partitions(count: int) -> list[tuple[str, int]]:
