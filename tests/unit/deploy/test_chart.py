@@ -17,7 +17,7 @@ from tests.unit.deploy.chart import CHART, EXAMPLES, MANIFESTS, as_file, objects
 
 VERSIONS = ("1.25", "1.37")
 """The oldest and the newest Kubernetes that the objects are checked for."""
-CUSTOM = {"ServiceMonitor", "ScaledObject"}
+CUSTOM = {"ServiceMonitor", "ScaledObject", "TriggerAuthentication"}
 """Kinds of the Prometheus operator and of KEDA, which Kubernetes' schemas do not have."""
 LAID_OVER = '{"home": {"kafka": {"sasl.password": "hunter2"}}}'
 each_example = pytest.mark.parametrize("example", EXAMPLES, ids=lambda file: file.stem)
@@ -116,6 +116,58 @@ def test_the_files_of_the_chart_load(example: Path, tmp_path: Path, monkeypatch:
     if "autoscaler" in values(example):
         file.write_text(one("ConfigMap", values(example), "autoscaler")["data"]["scaling.toml"])
         assert ScalingSettings.load(file).pipelines
+
+
+def test_a_changed_file_restarts_the_agents() -> None:
+    """Agents read their file at the start only; of a ConfigMap of one's own the chart knows no content."""
+
+    def pod(**fleet: str) -> str:
+        made = one("StatefulSet", {**values(EXAMPLES[0]), "fleet": fleet})
+        return str(made["spec"]["template"]["metadata"]["annotations"]["azimuth/fleet-file"])
+
+    assert pod(file="a") != pod(file="b")
+    assert pod(existingConfigMap="mine", checksum="a") != pod(existingConfigMap="mine", checksum="b")
+    assert pod(existingConfigMap="mine", checksum="a") == pod(existingConfigMap="mine", checksum="a")
+    reloaded = {"annotations": {"reloader.stakater.com/auto": "true"}}
+    assert one("StatefulSet", {**values(EXAMPLES[0]), "agents": reloaded})["metadata"]["annotations"]
+
+
+def test_a_number_of_agents_that_another_owns_is_left_out() -> None:
+    """Each upgrade would set the number back, and a hundred agents would become three."""
+    assert one("StatefulSet", values(EXAMPLES[0]))["spec"]["replicas"] == 4
+    for given in ({"agents": {"replicas": None}}, values(CHART / "examples" / "scaled.yaml")):
+        assert "replicas" not in one("StatefulSet", {**values(CHART / "examples" / "small.yaml"), **given})["spec"]
+    none = one("StatefulSet", {**values(EXAMPLES[0]), "agents": {"replicas": 0}})
+    assert none["spec"]["replicas"] == 0
+
+
+def test_https_reaches_every_client_of_the_pages() -> None:
+    """Probes, Prometheus and KEDA would report pods that do not answer."""
+    given = {**values(CHART / "examples" / "scaled.yaml"), "serviceMonitor": {"enabled": True, "tlsConfig": {"ca": {}}}}
+    for pod in [one("StatefulSet", given), one("Deployment", given, "autoscaler")]:
+        (container,) = pod["spec"]["template"]["spec"]["containers"]
+        probes = [container[name] for name in container if name.endswith("Probe")]
+        assert {probe["httpGet"]["scheme"] for probe in probes} == {"HTTPS"}
+        assert {"--http-certificate", "--http-key"} <= {word.split("=")[0] for word in container["args"]}
+    (endpoint,) = one("ServiceMonitor", given)["spec"]["endpoints"]
+    assert (endpoint["scheme"], endpoint["tlsConfig"]) == ("https", {"ca": {}})
+    (trigger,) = one("ScaledObject", given)["spec"]["triggers"]
+    assert trigger["metadata"]["url"].startswith("https://")
+    assert trigger["metadata"]["unsafeSsl"] == "true"
+
+
+def test_keda_carries_the_token_of_the_pages() -> None:
+    """Without it, KEDA gets no number once the pages ask for a token."""
+    given = values(CHART / "examples" / "scaled.yaml")
+    (trigger,) = one("ScaledObject", given)["spec"]["triggers"]
+    authentication = one("TriggerAuthentication", given)
+    assert trigger["metadata"]["authMode"] == "bearer"
+    assert trigger["authenticationRef"]["name"] == authentication["metadata"]["name"]
+    (target,) = authentication["spec"]["secretTargetRef"]
+    assert target == {"parameter": "token", "name": "azimuth-http", "key": "token"}
+    open_ = {**given, "http": {}}
+    assert "authenticationRef" not in one("ScaledObject", open_)["spec"]["triggers"][0]
+    assert "TriggerAuthentication" not in {made["kind"] for made in objects(open_)}
 
 
 def test_an_agent_has_the_name_of_its_pod_and_time_to_end() -> None:

@@ -45,7 +45,7 @@ def test_the_objects_of_the_page_scale_the_agents_of_the_chart() -> None:
     schemas = pytest.importorskip("kubernetes_validate")
     schemas.validate(HPA, "1.37", strict=True)
     (example,) = [file for file in EXAMPLES if file.stem == "scaled"]
-    made = one("ScaledObject", values(example))["spec"]
+    made = one("ScaledObject", {**values(example), "http": {}})["spec"]
     assert SCALED["spec"]["triggers"] == made["triggers"]
     target = one("StatefulSet", values(example))["metadata"]["name"]
     for spec in (SCALED["spec"], HPA["spec"], made):

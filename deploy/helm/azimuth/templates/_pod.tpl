@@ -25,6 +25,10 @@ resources:
 {{- end }}
 
 {{- define "azimuth.env" -}}
+{{- if ne .Values.logFormat "text" }}
+- name: AZIMUTH_LOG_FORMAT
+  value: {{ .Values.logFormat | quote }}
+{{- end }}
 {{- range $name, $value := .Values.env }}
 - name: {{ $name }}
   value: {{ $value | quote }}
@@ -42,6 +46,9 @@ resources:
 {{- if .Values.http.token.secret }}
 - { name: http-token, mountPath: /etc/azimuth/http, readOnly: true }
 {{- end }}
+{{- if .Values.http.tls.secret }}
+- { name: http-tls, mountPath: /etc/azimuth/http-tls, readOnly: true }
+{{- end }}
 {{- range $secret, $path := .Values.secretMounts }}
 - { name: {{ printf "secret-%s" $secret | replace "." "-" }}, mountPath: {{ $path | quote }}, readOnly: true }
 {{- end }}
@@ -55,6 +62,10 @@ resources:
   emptyDir: {}
 {{- with .Values.http.token.secret }}
 - name: http-token
+  secret: { secretName: {{ . }} }
+{{- end }}
+{{- with .Values.http.tls.secret }}
+- name: http-tls
   secret: { secretName: {{ . }} }
 {{- end }}
 {{- range $secret, $_ := .Values.secretMounts }}
@@ -71,15 +82,23 @@ resources:
 {{- if .Values.http.token.secret }}
 - --http-token=/etc/azimuth/http/{{ required "http.token.key is empty: name the key of the Secret" .Values.http.token.key }}
 {{- end }}
+{{- if .Values.http.tls.secret }}
+- --http-certificate=/etc/azimuth/http-tls/tls.crt
+- --http-key=/etc/azimuth/http-tls/tls.key
+{{- end }}
+{{- end }}
+
+{{- define "azimuth.probe" -}}
+httpGet: { path: {{ .path }}, port: http{{ if .root.Values.http.tls.secret }}, scheme: HTTPS{{ end }} }
 {{- end }}
 
 {{- define "azimuth.probes" -}}
 startupProbe:
-  httpGet: { path: /healthz, port: http }
+  {{ include "azimuth.probe" (dict "root" . "path" "/healthz") }}
   periodSeconds: 2
   failureThreshold: 60
 livenessProbe:
-  httpGet: { path: /healthz, port: http }
+  {{ include "azimuth.probe" (dict "root" . "path" "/healthz") }}
   periodSeconds: 10
   timeoutSeconds: 5
   failureThreshold: 6
