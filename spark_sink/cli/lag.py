@@ -84,7 +84,15 @@ def _lag_of_group(
             "of a fleet, or of jobs with claims, --table says how far it is"
         )
     with reasoned(properties):
-        return behind(client, properties, known)
+        found = behind(client, properties, known)
+    if not found:  # no topic would look like no lag
+        topics = sorted({key.topic for key in known})
+        raise LagError(
+            f"topic {topics[0]}{f' and {len(topics) - 1} more' if len(topics) > 1 else ''} on "
+            f"{properties['bootstrap.servers']}: there is no such topic, or this user may not describe it: allow it "
+            "DESCRIBE, or check --bootstrap-servers"
+        )
+    return found
 
 
 def _lag_of_fleet(file: Path, options: dict[str, str], *, as_json: bool) -> NoReturn:

@@ -8,6 +8,7 @@ from spark_sink.cli import lag as module
 from spark_sink.cli import main
 from spark_sink.errors import LagError
 from spark_sink.kafka.group_lag import TopicLag
+from spark_sink.ranges.batch_offset import TopicPartition
 
 
 def test_topics_that_are_behind_are_named_and_the_others_counted(capsys: pytest.CaptureFixture[str]) -> None:
@@ -75,3 +76,18 @@ def test_what_is_missing_or_too_much_is_said(
         main(["lag", *arguments])
     assert ended.value.code == 2
     assert says in " ".join(capsys.readouterr().err.replace("│", " ").split())
+
+
+def test_topics_that_the_user_may_not_see_are_no_lag_of_zero(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """To a client without the right the topics do not exist, and a sum over nothing is 0."""
+    monkeypatch.setattr("spark_sink.cli._reachable.reach", lambda _: None)
+    monkeypatch.setattr("spark_sink.lake.positions.positions", lambda *_: {TopicPartition("t", 0): 5})
+    monkeypatch.setattr("spark_sink.kafka.group_lag.behind", lambda *_: [])
+    with pytest.raises(SystemExit) as ended:
+        main(["lag", "--bootstrap-servers", "h:1", "--group", "g", "--table", "/t"])
+    assert ended.value.code == 2
+    said = capsys.readouterr()
+    assert not said.out
+    assert "topic t on h:1: there is no such topic, or this user may not describe it" in said.err
