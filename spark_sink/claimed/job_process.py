@@ -87,6 +87,8 @@ def run(settings: ClaimedSettings) -> None:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, hear)
+    place = f"brokers {settings.kafka['bootstrap.servers']}, claims in {shown(settings.database)}"
+    log.info("claims: job %s of group %r starts: %s", settings.owner or socket.gethostname(), settings.name, place)
     steps = StartSteps(log=log)
     job = build(settings, steps)
     steps.done(f"job {settings.owner or socket.gethostname()} of group {settings.name!r} writes to {settings.table}")

@@ -107,14 +107,14 @@ def _lag_of_fleet(file: Path, options: dict[str, str], *, as_json: bool) -> NoRe
 
     settings = FleetSettings.load(file, agent="lag")
     values: list[dict[str, Any]] = []
-    total = code = 0
+    total = unknown = 0
     for name in settings.sources:
         table = settings.table.replace(_CLUSTER, name)
         try:
             found = _lag_of_group(settings.name, settings.kafka(name), table, {**settings.storage, **options})
         except (SparkSinkError, AssignorError) as error:
             values.append({"source": name, "error": str(error)})
-            code = 2
+            unknown += 1
             if not as_json:
                 typer.echo(f"azimuth: source {name!r}: {error}", err=True)
             continue
@@ -125,8 +125,10 @@ def _lag_of_fleet(file: Path, options: dict[str, str], *, as_json: bool) -> NoRe
     if as_json:
         typer.echo(json.dumps(values))
     else:
-        typer.echo(f"fleet {settings.name!r}: {total} records behind, in {len(settings.sources)} sources")
-    raise typer.Exit(code)
+        known = f"{total} records behind" if unknown < len(settings.sources) else "lag unknown"
+        more = f"; the lag of {unknown} is unknown" if 0 < unknown < len(settings.sources) else ""
+        typer.echo(f"fleet {settings.name!r}: {known}, {len(settings.sources)} sources{more}")
+    raise typer.Exit(2 if unknown else 0)
 
 
 def _print(group: str, found: "Sequence[TopicLag]") -> None:

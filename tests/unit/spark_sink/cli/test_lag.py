@@ -57,7 +57,22 @@ def test_the_lag_of_a_fleet_is_that_of_its_sources(
     assert ended.value.code == 2
     assert asked[0] == ("g", "localhost:1", f"{tmp_path}/eu/{{topic}}", {})
     assert said.err == "azimuth: source 'us': no broker answers\n"
-    assert said.out.splitlines()[-1] == "fleet 'g': 5 records behind, in 2 sources"
+    assert said.out.splitlines()[-1] == "fleet 'g': 5 records behind, 2 sources; the lag of 1 is unknown"
+
+
+def test_a_fleet_whose_sources_do_not_answer_is_not_zero_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A sum over nothing is 0, and 0 behind is the best that there is."""
+
+    def answer(*_: object) -> list[TopicLag]:
+        raise LagError("no broker answers")
+
+    monkeypatch.setattr(module, "_lag_of_group", answer)
+    (tmp_path / "fleet.toml").write_text(FLEET.format(root=tmp_path))
+    with pytest.raises(SystemExit):
+        main(["lag", "--fleet", f"{tmp_path}/fleet.toml"])
+    assert capsys.readouterr().out == "fleet 'g': lag unknown, 2 sources\n"
 
 
 @pytest.mark.parametrize(
