@@ -33,6 +33,8 @@ class MemoryStore:
         identified: the version that set each identity last.
         quarantined: next offset by partition after the newest commit that named bad rows of it.
         named: the bad rows that commits named, oldest first.
+        writes: the number of the last batch write of each query.
+        written: the version that set each of these numbers.
     """
 
     files: dict[str, list[Record]] = field(default_factory=dict)
@@ -48,6 +50,8 @@ class MemoryStore:
     identified: dict[str, int] = field(default_factory=dict)
     quarantined: dict[TopicPartition, int] = field(default_factory=dict)
     named: list[Quarantined] = field(default_factory=list)
+    writes: dict[str, int] = field(default_factory=dict)
+    written: dict[str, int] = field(default_factory=dict)
     _numbers: Iterable[int] = field(default_factory=itertools.count)
 
     def write(self, records: Iterable[Record]) -> DataFile:
@@ -89,6 +93,7 @@ class MemoryTable:
             replays=store.replays,
             identities=dict(store.identities),
             quarantined=dict(store.quarantined),
+            writes=dict(store.writes),
         )
 
     def create(self, schema: pa.Schema) -> None:
@@ -103,6 +108,8 @@ class MemoryTable:
             raise ConflictError("a position was set since the snapshot")
         if any(store.identified.get(topic, -1) > snapshot.version for topic in change.identities):
             raise ConflictError("an identity was set since the snapshot")
+        if any(store.written.get(query, -1) > snapshot.version for query in change.writes):
+            raise ConflictError("a batch was written since the snapshot")
         if change.replays is not None and store.replayed > snapshot.version:
             raise ConflictError("records were replayed since the snapshot")
         if change.schema != store.schema:
@@ -115,6 +122,8 @@ class MemoryTable:
             store.replays, store.replayed = change.replays, store.version
         store.identities.update(change.identities)
         store.identified.update(dict.fromkeys(change.identities, store.version))
+        store.writes.update(change.writes)
+        store.written.update(dict.fromkeys(change.writes, store.version))
         store.changed.update(dict.fromkeys(change.positions, store.version))
         if change.quarantined is not None:
             store.quarantined.update(change.quarantined.ends)

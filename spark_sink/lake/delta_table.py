@@ -25,9 +25,11 @@ from spark_sink.lake.file_descriptions import describe_quarantined
 from spark_sink.lake.parquet_landing import KEYS, Landing, Layout, bounded_columns, normal_schema, storage_errors
 from spark_sink.lake.positions import (
     application,
+    batch_write,
     beginning,
     groups,
     identity,
+    parse_batch_writes,
     parse_identities,
     parse_positions,
     parse_quarantined,
@@ -132,6 +134,7 @@ class DeltaLakeTable:
             replays=found.get(replays(self._group), 0),
             identities=parse_identities(found, self._group),
             quarantined=parse_quarantined(found, self._group),
+            writes=parse_batch_writes(found, self._group),
         )
 
     def create(self, schema: pa.Schema) -> None:
@@ -197,6 +200,7 @@ class DeltaLakeTable:
             *(Transaction(application(self._group, key), end) for key, end in change.positions.items()),
             *(Transaction(beginning(self._group, key), begin) for key, begin in change.beginnings.items()),
             *(Transaction(identity(self._group, topic), number) for topic, number in change.identities.items()),
+            *(Transaction(batch_write(self._group, query), number) for query, number in change.writes.items()),
         ]
         note = dict(change.note)
         if change.replays is not None:

@@ -19,6 +19,8 @@ from spark_sink.ranges.batch_offset import TopicPartition
 _BEGIN = "begin"
 _IDENTITY = "identity"
 _QUARANTINED = "quarantined"
+_WRITE = "write"
+_QUERY = "q"  # a topic may be called `write`, and its partitions are numbers
 _LOCK = threading.Lock()
 _LOGS: dict[tuple[str, tuple[tuple[str, str], ...]], TransactionLog] = {}
 
@@ -53,6 +55,11 @@ def rewound(group: str) -> str:
     return f"{group}/rewound"
 
 
+def batch_write(group: str, query: str) -> str:
+    """Return the application id of the last batch write of a query in `foreachBatch`."""
+    return f"{group}/{_WRITE}/{_QUERY}{query}"
+
+
 def parse_positions(transactions: Mapping[str, int], group: str) -> dict[TopicPartition, int]:
     """Return the positions of one group from all transactions of a table."""
     return {
@@ -75,6 +82,15 @@ def parse_quarantined(transactions: Mapping[str, int], group: str) -> dict[Topic
 def parse_identities(transactions: Mapping[str, int], group: str) -> dict[str, int]:
     """Return the identity of each topic that a group has written here, as a number from the topic's id."""
     return {parts[0]: version for parts, version in _of_group(transactions, group) if parts[1:] == [_IDENTITY]}
+
+
+def parse_batch_writes(transactions: Mapping[str, int], group: str) -> dict[str, int]:
+    """Return the number of the last batch write of each query."""
+    return {
+        parts[1].removeprefix(_QUERY): number
+        for parts, number in _of_group(transactions, group)
+        if len(parts) == 2 and parts[0] == _WRITE and parts[1].startswith(_QUERY)  # noqa: PLR2004 -- name and query
+    }
 
 
 def groups(transactions: Mapping[str, int]) -> list[str]:

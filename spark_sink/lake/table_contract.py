@@ -72,6 +72,7 @@ class Snapshot:
         replays: number of replays from the quarantine.
         identities: the topic id of each name, as a number, if a writer stored it.
         quarantined: the table's next offset, by partition, after the newest commit that named bad rows of it.
+        writes: the number of the last batch write of each query in `foreachBatch`.
     """
 
     version: int
@@ -80,6 +81,7 @@ class Snapshot:
     replays: int = 0
     identities: Mapping[str, int] = field(default_factory=dict)
     quarantined: Mapping[TopicPartition, int] = field(default_factory=dict)
+    writes: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +97,7 @@ class Change:
         replays: the new number of replays; None if the change is not a replay.
         identities: the topic id of each name, as a number.
         quarantined: the bad rows that belong to this commit; None for none.
+        writes: the number of this batch write, by query; empty outside `foreachBatch`.
     """
 
     files: Sequence[DataFile]
@@ -105,6 +108,7 @@ class Change:
     replays: int | None = None
     identities: Mapping[str, int] = field(default_factory=dict)
     quarantined: Quarantined | None = None
+    writes: Mapping[str, int] = field(default_factory=dict)
 
 
 class Table(Protocol):
@@ -112,9 +116,9 @@ class Table(Protocol):
 
     Contract:
     * `refresh` returns one consistent version: positions and schema belong together.
-    * `swap` succeeds only if, since that snapshot, no other writer has set a position (or an identity, or the number of
-      replays) that the change sets, and none has changed the columns. Else it raises ConflictError without a change.
-      Appends to other partitions do not matter.
+    * `swap` succeeds only if, since that snapshot, no other writer has set a position (or an identity, a write, or the
+      number of replays) that the change sets, and none has changed the columns. Else it raises ConflictError without a
+      change. Appends to other partitions do not matter.
     * After an error of `swap` the commit may have succeeded; the caller refreshes and compares to find out.
     * No method deletes a data file. Calls may block on storage; one thread at a time.
     """

@@ -9,6 +9,7 @@
 * `query_tables`: the tables of one query, each with its quarantine.
 * `spark_checkpoint`: the ranges of a batch, from Spark's offset log.
 * `batch_against_table`: decides which part of a batch is still to be committed (pure).
+* `batch_writes`: tells a second write of a batch in `foreachBatch` from a replay (pure).
 * `compare_and_swap`: reads the table, decides, commits, and retries on a conflict.
 * `quarantine_commit`: adds the bad rows that a commit of the table names to its quarantine.
 * `quarantine_replay`: replays quarantined records into their table.

@@ -16,6 +16,7 @@ from spark_sink.errors import ConflictError, SchemaError, TableError
 from spark_sink.lake.table_contract import Change, DataFile, Quarantined, Snapshot, Table
 from spark_sink.ranges.batch_offset import Offset, TopicPartition
 from spark_sink.sink.batch_against_table import Decision, Trim, Verdict, decide
+from spark_sink.sink.batch_writes import BatchWrite
 
 ATTEMPTS = 100
 _FAILURES = 3
@@ -36,6 +37,7 @@ class Batch:
         number: Spark's batch id, for the history.
         agent: the committing agent, for the history.
         bad: files of the table's quarantine, with the rows of these ranges that could not be decoded.
+        write: this write in the function of `foreachBatch`; None for the batch of a stream.
     """
 
     offset: Offset
@@ -44,6 +46,7 @@ class Batch:
     number: int = -1
     agent: str = ""
     bad: Sequence[DataFile] = ()
+    write: BatchWrite | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +84,7 @@ def commit(
 
     Raises:
         HoleError: rows before this batch are missing.
-        TableError: the table refuses the batch, or other writers were always faster.
+        TableError: the table refuses the batch, a part of it was written before, or other writers were always faster.
     """
     written = sum(file.rows for file in batch.files)
     good_copies: Copies = {}
@@ -89,12 +92,15 @@ def commit(
     failed: list[TableError] = []
     for attempt in range(ATTEMPTS):
         snapshot = _look(table, batch)
+        if batch.write is not None:
+            rows_of_write = sum(file.rows for file in (*batch.files, *batch.bad))
+            batch.write.refuse_second(table.name, snapshot.writes, rows_of_write)
         decision = decide(snapshot.positions, batch.offset, batch.files, bad=batch.bad, identities=snapshot.identities)
         files = [*decision.keep, *_copies(table, decision.trim, good_copies)]
         bad = [*decision.keep_bad, *(_copies(quarantine, decision.trim_bad, bad_copies) if quarantine else ())]
         quarantined = _quarantined(bad, decision, snapshot)
         rows = sum(file.rows for file in files)
-        if not decision.empty:
+        if not decision.empty or _is_unrecorded(batch, snapshot):
             change = _change(decision, files, quarantined, batch, attempt)
             if not swapped(table, snapshot, change, failed, sleep=sleep):
                 continue
@@ -140,6 +146,11 @@ def swapped(
         sleep(_pause_s(len(failed) - 1))
         return False
     return True
+
+
+def _is_unrecorded(batch: Batch, snapshot: Snapshot) -> bool:
+    """Return whether a batch write has no number in the table, so that a second write would look like a replay."""
+    return batch.write is not None and snapshot.writes.get(batch.write.query) != batch.write.number
 
 
 def _look(table: Table, batch: Batch) -> Snapshot:
@@ -201,6 +212,7 @@ def _change(
         note=note,
         identities=decision.identities,
         quarantined=quarantined,
+        writes={batch.write.query: batch.write.number} if batch.write is not None else {},
     )
 
 

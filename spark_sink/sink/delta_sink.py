@@ -6,10 +6,10 @@ commit   in one Python process next to the driver, which lives for several batch
 abort    does nothing: Spark may call it after a successful commit, and deleting files would lose rows
 
 A batch write inside `foreachBatch` is the same: with the batch's number it finds the same ranges, so a repeated call
-adds nothing.
+adds nothing. A second write of a batch within one call is refused (`batch_writes`).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -26,6 +26,7 @@ from spark_sink.errors import OptionError, TableError
 from spark_sink.lake.parquet_landing import normal_schema
 from spark_sink.lake.table_contract import DataFile
 from spark_sink.ranges.batch_offset import Offset, Range
+from spark_sink.sink.batch_writes import BatchWrite, run_of_write
 from spark_sink.sink.direct_landing import (
     is_direct,
     parse,
@@ -58,14 +59,7 @@ class DeltaExactlyOnceSink(DataSource):
 
     def writer(self, schema: StructType, overwrite: bool) -> "BatchWriter":  # noqa: FBT001 -- Spark's signature
         """Create the writer of one batch of `foreachBatch`."""
-        number = batch_number(self.options)
-        if number is None:
-            raise OptionError(
-                "delta-exactly-once writes the batches of a stream, because their offsets show what a table has: "
-                "in foreachBatch set the option 'batchId' to the function's second argument and 'checkpointLocation' "
-                "to the query's; for other rows use the format 'delta'"
-            )
-        return BatchWriter(stream_writer(self.name(), self.options, schema, overwrite=overwrite), number)
+        return batch_writer(self.name(), self.options, schema, overwrite=overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> "SinkWriter":  # noqa: N802, FBT001 -- Spark's signature
         """Create the writer; Spark calls this once for the tasks and once for each commit."""
@@ -96,6 +90,28 @@ def stream_writer(name: str, given: Mapping[str, str], schema: StructType, *, ov
     return SinkWriter(options, normal_schema(to_arrow_schema(schema, timezone="UTC")))
 
 
+def batch_writer(name: str, given: Mapping[str, str], schema: StructType, *, overwrite: bool) -> "BatchWriter":
+    """Create the writer of one batch of `foreachBatch`.
+
+    Args:
+        name: the format's name.
+        given: the options of the write.
+        schema: columns of its rows.
+        overwrite: the write wants to replace the rows.
+
+    Raises:
+        OptionError: `batchId` is missing, or another option is invalid.
+    """
+    number = batch_number(given)
+    if number is None:
+        raise OptionError(
+            f"{name} writes the batches of a stream, because their offsets show what a table has: in foreachBatch set "
+            "the option 'batchId' to the function's second argument and 'checkpointLocation' to the query's; for "
+            f"other rows use the format {name.removesuffix('-exactly-once')!r}"
+        )
+    return BatchWriter(stream_writer(name, given, schema, overwrite=overwrite), number)
+
+
 @dataclass
 class Landed(WriterCommitMessage):
     """The message of one task about its files.
@@ -105,12 +121,19 @@ class Landed(WriterCommitMessage):
         ranges: the ranges that the task read from Kafka, if the reading tasks write the files.
         columns: columns of the rows of each table, if they were read for the batch.
         wanted: columns for fields that a table lacks.
+        run: Spark's id of the query's run, in a batch write.
     """
 
     files: dict[str, list[DataFile]]
     ranges: list[Range] = field(default_factory=list)
     columns: dict[str, pa.Schema] = field(default_factory=dict)
     wanted: dict[str, pa.Schema] = field(default_factory=dict)
+    run: str = ""
+
+    @property
+    def rows(self) -> int:
+        """Number of rows in the files."""
+        return sum(file.rows for files in self.files.values() for file in files)
 
 
 class SinkWriter(DataSourceStreamArrowWriter):
@@ -125,6 +148,11 @@ class SinkWriter(DataSourceStreamArrowWriter):
         self._options = options
         self._schema = schema
 
+    @property
+    def checkpoint(self) -> str:
+        """The query's checkpointLocation."""
+        return self._options.checkpoint
+
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Landed:
         """Write the rows of one task into data files."""
         sorting = Sorting(self._options, self._schema, run_of_task())
@@ -134,11 +162,26 @@ class SinkWriter(DataSourceStreamArrowWriter):
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 -- Spark's name
         """Commit a batch to the tables, exactly once."""
-        offset = batch_offset(self._options.checkpoint, batchId, self._options.storage)
+        self.commit_part(messages, batchId)
+
+    def commit_part(
+        self, messages: Sequence[WriterCommitMessage | None], batch: int, write: BatchWrite | None = None
+    ) -> None:
+        """Commit a batch, or what a function of `foreachBatch` writes of it.
+
+        Args:
+            messages: from the tasks.
+            batch: Spark's number of the batch.
+            write: this write in the function; None for a stream.
+
+        Raises:
+            TableError: a table refuses its part, or a task has not finished.
+        """
+        offset = batch_offset(self._options.checkpoint, batch, self._options.storage)
         landed = [message for message in messages if isinstance(message, Landed)]
         if len(landed) < len(messages):
             raise TableError(
-                f"batch {batchId}: {len(messages) - len(landed)} of {len(messages)} tasks do not say which files they "
+                f"batch {batch}: {len(messages) - len(landed)} of {len(messages)} tasks do not say which files they "
                 "wrote; nothing was committed, and Spark repeats the batch"
             )
         self._refuse_incomplete(offset, landed)
@@ -148,7 +191,7 @@ class SinkWriter(DataSourceStreamArrowWriter):
                 files.setdefault(table, []).extend(found)
         columns = {table: one for message in landed for table, one in message.columns.items()}
         tables = _tables(self._options)
-        tables.commit(offset, files, self._schema, batchId, columns)
+        tables.commit(offset, files, self._schema, batch, columns, write=write)
         tables.add_columns([message.wanted for message in landed if message.wanted])
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 -- Spark's name
@@ -182,19 +225,29 @@ class BatchWriter(DataSourceArrowWriter):
     Args:
         writer: the stream's writer.
         number: of the batch.
+        run: returns Spark's id of the query's run, in a task.
     """
 
-    def __init__(self, writer: SinkWriter, number: int) -> None:
+    def __init__(self, writer: SinkWriter, number: int, run: Callable[[], str] = run_of_task) -> None:
         self._writer = writer
         self._number = number
+        self._run = run
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Landed:
         """Write the rows of one task into data files."""
-        return self._writer.write(iterator)
+        landed = self._writer.write(iterator)
+        landed.run = self._run()
+        return landed
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Commit the batch, exactly once."""
-        self._writer.commit(messages, self._number)
+        """Commit the rows of the batch, exactly once.
+
+        Raises:
+            TableError: this call of the function has written to the table before, or a table refuses its part.
+        """
+        runs = {one.run for one in messages if isinstance(one, Landed) and one.rows}
+        write = BatchWrite.of(self._writer.checkpoint, self._number, run_of_write(runs, self._number))
+        self._writer.commit_part(messages, self._number, write)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Do nothing, as for a stream."""

@@ -4,7 +4,7 @@ from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
 from spark_sink.errors import OptionError
-from spark_sink.sink.delta_sink import SinkWriter, stream_writer
+from spark_sink.sink.delta_sink import BatchWriter, SinkWriter, batch_writer, stream_writer
 from spark_sink.sink.sink_options import ICEBERG_FORMAT, batch_number
 
 
@@ -14,7 +14,8 @@ class IcebergExactlyOnceSink(DataSource):
     Options: `path` (`catalog.namespace.table`), `catalog.<name>` as in pyiceberg (`catalog.warehouse` alone, a folder,
     means an SQLite catalog in it), `routes` (JSON, regular expression of topics to table), `kafka.group.id`,
     `checkpointLocation`, `agent`, `mergeSchema`, `compression`, `compactEvery`, `storage.<name>` for a checkpoint on an
-    object store, `tableProperty.<name>` for new tables. docs/reference/options.md lists the defaults.
+    object store, `tableProperty.<name>` for new tables; in a batch write of `foreachBatch` also `batchId`.
+    docs/reference/options.md lists the defaults.
     """
 
     @classmethod
@@ -22,9 +23,14 @@ class IcebergExactlyOnceSink(DataSource):
         """The format's name."""
         return "iceberg-exactly-once"
 
+    def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:  # noqa: FBT001 -- Spark's signature
+        """Create the writer of one batch of `foreachBatch`."""
+        options = {**self.options, "tableFormat": ICEBERG_FORMAT}
+        return batch_writer(self.name(), options, schema, overwrite=overwrite)
+
     def streamWriter(self, schema: StructType, overwrite: bool) -> SinkWriter:  # noqa: N802, FBT001 -- Spark's signature
         """Create the writer; Spark calls this once for the tasks and once for each commit."""
         if batch_number(self.options) is not None:
-            raise OptionError("option 'batchId' is not supported with Iceberg yet; write the stream itself")
+            raise OptionError("option 'batchId' is for foreachBatch: a stream numbers its batches itself")
         options = {**self.options, "tableFormat": ICEBERG_FORMAT}
         return stream_writer(self.name(), options, schema, overwrite=overwrite)

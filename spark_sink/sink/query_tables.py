@@ -16,6 +16,7 @@ from spark_sink.lake.table_contract import DataFile
 from spark_sink.lake.table_formats import open_table
 from spark_sink.lake.table_storage import PLACEHOLDER
 from spark_sink.ranges.batch_offset import Offset, TopicPartition
+from spark_sink.sink.batch_writes import BatchWrite
 from spark_sink.sink.compare_and_swap import Batch, Outcome
 from spark_sink.sink.quarantine_commit import TableWithQuarantine
 from spark_sink.sink.sink_options import SinkOptions
@@ -38,8 +39,15 @@ class Tables:
         self._options = options
         self._tables: dict[str, _QueryTable] = {}
 
-    def commit(
-        self, offset: Offset, files: Files, schema: pa.Schema, number: int, columns: Schemas | None = None
+    def commit(  # noqa: PLR0913 -- the parts of one batch
+        self,
+        offset: Offset,
+        files: Files,
+        schema: pa.Schema,
+        number: int,
+        columns: Schemas | None = None,
+        *,
+        write: BatchWrite | None = None,
     ) -> list[Outcome]:
         """Commit one batch to its tables. A table that has it already adds nothing, so the call may be repeated.
 
@@ -49,12 +57,14 @@ class Tables:
             schema: the query's columns of the rows.
             number: Spark's batch id.
             columns: columns of the rows of a table, if they differ from the query's.
+            write: this write in the function of `foreachBatch`; None for the batch of a stream.
 
         Raises:
             HoleError: rows before this batch are missing in a table.
             TableError: a table refuses its part, or files are where no table of the batch is.
         """
-        batch = Batch(offset=offset, files=(), schema=good_schema(schema), number=number, agent=self._options.agent)
+        agent = self._options.agent
+        batch = Batch(offset=offset, files=(), schema=good_schema(schema), number=number, agent=agent, write=write)
         topics_by_table = self._options.routes.by_table({one.topic for one in offset})
         _refuse_strayed(files, topics_by_table.keys())
         self._check_default(batch)

@@ -93,6 +93,7 @@ class IcebergTable:
             replays=state.replays,
             identities=state.identities,
             quarantined=state.quarantined,
+            writes=state.writes,
         )
 
     def create(self, schema: pa.Schema) -> None:

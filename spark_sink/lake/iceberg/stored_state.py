@@ -34,6 +34,7 @@ class GroupState:
         identities: the topic id of each name, as a number.
         replays: number of replays from the quarantine.
         named: bad rows that commits named and that the quarantine may lack, oldest first.
+        writes: the number of the last batch write of each query.
     """
 
     positions: Offsets = field(default_factory=dict)
@@ -42,6 +43,7 @@ class GroupState:
     identities: Mapping[str, int] = field(default_factory=dict)
     replays: int = 0
     named: tuple[Quarantined, ...] = ()
+    writes: Mapping[str, int] = field(default_factory=dict)
 
     def after(self, change: Change, held: Offsets) -> "GroupState":
         """Return the state after a commit.
@@ -60,6 +62,7 @@ class GroupState:
             identities={**self.identities, **change.identities},
             replays=self.replays if change.replays is None else change.replays,
             named=(*named, new) if new else named,
+            writes={**self.writes, **change.writes},
         )
 
     def conflicts(self, change: Change, seen: "GroupState") -> bool:
@@ -67,6 +70,7 @@ class GroupState:
         return (
             any(self.positions.get(key) != seen.positions.get(key) for key in change.positions)
             or any(self.identities.get(topic) != seen.identities.get(topic) for topic in change.identities)
+            or any(self.writes.get(query) != seen.writes.get(query) for query in change.writes)
             or (change.replays is not None and self.replays != seen.replays)
         )
 
@@ -122,6 +126,7 @@ def _group_value(name: str, state: GroupState) -> dict[str, object]:
         "identities": dict(state.identities),
         "replays": state.replays,
         "named": [describe_quarantined(name, one) for one in state.named],
+        "writes": dict(state.writes),
     }
 
 
@@ -134,6 +139,7 @@ def _group(value: Mapping[str, object]) -> GroupState:
         identities=value["identities"],  # type: ignore[arg-type]  # JSON of this module
         replays=value["replays"],  # type: ignore[arg-type]  # as above
         named=tuple(parse_quarantined(one) for one in value["named"]),  # type: ignore[attr-defined]  # as above
+        writes=value.get("writes", {}),  # type: ignore[arg-type]  # missing in tables of the first version
     )
 
 

@@ -155,7 +155,7 @@ def test_available_now_reads_everything_once_and_a_restart_goes_on(
 def test_a_batch_is_read_without_a_group_and_foreach_batch_writes_it_once(
     pipeline: Pipeline, topic: MakeTopic, producer: Producer, spark: SparkSession
 ) -> None:
-    """The columns of a stream, from one offset to another; and a function that Spark calls twice commits once."""
+    """The columns of a stream, from one offset to another; and a batch whose function failed is committed once."""
     name = topic("batch", partitions=2)
     fill(producer, name, 2, 10)
     source = {"kafka.bootstrap.servers": pipeline.base["kafka.bootstrap.servers"], "subscribe": name}
@@ -168,15 +168,24 @@ def test_a_batch_is_read_without_a_group_and_foreach_batch_writes_it_once(
         spark.read.format("kafka-group").options(**source, endingOffsets=json.dumps({name: {"0": 11}})).load().count()
     table, checkpoint = str(pipeline.root / "each"), str(pipeline.root / "checkpoint-each")
 
+    calls: list[int] = []
+
     def write(batch: DataFrame, number: int) -> None:
         options = {"path": table, "kafka.group.id": pipeline.group, "checkpointLocation": checkpoint}
-        for _ in range(2):
-            writer = batch.write.format("delta-exactly-once").options(**options, batchId=number)
-            writer.mode("append").save()
+        writer = batch.write.format("delta-exactly-once").options(**options, batchId=number)
+        writer.mode("append").save()
+        calls.append(number)
+        if len(calls) == 1:
+            with pytest.raises(Exception, match="already written a part of batch 0"):
+                writer.save()
+            raise RuntimeError("the first call fails after its write")
 
     stream = spark.readStream.format("kafka-group").options(**{**pipeline.base, **source}, maxOffsetsPerTrigger="12")
     query = stream.load().writeStream.foreachBatch(write).option("checkpointLocation", checkpoint)
+    with pytest.raises(Exception, match="the first call fails after its write"):
+        query.trigger(availableNow=True).start().awaitTermination(120)
     assert query.trigger(availableNow=True).start().awaitTermination(120)
+    assert calls[:2] == [0, 0]
     found = verify(table)
     assert (found.rows, found.duplicates, found.missing) == (20, 0, 0)
     with pytest.raises(Exception, match="in foreachBatch set the option 'batchId'"):

@@ -1,5 +1,8 @@
-"""A batch write in foreachBatch commits its batch once, however often Spark calls the function."""
+"""A batch write in foreachBatch commits its batch once, and a second write of the same batch is not lost in silence."""
 
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
@@ -7,49 +10,152 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from spark_sink import DeltaExactlyOnceSink, positions
-from spark_sink.errors import OptionError
+from spark_sink import DeltaExactlyOnceSink, IcebergExactlyOnceSink, positions
+from spark_sink.errors import OptionError, TableError
 from spark_sink.fetch.raw_columns import arrow_schema
+from spark_sink.lake.iceberg.catalogs import open_catalog
 from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Offset, Range
 from spark_sink.sink.delta_sink import BatchWriter, SinkWriter
 from spark_sink.sink.sink_options import SinkOptions
 
 SCHEMA = arrow_schema(headers=False)
+KINDS = ("delta", "iceberg")
 
 
-def write(root: Path, table: str, batch: int, begin: int, end: int) -> None:
-    """Write a batch as Spark does, in a writer of its own."""
-    (root / "c/offsets").mkdir(parents=True, exist_ok=True)
-    offset = Offset.of([Range("t", 0, begin, end)])
-    (root / f"c/offsets/{batch}").write_text(f"v1\n{{}}\n{offset.json()}\n")
-    given = {"path": str(root / table), "kafka.group.id": "g", "checkpointLocation": str(root / "c")}
-    writer = BatchWriter(SinkWriter(SinkOptions.parse({**given, "batchId": str(batch)}), SCHEMA), batch)
-    rows = [{"topic": "t", "partition": 0, "offset": one, "value": b"v"} for one in range(begin, end)]
-    writer.commit([writer.write(iter([pa.RecordBatch.from_pylist(rows, schema=SCHEMA)]))])
+@dataclass
+class Query:
+    """A query that writes its batches in a function, as Spark runs it.
+
+    Attributes:
+        root: folder of the tables.
+        kind: format of the tables.
+        checkpoint: name of its checkpoint.
+        topic: the topic that it reads.
+        run: id of its run.
+    """
+
+    root: Path
+    kind: str = "delta"
+    checkpoint: str = "c"
+    topic: str = "t"
+    run: str = field(default_factory=lambda: str(uuid.uuid4()))
+
+    def write(self, table: str, batch: int, offsets: Iterable[int], of: tuple[int, int], *, tasks: int = 1) -> None:
+        """Write some rows of a batch in a writer of their own; `of` is the range of the batch."""
+        log = self.root / self.checkpoint / "offsets"
+        log.mkdir(parents=True, exist_ok=True)
+        (log / f"{batch}").write_text(f"v1\n{{}}\n{Offset.of([Range(self.topic, 0, *of)]).json()}\n")
+        given = {
+            "path": self.address(table).removeprefix("iceberg://"),
+            "kafka.group.id": "g",
+            "checkpointLocation": str(self.root / self.checkpoint),
+            "batchId": str(batch),
+            "tableFormat": self.kind,
+            **self.storage(),
+        }
+        writer = BatchWriter(SinkWriter(SinkOptions.parse(given), SCHEMA), batch, lambda: self.run)
+        rows = [{"topic": self.topic, "partition": 0, "offset": one, "value": b"v"} for one in offsets]
+        record_batch = pa.RecordBatch.from_pylist(rows, schema=SCHEMA)
+        writer.commit([writer.write(iter([record_batch])) for _ in range(tasks)])
+
+    def restarted(self) -> "Query":
+        """Return the next run of the query, with the same checkpoint."""
+        return Query(self.root, self.kind, self.checkpoint, self.topic)
+
+    def storage(self) -> dict[str, str]:
+        """Return the options of the tables' storage."""
+        return {"catalog.warehouse": str(self.root / "warehouse")} if self.kind == "iceberg" else {}
+
+    def address(self, table: str) -> str:
+        """Return the address of a table."""
+        return f"iceberg://lake.raw.{table}" if self.kind == "iceberg" else str(self.root / table)
+
+    def offsets(self, table: str) -> list[int]:
+        """Read the offsets in a table by the format's own reader."""
+        if self.kind == "iceberg":
+            found = open_catalog("lake", self.storage()).load_table(("raw", table)).scan().to_arrow()
+        else:
+            found = DeltaTable(str(self.root / table)).to_pyarrow_table()
+        return sorted(found.column("offset").to_pylist())
 
 
-def test_a_repeated_batch_adds_nothing_to_any_of_its_tables(tmp_path: Path) -> None:
+@pytest.fixture(params=KINDS)
+def query(request: pytest.FixtureRequest, tmp_path: Path) -> Query:
+    """One query for each format."""
+    return Query(tmp_path, request.param)
+
+
+def test_a_repeated_batch_adds_nothing_to_any_of_its_tables(query: Query) -> None:
     """Spark calls the function again if it died after the first of two writes."""
     for tables, batch in (("xy", 0), ("x", 1), ("xy", 1), ("yx", 1), ("xy", 2)):
+        query = query.restarted()
         for table in tables:
-            write(tmp_path, table, batch, 3 * batch, 3 * batch + 3)
+            query.write(table, batch, range(3 * batch, 3 * batch + 3), (3 * batch, 3 * batch + 3))
     for table in "xy":
-        found = verify(str(tmp_path / table))
-        assert (found.rows, found.ok) == (9, True)
-        assert positions(str(tmp_path / table), "g") == {("t", 0): 9}
-        assert DeltaTable(str(tmp_path / table)).to_pyarrow_table().num_rows == 9
+        assert positions(query.address(table), "g", query.storage()) == {("t", 0): 9}
+        assert query.offsets(table) == list(range(9))
+        if query.kind == "delta":
+            found = verify(query.address(table))
+            assert (found.rows, found.ok) == (9, True)
 
 
-def test_a_batch_write_without_a_batch_is_refused() -> None:
+def test_a_second_write_of_a_batch_in_one_call_is_refused(query: Query) -> None:
+    """Two halves of a batch by filter: the table's position is past the second half, so it would be lost in silence."""
+    query.write("x", 0, range(0, 10, 2), (0, 10))
+    with pytest.raises(TableError, match=r"already written a part of batch 0 here, so these 5 rows .*unionByName"):
+        query.write("x", 0, range(1, 10, 2), (0, 10))
+    query.write("x", 1, range(10, 12), (10, 12))
+    assert query.offsets("x") == [0, 2, 4, 6, 8, 10, 11]
+
+
+def test_a_second_write_is_refused_in_a_repeated_call_too(query: Query) -> None:
+    """A crash between the two writes: in the next run the first half is a replay, and the second half is missing."""
+    query.write("x", 0, range(0, 10, 2), (0, 10))
+    query = query.restarted()
+    query.write("x", 0, range(0, 10, 2), (0, 10))
+    with pytest.raises(TableError, match="already written a part of batch 0"):
+        query.write("x", 0, range(1, 10, 2), (0, 10))
+    assert query.offsets("x") == [0, 2, 4, 6, 8]
+
+
+@pytest.mark.parametrize("tasks", [0, 1])
+def test_rows_after_an_empty_write_are_refused_and_an_empty_write_after_rows_is_not(query: Query, tasks: int) -> None:
+    """An empty part moves the positions too; Spark may plan no task for it, so that none says which run it is."""
+    query.write("x", 0, [], (0, 4), tasks=tasks)
+    with pytest.raises(TableError, match="already written a part of batch 0"):
+        query.write("x", 0, range(4), (0, 4))
+    query.write("y", 0, range(4), (0, 4))
+    query.write("y", 0, [], (0, 4), tasks=tasks)
+    assert query.offsets("y") == [0, 1, 2, 3]
+
+
+def test_another_query_with_the_same_batch_numbers_is_no_replay(query: Query) -> None:
+    """Each checkpoint counts its batches from 0; only offsets decide which rows a table has."""
+    other = Query(query.root, query.kind, "other", "u", query.run)
+    for batch in (0, 1):
+        query.write("x", batch, range(3 * batch, 3 * batch + 3), (3 * batch, 3 * batch + 3))
+        other.write("x", batch, range(3 * batch, 3 * batch + 3), (3 * batch, 3 * batch + 3))
+    assert query.offsets("x") == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
+
+
+@pytest.mark.parametrize("run", ["", "nightly"], ids=["another thread", "a job group of the user"])
+def test_a_write_that_does_not_know_its_run_is_refused(tmp_path: Path, run: str) -> None:
+    """Without the run, a second write and a replay look the same."""
+    with pytest.raises(TableError, match=r"nothing was written. Write in the thread in which Spark calls the function"):
+        Query(tmp_path, run=run).write("x", 0, range(3), (0, 3))
+
+
+@pytest.mark.parametrize("sink", [DeltaExactlyOnceSink, IcebergExactlyOnceSink], ids=KINDS)
+def test_a_batch_write_without_a_batch_is_refused(sink: type[DeltaExactlyOnceSink | IcebergExactlyOnceSink]) -> None:
     """Without the offsets of a batch nothing shows which rows a table has already."""
     schema = StructType([StructField("topic", StringType()), StructField("offset", LongType())])
-    given = {"path": "t", "kafka.group.id": "g", "checkpointLocation": "c"}
+    given = {"path": "a.b.c", "kafka.group.id": "g", "checkpointLocation": "c"}
     with pytest.raises(OptionError, match="in foreachBatch set the option 'batchId'"):
-        DeltaExactlyOnceSink(given).writer(schema, overwrite=False)
+        sink(given).writer(schema, overwrite=False)
     with pytest.raises(OptionError, match="'batchId': 'x', need the number"):
-        DeltaExactlyOnceSink({**given, "batchId": "x"}).writer(schema, overwrite=False)
+        sink({**given, "batchId": "x"}).writer(schema, overwrite=False)
     with pytest.raises(OptionError, match="'append' only"):
-        DeltaExactlyOnceSink({**given, "batchId": "1"}).writer(schema, overwrite=True)
+        sink({**given, "batchId": "1"}).writer(schema, overwrite=True)
     with pytest.raises(OptionError, match="'batchId' is for foreachBatch"):
-        DeltaExactlyOnceSink({**given, "batchId": "1"}).streamWriter(schema, overwrite=False)
+        sink({**given, "batchId": "1"}).streamWriter(schema, overwrite=False)

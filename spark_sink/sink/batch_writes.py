@@ -1,0 +1,95 @@
+"""Tells a second write of a batch from a repetition of the first one. Pure.
+
+`foreachBatch` may write a part of a batch, and then another part into the same table. After the first write the table's
+positions are past the batch, so the second one would look like a replay, and its rows would be lost. So each write
+leaves a number in the table, in the same commit as its rows. Spark calls the function once for a batch in each run of
+the query: a number of the same run means a second write, and one of an earlier run that the batch is repeated.
+"""
+
+import secrets
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from assignors.hashing import hash64
+from spark_sink.errors import TableError
+
+_CALL_BITS, _WRITE_BITS = 31, 32  # the log of a Delta table stores signed numbers of 64 bits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchWrite:
+    """One write of a batch, in one call of the function.
+
+    Attributes:
+        query: stands for the query's checkpoint, because the batches of each query have their own numbers.
+        batch: Spark's number of the batch.
+        call: stands for the run of the query and the batch.
+        number: of this write; its high bits are the call.
+    """
+
+    query: str
+    batch: int
+    call: int
+    number: int
+
+    @classmethod
+    def of(cls, checkpoint: str, batch: int, run: str) -> "BatchWrite":
+        """Return a new write.
+
+        Args:
+            checkpoint: the query's checkpointLocation.
+            batch: Spark's number of the batch.
+            run: Spark's id of the query's run; empty if no task ran, because there were no rows.
+        """
+        call = _call(batch, run)
+        number = call << _WRITE_BITS | secrets.randbits(_WRITE_BITS)
+        return cls(query=f"{hash64(checkpoint):016x}", batch=batch, call=call, number=number)
+
+    def refuse_second(self, table: str, known: Mapping[str, int], rows: int) -> None:
+        """Refuse the rows of a second write into one table.
+
+        Args:
+            table: its name.
+            known: the number of the last write of each query, from the table.
+            rows: number of rows of this write.
+
+        Raises:
+            TableError: this call of the function has written to the table before.
+        """
+        last = known.get(self.query, self.number)
+        # A write without rows has no tasks that know the run. Its repetition has no rows either.
+        before = last != self.number and last >> _WRITE_BITS in {self.call, _call(self.batch, "")}
+        if before and rows:
+            raise TableError(
+                f"{table}: this call of the function of foreachBatch has already written a part of batch {self.batch} "
+                f"here, so these {rows} rows would look like a replay; they were not written. Write all rows of a "
+                "table at once, for example with DataFrame.unionByName, or write to another table"
+            )
+
+
+def run_of_write(runs: set[str], batch: int) -> str:
+    """Return the run of the query from what its tasks say; empty if no task had rows.
+
+    Raises:
+        TableError: the tasks do not know it.
+    """
+    run = next(iter(runs), "")
+    if len(runs) > 1 or (runs and not _is_run(run)):
+        raise TableError(
+            f"batch {batch}: the tasks of this write do not know the run of the query, so a second write would look "
+            "like a replay; nothing was written. Write in the thread in which Spark calls the function, or in a "
+            "pyspark.InheritableThread, and set no job group there"
+        )
+    return run
+
+
+def _is_run(text: str) -> bool:
+    try:
+        return bool(uuid.UUID(text))
+    except ValueError:
+        return False
+
+
+def _call(batch: int, run: str) -> int:
+    return hash64(f"{run}/{batch}") >> (64 - _CALL_BITS)
