@@ -8,7 +8,7 @@ rebalance, so a larger step means that this member missed a rebalance.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from spark_sink.ranges.batch_admission import Limit
+from spark_sink.ranges.batch_admission import Limit, waited
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 
 
@@ -31,6 +31,7 @@ class AssignedPositions:
     def __init__(self) -> None:
         self._assignment = Assignment()
         self._positions: dict[TopicPartition, int] = {}
+        self._waits: dict[TopicPartition, int] = {}
 
     @property
     def assignment(self) -> Assignment:
@@ -46,6 +47,7 @@ class AssignedPositions:
         """Drop the assignment and every position: another member may read the partitions from now on."""
         self._assignment = Assignment()
         self._positions = {}
+        self._waits = {}
 
     def assign(self, assignment: Assignment) -> set[TopicPartition]:
         """Replace the assignment.
@@ -78,9 +80,11 @@ class AssignedPositions:
             A range for each partition with a position, possibly empty. None if all ranges are empty: the reader then
             returns the previous offset to Spark, because Spark runs an empty batch for any other offset.
         """
-        granted = limit.admit(self.backlog(ends))
+        backlog = self.backlog(ends)
+        granted = limit.admit(backlog, self._waits)
         if not any(granted.values()):
             return None
+        self._waits = waited(self._waits, backlog, granted)
         generation = self._assignment.generation
         offset = Offset.of(Range(*key, at, at + granted.get(key, 0), generation) for key, at in self._positions.items())
         self._positions = offset.ends

@@ -123,3 +123,15 @@ class Agent(RuleBasedStateMachine):
 
 TestAgent = Agent.TestCase
 TestAgent.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+
+
+def test_a_limit_below_the_number_of_partitions_starves_none() -> None:
+    """The memory of who has waited lasts from batch to batch; a small backlog is as good as a large one."""
+    keys = [TopicPartition("a", n) for n in range(5)]
+    assigned = AssignedPositions()
+    assigned.assign(Assignment(generation=1, partitions=frozenset(keys)))
+    assigned.seek(dict.fromkeys(keys, 0))
+    ends = dict.fromkeys(keys, 10**6) | {keys[-1]: 1}
+    for _ in range(3):
+        assert assigned.next_offset(ends, Limit(offsets=2)) is not None
+    assert all(assigned.positions[key] for key in keys)

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_sink.ranges.batch_admission import Limit, admit
+from spark_sink.ranges.batch_admission import Limit, admit, waited
 from spark_sink.ranges.batch_offset import TopicPartition
 
 BACKLOGS = st.dictionaries(
@@ -44,15 +44,33 @@ def test_bytes_are_limited_and_something_is_always_read(
     assert size <= most * (1 + 1e-9) or sum(granted.values()) == 1
 
 
-@given(st.integers(2, 20), st.integers(1, 5))
-def test_a_limit_below_one_record_a_partition_starves_none(partitions: int, at_once: int) -> None:
-    """Each batch reads other partitions, because those that were read have a smaller backlog."""
-    backlog = {TopicPartition("a", n): 10 for n in range(partitions)}
-    limit = Limit(bytes=100 * at_once, sizes={"a": 100.0})
-    for _ in range(-(-partitions // at_once)):
-        for key, records in limit.admit(backlog).items():
-            backlog[key] -= records
-    assert all(left < 10 for left in backlog.values())
+@given(
+    st.sets(st.builds(TopicPartition, st.sampled_from("abcd"), st.integers(0, 5)), min_size=1),
+    st.one_of(st.none(), st.integers(1, 30)),
+    st.one_of(st.none(), st.integers(1, 1000)),
+    st.data(),
+)
+def test_every_partition_with_a_backlog_advances_within_a_bounded_number_of_batches(
+    keys: set[TopicPartition], offsets: int | None, most: int | None, data: st.DataObject
+) -> None:
+    """Whatever arrives elsewhere: at least once in ceil(partitions / records that the limits let through) batches."""
+    sizes = {topic: float(data.draw(st.integers(1, 300))) for topic in "abcd"}
+    limit = Limit(offsets=offsets, bytes=most, sizes=sizes)
+    largest = max(sizes[key.topic] for key in keys)
+    records = min(offsets or len(keys), max(1, int(most // largest)) if most else len(keys))
+    bound = -(-len(keys) // records)
+    backlog = dict.fromkeys(keys, 0)
+    without = dict.fromkeys(keys, 0)  # batches that a partition has had a backlog in, without advancing
+    waits: dict[TopicPartition, int] = {}
+    for _ in range(2 * bound + 2):
+        for key in keys:
+            backlog[key] += data.draw(st.sampled_from([0, 1, 10**6]))
+        granted = limit.admit(backlog, waits)
+        waits = waited(waits, backlog, granted)
+        for key in keys:
+            without[key] = without[key] + 1 if backlog[key] and not granted[key] else 0
+            backlog[key] -= granted[key]
+        assert max(without.values()) < bound
 
 
 @given(BACKLOGS)
