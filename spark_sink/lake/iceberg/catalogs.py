@@ -4,10 +4,13 @@ An address is `iceberg://<catalog>.<namespace>.<table>`. The properties of the c
 that begin with `catalog.`; pyiceberg's configuration file and environment variables complete them.
 """
 
+import random
 import threading
+import time
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from spark_sink.errors import OptionError, TableError, plain
 from spark_sink.lake.table_storage import CATALOG, ICEBERG, PLACEHOLDER, Storage, local_path
@@ -15,8 +18,12 @@ from spark_sink.lake.table_storage import CATALOG, ICEBERG, PLACEHOLDER, Storage
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
 
+_Created = TypeVar("_Created")
 _DATABASE = "catalog.db"
 _LOCK = threading.Lock()
+_PATIENCE_S, _LONGEST_PAUSE_S = 30.0, 0.2
+# The words of SQLite, PostgreSQL, MySQL and MariaDB; their drivers have no common class for these errors.
+_RACES = ("already exists", "locked", "unique constraint", "duplicate")
 
 
 class Identifier(NamedTuple):
@@ -73,7 +80,7 @@ def _opened(name: str, given: tuple[tuple[str, str], ...]) -> "Catalog":
         raise OptionError(f"Iceberg needs pyiceberg: pip install 'kafka-azimuth[iceberg]' ({error})") from error
     properties = _with_defaults(dict(given))
     try:
-        return load_catalog(name, **properties)
+        return repeat_lost_races(lambda: load_catalog(name, **properties))
     except ImportError as error:
         raise OptionError(f"catalog {name!r}: a package is missing: {plain(error)}") from error
     except ValueError:  # its text has the values of all options, and one may be a password
@@ -83,6 +90,25 @@ def _opened(name: str, given: tuple[tuple[str, str], ...]) -> "Catalog":
         ) from None
     except Exception as error:  # each kind of catalog has its own errors
         raise TableError(f"catalog {name!r} cannot be opened: {type(error).__name__}: {plain(error)}") from error
+
+
+def repeat_lost_races(create: Callable[[], _Created]) -> _Created:
+    """Create something in a catalog; repeat it if another writer was creating the same thing.
+
+    The first writers of a catalog create its database, namespaces and tables at the same time. For some of these races
+    pyiceberg passes on the database's own error.
+
+    Args:
+        create: does nothing if the thing exists.
+    """
+    deadline = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            return create()
+        except Exception as error:  # each catalog has its own errors
+            if time.monotonic() > deadline or not any(word in str(error).lower() for word in _RACES):
+                raise
+        time.sleep(random.uniform(0, _LONGEST_PAUSE_S))  # noqa: S311 -- spreads writers
 
 
 def _with_defaults(given: dict[str, str]) -> dict[str, str]:

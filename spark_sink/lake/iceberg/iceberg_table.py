@@ -7,6 +7,7 @@ none of the positions of this change, the change is committed on top of the new 
 import json
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ from spark_sink.errors import ConflictError, SchemaError, TableError, plain
 from spark_sink.formats.quarantined_rows import quarantine_of
 from spark_sink.lake.delta_table import TableSettings
 from spark_sink.lake.iceberg.ancestry import NOTE, refuse_other_past, refuse_recreated
-from spark_sink.lake.iceberg.catalogs import identifier, open_catalog
+from spark_sink.lake.iceberg.catalogs import identifier, open_catalog, repeat_lost_races
 from spark_sink.lake.iceberg.columns import arrow_columns, field_ids, refuse_foreign_types, refuse_unwritable
 from spark_sink.lake.iceberg.data_entries import entry, location, with_place
 from spark_sink.lake.iceberg.landing import IcebergLanding, files_of, folder_of
@@ -108,8 +109,9 @@ class IcebergTable:
         path = self._identifier.path
         try:
             for end in range(1, len(path)):
-                catalog.create_namespace_if_not_exists(path[:end])
-            catalog.create_table_if_not_exists(path, schema, properties={**PROPERTIES, **self._settings.properties})
+                repeat_lost_races(partial(catalog.create_namespace_if_not_exists, path[:end]))
+            properties = {**PROPERTIES, **self._settings.properties}
+            repeat_lost_races(lambda: catalog.create_table_if_not_exists(path, schema, properties=properties))
         except Exception as error:  # each catalog has its own errors
             if not self._exists():
                 raise TableError(f"{self.name}: the table cannot be created: {_said(error)}") from error
