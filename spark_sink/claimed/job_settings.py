@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from assignors.claims import Form, Lease, Picking
 from spark_sink.errors import OptionError
+from spark_sink.lake.table_storage import refuse_iceberg
 
 _DAY_S = 86_400.0
 _MOST_PARTITIONS = 1_000_000
@@ -61,6 +62,8 @@ class ClaimedSettings:
         for name, flag in (("name", "--group"), ("table", "--table"), ("database", "--database")):
             if not getattr(self, name):
                 raise OptionError(f"{flag} is empty (the setting {name!r} of a job)")
+        instead = "`azimuth sink --table-format iceberg` writes Iceberg tables"
+        refuse_iceberg("claims", self.table, self.storage, instead)
         for name, most in (("partitions", _MOST_PARTITIONS), ("records", _MOST_RECORDS)):
             given = getattr(self, name)
             if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= most:

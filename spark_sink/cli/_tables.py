@@ -14,10 +14,13 @@ Found = TypeVar("Found")
 
 Address = Annotated[
     str | None,
-    typer.Argument(metavar="TABLE", help="Address of the Delta table; {topic} and {cluster} stand for any name."),
+    typer.Argument(metavar="TABLE", help="Address of the table; {topic} and {cluster} stand for any name."),
 ]
 Group = Annotated[str | None, typer.Option(help="Consumer group, where several have written.")]
-Storage = Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Option of the object store.")]
+Storage = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME=VALUE", help="Option of the object store; catalog.NAME=VALUE of an Iceberg catalog."),
+]
 Fleet = Annotated[Path | None, typer.Option("--fleet", help="TOML file of a fleet: all of its tables.")]
 
 
@@ -36,6 +39,21 @@ class Tables:
     group: str | None
     storage: dict[str, str]
     named: str | None = None
+
+    def refuse_iceberg(self, command: str, instead: str) -> None:
+        """Refuse Iceberg tables, for a command that supports Delta tables only.
+
+        Args:
+            command: its name after `azimuth`.
+            instead: a clause that says what the user can do.
+
+        Raises:
+            OptionError: a table is Iceberg's.
+        """
+        from spark_sink.lake.table_storage import refuse_iceberg  # noqa: PLC0415 -- Arrow loads slowly
+
+        for address in self.addresses:
+            refuse_iceberg(command, address, self.storage, instead)
 
     def each(self, work: Callable[[str], Found]) -> Iterator[tuple[str, Found | SparkSinkError]]:
         """Yield the result for each table; of several tables the error of one stops no other.
@@ -64,9 +82,11 @@ def tables(table: str | None, fleet: Path | None, group: str | None, storage: li
     if (table is None) == (fleet is None):
         raise typer.BadParameter("give the address of a table, or --fleet FILE", param_hint="TABLE")
     from spark_sink.lake.matching_tables import has_placeholder, matching_tables  # noqa: PLC0415 -- Arrow loads slowly
+    from spark_sink.lake.table_storage import full_address  # noqa: PLC0415 -- as above
 
     options = pairs(storage, "--storage")
     if table is not None:
+        table = full_address(table, options)
         named = table if has_placeholder(table) else None
         return Tables(addresses=matching_tables(table, options), group=group, storage=options, named=named)
     from spark_sink.errors import TableError  # noqa: PLC0415 -- with the rest

@@ -33,7 +33,7 @@ def lag(  # noqa: PLR0913, PLR0917 -- each is a flag
         str | None,
         typer.Option(
             callback=given,
-            help="Delta table whose positions count, not the group's offsets; {topic} as in agents.",
+            help="Table whose positions count, not the group's offsets; {topic} as in agents.",
         ),
     ] = None,
     kafka: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Kafka client property.")] = None,
@@ -70,8 +70,10 @@ def _lag_of_group(
     from spark_sink.errors import LagError, TableError  # noqa: PLC0415 -- with the rest
     from spark_sink.kafka.group_lag import admin, behind, committed  # noqa: PLC0415 -- as above
     from spark_sink.lake.positions import positions  # noqa: PLC0415 -- as above
+    from spark_sink.lake.table_storage import full_address  # noqa: PLC0415 -- as above
 
     client = admin(properties)
+    table = full_address(table, options) if table else None
     at = positions(table, group, options) if table else {}
     if table and not at:
         raise TableError(f"{table}: it holds no position of group {group!r}; check --table and --group")

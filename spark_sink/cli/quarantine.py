@@ -41,7 +41,7 @@ def list_(
     table: _Table = None, group: Group = None, storage: Storage = None, fleet: Fleet = None, as_json: _Json = False
 ) -> None:
     """Count the quarantined records that wait for a replay, by topic and error."""
-    chosen, total, code = tables(table, fleet, group, storage), 0, 0
+    chosen, total, code = _tables(table, fleet, group, storage), 0, 0
     values: list[dict[str, Any]] = []
     for address, rows in chosen.each(lambda one: _waiting(one, chosen)):
         where = {"table": address} if chosen.named else {}
@@ -80,7 +80,7 @@ def show(  # noqa: PLR0913, PLR0917 -- each is a flag
     """Show quarantined records in full, with the reason."""
     wanted = {"topic": topic, "partition": partition, "offset": offset}
     asked = {name: value for name, value in wanted.items() if value is not None}
-    chosen, shown, code = tables(table, fleet, group, storage), list[dict[str, Any]](), 0
+    chosen, shown, code = _tables(table, fleet, group, storage), list[dict[str, Any]](), 0
     for _, rows in chosen.each(lambda one: _waiting(one, chosen)):
         if isinstance(rows, SparkSinkError):
             say_fault(rows)
@@ -114,7 +114,7 @@ def replay(
     """Replay quarantined records into the table, each exactly once; records that the repair leaves out keep waiting."""
     from spark_sink.sink.quarantine_replay import replay as bring  # noqa: PLC0415 -- pyarrow and deltalake load slowly
 
-    mended, chosen = _repair(repair), tables(table, fleet, group, storage)
+    mended, chosen = _repair(repair), _tables(table, fleet, group, storage)
     rows = left = code = 0
     for address, done in chosen.each(lambda one: bring(one, _group(one, chosen), mended, chosen.storage)):
         if isinstance(done, SparkSinkError):
@@ -127,6 +127,12 @@ def replay(
     if chosen.named:
         typer.echo(f"{chosen.named}: {rows} records brought in, {left} wait on, of {len(chosen.addresses)} tables")
     raise typer.Exit(code)
+
+
+def _tables(table: str | None, fleet: Path | None, group: str | None, storage: list[str] | None) -> Tables:
+    chosen = tables(table, fleet, group, storage)
+    chosen.refuse_iceberg("quarantine", "query the table of this name with _quarantine after it with another engine")
+    return chosen
 
 
 def _waiting(table: str, chosen: Tables) -> "pa.Table":

@@ -31,6 +31,7 @@ def repair(  # noqa: PLR0913 -- each is a flag
     from spark_sink.lake.table_repair import repair as remove_doubles  # noqa: PLC0415 -- pyarrow and deltalake load slowly
 
     chosen = tables(table, fleet, None, storage)
+    chosen.refuse_iceberg("repair", "`azimuth verify` names the double rows")
     done: list[Repaired] = []
     faults = []
 

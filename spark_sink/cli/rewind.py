@@ -22,9 +22,12 @@ def rewind(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Set positions back to the rows' offsets after a RESTORE; a dry run without --apply. Stop the agents first."""
+    from spark_sink.lake.table_storage import refuse_iceberg  # noqa: PLC0415 -- as below
     from spark_sink.sink.position_rewind import rewind as set_back  # noqa: PLC0415 -- pyarrow and deltalake load slowly
 
-    found = set_back(table, group, pairs(storage, "--storage"), apply=apply)
+    options = pairs(storage, "--storage")
+    refuse_iceberg("rewind", table, options, "set its current snapshot to the one that the agents' error names")
+    found = set_back(table, group, options, apply=apply)
     if as_json:
         typer.echo(json.dumps([{**one.key._asdict(), "before": one.before, "after": one.after} for one in found]))
         return

@@ -16,6 +16,7 @@ from assignors.settings import Real, Whole, message, no_boolean, place, plain
 from spark_sink.errors import OptionError
 from spark_sink.fleet.table_writer import CLUSTER
 from spark_sink.kafka.client_properties import librdkafka_config
+from spark_sink.lake.table_storage import refuse_iceberg
 
 _HOUR_S = 3600.0
 _MOST_QUEUE_KB = 2_097_151  # librdkafka's limit
@@ -186,10 +187,12 @@ class FleetSettings(BaseSettings):
         """Check conditions on more than one setting.
 
         Raises:
-            OptionError: two sources would write into one table, or the home cluster is not one of the sources.
+            OptionError: the table is Iceberg's, two sources would write into one table, or the home cluster is not one
+                of the sources.
             FleetError: a source, a number or an agent is invalid.
             WorkersError: workers below 1, or an invalid pattern.
         """
+        refuse_iceberg("agent", self.table, self.storage, "`azimuth sink --table-format iceberg` writes Iceberg tables")
         if len(self.sources) > 1 and CLUSTER not in self.table:
             raise OptionError(
                 f"{config}: table {self.table!r} serves {len(self.sources)} sources, whose topics may have the same "

@@ -16,9 +16,12 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from spark_sink.errors import TableError, plain
 from spark_sink.lake.delta_transactions import TransactionLog
+from spark_sink.lake.iceberg.catalogs import iceberg_address
+from spark_sink.lake.iceberg.stored_rows import open_stored, quarantined_rows
+from spark_sink.lake.iceberg.stored_state import GroupState
 from spark_sink.lake.positions import groups, parse_beginnings, parse_positions
 from spark_sink.lake.quarantine_records import quarantine_records
-from spark_sink.lake.table_storage import Storage, table_uri
+from spark_sink.lake.table_storage import Storage, is_iceberg, table_uri
 from spark_sink.ranges.batch_offset import TopicPartition
 
 Run = tuple[int, int]
@@ -189,21 +192,23 @@ def verify(
     storage_options: Storage | None = None,
     accounted: Mapping[TopicPartition, Runs] | None = None,
 ) -> Report:
-    """Check a Delta table: every offset of every partition exactly once.
+    """Check a table: every offset of every partition exactly once.
 
     Offsets without a record in Kafka (compacted topics, transactions) look like holes; the table does not show the
     difference.
 
     Args:
-        table: address of the table.
+        table: address of the table; an Iceberg table is `iceberg://catalog.namespace.table`.
         group: the consumer group that wrote it; not needed if there is only one.
-        storage_options: options of the object store.
+        storage_options: options of the object store, or of the catalog.
         accounted: offsets that are elsewhere for a reason, by partition; by default those in the table's quarantine.
 
     Raises:
         TableError: there is no table, it cannot be read, it has several groups and none was named, or its rows have no
             identifying columns.
     """
+    if is_iceberg(table):
+        return _verify_iceberg(iceberg_address(table), group, storage_options or {}, accounted)
     uri = table_uri(table)
     try:
         handle = DeltaTable(uri, storage_options=dict(storage_options or {}) or None)
@@ -220,6 +225,21 @@ def verify(
     return judge(found, parse_positions(kept, name), parse_beginnings(kept, name), accounted)
 
 
+def _verify_iceberg(
+    address: str, group: str | None, storage: Storage, accounted: Mapping[TopicPartition, Runs] | None
+) -> Report:
+    table = open_stored(address, storage)
+    if table is None:
+        raise TableError(f"{address}: there is no Iceberg table; are the name and the options of the catalog right?")
+    groups_here = table.state.groups
+    name = named_group(table.name, sorted(groups_here), group)
+    found = scan(table.rows(COLUMNS))
+    if accounted is None:
+        accounted = scan(quarantined_rows(address, table, storage, COLUMNS))
+    state = groups_here.get(name, GroupState())
+    return judge(found, state.positions, state.beginnings, accounted)
+
+
 def scan_table(handle: DeltaTable) -> dict[TopicPartition, Runs]:
     """Collect the offsets of every partition of a table."""
     # Little is read ahead, because memory matters more than speed here.
@@ -232,7 +252,20 @@ def the_group(uri: str, kept: Mapping[str, int], group: str | None) -> str:
     Raises:
         TableError: the group has not written here, or several groups have and none was named.
     """
-    known = groups(kept)
+    return named_group(uri, groups(kept), group)
+
+
+def named_group(uri: str, known: Sequence[str], group: str | None) -> str:
+    """Return the named group, or the only one; empty if no group has written.
+
+    Args:
+        uri: address of the table, for messages.
+        known: groups that have written here.
+        group: the name, if one was given.
+
+    Raises:
+        TableError: the group has not written here, or several groups have and none was named.
+    """
     if group is None and len(known) > 1:
         raise TableError(f"{uri}: several groups have written here ({', '.join(known)}); name one with --group")
     if group is not None and group not in known:

@@ -8,5 +8,6 @@
 * `data_entries`: data files as entries of a manifest.
 * `columns`: columns and field ids.
 * `landing`: the place and the columns of the files that tasks write.
+* `stored_rows`: reads positions and offsets of the rows, for `azimuth verify`.
 * `snapshot_expiry`: removes old snapshots from the metadata.
 """

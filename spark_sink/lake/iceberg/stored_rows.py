@@ -1,0 +1,103 @@
+"""Reads what an Iceberg table and its quarantine have: positions, and the offsets of the rows, of one snapshot."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from spark_sink.errors import TableError, plain
+from spark_sink.formats.quarantined_rows import quarantine_of
+from spark_sink.lake.iceberg.ancestry import refuse_other_past
+from spark_sink.lake.iceberg.catalogs import identifier, open_catalog
+from spark_sink.lake.iceberg.data_entries import location
+from spark_sink.lake.iceberg.stored_state import PROPERTY, GroupState, State, decode
+from spark_sink.lake.table_storage import Storage
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredTable:
+    """A table at one snapshot.
+
+    Attributes:
+        name: in messages.
+        table: pyiceberg's table.
+        state: positions of the groups.
+    """
+
+    name: str
+    table: "Table"
+    state: State
+
+    def rows(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Read columns of all rows.
+
+        Raises:
+            TableError: the rows cannot be read, or lack a column.
+        """
+        try:
+            yield from self.table.scan(selected_fields=tuple(columns)).to_arrow_batch_reader()
+        except Exception as error:  # each catalog and each store has its own errors
+            raise _unreadable(self.name, error) from error
+
+
+def open_stored(address: str, storage: Storage) -> StoredTable | None:
+    """Open a table to read it; None if there is none.
+
+    Raises:
+        TableError: the table cannot be read, or its rows are not those of its positions.
+    """
+    from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError  # noqa: PLC0415 -- loads slowly
+
+    found = identifier(address)
+    catalog = open_catalog(found.catalog, storage)
+    try:
+        table = catalog.load_table(found.path)
+    except (NoSuchTableError, NoSuchNamespaceError):
+        return None
+    except Exception as error:  # each catalog has its own errors
+        raise _unreadable(found.name, error) from error
+    state = decode(table.metadata.properties.get(PROPERTY), found.name)
+    refuse_other_past(found.name, table.metadata, state)
+    return StoredTable(name=found.name, table=table, state=state)
+
+
+def quarantined_rows(
+    address: str, table: StoredTable, storage: Storage, columns: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    """Read columns of all records that were ever quarantined.
+
+    A commit of the table names its bad records, and the quarantine adds them in a separate commit. If a writer died
+    between the two, the named files are also read.
+
+    Args:
+        address: of the table.
+        table: the same table.
+        storage: options of the catalog.
+        columns: columns of the quarantine.
+
+    Raises:
+        TableError: the quarantine cannot be read.
+    """
+    quarantine = open_stored(quarantine_of(address), storage)
+    held: Mapping[str, GroupState] = {}
+    if quarantine is not None:
+        held = quarantine.state.groups
+        yield from quarantine.rows(columns)
+    for group, state in table.state.groups.items():
+        known = held.get(group, GroupState()).positions
+        lacking = (one for one in state.named if any(end > known.get(key, 0) for key, end in one.ends.items()))
+        for place in (location(file) for one in lacking for file in one.files):
+            try:
+                with table.table.io.new_input(place).open() as stream:
+                    yield from pq.ParquetFile(stream).iter_batches(columns=list(columns))
+            except (OSError, pa.ArrowException) as error:
+                raise _unreadable(place, error) from error
+
+
+def _unreadable(name: str, error: Exception) -> TableError:
+    return TableError(f"{name}: cannot be read: {type(error).__name__}: {plain(error)}")

@@ -1,0 +1,150 @@
+"""Commands with the address of an Iceberg table: each works, or says in one sentence that it does not."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pytest
+
+from spark_sink.cli import main
+from spark_sink.formats.quarantined_rows import SCHEMA as QUARANTINE_SCHEMA
+from spark_sink.formats.quarantined_rows import quarantine_of
+from spark_sink.lake.iceberg.iceberg_table import IcebergTable
+from spark_sink.lake.table_contract import Change, Quarantined
+from spark_sink.ranges.batch_offset import TopicPartition
+from tests.table_kinds import ADDRESS, SCHEMA, iceberg_file, warehouse
+
+KEY = TopicPartition("t", 0)
+FLEET = """
+name = "f"
+agent = "a"
+table = "{table}"
+[sources.one]
+bootstrap_servers = "localhost:1"
+topics = ["t"]
+{more}
+"""
+
+
+class Done(NamedTuple):
+    """The result of a command."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def azimuth(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Callable[..., Done]:
+    """Runs a command, with the options of the catalog where the command reads a table."""
+
+    def run(*arguments: str, catalog: bool = True) -> Done:
+        storage = [f"--storage=catalog.warehouse={tmp_path / 'warehouse'}"] if catalog else []
+        with pytest.raises(SystemExit) as ended:
+            main([*arguments, *storage])
+        said = capsys.readouterr()
+        return Done(int(ended.value.code or 0), said.out, said.err)
+
+    return run
+
+
+def _written(root: Path, offsets: list[int], *, bad: list[int] | None = None, end: int = 6) -> None:
+    """Write rows by one commit, and name bad rows that the quarantine does not have yet."""
+    table = IcebergTable(ADDRESS, "g", warehouse(root))
+    table.create(SCHEMA)
+    snapshot = table.refresh()
+    assert snapshot is not None
+    files = [iceberg_file(root, KEY, [one]) for one in offsets]
+    named = Quarantined(files=[iceberg_file(root, KEY, bad)], ends={KEY: end}) if bad else None
+    change = Change(files=files, positions={KEY: end}, beginnings={KEY: 0}, schema=SCHEMA, quarantined=named)
+    table.swap(snapshot, change)
+
+
+@pytest.mark.parametrize("name", [ADDRESS, "lake.raw.events"], ids=["address", "name"])
+@pytest.mark.parametrize(
+    ("offsets", "bad", "code", "says"),
+    [
+        ([0, 1, 2, 3, 4, 5], None, 0, "6 rows in 1 partitions, 0 duplicates, 0 missing"),
+        ([1, 2, 2, 5], None, 1, "t/0: 3 missing: 0, 3-4\nt/0: 1 double: 2\n"),
+        ([0, 1, 4, 5], [2, 3], 0, "4 rows in 1 partitions, 0 duplicates, 0 missing"),
+    ],
+    ids=["whole", "holes and doubles", "bad rows that only the table names"],
+)
+def test_verify_finds_holes_and_doubles(  # noqa: PLR0913, PLR0917 -- a table of cases
+    azimuth: Callable[..., Done],
+    tmp_path: Path,
+    name: str,
+    offsets: list[int],
+    bad: list[int] | None,
+    code: int,
+    says: str,
+) -> None:
+    """As for Delta tables: exit code 1 for a finding, with the offsets by name."""
+    _written(tmp_path, offsets, bad=bad)
+    done = azimuth("verify", name)
+    assert (done.code, done.err) == (code, "")
+    assert says in done.out
+    assert "azimuth repair" not in done.out
+
+
+def test_verify_counts_the_rows_of_the_quarantine(azimuth: Callable[..., Done], tmp_path: Path) -> None:
+    """A bad record is not missing: it is in the other table."""
+    _written(tmp_path, [0, 1, 3, 4, 5])
+    assert azimuth("verify", ADDRESS).code == 1
+    quarantine = IcebergTable(quarantine_of(ADDRESS), "g", warehouse(tmp_path))
+    quarantine.create(QUARANTINE_SCHEMA)
+    snapshot = quarantine.refresh()
+    assert snapshot is not None
+    landing = quarantine.landing(QUARANTINE_SCHEMA)
+    row = {"topic": KEY.topic, "partition": KEY.partition, "offset": 2}
+    landing.write(pa.RecordBatch.from_pylist([row], schema=QUARANTINE_SCHEMA))
+    change = Change(files=landing.close(), positions={KEY: 6}, beginnings={}, schema=QUARANTINE_SCHEMA)
+    quarantine.swap(snapshot, change)
+    assert azimuth("verify", ADDRESS).code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["verify", "iceberg://lake.raw.none"], "iceberg://lake.raw.none: there is no Iceberg table"),
+        (["verify", ADDRESS, "--group", "other"], "lake.raw.events: group 'other' has written nothing here"),
+        (["verify", "iceberg://x"], "is not the name of an Iceberg table"),
+        (["rewind", ADDRESS], "`azimuth rewind` supports Delta tables only; set its current snapshot"),
+        (["rewind", "lake.raw.events"], "`azimuth rewind` supports Delta tables only"),
+        (["repair", ADDRESS], "`azimuth repair` supports Delta tables only; `azimuth verify` names"),
+        (["quarantine", "list", ADDRESS], "Delta tables only; query the table of this name with _quarantine after it"),
+        (["quarantine", "show", ADDRESS], "`azimuth quarantine` supports Delta tables only"),
+        (["quarantine", "replay", ADDRESS], "`azimuth quarantine` supports Delta tables only"),
+        (
+            ["claims", "run", "--group=g", f"--table={ADDRESS}", "--database=sqlite://", "--bootstrap-servers=x:1"],
+            "`azimuth claims` supports Delta tables only; `azimuth sink --table-format iceberg` writes",
+        ),
+    ],
+    ids=lambda value: " ".join(value[:3]) if isinstance(value, list) else "",
+)
+def test_what_is_not_supported_is_one_sentence(
+    azimuth: Callable[..., Done], tmp_path: Path, arguments: list[str], says: str
+) -> None:
+    """It does not say that there is no Delta table, which would send the user to look for one."""
+    _written(tmp_path, [0, 1, 2, 3, 4, 5])
+    done = azimuth(*arguments)
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert says in done.err
+    assert "no Delta table" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("table", "more"),
+    [(ADDRESS, ""), ("lake.raw.events", '[storage]\n"catalog.warehouse" = "/lake"')],
+    ids=["address", "name"],
+)
+def test_an_agent_of_a_fleet_refuses_an_iceberg_table(
+    azimuth: Callable[..., Done], tmp_path: Path, table: str, more: str
+) -> None:
+    """Its check must not say that the table is new, and the agent would fail at its first commit."""
+    config = tmp_path / "fleet.toml"
+    config.write_text(FLEET.format(table=table, more=more))
+    done = azimuth("agent", "--config", str(config), "--check", catalog=False)
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert "`azimuth agent` supports Delta tables only; `azimuth sink --table-format iceberg`" in done.err
