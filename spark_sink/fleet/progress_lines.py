@@ -22,7 +22,7 @@ def progress(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
     seconds = now["at"] - before.get("at", now["at"])
     rows = now["rows"] - before.get("rows", 0)
     rate = f" ({rows / seconds:.0f}/s)" if seconds > 0 else ""
-    line = f"{len(now['topics'])} topics, {rows} rows written{rate}, {_behind(now)}"
+    line = f"{len(now['topics'])} topics, {rows} rows written{rate}{_behind(now)}"
     if any(now["lag"].values()):
         line += f", the oldest unread record is {max(now.get('lag_s', {}).values(), default=0.0):.0f} s old"
     if now["standing"] != "member":
@@ -33,12 +33,17 @@ def progress(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
 
 
 def _behind(status: Mapping[str, Any]) -> str:
-    """Describe the lag; a topic whose lag is unknown must not look like one without lag."""
+    """Describe the lag; a topic whose lag is unknown must not look like one without lag.
+
+    An agent without topics has no lag: it may have none because no broker has answered yet.
+    """
     lag: Mapping[str, int] = status["lag"]
+    if not status["topics"] and not lag:
+        return ""
     unknown = [topic for topic in status["topics"] if topic not in lag]
     if unknown and not lag:
-        return "lag unknown"
+        return ", lag unknown"
     slowest = sorted((behind, topic) for topic, behind in lag.items() if behind)[: -_NAMED - 1 : -1]
     named = f" ({', '.join(f'{topic} {behind}' for behind, topic in slowest)})" if slowest else ""
     rest = f", lag of {len(unknown)} topics unknown" if unknown else ""
-    return f"{sum(lag.values())} behind{named}{rest}"
+    return f", {sum(lag.values())} behind{named}{rest}"
