@@ -71,8 +71,9 @@ cdef class Destinations:
     cdef readonly int partition
     cdef readonly PartitionCounts unkeyed
     cdef readonly long long switch_at
-    cdef tuple wide  # the table where it is a tuple
+    cdef tuple objects  # the table where it is a tuple
     cdef const unsigned char* narrow  # the table where it is bytes
+    cdef const unsigned short* wide  # the table where it is an array
     cdef Hash hash
     cdef readonly Py_ssize_t shortest_key
 
@@ -88,8 +89,10 @@ cdef class Destinations:
     ):
         self.table = table
         self.slots = len(table)
-        self.wide = None if isinstance(table, bytes) else table
+        # `table` keeps the memory of the two pointers; an array that nobody resizes keeps its place.
+        self.objects = None if isinstance(table, (bytes, array)) else table
         self.narrow = <const unsigned char*>PyBytes_AS_STRING(table) if isinstance(table, bytes) else NULL
+        self.wide = (<array>table).data.as_ushorts if isinstance(table, array) else NULL
         self.keyed = keyed
         self.partition = partition
         self.unkeyed = unkeyed
@@ -108,7 +111,9 @@ cdef class Destinations:
 
     cdef inline Py_ssize_t partition_of(self, const char* key, Py_ssize_t size):
         cdef uint32_t slot = self.hash(<const unsigned char*>key, size) % self.slots
-        return <Py_ssize_t>self.wide[slot] if self.narrow is NULL else self.narrow[slot]
+        if self.wide is not NULL:
+            return self.wide[slot]
+        return <Py_ssize_t>self.objects[slot] if self.narrow is NULL else self.narrow[slot]
 
 
 cdef uint32_t murmur2(const unsigned char* key, Py_ssize_t size) noexcept nogil:

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from producer import AZAwareProducer, Count, Reason
-from producer.decisions.key_mapping import hrw_table
+from producer.decisions.key_mapping import Table, hrw_table, packed_table
 from producer.decisions.librdkafka_partitioners import ClientPartitioner
 from producer.partitioning import produce_interpreted
 from producer.testing import MockCluster, librdkafka
@@ -30,16 +30,18 @@ TABLES = {
     "local of 120": tuple(range(1, 120, 3)),
     "bytes": hrw_table(120, tuple(range(1, 120, 3))),
     "many": hrw_table(1_000, tuple(range(2, 1_000, 3))),
+    "all of 10,000": packed_table(range(10_000), 10_000),
+    "all of 65,537": packed_table(range(65_537), 65_537),
 }
 
 
-def destinations(path: ModuleType, table: tuple[int, ...] | bytes) -> Any:  # noqa: ANN401 - of either path
+def destinations(path: ModuleType, table: Table) -> Any:  # noqa: ANN401 - of either path
     """A destinations with that table."""
     return path.Destinations(table, path.PartitionCounts(), 0, path.PartitionCounts(), 0)
 
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
-def test_keys_land_where_librdkafkas_hash_says(hot: ModuleType, table: tuple[int, ...] | bytes) -> None:
+def test_keys_land_where_librdkafkas_hash_says(hot: ModuleType, table: Table) -> None:
     """100,000 random keys of every length up to 40 bytes against the client's own function."""
     random, found = Random(7), destinations(hot, table)
     for _ in range(100_000):
