@@ -74,6 +74,7 @@ class AgentParts:
         lanes: the grouping of topics.
         balance: settings of the placement.
         hand_over_s: longest time for which this agent still reads topics that move to another agent, seconds.
+        growth_s: the same for partitions that move because their topic got more of them, seconds.
     """
 
     agent: Agent
@@ -85,6 +86,7 @@ class AgentParts:
     lanes: Lanes = field(default_factory=Lanes)
     balance: Balance = field(default_factory=Balance)
     hand_over_s: float = 0.0
+    growth_s: float = 0.0
 
 
 class FleetAgent:
@@ -112,7 +114,7 @@ class FleetAgent:
         self._turned = time.monotonic()
         self._joined = False
         self._ending = False
-        self._hand_over = HandOver(parts.hand_over_s)
+        self._hand_over = HandOver(parts.hand_over_s, parts.growth_s)
 
     def wake(self) -> None:
         """Run the next step now, because of a change."""

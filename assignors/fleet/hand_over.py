@@ -1,4 +1,4 @@
-"""Keeps an agent reading topics that move to another agent until that agent has started."""
+"""Keeps an agent reading partitions that move to another agent until that agent has started."""
 
 import time
 from collections.abc import Callable, Collection
@@ -20,10 +20,13 @@ class HandOver:
 
     Args:
         hold_s: time for which topics are kept, seconds; 0 to drop them immediately.
+        growth_s: time for which the share of a topic is kept that got more partitions, seconds. The agents look at
+            their clusters at different times, so it is longer than the interval between two looks.
     """
 
-    def __init__(self, hold_s: float) -> None:
+    def __init__(self, hold_s: float, growth_s: float = 0.0) -> None:
         self._hold_s = hold_s
+        self._growth_s = growth_s
         self._view: View | None = None
         self._mine: dict[str, FleetTopic] = {}
         self._until: dict[str, tuple[FleetTopic, float]] = {}
@@ -45,6 +48,11 @@ class HandOver:
                 identity: (_with(topic, self._until.get(identity, (topic, 0.0))[0]), now_s + self._hold_s)
                 for identity, topic in self._mine.items()
             }
+        sizes = {topic.identity: topic.partitions for topic in present}
+        for identity, topic in self._mine.items():
+            if self._growth_s > 0 and sizes.get(identity, 0) > topic.partitions:
+                kept, until = self._until.get(identity, (topic, 0.0))
+                self._until[identity] = _with(topic, kept), max(until, now_s + self._growth_s)
         self._view, self._mine = view, {topic.identity: topic for topic in mine}
         exist = {topic.identity for topic in present}
         self._until = {key: one for key, one in self._until.items() if now_s < one[1] and key in exist}

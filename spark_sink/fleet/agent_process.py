@@ -132,6 +132,7 @@ def build(settings: FleetSettings) -> FleetAgent:
                 balance=settings.balance,
                 # In a static fleet no agent takes over the topics of another.
                 hand_over_s=0.0 if isinstance(settings.membership, StaticMembership) else _HAND_OVER_S,
+                growth_s=settings.discover_s + _HAND_OVER_S,
             )
         )
     )

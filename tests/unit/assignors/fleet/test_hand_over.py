@@ -73,6 +73,18 @@ def test_a_share_that_shrinks_for_a_new_agent_is_kept_as_well() -> None:
     assert made.topics(both, [half], TOPICS, 15.0) == [half]
 
 
+def test_a_share_that_changes_for_added_partitions_is_kept_until_all_agents_have_looked() -> None:
+    """Another agent sees the new partitions later, and until then it does not read those that go to it."""
+    made, view = HandOver(HOLD_S, growth_s=14.0), View((Agent("a"), Agent("b")), 1)
+    few, many = (replace(TOPICS[0], partitions=number) for number in (4, 6))
+    before, after = replace(few, share=(0, 1)), replace(many, share=(0, 4, 5))
+    assert made.topics(view, [before], [few], 10.0) == [before]
+    both = replace(many, share=(0, 1, 4, 5))
+    assert made.topics(view, [after], [many], 11.0) == [both]
+    assert made.topics(view, [after], [many], 24.9) == [both]
+    assert made.topics(view, [after], [many], 25.0) == [after]
+
+
 def test_a_second_join_ends_no_hold_of_the_first() -> None:
     """Agents of a deployment join within a second of each other, and none of them has begun yet."""
     made = HandOver(HOLD_S)
