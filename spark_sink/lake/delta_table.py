@@ -24,6 +24,7 @@ from spark_sink.lake.delta_transactions import OURS, TransactionLog
 from spark_sink.lake.file_descriptions import describe_quarantined
 from spark_sink.lake.parquet_landing import KEYS, Landing, Layout, bounded_columns, normal_schema, storage_errors
 from spark_sink.lake.positions import (
+    FORMER_REWOUND,
     application,
     batch_write,
     beginning,
@@ -310,6 +311,11 @@ class DeltaLakeTable:
             f"{self._uri}: version {at} is a RESTORE, which takes rows back and leaves the positions; nothing was "
             "written, because the offsets between would be lost. `azimuth rewind TABLE` sets the positions to what the "
             "rows hold"
+            + (
+                "; run it once more, because the version that ran it before did not store for which group"
+                if found.get(FORMER_REWOUND, -1) >= at
+                else ""
+            )
         )
 
     def _refuse_other_groups(self, keys: Container[TopicPartition]) -> None:

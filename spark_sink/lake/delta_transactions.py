@@ -27,7 +27,7 @@ _LOOKED_BACK = 10
 # The last two: an entry is JSON, but does not have the shape of an action.
 _UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError)
 
-_LOG = "_delta_log"
+_LOG, _RESTORE = "_delta_log", '"RESTORE"'
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.(?:parquet|(\d{10})\.(\d{10})\.parquet)")
 
@@ -38,6 +38,37 @@ class _Listing:
 
     commits: frozenset[int]
     checkpoints: Mapping[int, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class LogEntry:
+    """One commit of the log, without its files.
+
+    Attributes:
+        version: of the table.
+        text: the actions, one a line.
+    """
+
+    version: int
+    text: str
+
+    @property
+    def transactions(self) -> Mapping[str, int]:
+        """Version by application id, as far as this commit sets them."""
+        return dict(_transactions(self.text.splitlines()))
+
+    @property
+    def note(self) -> Mapping[str, Any]:
+        """Our metadata; empty for a commit of another writer."""
+        return our_note(self.text)
+
+    @property
+    def restore(self) -> Mapping[str, Any] | None:
+        """The parameters of a RESTORE; None for other operations."""
+        infos = _commit_infos(self.text.splitlines()) if _RESTORE in self.text else ()
+        found = next((one for one in infos if one.get("operation") == "RESTORE"), None)
+        parameters = None if found is None else found.get("operationParameters")
+        return parameters if found is None or isinstance(parameters, dict) else {}
 
 
 class TransactionLog:
@@ -108,13 +139,13 @@ class TransactionLog:
         """Whether the commits read so far have doubled rows, see `RewriteLineage`."""
         return self._lineage.doubled
 
-    def earlier_commits(self) -> Iterator[tuple[int, str]]:
-        """Read the commits backwards from `version`, as version and text, up to the first that was cleaned up."""
+    def earlier_commits(self) -> Iterator[LogEntry]:
+        """Read the commits backwards from `version`, up to the first that was cleaned up."""
         for version in range(self._version, -1, -1):
             text = read_text(self._files, _commit_path(version))
             if text is None:
                 return
-            yield version, text
+            yield LogEntry(version, text)
 
     def has_commit(self, version: int) -> bool:
         """Return whether this version was committed, by any writer."""
@@ -167,7 +198,7 @@ class TransactionLog:
         self._lineage.note(text)
         if self._restored >= 0:
             self._set_since_restore.update(name for name, _ in _transactions(text.splitlines()))
-        if '"RESTORE"' in text and any(one.get("operation") == "RESTORE" for one in _commit_infos(text.splitlines())):
+        if LogEntry(version, text).restore is not None:
             self._restored = max(self._restored, version)
             self._set_since_restore = set()
             self._lineage.forget()

@@ -16,6 +16,8 @@ from spark_sink.lake.delta_transactions import TransactionLog
 from spark_sink.lake.table_storage import PLACEHOLDER, Storage, filesystem, is_iceberg, table_uri
 from spark_sink.ranges.batch_offset import TopicPartition
 
+FORMER_REWOUND = "azimuth/rewound"  # the mark of a rewind by early versions, which does not name the group
+
 _BEGIN = "begin"
 _IDENTITY = "identity"
 _QUARANTINED = "quarantined"

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from spark_sink.errors import TableError
 from spark_sink.formats.quarantined_rows import quarantine_of
-from spark_sink.lake.delta_transactions import TransactionLog, our_note
+from spark_sink.lake.delta_transactions import TransactionLog
 from spark_sink.lake.file_descriptions import parse_quarantined
 from spark_sink.lake.positions import parse_quarantined as parse_ends
 from spark_sink.lake.table_contract import Quarantined
@@ -43,8 +43,8 @@ def named_quarantine(
     found: list[Quarantined] = []
     if not wanted:
         return found
-    for _, text in log.earlier_commits():
-        named = our_note(text).get("quarantined")
+    for entry in log.earlier_commits():
+        named = entry.note.get("quarantined")
         if named is None or named["group"] != group:
             continue
         one = parse_quarantined(named)

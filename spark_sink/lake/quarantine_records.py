@@ -49,7 +49,7 @@ def quarantine_records(
             for batch in rows:
                 yield batch.cast(wanted)
         for file in _named(uri, log, held):
-            yield from _rows(address, file, storage, wanted)
+            yield from file_records(address, file, storage, wanted)
     except (DeltaError, OSError, pa.ArrowException) as error:
         raise TableError(f"{address}: the quarantine cannot be read: {plain(error)}") from error
 
@@ -61,7 +61,20 @@ def _named(uri: str, log: TransactionLog, held: Mapping[str, int]) -> Iterator[D
             yield from one.files
 
 
-def _rows(address: str, file: DataFile, storage: Storage | None, wanted: pa.Schema) -> Iterator[pa.RecordBatch]:
+def file_records(
+    address: str, file: DataFile, storage: Storage | None, wanted: pa.Schema = SCHEMA
+) -> Iterator[pa.RecordBatch]:
+    """Read some columns of one file of a quarantine.
+
+    Args:
+        address: of the quarantine.
+        file: in the quarantine's folder; it need not be in the table.
+        storage: options of the object store.
+        wanted: the columns.
+
+    Raises:
+        TableError: the file cannot be read.
+    """
     with storage_errors(file.path), filesystem(address, storage).open_input_file(file.path) as stream:
         for batch in pq.ParquetFile(stream).iter_batches(batch_size=_ROWS, columns=wanted.names):
             yield batch.select(wanted.names).cast(wanted)

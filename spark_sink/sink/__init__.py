@@ -14,4 +14,5 @@
 * `quarantine_commit`: adds the bad rows that a commit of the table names to its quarantine.
 * `quarantine_replay`: replays quarantined records into their table.
 * `position_rewind`: sets positions back to the offsets of the rows.
+* `restored_quarantine`: brings bad records back that an earlier rewind removed.
 """

@@ -6,6 +6,7 @@ sink refuses this state, and the next rewind completes it.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction
@@ -16,6 +17,7 @@ from spark_sink.formats.quarantined_rows import quarantine_of
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.delta_transactions import OURS, TransactionLog
 from spark_sink.lake.positions import (
+    FORMER_REWOUND,
     application,
     parse_beginnings,
     parse_positions,
@@ -27,8 +29,9 @@ from spark_sink.lake.table_storage import Storage, table_uri
 from spark_sink.lake.verification import scan_table, the_group
 from spark_sink.ranges.batch_offset import TopicPartition
 from spark_sink.sink.quarantine_commit import add_quarantined
+from spark_sink.sink.restored_quarantine import CHANGED, Removed, bring_back, find_removed, from_offsets
 
-_NOTE = {OURS: {"kind": "rewind", "rows": 0}}
+_NOTE = {"kind": "rewind", "rows": 0}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,23 +76,36 @@ def rewind(
         log = TransactionLog(uri, storage)
         kept = dict(log.refresh(handle.version()))
         name = the_group(uri, kept, group)
-        found = _behind(uri, handle, kept, name)
+        ends = _row_ends(handle, kept, name)
+        found = _behind(uri, ends, parse_positions(kept, name))
+        removed = Removed()
+        if max(kept.get(rewound(name), -1), kept.get(FORMER_REWOUND, -1)) >= 0:
+            removed = find_removed(uri, log.earlier_commits(), name, ends, partial(_restored_version, uri, options))
         if apply:
             _add_named(uri, name, storage)
-            _set_positions(handle, name, kept, found, log)
+            bring_back(uri, name, removed, storage)
+            _set_positions(handle, name, found, removed, log)
             _rewind_quarantine(uri, name, storage)
-    except (DeltaError, OSError, pa.ArrowException) as error:
+    except (DeltaError, OSError, pa.ArrowException, ValueError, KeyError, TypeError) as error:
         raise TableError(
             f"{uri}: the positions were not set: {plain(error)}. Stop the agents, and run the command again"
         ) from error
     return found
 
 
-def _behind(uri: str, handle: DeltaTable, kept: Mapping[str, int], group: str) -> list[Rewound]:
+def _row_ends(handle: DeltaTable, kept: Mapping[str, int], group: str) -> dict[TopicPartition, int]:
+    """Return the offset after the last row, by partition; the group's first offset if a partition has no rows."""
     rows, beginnings = scan_table(handle), parse_beginnings(kept, group)
+    return {
+        key: max((end for _, end in rows[key]), default=0) if key in rows else beginnings.get(key, before)
+        for key, before in parse_positions(kept, group).items()
+    }
+
+
+def _behind(uri: str, ends: Mapping[TopicPartition, int], positions: Mapping[TopicPartition, int]) -> list[Rewound]:
     found = []
-    for key, before in sorted(parse_positions(kept, group).items()):
-        after = max((end for _, end in rows[key]), default=0) if key in rows else beginnings.get(key, before)
+    for key, before in sorted(positions.items()):
+        after = ends[key]
         if after > before:
             raise TableError(
                 f"{uri}: the table has rows of {key.topic}/{key.partition} up to offset {after}, past its position "
@@ -99,6 +115,20 @@ def _behind(uri: str, handle: DeltaTable, kept: Mapping[str, int], group: str) -
         if after < before:
             found.append(Rewound(key=key, before=before, after=after))
     return found
+
+
+def _restored_version(uri: str, options: dict[str, str] | None, at: int) -> int:
+    """Return the version that a RESTORE by time brought back: the newest earlier one with the same files."""
+    files = _files(uri, options, at)
+    for one in range(at - 1, -1, -1):
+        if _files(uri, options, one) == files:
+            return one
+    raise TableError(f"{uri}: no version before {at} has the files that the RESTORE brought back; nothing was changed")
+
+
+def _files(uri: str, options: dict[str, str] | None, version: int) -> set[str]:
+    handle = DeltaTable(uri, version=version, storage_options=options)
+    return set(pa.table(handle.get_add_actions(flatten=True)).column("path").to_pylist())
 
 
 def _add_named(uri: str, group: str, storage: Storage | None) -> None:
@@ -111,12 +141,12 @@ def _add_named(uri: str, group: str, storage: Storage | None) -> None:
 
 
 def _set_positions(
-    handle: DeltaTable, group: str, kept: Mapping[str, int], found: Sequence[Rewound], log: TransactionLog
+    handle: DeltaTable, group: str, found: Sequence[Rewound], removed: Removed, log: TransactionLog
 ) -> None:
-    named = parse_quarantined(kept, group)
+    named = parse_quarantined(log.transactions, group)
     numbers = {application(group, one.key): one.after for one in found}
     numbers |= {quarantined(group, one.key): one.after for one in found if named.get(one.key, 0) > one.after}
-    _set(handle, group, numbers, log)
+    _set(handle, group, numbers, log, {**{one.key: one.after for one in found}, **removed.floors})
 
 
 def _rewind_quarantine(uri: str, group: str, storage: Storage | None) -> None:
@@ -129,21 +159,24 @@ def _rewind_quarantine(uri: str, group: str, storage: Storage | None) -> None:
     held = parse_positions(log.refresh(handle.version()), group)
     ahead = {key: reached.get(key, 0) for key, at in held.items() if at > reached.get(key, 0)}
     if ahead:
-        later = " OR ".join(
-            f'(topic = \'{key.topic}\' AND "partition" = {key.partition} AND "offset" >= {at})'
-            for key, at in sorted(ahead.items())
-        )
-        handle.delete(later, commit_properties=CommitProperties(custom_metadata=_NOTE))
+        handle.delete(from_offsets(ahead), commit_properties=CommitProperties(custom_metadata={OURS: _NOTE}))
         handle.update_incremental()
     numbers = {application(group, key): at for key, at in ahead.items()}
     _set(handle, group, numbers, log)
 
 
-def _set(handle: DeltaTable, group: str, numbers: Mapping[str, int], log: TransactionLog) -> None:
+def _set(
+    handle: DeltaTable,
+    group: str,
+    numbers: Mapping[str, int],
+    log: TransactionLog,
+    changed: Mapping[TopicPartition, int] | None = None,
+) -> None:
     """Set positions, and the mark by which the group's running writers detect the rewind."""
     if not numbers and log.restored <= log.transactions.get(rewound(group), -1):
         return
     numbers = {**numbers, rewound(group): handle.version()}
+    note = {**_NOTE, CHANGED: [[*key, at] for key, at in sorted((changed or {}).items())]}
     handle.create_write_transaction(
         [],
         mode="append",
@@ -151,7 +184,7 @@ def _set(handle: DeltaTable, group: str, numbers: Mapping[str, int], log: Transa
         partition_by=handle.metadata().partition_columns,
         commit_properties=CommitProperties(
             app_transactions=[Transaction(name, number) for name, number in numbers.items()],
-            custom_metadata=_NOTE,
+            custom_metadata={OURS: note},
             max_commit_retries=0,  # a commit after the rows were read must make this one fail
         ),
     )

@@ -123,7 +123,7 @@ class MemoryDelta:
         what = f"RESTORE {short_name(self._uri)} to version {target}"
         self.store.scheduler.point(what)
         self._refuse_conflicts(set(), 0)
-        text = json.dumps({"commitInfo": {"operation": "RESTORE"}})
+        text = json.dumps({"commitInfo": {"operation": "RESTORE", "operationParameters": {"version": str(target)}}})
         files = dict(self._log.versions[target].files)
         self.store.append(self._uri, Version(text, files, changes_metadata=True, removes_data=True))
 

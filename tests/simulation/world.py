@@ -21,6 +21,7 @@ import spark_sink.sink.direct_landing as direct_module
 import spark_sink.sink.position_rewind as rewind_module
 import spark_sink.sink.quarantine_replay as replay_module
 import spark_sink.sink.query_tables as tables_module
+import spark_sink.sink.restored_quarantine as restored_module
 import spark_sink.sink.spark_checkpoint as checkpoint_module
 import spark_sink.source.trigger_steps as trigger_module
 from spark_sink.ranges.batch_offset import TopicPartition
@@ -127,7 +128,7 @@ class World:
 
     def _edges(self) -> Iterator[tuple[Any, str, Any]]:
         table, scheduler = self.table, self.scheduler
-        for module in (delta_table_module, replay_module, rewind_module, records_module):
+        for module in (delta_table_module, replay_module, rewind_module, restored_module, records_module):
             yield module, "DeltaTable", table
         for module in (
             formats_module,
@@ -135,6 +136,7 @@ class World:
             compaction_module,
             replay_module,
             records_module,
+            restored_module,
             transactions_module,
             positions_module,
             checkpoint_module,
