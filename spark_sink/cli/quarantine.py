@@ -4,7 +4,6 @@ import importlib
 import json
 import sys
 import traceback
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,10 +13,13 @@ from spark_sink.cli._tables import Fleet, Group, Storage, Tables, say_fault, tab
 from spark_sink.errors import OptionError, SparkSinkError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     import pyarrow as pa
 
     from spark_sink.sink.quarantine_replay import Repair
 
+_LARGEST = 2**63 - 1  # of the columns
 _Table = Annotated[
     str | None,
     typer.Argument(
@@ -41,24 +43,26 @@ def list_(
     table: _Table = None, group: Group = None, storage: Storage = None, fleet: Fleet = None, as_json: _Json = False
 ) -> None:
     """Count the quarantined records that wait for a replay, by topic and error."""
+    from spark_sink.sink.quarantine_listing import COUNTED, counts  # noqa: PLC0415 -- pyarrow and deltalake load slowly
+
     chosen, total, code = _tables(table, fleet, group, storage), 0, 0
     values: list[dict[str, Any]] = []
-    for address, rows in chosen.each(lambda one: _waiting(one, chosen)):
+    for address, found in chosen.each(lambda one: counts(_waiting(one, chosen, COUNTED))):
         where = {"table": address} if chosen.named else {}
-        if isinstance(rows, SparkSinkError):
-            values.append({"table": address, "fault": str(rows)})
+        if isinstance(found, SparkSinkError):
+            values.append({"table": address, "fault": str(found)})
             code = 2
             if not as_json:
-                say_fault(rows)
+                say_fault(found)
             continue
-        total += rows.num_rows
-        found = Counter(zip(rows.column("topic").to_pylist(), rows.column("error_class").to_pylist(), strict=True))
+        records = sum(found.values())
+        total += records
         values += [{**where, "topic": topic, "error": name, "records": n} for (topic, name), n in found.items()]
-        if as_json or (chosen.named and not rows.num_rows):  # of hundreds of tables most have no such records
+        if as_json or (chosen.named and not records):  # of hundreds of tables most have no such records
             continue
         for (topic, name), number in sorted(found.items(), key=str):
             typer.echo(f"{number:>8}  {topic}  {name}")
-        typer.echo(f"{address}: {rows.num_rows} records wait in quarantine")
+        typer.echo(f"{address}: {records} records wait in quarantine")
     if as_json:
         typer.echo(json.dumps(values))
     elif chosen.named:
@@ -69,8 +73,8 @@ def list_(
 def show(  # noqa: PLR0913, PLR0917 -- each is a flag
     table: _Table = None,
     topic: Annotated[str | None, typer.Option(help="Of this topic only.")] = None,
-    partition: Annotated[int | None, typer.Option(help="Of this partition only.")] = None,
-    offset: Annotated[int | None, typer.Option(help="This offset only.")] = None,
+    partition: Annotated[int | None, typer.Option(max=_LARGEST, help="Of this partition only.")] = None,
+    offset: Annotated[int | None, typer.Option(max=_LARGEST, help="This offset only.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="Records at most.")] = 10,
     group: Group = None,
     storage: Storage = None,
@@ -78,15 +82,17 @@ def show(  # noqa: PLR0913, PLR0917 -- each is a flag
     as_json: _Json = False,
 ) -> None:
     """Show quarantined records in full, with the reason."""
+    from spark_sink.sink.quarantine_listing import lowest  # noqa: PLC0415 -- pyarrow and deltalake load slowly
+
     wanted = {"topic": topic, "partition": partition, "offset": offset}
     asked = {name: value for name, value in wanted.items() if value is not None}
     chosen, shown, code = _tables(table, fleet, group, storage), list[dict[str, Any]](), 0
-    for _, rows in chosen.each(lambda one: _waiting(one, chosen)):
+    for _, rows in chosen.each(lambda one: lowest(_waiting(one, chosen), asked, limit)):
         if isinstance(rows, SparkSinkError):
             say_fault(rows)
             code = 2
             continue
-        shown += [row for row in rows.to_pylist() if all(row[name] == value for name, value in asked.items())]
+        shown += [] if rows is None else rows.to_pylist()
     shown = shown[:limit]
     if as_json:
         typer.echo(json.dumps([{name: _plain(value) for name, value in row.items()} for row in shown]))
@@ -135,10 +141,11 @@ def _tables(table: str | None, fleet: Path | None, group: str | None, storage: l
     return chosen
 
 
-def _waiting(table: str, chosen: Tables) -> "pa.Table":
+def _waiting(table: str, chosen: Tables, columns: "Sequence[str] | None" = None) -> "Iterator[pa.Table]":
     from spark_sink.sink.quarantine_replay import waiting  # noqa: PLC0415 -- pyarrow and deltalake load slowly
 
-    return waiting(table, _group(table, chosen), chosen.storage)
+    group = _group(table, chosen)
+    return waiting(table, group, chosen.storage, columns) if columns else waiting(table, group, chosen.storage)
 
 
 def _group(table: str, chosen: Tables) -> str:

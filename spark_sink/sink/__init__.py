@@ -13,6 +13,7 @@
 * `compare_and_swap`: reads the table, decides, commits, and retries on a conflict.
 * `quarantine_commit`: adds the bad rows that a commit of the table names to its quarantine.
 * `quarantine_replay`: replays quarantined records into their table.
+* `quarantine_listing`: counts and shows the records that wait in quarantine.
 * `position_rewind`: sets positions back to the offsets of the rows.
 * `restored_quarantine`: brings bad records back that an earlier rewind removed.
 """

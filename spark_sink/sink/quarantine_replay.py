@@ -4,7 +4,7 @@ There is no list of waiting records: they are the records that the quarantine ha
 replay is simply repeated. A counter in the table's log, with the same fence as batches, detects concurrent replays.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -43,27 +43,26 @@ class Replayed:
     left: int
 
 
-def quarantined(table: str, storage: Storage | None = None) -> pa.Table:
-    """Return every record that was ever quarantined, with its reason, ordered by topic, partition and offset.
+def waiting(
+    table: str, group: str, storage: Storage | None = None, columns: Sequence[str] = SCHEMA.names
+) -> Iterator[pa.Table]:
+    """Read quarantined records that the table lacks, in parts and in no particular order.
 
-    Raises:
-        TableError: the quarantine cannot be read.
-    """
-    uri = table_uri(table)
-    log = TransactionLog(uri, storage)
-    log.refresh()
-    rows = pa.Table.from_batches(quarantine_records(uri, log, storage), SCHEMA)
-    return rows.sort_by([(name, "ascending") for name in _KEYS])
-
-
-def waiting(table: str, group: str, storage: Storage | None = None) -> pa.Table:
-    """Return quarantined records that the table lacks.
+    Args:
+        table: address of the table.
+        group: the consumer group that wrote it.
+        storage: options of the object store.
+        columns: columns of the quarantine, with topic, partition and offset among them.
 
     Raises:
         TableError: the table or its quarantine cannot be read.
     """
-    snapshot = _snapshot(DeltaLakeTable(table, group, storage))
-    return _waiting(table_uri(table), snapshot, quarantined(table, storage), storage)
+    uri = table_uri(table)
+    snapshot = _snapshot(DeltaLakeTable(uri, group, storage))
+    log = TransactionLog(uri, storage)
+    log.refresh()
+    for part in _parts(quarantine_records(uri, log, storage, columns)):
+        yield _waiting(uri, snapshot, part, storage)
 
 
 def as_is(rows: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -114,10 +113,10 @@ def _parts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         held.append(batch)
         rows, size = rows + batch.num_rows, size + batch.nbytes
         if rows >= _PART_ROWS or size >= _PART_BYTES:
-            yield pa.Table.from_batches(held, SCHEMA)
+            yield pa.Table.from_batches(held)
             held, rows, size = [], 0, 0
     if held:
-        yield pa.Table.from_batches(held, SCHEMA)
+        yield pa.Table.from_batches(held)
 
 
 def _replay(handle: DeltaLakeTable, part: pa.Table, repair: Repair | None, storage: Storage | None) -> Replayed:
@@ -183,7 +182,9 @@ def _known(uri: str, version: int, rows: pa.Table, wanted: set[_Key], storage: S
     same = near & pc.field("topic").isin(topics) & pc.field("offset").isin(pc.unique(offsets))
     try:
         handle = DeltaTable(uri, version=version, storage_options=dict(storage or {}) or None)
-        batches = handle.to_pyarrow_dataset().to_batches(columns=list(_KEYS), filter=same)
+        batches = handle.to_pyarrow_dataset().to_batches(
+            columns=list(_KEYS), filter=same, batch_readahead=2, fragment_readahead=1
+        )
         return {key for batch in batches for key in _keys(batch) if key in wanted}
     except (DeltaError, OSError) as error:
         raise TableError(f"{uri}: the table cannot be read: {plain(error)}") from error
