@@ -93,6 +93,7 @@ class DeltaLakeTable:
         self._handle: DeltaTable | None = None
         self._id: object = None
         self._restored = restored
+        self._checked = -1  # the change of the metadata up to which the table was checked
         self._newest_version = -1
         self._rewound: int | None = None
         self._log = TransactionLog(self._uri, self._storage)
@@ -127,6 +128,9 @@ class DeltaLakeTable:
         except (DeltaError, OSError) as error:
             raise TableError(f"{self._uri}: the table cannot be read: {plain(error)}") from error
         found = self._log.refresh(handle.version())
+        if self._checked != self._log.metadata_changed:
+            self._refuse_other_table(handle)
+            self._checked = self._log.metadata_changed
         self._refuse_other_past(handle.version(), found)
         return Snapshot(
             version=handle.version(),
@@ -342,15 +346,20 @@ class DeltaLakeTable:
             return self._handle
         self._handle = None
         handle = DeltaTable(self._uri, storage_options=self._storage or None)
-        found = handle.metadata()
-        if self._id not in {None, found.id}:
+        self._refuse_other_table(handle)
+        self._handle = handle
+        return handle
+
+    def _refuse_other_table(self, handle: DeltaTable) -> None:
+        """Refuse another table at this address, and rules that this writer cannot keep, also if they came later."""
+        found = handle.metadata().id
+        if self._id not in {None, found}:
             raise TableError(
                 f"{self._uri}: the table was deleted and recreated while the query ran (id {self._id} became "
-                f"{found.id}); nothing was written to the new one. Start the query again with a new checkpoint"
+                f"{found}); nothing was written to the new one. Start the query again with a new checkpoint"
             )
         refuse_unenforced(self._uri, handle)
-        self._handle, self._id = handle, found.id
-        return handle
+        self._id = found
 
     def _fit(self, handle: DeltaTable, have: pa.Schema, want: pa.Schema) -> None:
         new = fit_schema(self._uri, have, want)

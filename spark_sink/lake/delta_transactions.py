@@ -89,6 +89,7 @@ class TransactionLog:
         self._transactions: dict[str, int] = {}
         self._compacted_elsewhere_ms = 0
         self._restored = -1
+        self._changed = -1
         self._set_since_restore: set[str] = set()
         self._lineage = RewriteLineage()
 
@@ -96,6 +97,11 @@ class TransactionLog:
     def restored(self) -> int:
         """The version of the newest RESTORE in the commits read; -1 for none."""
         return self._restored
+
+    @property
+    def metadata_changed(self) -> int:
+        """The version of the newest change of the table's metadata or protocol in the commits read; -1 for none."""
+        return self._changed
 
     @property
     def set_since_restore(self) -> AbstractSet[str]:
@@ -196,6 +202,8 @@ class TransactionLog:
 
     def _note_operation(self, version: int, text: str) -> None:
         self._lineage.note(text)
+        if '"metaData"' in text or '"protocol"' in text:
+            self._changed = version
         if self._restored >= 0:
             self._set_since_restore.update(name for name, _ in _transactions(text.splitlines()))
         if LogEntry(version, text).restore is not None:
