@@ -28,13 +28,23 @@ def check_claims(address: str, table: str = "partition_claims") -> str:
     described = claims_table(table)
     database = Database(address, Lease().lease_s, reads=True)
     try:
-        if (file := database.file) is not None and not file.exists():
-            _refuse_folder(database.name, file.absolute().parent)
+        if (file := database.file) is not None and not _is_there(database.name, file):
             return f"{database.name}: new; the first job creates it"
         there = database.ask(lambda connection: _exists(connection, described, database.name))
     finally:
         database.close()
     return f"{database.name}: table {table!r} {'exists' if there else 'is new; the first job creates it'}"
+
+
+def _is_there(name: str, file: Path) -> bool:
+    """Return whether the file exists; a folder in which none can be created is refused."""
+    try:
+        if file.exists():
+            return True
+    except OSError as error:
+        raise ClaimsError(f"{name}: this user may not look into {file.absolute().parent}: {error.strerror}") from error
+    _refuse_folder(name, file.absolute().parent)
+    return False
 
 
 def _refuse_folder(name: str, folder: Path) -> None:

@@ -28,7 +28,7 @@ if typing.TYPE_CHECKING:
     from assignors.fleet.agent_loop import AgentParts, FleetAgent, Ingestion
     from assignors.fleet.agents_per_topic import FleetWorkers, Override
     from assignors.fleet.agents_view import Agent, View
-    from assignors.fleet.agreed_workers import KnownWorkers
+    from assignors.fleet.agreed_workers import KnownWorkers, status_drift
     from assignors.fleet.cluster_topics import ClusterWatch, any_answers
     from assignors.fleet.explanation import Line, Place, explain
     from assignors.fleet.fleet_topic import FleetTopic, once_each
@@ -78,6 +78,7 @@ __all__ = [
     "once_each",
     "settings_drift",
     "sight",
+    "status_drift",
 ]
 
 _MODULES = {
@@ -116,6 +117,7 @@ _MODULES = {
     "lane_change": "lanes",
     "once_each": "fleet_topic",
     "settings_drift": "shared_settings",
+    "status_drift": "agreed_workers",
     "sight": "topic_descriptions",
 }
 

@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 
 _LOOK_S = 0.5
 _STUCK_S = 30.0
+_WORKERS_S = 15.0  # longest wait for the first numbers before the agent joins with those of its configuration
 _NAMED = 5
 
 
@@ -111,7 +112,7 @@ class FleetAgent:
         self._common: Sequence[FleetTopic] = ()
         self._notes: dict[str, str] = {}
         self._look = threading.Event()
-        self._turned = time.monotonic()
+        self._began = self._turned = time.monotonic()
         self._joined = False
         self._ending = False
         self._hand_over = HandOver(parts.hand_over_s, parts.growth_s)
@@ -178,7 +179,7 @@ class FleetAgent:
 
         The others give topics to an agent as soon as it has joined. If it does not know the topics yet, it reads none.
         """
-        if not self._joined and any(one.cluster for one in seen):
+        if not self._joined and not self._known.empty and any(one.cluster for one in seen):
             self._joined = True
             self._parts.members.start()
         return self._joined
@@ -189,8 +190,7 @@ class FleetAgent:
         mine = sorted(_labels(self._assigned))
         problems = [problem for watch in parts.watches for problem in watch.seen().problems]
         age_s = None if state.heard_s is None else round(time.monotonic() - state.heard_s, 1)
-        since = "" if age_s is None else f" (last answer {age_s:.0f} s ago)"
-        problems += [f"{state.reason}{since}"] if state.reason else []
+        problems += [state.reason] if state.reason else []
         problems += [*self._notes.values(), *parts.ingestion.problems()]
         figures = parts.ingestion.figures()
         return {
@@ -237,7 +237,7 @@ class FleetAgent:
         self._basis = (view, topics, workers)
         self._decision = made = decide(view, topics, workers, self._parts.balance)
         self._shares = made.shares_of(self._parts.agent.id)
-        alike = computes_alike(view)
+        alike = computes_alike(view) and not self._parts.lanes.silent
         # Agents that compute different placements may each leave a topic to another one. So each topic has one reader
         # that all of them know.
         self._common = () if alike else decide(view, topics).of(self._parts.agent.id)
@@ -278,14 +278,15 @@ class FleetAgent:
             self._known.take(self._parts.workers(self._parts.watches), time.monotonic())
         except AssignorError as error:
             self._note("workers", f"workers stay as they are: {error}")
-            if self._known.empty:
+            # An agent with other numbers than the rest would send all agents to their groups.
+            if self._known.empty and time.monotonic() - self._began > _WORKERS_S:
                 self._known.take(self._parts.configured, time.monotonic())
         else:
             self._notes.pop("workers", None)
         self._declare()
 
     def _declare(self) -> None:
-        if not self._parts.agent.settings:
+        if not self._parts.agent.settings or self._known.empty:
             return  # it declares nothing, as an agent of an own ingestion may
         declared = self._known.declared(self._parts.agent)
         if declared != self._declared:

@@ -27,6 +27,8 @@ class FleetWorkers:
         patterns: regular expression of whole names (or `<source>/<name>`) to number; the first match counts.
         scaled: from the autoscaler, by identity, `<source>/<name>` or name.
         overrides: set by a person, by `<source>/<name>` or name: a number, or the agents themselves.
+        published: the numbers of which `scaled` has those of known clusters, as the autoscaler published them. Agents
+            compare them, because an agent may not know a cluster yet. None if `scaled` has all.
 
     Raises:
         WorkersError: a number below 1, an empty list, or a pattern that is not a regular expression.
@@ -36,6 +38,7 @@ class FleetWorkers:
     patterns: Mapping[str, int | None] = field(default_factory=dict)
     scaled: Mapping[str, int] = field(default_factory=dict)
     overrides: Mapping[str, Override] = field(default_factory=dict)
+    published: Mapping[str, int] | None = None
 
     def __post_init__(self) -> None:
         check_workers(self.default)

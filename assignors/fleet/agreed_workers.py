@@ -11,16 +11,18 @@ from typing import Final
 
 from assignors.fleet.agents_per_topic import FleetWorkers
 from assignors.fleet.agents_view import Agent, View
-from assignors.fleet.shared_settings import WORKERS, declared_workers
+from assignors.fleet.shared_settings import WORKERS, declared_workers, settings_drift
 from assignors.hashing.hash import hash64
 
 _KEEP_S: Final = 30.0
 _MOST: Final = 3  # every join contains the declaration
+_REMEMBERED: Final = 32
 
 
 def workers_digest(workers: FleetWorkers) -> str:
     """Return a digest of the numbers that can change at run time; agents declare the other numbers as settings."""
-    content = json.dumps([sorted(workers.overrides.items()), sorted(workers.scaled.items())])
+    scaled = workers.scaled if workers.published is None else workers.published
+    content = json.dumps([sorted(workers.overrides.items()), sorted(scaled.items())])
     return f"#{hash64(content):016x}"[:9]
 
 
@@ -29,6 +31,20 @@ def agreed_digest(view: View) -> str | None:
     declared = [declared_workers(agent) for agent in view.members]
     common = set.intersection(*map(set, declared)) if declared else set()
     return min(common, key=lambda one: (sum(mine.index(one) for mine in declared), one), default=None)
+
+
+def status_drift(view: View, this: Agent, *, unread: bool) -> list[str]:
+    """Return the settings in which the agents differ from each other and from the file of whoever looks.
+
+    Agents take up new numbers one after another, which is no problem while they have numbers in common.
+
+    Args:
+        view: the live agents.
+        this: the settings of the file that is looked at.
+        unread: whether the present numbers could not be read for `this`.
+    """
+    alike = unread or agreed_digest(view) is not None
+    return settings_drift([*view.members, this], but=(WORKERS,) if alike else ())
 
 
 class KnownWorkers:
@@ -64,7 +80,8 @@ class KnownWorkers:
             self._until = {self._newest: now_s + self._keep_s, **self._until}
         self._until.pop(digest, None)
         self._newest, self._known[digest] = digest, workers
-        self._until = {one: until for one, until in list(self._until.items())[: _MOST - 1] if now_s < until}
+        # Of many changes within this time the oldest numbers stay: they are the ones that the others declare, too.
+        self._until = dict([(one, until) for one, until in self._until.items() if now_s < until][1 - _MOST :])
 
     def declared(self, agent: Agent) -> Agent:
         """Return the agent with the digests of its numbers, the newest first, besides its settings."""
@@ -86,6 +103,10 @@ class KnownWorkers:
         return self._known.get(agreed or "", self._known[self._newest])
 
     def _forget(self, declared: Sequence[str]) -> None:
-        """Keep the numbers that this agent declares, or that the view still says it declares."""
+        """Keep the numbers that this agent declares, those that the view says it declares, and the last other ones.
+
+        A view can name numbers of an earlier declaration, if a join took long.
+        """
         kept = {self._newest, *self._until, *declared}
+        kept.update([digest for digest in self._known if digest not in kept][-_REMEMBERED:])
         self._known = {digest: one for digest, one in self._known.items() if digest in kept}

@@ -310,6 +310,7 @@ class KafkaMembers:
             self._cell.change(view=made.view, standing=Standing.MEMBER, reason="", heard_s=time.monotonic())
             return
         by = (owner or "a process that left").rpartition(":")[0]
+        self._cell.change(heard_s=time.monotonic())
         self._note(Standing.REFUSED, f"agent id {self._agent.id!r} is in use by {by}: give each agent an id of its own")
 
     def _note(self, standing: Standing, reason: str) -> None:

@@ -69,6 +69,7 @@ class Lanes:
         seated: whether seats, instead of the consumer group, decide which partitions of a topic an agent reads.
         siblings: number of sources on the cluster of a source, by source, if there are several; they divide its lanes,
             and each has at least one.
+        silent: whether the agents can have different workers per topic without telling each other.
 
     Raises:
         FleetError: below 1, or above 64.
@@ -77,6 +78,7 @@ class Lanes:
     count: int = 4
     seated: bool = False
     siblings: Mapping[str, int] = field(default_factory=dict)
+    silent: bool = False
 
     def __post_init__(self) -> None:
         if not 1 <= self.count <= _MOST:

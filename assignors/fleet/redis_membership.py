@@ -132,7 +132,7 @@ class RedisMembers:
             reason = f"agent id {self._agent.id!r} is in use by {owner.rpartition(':')[0]}"
             if before is not Standing.REFUSED:
                 log.error("fleet: %s: waiting until it is gone; give each agent an id of its own", reason)
-            self._cell.change(standing=Standing.REFUSED, reason=reason, beats=beats)
+            self._cell.change(standing=Standing.REFUSED, reason=reason, heard_s=time.monotonic(), beats=beats)
             return
         if before not in {Standing.MEMBER, Standing.JOINING}:
             log.info("fleet: agent %r is a member again (it was %s)", self._agent.id, before.value)

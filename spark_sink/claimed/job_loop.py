@@ -82,7 +82,7 @@ class ClaimedIngest:
         try:
             while not stop.is_set():
                 done = self._try()
-                self._progress.note(done.rows, done.late_s)
+                self._progress.note(done.rows, done.late_s, all_read=bool(done.claimed) and not done.refused)
                 if not done.claimed or (done.refused and not done.rows):
                     stop.wait(self._settings.idle_s)
         finally:

@@ -20,25 +20,29 @@ class JobProgress:
         self._since = clock()
         self._rows = 0
         self._quiet = False
+        self._all_read = True
         self._late: tuple[float, str] = (0.0, "")
 
-    def note(self, rows: int, late_s: Mapping[str, float]) -> None:
+    def note(self, rows: int, late_s: Mapping[str, float], *, all_read: bool = True) -> None:
         """Add one round.
 
         Args:
             rows: number of written rows.
             late_s: age of the oldest unread record when its topic was claimed, by topic.
+            all_read: whether the round claimed partitions and could read them all.
         """
         self._rows += rows
+        self._all_read &= all_read
         self._late = max(self._late, *((seconds, topic) for topic, seconds in late_s.items()), (0.0, ""))
         passed = self._clock() - self._since
         if passed < _EVERY_S:
             return
         seconds, topic = self._late
-        if not self._rows and not seconds and not self._quiet:
+        idle = not self._rows and not seconds
+        if idle and self._all_read and not self._quiet:
             self._say("claims: no new records; the next line comes when there are some")
-        self._quiet = not self._rows and not seconds
-        if not self._quiet:
+        self._quiet = idle and (self._all_read or self._quiet)
+        if not idle:
             late = f", the oldest unread record was {seconds:.0f} s old ({topic})" if seconds else ""
             self._say(f"claims: {self._rows} rows written ({self._rows / passed:.0f}/s){late}")
-        self._since, self._rows, self._late = self._clock(), 0, (0.0, "")
+        self._since, self._rows, self._late, self._all_read = self._clock(), 0, (0.0, ""), True

@@ -258,7 +258,8 @@ class FleetSettings(BaseSettings):
         siblings = {name: sum(self._together(name, other) for other in self.sources) for name in self.sources}
         # Agents of a static fleet cannot tell each other which numbers they have, and other numbers are other seats.
         silent = isinstance(self.membership, StaticMembership) and bool(self.workers.file or self.workers.topic)
-        return Lanes(count=self.lanes, seated=self.assignment == "seat" and not silent, siblings=siblings)
+        seated = self.assignment == "seat" and not silent
+        return Lanes(count=self.lanes, seated=seated, siblings=siblings, silent=silent)
 
     @property
     def fleet_workers(self) -> FleetWorkers:

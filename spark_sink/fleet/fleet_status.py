@@ -17,7 +17,7 @@ from assignors.fleet import (
     decide,
     explain,
     once_each,
-    settings_drift,
+    status_drift,
 )
 from assignors.scaling import WorkersFeed
 from spark_sink.fleet.agent_process import members
@@ -82,14 +82,15 @@ def look(settings: FleetSettings, topics: Sequence[str] = ()) -> FleetStatus:
         membership = observed.result()
     found, problems = once_each(topic for one in seen for topic in one.topics)
     problems += [problem for one in seen for problem in one.problems]
-    workers = _workers(settings, watches, problems)
+    workers, unread = _workers(settings, watches, problems)
     if membership.view is None or not membership.view.members:
         raise FleetError(f"fleet {settings.name!r} has no living agent: start one with `azimuth agent`")
     decision = decide(membership.view, found, workers, settings.balance)
     problems += workers.unknown(found, membership.view.ids)
     mine = KnownWorkers()
     mine.take(workers, 0.0)
-    problems += settings_drift([*membership.view.members, replace(mine.declared(settings.agent_id), id="this file")])
+    this = replace(mine.declared(settings.agent_id), id="this file")
+    problems += status_drift(membership.view, this, unread=unread)
     lines = [explain(decision, _find(found, name).identity, workers, settings.balance) for name in topics]
     return FleetStatus(membership=membership, decision=decision, lines=lines, problems=problems)
 
@@ -102,15 +103,18 @@ def _observe(settings: FleetSettings) -> Membership:
     return members(settings).observe()
 
 
-def _workers(settings: FleetSettings, watches: Sequence[ClusterWatch], problems: list[str]) -> FleetWorkers:
+def _workers(
+    settings: FleetSettings, watches: Sequence[ClusterWatch], problems: list[str]
+) -> tuple[FleetWorkers, bool]:
+    """Return the workers, and whether the present ones could not be read."""
     feed = None
     if settings.workers.topic is not None:
         feed = WorkersFeed(settings.kafka(settings.home), settings.workers.topic)
     try:
-        return WorkersNow(settings.fleet_workers, settings.name, settings.workers.file, feed)(watches)
+        return WorkersNow(settings.fleet_workers, settings.name, settings.workers.file, feed)(watches), False
     except AssignorError as error:
         problems.append(str(error))
-        return settings.fleet_workers
+        return settings.fleet_workers, True
     finally:
         if feed is not None:
             feed.close()

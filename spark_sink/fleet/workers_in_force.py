@@ -14,6 +14,7 @@ from assignors.scaling import WorkersFeed
 log = logging.getLogger(__name__)
 
 _INTERVAL_S = 2.0
+_FIRST_READ_S = 5.0
 
 
 class WorkersNow:
@@ -32,6 +33,7 @@ class WorkersNow:
         self._group = group
         self._file = file
         self._feed = feed
+        self._complete = False
         self._value = configured
         self._failure: AssignorError | None = None
         self._next = 0.0
@@ -56,22 +58,33 @@ class WorkersNow:
 
     def _look(self, watches: Sequence[ClusterWatch]) -> FleetWorkers:
         overrides = {**self._configured.overrides, **(read_overrides(self._file) if self._file else {})}
+        scaled, published = self._scaled(watches)
         return FleetWorkers(
             default=self._configured.default,
             patterns=self._configured.patterns,
-            scaled=self._scaled(watches),
+            scaled=scaled,
             overrides=overrides,
+            published=published,
         )
 
-    def _scaled(self, watches: Sequence[ClusterWatch]) -> dict[str, int]:
+    def _scaled(self, watches: Sequence[ClusterWatch]) -> tuple[dict[str, int], dict[str, int] | None]:
+        """Return the published numbers by source and topic, and by cluster and topic."""
         if self._feed is None:
-            return {}
-        self._feed.refresh(1.0)
-        return {
+            return {}, None
+        # A part of the topic would be other numbers than those of the other agents.
+        self._feed.refresh(1.0 if self._complete else _FIRST_READ_S, to_end=not self._complete)
+        self._complete = True
+        scaled = {
             f"{watch.source.name}/{topic}": number
             for watch in watches
             for topic, number in self._feed.workers(watch.seen().cluster, self._group).items()
         }
+        published = {
+            f"{named.cluster}/{named.topic}": record.workers
+            for named, record in self._feed.records.items()
+            if named.group == self._group
+        }
+        return scaled, published
 
 
 def read_overrides(file: Path) -> Mapping[str, Override]:

@@ -130,3 +130,31 @@ def test_numbers_stay_known_while_the_view_says_that_they_are_declared() -> None
         known.take(workers, 10.0 * at)
         assert known.in_force(view, "a") == NUMBERS[0]
     assert known.in_force(View((known.declared(Agent("a")),)), "a") == NUMBERS[-1]
+
+
+@given(
+    phases=st.lists(st.floats(0, 2), min_size=3, max_size=3),
+    seconds=st.floats(1, 25),
+)
+def test_agents_keep_numbers_in_common_while_many_numbers_are_published(phases: list[float], seconds: float) -> None:
+    """A round of the autoscaler publishes topic after topic, and each agent reads every two seconds at its own time."""
+    view = View()
+    known = [KnownWorkers() for _ in NAMES]
+    reads = sorted((phase + 2.0 * turn, number) for number, phase in enumerate(phases) for turn in range(20))
+    for one in known:
+        one.take(FleetWorkers(scaled={"s/t": 1}), 0.0)
+    for at, number in reads:
+        published = 1 + int(min(at, seconds) * 5)
+        known[number].take(FleetWorkers(scaled={"s/t": published}), at)
+        agents = [one.declared(Agent(name)) for one, name in zip(known, NAMES, strict=True)]
+        view = view.following(agents, view.version + 1)
+        assert agreed_digest(view) is not None
+
+
+def test_an_agent_that_does_not_know_a_cluster_yet_declares_the_same_numbers() -> None:
+    """Otherwise one agent without access to one cluster would send all agents to their groups."""
+    published = {"cluster-1/t": 2, "cluster-2/t": 3}
+    one = FleetWorkers(scaled={"s/t": 2, "u/t": 3}, published=published)
+    other = FleetWorkers(scaled={"s/t": 2}, published=published)
+    assert workers_digest(one) == workers_digest(other)
+    assert workers_digest(one) != workers_digest(FleetWorkers(scaled={"s/t": 2}, published={"cluster-1/t": 2}))

@@ -22,3 +22,14 @@ def test_a_line_sums_up_the_rounds_of_ten_seconds() -> None:
     now[0] = 50
     progress.note(10, {"x": 0.0})
     assert said[2:] == ["claims: 10 rows written (1/s)"]
+
+
+def test_a_job_that_reads_nothing_does_not_claim_that_there_is_nothing() -> None:
+    """The database or the brokers are away, a table refuses, or other jobs hold every partition."""
+    said: list[str] = []
+    now = [0.0]
+    progress = JobProgress(said.append, lambda: now[0])
+    for moment, all_read in [(6, False), (12, True), (20, True), (24, True)]:
+        now[0] = moment
+        progress.note(0, {}, all_read=all_read)
+        assert bool(said) == (moment == 24)
