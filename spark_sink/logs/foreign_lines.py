@@ -76,7 +76,9 @@ def _own_line(text: str) -> ForeignLine | None:
         found = json.loads(text)
         level = logging.getLevelNamesMapping()[found.pop("level").upper()]
         line = ForeignLine(level=level, logger=found.pop("logger"), message=found.pop("message"), fields=found)
-    except (ValueError, KeyError, AttributeError):
+    except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
+        return None
+    if not isinstance(line.logger, str) or not isinstance(line.message, str):
         return None
     found.pop("time", None)
     return line

@@ -3,6 +3,7 @@
 import enum
 import json
 import logging
+import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -30,18 +31,27 @@ class LineFormat(logging.Formatter):
     Args:
         form: text or JSON.
         mask: hides secrets.
-        fields: values for each JSON line, such as the agent's name; a text is read where it was written.
+        fields: values for each JSON line, such as the agent's name. Text has none: people read it beside its agent.
     """
 
     def __init__(self, form: LogFormat, mask: Mask | None = None, fields: Mapping[str, Any] | None = None) -> None:
         super().__init__()
-        self._form = form
+        self.form = form
         self._mask = mask or Mask()
         self._fields = dict(fields or {})
 
+    def value(self) -> dict[str, Any]:
+        """Return this format as JSON values, for a process of its own."""
+        return {"form": self.form, "secrets": sorted(self._mask.secrets), "fields": self._fields}
+
+    @classmethod
+    def of(cls, value: Mapping[str, Any]) -> "LineFormat":
+        """Return the format of `value`."""
+        return cls(LogFormat(value.get("form", LogFormat.JSON)), Mask(value.get("secrets", ())), value.get("fields"))
+
     def format(self, record: logging.LogRecord) -> str:
         """Return the line, without a line break at its end."""
-        return self._json(record) if self._form is LogFormat.JSON else self._text(record)
+        return self._json(record) if self.form is LogFormat.JSON else self._text(record)
 
     def _json(self, record: logging.LogRecord) -> str:
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
@@ -70,6 +80,8 @@ class LineFormat(logging.Formatter):
             return {str(name): self._clean(inner) for name, inner in value.items()}
         if isinstance(value, list | tuple | set | frozenset):
             return [self._clean(inner) for inner in value]
+        if isinstance(value, float) and not math.isfinite(value):
+            return str(value)  # JSON has no such number
         return value if value is None or isinstance(value, bool | int | float) else self._mask(str(value))
 
     def _trace(self, record: logging.LogRecord) -> str | None:

@@ -8,11 +8,15 @@ from urllib.parse import unquote
 HIDDEN: Final = "***"
 _NAME: Final = re.compile(
     r"(?i)secret|password|passwd|token$|access[._-]?key|account[._-]?key|credential|user[._-]?info|jaas|private[._-]?key"
-    r"|sas[._-]?key|key[._-]pem|api[._-]?key"
+    r"|sas[._-]?key|key[._-]pem|api[._-]?key|master[._-]?key|customer[._-]?key"
 )
 # `user:password@` of an address, also where the password has a slash or a colon.
-_IN_ADDRESS: Final = re.compile(r"(\w[\w+.-]*://)[^\s@'\"]*:[^\s@'\"]*@")
-_ASSIGNED: Final = re.compile(r"(?i)((?:password|secret)\s*[=:]\s*)(\"[^\"]*\"|'[^']*'|[^\s;,'\"]+)")
+_IN_ADDRESS: Final = re.compile(r"(?<![\w+.-])(\w[\w+.-]{0,20}://)[^\s@'\"]*:[^\s'\"]*@")
+_ASSIGNED: Final = re.compile(
+    r"(?i)((?:password|secret)['\"]?=\s*|(?:password|secret)['\"]:\s*|[?&]sig=|\bbearer )"
+    r"(\"[^\"]*\"|'[^']*'|[^\s;,&'\"]+)"
+)
+_IN_JAAS: Final = re.compile(r"(?i)password\s*=\s*(\"[^\"]*\"|'[^']*'|[^\s;]+)")
 _SHORT: Final = 4  # a shorter secret is hidden only as a word of its own: every text has its letters
 
 
@@ -35,6 +39,9 @@ def _secrets(name: str, value: Any) -> Iterator[str]:  # noqa: ANN401 -- any set
     elif isinstance(value, str):
         if _NAME.search(name) and not name.lower().endswith((".location", ".type", "_file", ".endpoint.url")):
             yield value
+            yield from (one.strip("'\"") for one in _IN_JAAS.findall(value))
+            if "info" in name.lower():  # user:password
+                yield value.partition(":")[2]
         _, slashes, rest = value.partition("://")
         user, at, _ = rest.rpartition("@")
         if slashes and at and ":" in user:
@@ -50,8 +57,9 @@ class Mask:
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
+        self.secrets = frozenset(one for one in secrets if one)
         # The longest first: one secret may be a part of another.
-        known = sorted({one for one in secrets if one}, key=len, reverse=True)
+        known = sorted(self.secrets, key=len, reverse=True)
         parts = [re.escape(one) if len(one) >= _SHORT else rf"(?<!\w){re.escape(one)}(?!\w)" for one in known]
         self._known = re.compile("|".join(parts)) if parts else None
 

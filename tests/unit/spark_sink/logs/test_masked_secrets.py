@@ -17,7 +17,7 @@ def test_secrets_are_found_by_their_names_and_in_addresses() -> None:
         "number": 3,
     }
     assert secret_values(settings) == {
-        "hunter22", "abc/def", "k3y", "pw", "x required;", "u:p", "p%40ss", "p@ss",
+        "hunter22", "abc/def", "k3y", "pw", "x required;", "u:p", "p", "p%40ss", "p@ss",
     }  # fmt: skip
 
 

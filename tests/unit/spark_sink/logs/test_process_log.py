@@ -5,6 +5,7 @@ import logging
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -91,12 +92,36 @@ def test_a_worker_of_spark_logs_through_its_driver() -> None:
     assert parsed(f'subprocess.run([sys.executable, "-c", "{child}"])') == [("info", "azimuth.source", "from a worker")]
 
 
-def test_a_crash_leaves_its_trace() -> None:
-    """Nothing reads the pipe any more when a signal such as SIGSEGV ends the process."""
-    code = BLOCK.format(form="json", body="    os.abort()\n")
+def test_a_crash_leaves_its_last_words() -> None:
+    """An assertion of librdkafka is written just before it ends the process."""
+    code = BLOCK.format(form="json", body="    os.write(2, b'Assertion failed\\n'); os.abort()\n")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == -signal.SIGABRT
-    assert "Fatal Python error: Aborted" in done.stderr
+    assert json.loads(done.stderr.splitlines()[-1])["message"] == "Assertion failed"
+
+
+def test_a_library_may_write_much_while_it_holds_the_lock_of_the_interpreter() -> None:
+    """Librdkafka does: if a thread of the process read the pipe, both would wait for each other."""
+    found = parsed("import ctypes\nctypes.PyDLL(None).write(2, b'x\\n' * 20_000, 40_000)\nos.write(2, b'end\\n')")
+    assert found[-1] == ("warning", "stderr", "end")
+    code = "import ctypes\nlines = b'y' * 999 + b'\\n'\nctypes.PyDLL(None).write(2, lines * 2000, 2_000_000)"
+    assert len(parsed(code)) == 2000
+
+
+def test_a_full_disk_stops_no_process() -> None:
+    """Lines that cannot be written are dropped; a report of that could not be written either."""
+    body = "    for _ in range(1000): logging.getLogger('azimuth').info('x' * 999); os.write(2, b'y' * 999 + b'\\n')\n"
+    code = BLOCK.format(form="json", body=body).partition("print(")[0]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([sys.executable, "-c", code], stderr=full, check=False, timeout=60)
+    assert done.returncode in {0, 120}  # 120: Python could not flush its own standard error
+
+
+def test_a_strange_line_stops_no_line_after_it() -> None:
+    """It looks like a line of this project, and is of another program."""
+    strange = '{"level": "error", "logger": null, "message": "x"}'
+    found = parsed(f"os.write(2, {strange.encode()!r} + b'\\nnext\\n')")
+    assert [message for _, _, message in found] == [strange, "next"]
 
 
 def test_text_is_one_line_each_with_values_behind() -> None:
