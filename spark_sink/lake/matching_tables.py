@@ -6,9 +6,17 @@ from typing import Final
 
 import pyarrow.fs as pa_fs
 
-from spark_sink.errors import TableError
+from spark_sink.errors import OptionError, TableError
 from spark_sink.formats.quarantined_rows import SUFFIX
-from spark_sink.lake.table_storage import Storage, filesystem, is_iceberg, local_path, table_uri
+from spark_sink.lake.table_storage import (
+    Storage,
+    filesystem,
+    folders_in,
+    is_iceberg,
+    listing,
+    local_path,
+    table_uri,
+)
 
 _PLACEHOLDER: Final = re.compile(r"\{(?:topic|cluster)\}")
 _LOG: Final = "_delta_log"
@@ -30,24 +38,40 @@ def matching_tables(address: str, storage: Storage | None = None) -> list[str]:
         The addresses; an address without a placeholder as it is, whether or not there is a table.
 
     Raises:
+        OptionError: a placeholder stands for the bucket, or no store has the address's scheme.
         TableError: no table matches, or the folders cannot be listed.
     """
     if not has_placeholder(address) or is_iceberg(address):
         return [address]
+    _refuse_bucket(address)
     base, parts = _split(address)
-    try:
-        found = set(_below(base, parts, storage))
-    except OSError as error:
-        raise TableError(f"{base}: its folders cannot be listed: {error.strerror or error}") from error
-    tables = sorted(uri for uri in found if not _is_quarantine(uri, storage))
+    with listing(base):
+        files = filesystem(base, storage)
+        found = set(_below(files, "", parts))
+        tables = sorted(path for path in found if not _is_quarantine(files, path))
     if not tables:
         raise TableError(f"{address}: no Delta table matches; check the address, and that an agent has committed")
-    return tables
+    return [f"{base.rstrip('/')}/{path}" for path in tables]
 
 
-def _is_quarantine(uri: str, storage: Storage | None) -> bool:
+def _refuse_bucket(address: str) -> None:
+    _, scheme, place = address.partition("://")
+    bucket = place.partition("/")[0]
+    if scheme and (found := _PLACEHOLDER.search(bucket)):
+        raise OptionError(
+            f"{address}: {found[0]} stands in the name of the bucket, and buckets cannot be listed; name the bucket, "
+            "and use the placeholder after it, as in s3://bucket/{topic}"
+        )
+
+
+def _is_quarantine(files: pa_fs.FileSystem, path: str) -> bool:
     """Return whether this is the quarantine of a table: it looks like the table of a topic with a longer name."""
-    return uri.endswith(SUFFIX) and _LOG in _folders(uri.removesuffix(SUFFIX), storage)
+    return path.endswith(SUFFIX) and _is_table(files, path.removesuffix(SUFFIX))
+
+
+def _is_table(files: pa_fs.FileSystem, path: str) -> bool:
+    """Return whether a folder has a log; its own listing would be long, because it has all data files."""
+    return bool(files.get_file_info(f"{path}/{_LOG}").type == pa_fs.FileType.Directory)
 
 
 def _split(address: str) -> tuple[str, list[str]]:
@@ -60,24 +84,19 @@ def _split(address: str) -> tuple[str, list[str]]:
     return parent, rest.split("/")
 
 
-def _below(base: str, parts: list[str], storage: Storage | None) -> Iterator[str]:
-    """Return the tables below a folder whose names match the parts of an address, one after another."""
+def _below(files: pa_fs.FileSystem, folder: str, parts: list[str]) -> Iterator[str]:
+    """Yield the paths of the tables below a folder whose names match the parts of an address, one after another."""
     name, rest = parts[0], parts[1:]
-    names = _matching(name, base, storage) if has_placeholder(name) else [name]
+    names = _matching(name, files, folder) if has_placeholder(name) else [name]
     for one in names:
-        uri = f"{base.rstrip('/')}/{one}"
+        path = f"{folder}/{one}" if folder else one
         if rest:
-            yield from _below(uri, rest, storage)
-        elif _LOG in _folders(uri, storage):
-            yield uri
+            yield from _below(files, path, rest)
+        elif _is_table(files, path):
+            yield path
 
 
-def _matching(name: str, base: str, storage: Storage | None) -> list[str]:
+def _matching(name: str, files: pa_fs.FileSystem, folder: str) -> list[str]:
     fixed = (re.escape(text) for text in _PLACEHOLDER.split(name))
     pattern = re.compile("(.+)".join(fixed))
-    return [one for one in _folders(base, storage) if pattern.fullmatch(one)]
-
-
-def _folders(uri: str, storage: Storage | None) -> list[str]:
-    found = filesystem(uri, storage).get_file_info(pa_fs.FileSelector("", allow_not_found=True))
-    return sorted(one.base_name for one in found if one.type == pa_fs.FileType.Directory)
+    return [one for one in folders_in(files, folder) if pattern.fullmatch(one)]

@@ -9,11 +9,9 @@ import json
 import threading
 from collections.abc import Mapping
 
-import pyarrow.fs as pa_fs
-
 from spark_sink.errors import OptionError
 from spark_sink.lake.delta_transactions import TransactionLog
-from spark_sink.lake.table_storage import PLACEHOLDER, Storage, filesystem, is_iceberg, table_uri
+from spark_sink.lake.table_storage import PLACEHOLDER, Storage, filesystem, folders_in, is_iceberg, listing, table_uri
 from spark_sink.ranges.batch_offset import TopicPartition
 
 FORMER_REWOUND = "azimuth/rewound"  # the mark of a rewind by early versions, which does not name the group
@@ -143,6 +141,7 @@ def existing(address: str, storage: Storage | None) -> list[tuple[str, str | Non
 
     Raises:
         OptionError: `{topic}` is not in the last part of the address.
+        TableError: the folders at the address cannot be listed.
     """
     if PLACEHOLDER not in address:
         return [(address, None)]
@@ -151,8 +150,8 @@ def existing(address: str, storage: Storage | None) -> list[tuple[str, str | Non
     if PLACEHOLDER in base:
         raise OptionError(f"{address}: {PLACEHOLDER} can stand in the last part of an address only")
     before, _, after = name.partition(PLACEHOLDER)
-    folders = filesystem(base, storage).get_file_info(pa_fs.FileSelector("", allow_not_found=True))
-    names = [one.base_name for one in folders if one.type == pa_fs.FileType.Directory]
+    with listing(base):
+        names = folders_in(filesystem(base, storage))
     return [
         (f"{base}/{one}", one[len(before) : len(one) - len(after)])
         for one in names

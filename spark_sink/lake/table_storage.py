@@ -2,16 +2,18 @@
 
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.fs as pa_fs
+from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.fs import DeltaStorageHandler
 
-from spark_sink.errors import OptionError
+from spark_sink.errors import OptionError, TableError, plain
 
 if TYPE_CHECKING:
     from deltalake._internal import ObjectOutputStream
@@ -130,6 +132,9 @@ def filesystem(uri: str, storage: Storage | None = None, *, make: bool = False) 
         uri: a folder or an address on an object store.
         storage: options of the object store.
         make: create a missing local folder; object stores have no folders.
+
+    Raises:
+        OptionError: the address is an Iceberg table's, or no store has its scheme.
     """
     if is_iceberg(uri):
         raise OptionError(f"{uri} is an Iceberg table, which this command does not support yet; it reads Delta tables")
@@ -138,7 +143,33 @@ def filesystem(uri: str, storage: Storage | None = None, *, make: bool = False) 
         if make:
             local.mkdir(parents=True, exist_ok=True)
         return pa_fs.SubTreeFileSystem(str(local.absolute()), pa_fs.LocalFileSystem())
-    return pa_fs.PyFileSystem(_ObjectStore(uri, dict(storage or {})))
+    try:
+        return pa_fs.PyFileSystem(_ObjectStore(uri, dict(storage or {})))
+    except TableNotFoundError as error:  # delta-rs' error for a scheme that it does not know
+        raise OptionError(
+            f"{uri}: no object store has this scheme; an address begins with s3://, gs:// or abfss://, a folder with "
+            "/ or ./"
+        ) from error
+
+
+def folders_in(files: pa_fs.FileSystem, path: str = "") -> list[str]:
+    """Return the names of the folders at a path of a file system, sorted; none if the path does not exist."""
+    found = files.get_file_info(pa_fs.FileSelector(path, allow_not_found=True))
+    return sorted(one.base_name for one in found if one.type == pa_fs.FileType.Directory)
+
+
+@contextmanager
+def listing(uri: str) -> Iterator[None]:
+    """Convert errors of a listing into one sentence with the address.
+
+    Raises:
+        TableError: the block has failed.
+    """
+    try:
+        yield
+    except (OSError, DeltaError) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else plain(error)
+        raise TableError(f"{uri}: its folders cannot be listed: {why}") from error
 
 
 class _ObjectStore(DeltaStorageHandler):
