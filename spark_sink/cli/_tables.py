@@ -1,7 +1,7 @@
 """The tables of a command: one address, an address with `{topic}` or `{cluster}`, or those of a fleet's file."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -33,12 +33,14 @@ class Tables:
         group: the consumer group, as given or in the fleet's file.
         storage: options of the object store.
         named: what the user named, for the line with the total; None for one table.
+        unread: error by address, of a fleet's sources without a table or with a store that does not answer.
     """
 
     addresses: list[str]
     group: str | None
     storage: dict[str, str]
     named: str | None = None
+    unread: Mapping[str, SparkSinkError] = field(default_factory=dict)
 
     def refuse_iceberg(self, command: str, instead: str) -> None:
         """Refuse Iceberg tables, for a command that supports Delta tables only.
@@ -56,7 +58,7 @@ class Tables:
             refuse_iceberg(command, address, self.storage, instead)
 
     def each(self, work: Callable[[str], Found]) -> Iterator[tuple[str, Found | SparkSinkError]]:
-        """Yield the result for each table; of several tables the error of one stops no other.
+        """Yield the result for each table, then what is in `unread`; the error of one table stops no other.
 
         Raises:
             SparkSinkError: the error of the only table.
@@ -69,6 +71,7 @@ class Tables:
                     raise
                 found = error
             yield address, found
+        yield from self.unread.items()
 
 
 def tables(table: str | None, fleet: Path | None, group: str | None, storage: list[str] | None) -> Tables:
@@ -76,8 +79,8 @@ def tables(table: str | None, fleet: Path | None, group: str | None, storage: li
 
     Raises:
         typer.BadParameter: neither an address nor a fleet's file, or both.
-        TableError: an address with placeholders matches no table.
-        OptionError: the fleet's file is invalid.
+        TableError: the address has placeholders, and matches no table.
+        OptionError: the address or the fleet's file is invalid.
     """
     if (table is None) == (fleet is None):
         raise typer.BadParameter("give the address of a table, or --fleet FILE", param_hint="TABLE")
@@ -89,23 +92,31 @@ def tables(table: str | None, fleet: Path | None, group: str | None, storage: li
         table = full_address(table, options)
         named = table if has_placeholder(table) else None
         return Tables(addresses=matching_tables(table, options), group=group, storage=options, named=named)
-    from spark_sink.errors import TableError  # noqa: PLC0415 -- with the rest
     from spark_sink.fleet.fleet_settings import FleetSettings  # noqa: PLC0415 -- pydantic loads slowly
     from spark_sink.fleet.table_writer import CLUSTER  # noqa: PLC0415 -- as above
 
     settings = FleetSettings.load(Path(str(fleet)), agent="tables")
     options = {**settings.storage, **options}
     found: list[str] = []
-    missing: list[TableError] = []
+    unread: dict[str, SparkSinkError] = {}
     for source in settings.sources:
+        address = settings.table.replace(CLUSTER, source)
         try:
-            found += matching_tables(settings.table.replace(CLUSTER, source), options)
-        except TableError as error:
-            missing.append(error)
-    if missing and not found:
-        raise missing[0]
-    unique = list(dict.fromkeys(found))
-    return Tables(addresses=unique, group=group or settings.name, storage=options, named=f"fleet {settings.name!r}")
+            found += matching_tables(address, options)
+        except SparkSinkError as error:
+            unread[address] = error
+    return Tables(
+        addresses=list(dict.fromkeys(found)),
+        group=group or settings.name,
+        storage=options,
+        named=f"fleet {settings.name!r}",
+        unread=unread,
+    )
+
+
+def not_read(faults: int) -> str:
+    """Return the end of a line with a total, which counts only the tables that were read."""
+    return f", {faults} not read" if faults else ""
 
 
 def say_fault(error: SparkSinkError) -> None:

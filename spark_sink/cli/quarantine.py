@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spark_sink.cli._tables import Fleet, Group, Storage, Tables, say_fault, tables
+from spark_sink.cli._tables import Fleet, Group, Storage, Tables, not_read, say_fault, tables
 from spark_sink.errors import OptionError, SparkSinkError
 
 if TYPE_CHECKING:
@@ -45,18 +45,18 @@ def list_(
     """Count the quarantined records that wait for a replay, by topic and error."""
     from spark_sink.sink.quarantine_listing import COUNTED, counts  # noqa: PLC0415 -- pyarrow and deltalake load slowly
 
-    chosen, total, code = _tables(table, fleet, group, storage), 0, 0
+    chosen, total, read, faults = _tables(table, fleet, group, storage), 0, 0, 0
     values: list[dict[str, Any]] = []
     for address, found in chosen.each(lambda one: counts(_waiting(one, chosen, COUNTED))):
         where = {"table": address} if chosen.named else {}
         if isinstance(found, SparkSinkError):
             values.append({"table": address, "fault": str(found)})
-            code = 2
+            faults += 1
             if not as_json:
                 say_fault(found)
             continue
         records = sum(found.values())
-        total += records
+        total, read = total + records, read + 1
         values += [{**where, "topic": topic, "error": name, "records": n} for (topic, name), n in found.items()]
         if as_json or (chosen.named and not records):  # of hundreds of tables most have no such records
             continue
@@ -66,8 +66,8 @@ def list_(
     if as_json:
         typer.echo(json.dumps(values))
     elif chosen.named:
-        typer.echo(f"{chosen.named}: {total} records wait in quarantine, of {len(chosen.addresses)} tables")
-    raise typer.Exit(code)
+        typer.echo(f"{chosen.named}: {total} records wait in quarantine, of {read} tables{not_read(faults)}")
+    raise typer.Exit(2 if faults else 0)
 
 
 def show(  # noqa: PLR0913, PLR0917 -- each is a flag
@@ -86,26 +86,26 @@ def show(  # noqa: PLR0913, PLR0917 -- each is a flag
 
     wanted = {"topic": topic, "partition": partition, "offset": offset}
     asked = {name: value for name, value in wanted.items() if value is not None}
-    chosen, shown, code = _tables(table, fleet, group, storage), list[dict[str, Any]](), 0
+    chosen, shown, faults = _tables(table, fleet, group, storage), list[dict[str, Any]](), 0
     for _, rows in chosen.each(lambda one: lowest(_waiting(one, chosen), asked, limit)):
         if isinstance(rows, SparkSinkError):
             say_fault(rows)
-            code = 2
+            faults += 1
             continue
         shown += [] if rows is None else rows.to_pylist()
     shown = shown[:limit]
     if as_json:
         typer.echo(json.dumps([{name: _plain(value) for name, value in row.items()} for row in shown]))
-        raise typer.Exit(code)
+        raise typer.Exit(2 if faults else 0)
     if not shown:
-        typer.echo(f"{chosen.named or table}: no such record waits in quarantine")
+        typer.echo(f"{chosen.named or table}: no such record waits in quarantine{not_read(faults)}")
     for row in shown:
         typer.echo(
             f"{row['topic']}/{row['partition']} offset {row['offset']}: {row['error_class']}: {row['error_text']}"
         )
         for name in ("timestamp", "key", "value", "headers", "schema_id", "run_id", "ingested_at"):
             typer.echo(f"    {name}: {_plain(row[name])}")
-    raise typer.Exit(code)
+    raise typer.Exit(2 if faults else 0)
 
 
 def replay(
@@ -121,18 +121,18 @@ def replay(
     from spark_sink.sink.quarantine_replay import replay as bring  # noqa: PLC0415 -- pyarrow and deltalake load slowly
 
     mended, chosen = _repair(repair), _tables(table, fleet, group, storage)
-    rows = left = code = 0
+    rows = left = read = faults = 0
     for address, done in chosen.each(lambda one: bring(one, _group(one, chosen), mended, chosen.storage)):
         if isinstance(done, SparkSinkError):
             say_fault(done)
-            code = 2
+            faults += 1
             continue
-        rows, left = rows + done.rows, left + done.left
+        rows, left, read = rows + done.rows, left + done.left, read + 1
         if not chosen.named or done.rows or done.left:
             typer.echo(f"{address}: {done.rows} records brought in, {done.left} wait on")
     if chosen.named:
-        typer.echo(f"{chosen.named}: {rows} records brought in, {left} wait on, of {len(chosen.addresses)} tables")
-    raise typer.Exit(code)
+        typer.echo(f"{chosen.named}: {rows} records brought in, {left} wait on, of {read} tables{not_read(faults)}")
+    raise typer.Exit(2 if faults else 0)
 
 
 def _tables(table: str | None, fleet: Path | None, group: str | None, storage: list[str] | None) -> Tables:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spark_sink.cli._tables import Address, Fleet, Storage, say_fault, tables
+from spark_sink.cli._tables import Address, Fleet, Storage, not_read, say_fault, tables
 
 if TYPE_CHECKING:
     from spark_sink.lake.table_repair import Repaired
@@ -33,7 +33,8 @@ def repair(  # noqa: PLR0913 -- each is a flag
     chosen = tables(table, fleet, None, storage)
     chosen.refuse_iceberg("repair", "`azimuth verify` names the double rows")
     done: list[Repaired] = []
-    faults = []
+    faults: list[dict[str, str]] = []
+    read = 0
 
     def work(address: str) -> None:
         for one in remove_doubles(address, chosen.storage, apply=not dry_run, within_files=within_files):
@@ -42,17 +43,19 @@ def repair(  # noqa: PLR0913 -- each is a flag
                 _print(one, dry_run=dry_run)
 
     for address, error in chosen.each(work):
-        if error is not None:
-            faults.append({"table": address, "error": str(error)})
-            if not as_json:
-                say_fault(error)
+        if error is None:
+            read += 1
+            continue
+        faults.append({"table": address, "error": str(error)})
+        if not as_json:
+            say_fault(error)
     if as_json:
         typer.echo(json.dumps([*(_value(one) for one in done), *faults]))
     elif chosen.named:
         rows = sum(one.rows for one in done)
         typer.echo(
-            f"{chosen.named}: {rows} double rows of {len(chosen.addresses)} tables "
-            f"{'would be removed' if dry_run else 'were removed'}"
+            f"{chosen.named}: {rows} double rows of {read} tables "
+            f"{'would be removed' if dry_run else 'were removed'}{not_read(len(faults))}"
         )
     raise typer.Exit(2 if faults else 1 if any(one.different or one.repeated for one in done) else 0)
 

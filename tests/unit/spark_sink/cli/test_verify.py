@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyarrow.fs import FileSystem
 
 from spark_sink.cli import main
 from spark_sink.lake.delta_table import DeltaLakeTable
@@ -154,7 +155,73 @@ def test_a_table_that_cannot_be_checked_stops_no_other(azimuth: Callable[..., Do
     done = azimuth("verify", f"{lake}/eu/{{topic}}", "--group", "g")
     assert done.returncode == 2
     assert "eu/v: group 'g' has written nothing here" in done.stderr
-    assert "12 rows in 3 tables" in done.stdout
+    total = f"{lake}/eu/{{topic}}: 12 rows in 2 tables, 0 duplicates, 0 missing, 1 not read"
+    assert done.stdout.splitlines()[-1] == total
+
+
+FLEET_COMMANDS = [
+    (("verify",), "18 rows in 3 tables, 1 duplicates, 1 missing"),
+    (("repair", "--dry-run", "--within-files"), "1 double rows of 3 tables would be removed"),
+    (("quarantine", "list"), "0 records wait in quarantine, of 3 tables"),
+    (("quarantine", "show"), "no such record waits in quarantine"),
+    (("quarantine", "replay"), "0 records brought in, 0 wait on, of 3 tables"),
+]
+
+
+@pytest.mark.parametrize(("command", "total"), FLEET_COMMANDS)
+def test_a_source_of_a_fleet_without_a_table_is_an_error(
+    azimuth: Callable[..., Done], lake: Path, command: tuple[str, ...], total: str
+) -> None:
+    """Its topics would be missing from the total without a word."""
+    more = '[sources.asia]\nbootstrap_servers = "localhost:3"\ntopics = ["t"]\n'
+    (lake / "fleet.toml").write_text(FLEET.format(root=lake) + more)
+    done = azimuth(*command, "--fleet", f"{lake}/fleet.toml")
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"azimuth: {lake}/asia/{{topic}}: no Delta table matches; check the address")
+    assert done.stdout.splitlines()[-1] == f"fleet 'g': {total}, 1 not read"
+
+
+def test_a_source_whose_store_does_not_answer_stops_no_other(
+    azimuth: Callable[..., Done], lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its error is among the values, too."""
+
+    def refuse(uri: str, *_: object) -> FileSystem:
+        if uri.endswith("us"):
+            raise OSError("access denied")
+        return filesystem(uri)
+
+    monkeypatch.setattr("spark_sink.lake.matching_tables.filesystem", refuse)
+    done = azimuth("verify", "--fleet", f"{lake}/fleet.toml", "--json")
+    assert (done.returncode, done.stderr) == (2, "")
+    *read, fault = json.loads(done.stdout)
+    assert [one["rows"] for one in read] == [6, 6]
+    assert fault == {
+        "table": f"{lake}/us/{{topic}}",
+        "error": f"{lake}/us: its folders cannot be listed: access denied",
+    }
+
+
+@pytest.mark.parametrize(
+    ("command", "total"),
+    [
+        (("verify",), "0 rows in 0 tables, 0 duplicates, 0 missing"),
+        (("repair",), "0 double rows of 0 tables were removed"),
+        (("quarantine", "list"), "0 records wait in quarantine, of 0 tables"),
+        (("quarantine", "replay"), "0 records brought in, 0 wait on, of 0 tables"),
+    ],
+)
+def test_tables_that_cannot_be_read_are_not_in_the_total(
+    azimuth: Callable[..., Done], tmp_path: Path, command: tuple[str, ...], total: str
+) -> None:
+    """Two broken tables would look like two whole ones."""
+    for name in ("a", "b"):
+        log = tmp_path / name / "_delta_log"
+        log.mkdir(parents=True)
+        (log / "00000000000000000000.json").write_text("{")
+    done = azimuth(*command, f"{tmp_path}/{{topic}}")
+    assert (done.returncode, done.stderr.count("azimuth: ")) == (2, 2)
+    assert done.stdout.splitlines() == [f"{tmp_path}/{{topic}}: {total}, 2 not read"]
 
 
 def test_several_tables_are_repaired_with_one_command(azimuth: Callable[..., Done], lake: Path) -> None:
