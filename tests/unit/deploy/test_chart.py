@@ -170,6 +170,53 @@ def test_keda_carries_the_token_of_the_pages() -> None:
     assert "TriggerAuthentication" not in {made["kind"] for made in objects(open_)}
 
 
+SECRETS = {
+    "http": {"token": {"secret": "7012", "key": "k"}, "tls": {"secret": "7013"}},
+    "image": {"pullSecrets": ["7014"]},
+    "secretEnv": {"PASSWORD": {"secret": "7015", "key": "k"}},
+    "secretMounts": {"7016": "/etc/ca"},
+    "serviceMonitor": {"enabled": True},
+    "serviceAccount": {"name": "7017"},
+}
+
+
+def test_names_of_digits_stay_texts() -> None:
+    """Kubernetes allows such names of Secrets, and refuses a number in their place."""
+    given = {**values(CHART / "examples" / "scaled.yaml"), **SECRETS, "fleet": {"existingConfigMap": "7018"}}
+
+    def leaves(found: object) -> set[object]:
+        if isinstance(found, dict):
+            return set().union(*map(leaves, found.values()))
+        return set().union(*map(leaves, found)) if isinstance(found, list) else {found}
+
+    made = leaves(objects(given))
+    given_names = range(7012, 7019)
+    assert {str(one) for one in given_names} <= made
+    assert not {*given_names} & made
+
+
+@pytest.mark.parametrize("name", ["token", "tls"])
+def test_null_removes_a_value_of_http(name: str) -> None:
+    """Helm's way to remove what another file of values sets."""
+    given = {**values(CHART / "examples" / "scaled.yaml"), "serviceMonitor": {"enabled": True}}
+    without = {**given, "http": {**given["http"], name: None}}
+    assert objects(without) == objects({**given, "http": {**given["http"], name: {"secret": ""}}})
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"env": {"AZIMUTH_LOG_FORMAT": "text"}},
+        {"secretEnv": {"AZIMUTH_LOG_FORMAT": {"secret": "s", "key": "k"}}},
+    ],
+)
+def test_a_variable_has_one_value(given: dict[str, Any]) -> None:
+    """Kubernetes refuses, or silently drops, a second one; the variable says more than the value `logFormat`."""
+    for pod in _pods({**values(CHART / "examples" / "production.yaml"), "logFormat": "json", **given}):
+        names = [variable["name"] for variable in pod["containers"][0].get("env", ())]
+        assert names.count("AZIMUTH_LOG_FORMAT") == 1
+
+
 def test_an_agent_has_the_name_of_its_pod_and_time_to_end() -> None:
     """A name that changes moves topics, and a shorter grace kills an agent in the middle of a commit."""
     spec = one("StatefulSet", values(EXAMPLES[0]))["spec"]["template"]["spec"]

@@ -15,6 +15,15 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- end }}
 
+{{/* Names of Secrets; empty if the values name none, or if null removes them. */}}
+{{- define "azimuth.tokenSecret" -}}
+{{ ((.Values.http).token).secret | default "" }}
+{{- end }}
+
+{{- define "azimuth.tlsSecret" -}}
+{{ ((.Values.http).tls).secret | default "" }}
+{{- end }}
+
 {{- define "azimuth.serviceAccount" -}}
 {{- .Values.serviceAccount.name | default (ternary (include "azimuth.name" .) "default" .Values.serviceAccount.create) -}}
 {{- end }}

@@ -1,11 +1,11 @@
 {{/* What all pods have in common. */}}
 {{- define "azimuth.podSettings" -}}
-serviceAccountName: {{ include "azimuth.serviceAccount" . }}
+serviceAccountName: {{ include "azimuth.serviceAccount" . | quote }}
 automountServiceAccountToken: false
 {{- with .Values.image.pullSecrets }}
 imagePullSecrets:
   {{- range . }}
-  - name: {{ . }}
+  - name: {{ . | quote }}
   {{- end }}
 {{- end }}
 securityContext:
@@ -25,7 +25,7 @@ resources:
 {{- end }}
 
 {{- define "azimuth.env" -}}
-{{- if ne .Values.logFormat "text" }}
+{{- if and (ne .Values.logFormat "text") (not (or (hasKey .Values.env "AZIMUTH_LOG_FORMAT") (hasKey .Values.secretEnv "AZIMUTH_LOG_FORMAT"))) }}
 - name: AZIMUTH_LOG_FORMAT
   value: {{ .Values.logFormat | quote }}
 {{- end }}
@@ -36,17 +36,17 @@ resources:
 {{- range $name, $from := .Values.secretEnv }}
 - name: {{ $name }}
   valueFrom:
-    secretKeyRef: { name: {{ $from.secret }}, key: {{ $from.key | quote }} }
+    secretKeyRef: { name: {{ $from.secret | quote }}, key: {{ $from.key | quote }} }
 {{- end }}
 {{- end }}
 
 {{- define "azimuth.volumeMounts" -}}
 - { name: scratch, mountPath: /tmp, subPath: tmp }
 - { name: scratch, mountPath: /var/lib/azimuth, subPath: work }
-{{- if .Values.http.token.secret }}
+{{- if include "azimuth.tokenSecret" . }}
 - { name: http-token, mountPath: /etc/azimuth/http, readOnly: true }
 {{- end }}
-{{- if .Values.http.tls.secret }}
+{{- if include "azimuth.tlsSecret" . }}
 - { name: http-tls, mountPath: /etc/azimuth/http-tls, readOnly: true }
 {{- end }}
 {{- range $secret, $path := .Values.secretMounts }}
@@ -60,17 +60,17 @@ resources:
 {{- define "azimuth.volumes" -}}
 - name: scratch
   emptyDir: {}
-{{- with .Values.http.token.secret }}
+{{- with include "azimuth.tokenSecret" . }}
 - name: http-token
-  secret: { secretName: {{ . }} }
+  secret: { secretName: {{ . | quote }} }
 {{- end }}
-{{- with .Values.http.tls.secret }}
+{{- with include "azimuth.tlsSecret" . }}
 - name: http-tls
-  secret: { secretName: {{ . }} }
+  secret: { secretName: {{ . | quote }} }
 {{- end }}
 {{- range $secret, $_ := .Values.secretMounts }}
 - name: {{ printf "secret-%s" $secret | replace "." "-" }}
-  secret: { secretName: {{ $secret }} }
+  secret: { secretName: {{ $secret | quote }} }
 {{- end }}
 {{- with .Values.volumes }}
 {{ toYaml . }}
@@ -79,17 +79,17 @@ resources:
 
 {{- define "azimuth.httpArgs" -}}
 - --http=0.0.0.0:{{ .Values.http.port }}
-{{- if .Values.http.token.secret }}
+{{- if include "azimuth.tokenSecret" . }}
 - --http-token=/etc/azimuth/http/{{ required "http.token.key is empty: name the key of the Secret" .Values.http.token.key }}
 {{- end }}
-{{- if .Values.http.tls.secret }}
+{{- if include "azimuth.tlsSecret" . }}
 - --http-certificate=/etc/azimuth/http-tls/tls.crt
 - --http-key=/etc/azimuth/http-tls/tls.key
 {{- end }}
 {{- end }}
 
 {{- define "azimuth.probe" -}}
-httpGet: { path: {{ .path }}, port: http{{ if .root.Values.http.tls.secret }}, scheme: HTTPS{{ end }} }
+httpGet: { path: {{ .path }}, port: http{{ if include "azimuth.tlsSecret" .root }}, scheme: HTTPS{{ end }} }
 {{- end }}
 
 {{- define "azimuth.probes" -}}
