@@ -63,8 +63,8 @@ def read_group(
             one only.
 
     Raises:
-        GroupError: no broker answers, there is no such group, it has no members, or its members subscribe to
-            nothing.
+        GroupError: no broker answers, there is no such group, it has no members, its members subscribe to nothing, or
+            none of their topics is described.
     """
     servers = [one.strip() for one in bootstrap_servers.split(",")]
     try:
@@ -117,6 +117,11 @@ def _read(admin: Any, group: str, properties: Mapping[str, Any] | None) -> LiveG
     cluster = admin.describe_cluster()
     racks = {one["broker_id"]: one["rack"] for one in cluster["brokers"] if one["rack"]}
     known = [one for one in admin.describe_topics(names) if not one["error_code"]]
+    if not known:  # a plan of no topics would look like one
+        raise GroupError(
+            f"topic {names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''} of group {group!r}: there is "
+            "no such topic, or this user may not describe it: allow it DESCRIBE"
+        )
     return LiveGroup(
         name=group,
         protocol=protocol,

@@ -85,3 +85,18 @@ def test_a_group_that_is_not_there_is_not_waited_for(monkeypatch: pytest.MonkeyP
     for properties in (None, {"bootstrap.servers": "localhost:9"}):
         with pytest.raises(GroupError, match=r"there is no group 'g'.*GroupIdNotFoundError"):
             module._read(Without(), "g", properties)
+
+
+@pytest.mark.parametrize("code", [3, 29])
+def test_topics_that_the_user_may_not_see_are_no_plan_of_none(code: int) -> None:
+    """To a client without the right a topic is missing or refused, by the version of the broker's request."""
+
+    class Hidden(Admin):
+        """Describes no topic."""
+
+        def describe_topics(self, names: list[str]) -> list[dict[str, Any]]:
+            """As kafka-python."""
+            return [{"name": name, "error_code": code, "partitions": []} for name in names]
+
+    with pytest.raises(GroupError, match=r"topic t and 1 more of group 'g': .* this user may not describe it"):
+        module._read(Hidden(({"topics": ["t", "u"]}, {})), "g", {})
