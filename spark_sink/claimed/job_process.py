@@ -82,7 +82,8 @@ def run(settings: ClaimedSettings) -> None:
     stop = threading.Event()
 
     def hear(number: int, _frame: FrameType | None) -> None:
-        log.info("claims: stopping (%s)", signal.Signals(number).name)
+        if not stop.is_set():  # `timeout` sends the signal twice: to the process, and to its group
+            log.info("claims: stopping (%s)", signal.Signals(number).name)
         stop.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):

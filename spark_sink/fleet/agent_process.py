@@ -58,7 +58,8 @@ def run(settings: FleetSettings, http: tuple[str, int] | None = None, access: Ac
     stop = threading.Event()
 
     def hear(number: int, _frame: FrameType | None) -> None:
-        log.info("fleet: stopping (%s)", signal.Signals(number).name)
+        if not stop.is_set():  # `timeout` sends the signal twice: to the process, and to its group
+            log.info("fleet: stopping (%s)", signal.Signals(number).name)
         stop.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):
