@@ -37,7 +37,7 @@ def write_batches(root: Path, agent: str) -> None:
     }
     lengths = random.Random(agent)
     number, ends = _last(log)
-    while not (root / "stop").exists():
+    while True:
         if not (log / f"{number}").exists():
             ranges = [Range("t", one, ends[one], ends[one] + lengths.randint(0, _MOST)) for one in range(PARTITIONS)]
             new = log / ".new"
@@ -46,12 +46,21 @@ def write_batches(root: Path, agent: str) -> None:
         offset = _read(log / f"{number}")
         writer = SinkWriter(SinkOptions.parse(given), _SCHEMA)
         writer.commit([writer.write(iter([_rows(offset)]))], number)
+        if (root / "stop").exists():
+            return  # after a batch: a writer that was just started has committed what the killed one logged
         number, ends = number + 1, {one.partition: one.end for one in offset}
 
 
 def offset_log(root: Path, agent: str) -> Path:
     """Return the folder of the offset log of an agent."""
     return root / agent / "offsets"
+
+
+def last_batch(root: Path, agent: str) -> dict[int, int]:
+    """Return the ends of the partitions in the last logged batch of an agent."""
+    log = offset_log(root, agent)
+    last = max(int(one.name) for one in log.iterdir() if one.name.isdecimal())
+    return {one.partition: one.end for one in _read(log / f"{last}")}
 
 
 def _last(log: Path) -> tuple[int, dict[int, int]]:

@@ -13,13 +13,14 @@ import pytest
 
 from spark_sink import positions
 from spark_sink.lake.verification import verify
-from tests.iceberg_writer import PARTITIONS, offset_log, write_batches
+from tests.iceberg_writer import PARTITIONS, last_batch, offset_log, write_batches
 from tests.table_kinds import ADDRESS, catalog, warehouse
 from tests.waiting import wait_until
 
 AGENTS = ("one", "two")
 KILLS = 14
 SEED = 7
+LONGEST_BATCH_S = 0.3
 
 
 def _batches(root: Path, agent: str) -> int:
@@ -27,8 +28,15 @@ def _batches(root: Path, agent: str) -> int:
     return sum(1 for one in log.iterdir() if one.name.isdecimal()) if log.exists() else 0
 
 
-def _has_begun(root: Path, agent: str, number: int) -> bool:
+def _has_begun(root: Path, agent: str, process: BaseProcess, number: int) -> bool:
+    assert process.exitcode is None, f"agent {agent} ended by itself, with {process.exitcode}"
     return _batches(root, agent) >= number
+
+
+def _ends(root: Path) -> dict[int, int]:
+    """Return the end of each partition in the batch of either agent that reached furthest."""
+    last = [last_batch(root, agent) for agent in AGENTS]
+    return {one: max(ends[one] for ends in last) for one in range(PARTITIONS)}
 
 
 @pytest.mark.slow
@@ -46,9 +54,10 @@ def test_every_offset_is_in_the_table_once_however_often_its_writers_are_killed(
     running = {agent: start(agent) for agent in AGENTS}
     for number in range(KILLS):
         agent = AGENTS[number % len(AGENTS)]
-        wanted = _batches(tmp_path, agent) + draw.randint(1, 3)
-        wait_until(partial(_has_begun, tmp_path, agent, wanted), 600, f"batch {wanted} of agent {agent}")
-        time.sleep(draw.uniform(0, 0.1))  # the instant of the fault, not a wait for a condition
+        wanted = _batches(tmp_path, agent) + draw.randint(1, 2)
+        begun = partial(_has_begun, tmp_path, agent, running[agent], wanted)
+        wait_until(begun, 600, f"batch {wanted} of agent {agent}")
+        time.sleep(draw.uniform(0, LONGEST_BATCH_S))  # the instant of the fault, not a wait for a condition
         running[agent].kill()
         running[agent].join()
         running[agent] = start(agent)
@@ -62,7 +71,7 @@ def test_every_offset_is_in_the_table_once_however_often_its_writers_are_killed(
     scan = catalog(tmp_path).load_table(("raw", "events")).scan()
     files = [task.file.file_path.removeprefix("file://") for task in scan.plan_files()]
     rows = duckdb.execute('select "partition", "offset" from read_parquet($1)', [files]).fetchall()
-    assert len(found) == PARTITIONS
+    assert {key.partition: end for key, end in found.items()} == _ends(tmp_path)
     assert Counter(rows) == wanted_rows
     assert scan.to_arrow().num_rows == wanted_rows.total()
     assert verify(ADDRESS, storage_options=warehouse(tmp_path)).ok
