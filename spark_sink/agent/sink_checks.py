@@ -108,11 +108,12 @@ def _topics(brokers: BrokerChecks, options: SourceOptions) -> str:
 
 
 def _tables(settings: AgentSettings, options: SourceOptions) -> str:
-    if settings.iceberg:
-        return f"{settings.table}: an Iceberg table, which only the start reads"
     columns = pa.schema(list(KEYS.items())) if settings.decodes else arrow_schema(headers=options.headers)
-    routes = SinkOptions.parse(settings.sink_options()).routes
-    return "; ".join(check_table(one, options.group, settings.table_storage, columns) for one in routes.addresses())
+    sink = SinkOptions.parse(settings.sink_options())
+    return "; ".join(
+        check_table(one, options.group, settings.table_storage, columns, merge_schema=sink.table.merge_schema)
+        for one in sink.routes.addresses()
+    )
 
 
 def _checkpoint(settings: AgentSettings) -> str:

@@ -11,41 +11,67 @@ from deltalake.exceptions import DeltaError
 
 from spark_sink.errors import SchemaError, TableError, plain
 from spark_sink.lake.delta_table import DeltaLakeTable
+from spark_sink.lake.iceberg.catalogs import is_absent, local_warehouse
 from spark_sink.lake.parquet_landing import normal_schema
 from spark_sink.lake.positions import existing
 from spark_sink.lake.schema_fit import fit_schema, refuse_unenforced
 from spark_sink.lake.table_formats import open_table
-from spark_sink.lake.table_storage import PLACEHOLDER, Storage, filesystem, is_iceberg, local_path, table_uri
+from spark_sink.lake.table_storage import (
+    PLACEHOLDER,
+    Storage,
+    filesystem,
+    is_iceberg,
+    local_path,
+    looks_iceberg,
+    table_uri,
+)
 
 _PROBE: Final = "_azimuth_check"  # readers of Delta tables pass over names that begin with an underscore
 _MOST: Final = 8  # tables of an address with {topic} that are looked at
 
 
-def check_table(address: str, group: str, storage: Storage, columns: pa.Schema) -> str:
-    """Check the tables of an address.
+def check_table(address: str, group: str, storage: Storage, columns: pa.Schema, *, merge_schema: bool = False) -> str:
+    """Check the tables of an address; creates nothing.
 
     Args:
         address: of a table; `{topic}` in it stands for the topic.
         group: the consumer group.
         storage: options of the object store.
         columns: the columns of the rows, as far as they are known.
+        merge_schema: the first commit adds columns that an Iceberg table lacks.
 
     Raises:
-        OptionError: the address is invalid.
+        OptionError: the address is invalid, or the options describe no catalog.
         TableError: a table cannot be read or written, or is no table of this project.
         SchemaError: the columns do not fit.
     """
     if is_iceberg(address):
-        snapshot = open_table(address, group, storage).refresh()
-        if snapshot is not None:
-            fit_schema(address, snapshot.schema, normal_schema(columns))
-        return _state(address, there=snapshot is not None)
+        return _check_iceberg(address, group, storage, normal_schema(columns), merge_schema=merge_schema)
     found = existing(address, storage)
     there = [uri for uri, _ in found[:_MOST] if _fits(uri, group, storage, columns)]
     check_writable(address, storage)
     if PLACEHOLDER in address:
         return f"{address}: {len(found)} tables"
+    if not there and looks_iceberg(address):
+        return f"{_state(address, there=False)} as a Delta table in this folder, not in an Iceberg catalog"
     return _state(address, there=bool(there))
+
+
+def _check_iceberg(address: str, group: str, storage: Storage, columns: pa.Schema, *, merge_schema: bool) -> str:
+    if (folder := local_warehouse(storage)) is not None:
+        check_writable(str(folder), {})
+    if is_absent(storage):
+        return _state(address, there=False)
+    snapshot = open_table(address, group, storage).refresh()
+    if snapshot is None:
+        return _state(address, there=False)
+    new = fit_schema(address, snapshot.schema, columns)
+    if new and not merge_schema:
+        raise SchemaError(
+            f"{address}: the table has no column {new[0].name!r} ({new[0].type}); option mergeSchema=true adds it, or "
+            "give the records their own table"
+        )
+    return _state(address, there=True)
 
 
 def _state(address: str, *, there: bool) -> str:

@@ -52,8 +52,12 @@ def full_address(table: str, storage: Storage) -> str:
     `catalog.namespace.table` with options of a catalog means an Iceberg table, unless there is a folder of this name.
     """
     catalog = any(name.startswith(CATALOG) for name in storage)
-    named = "/" not in table and table.count(".") > 1
-    return ICEBERG + table if catalog and named and not Path(table).exists() else table
+    return ICEBERG + table if catalog and looks_iceberg(table) else table
+
+
+def looks_iceberg(table: str) -> bool:
+    """Return whether a text has the form `catalog.namespace.table`, and is not the name of a folder."""
+    return "/" not in table and table.count(".") > 1 and not Path(table).exists()
 
 
 def refuse_iceberg(command: str, table: str, storage: Storage, instead: str) -> None:

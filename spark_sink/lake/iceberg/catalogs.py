@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _Created = TypeVar("_Created")
 _DATABASE = "catalog.db"
+_OTHER = {"uri", "type", "py-catalog-impl"}  # each of them means another catalog than the SQLite database
 _LOCK = threading.Lock()
 _PATIENCE_S, _LONGEST_PAUSE_S = 30.0, 0.2
 # The words of SQLite, PostgreSQL, MySQL and MariaDB; their drivers have no common class for these errors.
@@ -111,13 +112,26 @@ def repeat_lost_races(create: Callable[[], _Created]) -> _Created:
         time.sleep(random.uniform(0, _LONGEST_PAUSE_S))  # noqa: S311 -- spreads writers
 
 
+def local_warehouse(storage: Storage) -> Path | None:
+    """Return the folder of the tables; None if it is not on this machine."""
+    return local_path(storage.get(f"{CATALOG}warehouse", "s3://"))
+
+
+def is_absent(storage: Storage) -> bool:
+    """Return whether the options mean an SQLite catalog that does not exist, and that `open_catalog` would create."""
+    folder = local_warehouse(storage)
+    if folder is None or any(CATALOG + one in storage for one in _OTHER):
+        return False
+    return not (folder / _DATABASE).exists()
+
+
 def _with_defaults(given: dict[str, str]) -> dict[str, str]:
     """Complete the properties of a local catalog."""
     folder = local_path(given.get("warehouse", "s3://"))
     if folder is None:
         return given
     folder = folder.resolve()
-    if given.keys() & {"uri", "type", "py-catalog-impl"}:
+    if given.keys() & _OTHER:
         return {**given, "warehouse": f"file://{folder}"}
     folder.mkdir(parents=True, exist_ok=True)
     # Writers of one machine wait for each other's commits.
