@@ -21,7 +21,7 @@ from tests.table_kinds import ADDRESS, SCHEMA, iceberg_file, peer, rows_of, ware
 
 pytestmark = pytest.mark.benchmark
 
-POSITIONS, COMMITS, PEER_COMMITS, WINDOW = 20_000, 1_000, 120, 20
+POSITIONS, COMMITS, PEER_COMMITS, WINDOW = 20_000, 1_000, 120, 50
 KEY = TopicPartition("t", 0)
 OUTPUT = Path(__file__).parents[2] / "build" / "bench" / "iceberg_commit.json"
 

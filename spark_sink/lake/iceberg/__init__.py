@@ -4,6 +4,7 @@
 * `iceberg_table`: the table with compare and swap.
 * `stored_state`: the positions of all groups, as one table property.
 * `snapshot_commit`: one commit that is never retried: data files, positions, and the assertions.
+* `read_transaction`: a transaction that does not copy the metadata at each look.
 * `ancestry`: detects a table that was rolled back or replaced.
 * `data_entries`: data files as entries of a manifest.
 * `columns`: columns and field ids.

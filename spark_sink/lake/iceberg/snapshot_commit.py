@@ -50,8 +50,10 @@ def commit(table: "Table", snapshot: int, appended: Appended) -> None:
     from pyiceberg.exceptions import CommitFailedException  # noqa: PLC0415 -- loads slowly
     from pyiceberg.table.update import SetPropertiesUpdate  # noqa: PLC0415 -- as above
 
+    from spark_sink.lake.iceberg.read_transaction import ReadTransaction  # noqa: PLC0415 -- imports pyiceberg
+
     updates: tuple[TableUpdate, ...]
-    transaction = table.transaction()
+    transaction = ReadTransaction(table)
     producer = transaction.update_snapshot(snapshot_properties=dict(appended.summary)).merge_append()
     producer._snapshot_id = snapshot  # noqa: SLF001 -- the positions in the properties name this snapshot
     for one in appended.entries:
