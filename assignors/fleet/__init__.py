@@ -35,6 +35,7 @@ if typing.TYPE_CHECKING:
     from assignors.fleet.kafka_membership import KafkaMembers
     from assignors.fleet.lanes import Lane, LaneChange, Lanes, lane_change
     from assignors.fleet.membership_contract import Members, Membership, Session, Standing, StaticMembers, Witness
+    from assignors.fleet.partition_shares import PRESENT_DIVISION
     from assignors.fleet.redis_membership import RedisMembers
     from assignors.fleet.shared_settings import declared_settings, settings_drift
     from assignors.fleet.source import Source
@@ -42,6 +43,7 @@ if typing.TYPE_CHECKING:
     from assignors.fleet.topic_placement import Balance, Decision, decide
 
 __all__ = [
+    "PRESENT_DIVISION",
     "Agent",
     "AgentParts",
     "Balance",
@@ -100,6 +102,7 @@ _MODULES = {
     "Members": "membership_contract",
     "Membership": "membership_contract",
     "Override": "agents_per_topic",
+    "PRESENT_DIVISION": "partition_shares",
     "Place": "explanation",
     "RedisMembers": "redis_membership",
     "Session": "membership_contract",

@@ -14,9 +14,12 @@ from assignors.hashing.hash import hash64
 _DIGITS = 8
 _NAMED = 3
 _SAME_FILE = "all agents need the same file"
+_SAME_VERSION = "all agents need the same version"
 
 WORKERS: Final = "workers.now"
 """The name under which agents declare the digests of their present workers per topic, joined by +, the newest first."""
+DIVISION: Final = "division"
+"""The name under which agents declare how they divide a topic's partitions; the number rises with the division."""
 
 
 def declared_settings(values: Mapping[str, object]) -> tuple[str, ...]:
@@ -74,6 +77,8 @@ def _subject(name: str) -> str:
 
 
 def _cure(name: str) -> str:
+    if name == DIVISION:
+        return _SAME_VERSION
     if name != WORKERS:
         return _SAME_FILE
     return "all hosts need the same workers.file, and all agents must reach the workers topic"

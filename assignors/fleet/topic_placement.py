@@ -64,7 +64,7 @@ class Decision:
         for topic in self.of(agent):
             seated = self.workers[topic.identity]
             planned = self.planned.get(topic.identity, seated)
-            share = partition_shares(topic.identity, topic.partitions, planned, seated)[agent]
+            share = partition_shares(topic.partitions, planned, seated)[agent]
             found += [replace(topic, share=tuple(share))] if share else []
         return found
 

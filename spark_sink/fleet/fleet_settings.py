@@ -10,8 +10,8 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from assignors.clients import topic_name
 from assignors.errors import FleetError, WorkersError
+from assignors.fleet import PRESENT_DIVISION, Balance, FleetWorkers, Lanes, Session, Source, declared_settings
 from assignors.fleet import Agent as FleetAgentId
-from assignors.fleet import Balance, FleetWorkers, Lanes, Session, Source, declared_settings
 from assignors.settings import Real, Whole, message, no_boolean, place, plain
 from spark_sink.errors import OptionError
 from spark_sink.fleet.table_writer import CLUSTER
@@ -231,6 +231,7 @@ class FleetSettings(BaseSettings):
         shared = {
             "lanes": self.lanes,
             "assignment": int(self.assignment == "seat"),
+            "division": PRESENT_DIVISION,
             "epsilon": self.epsilon,
             "seed": self.seed,
             "table": self.table,

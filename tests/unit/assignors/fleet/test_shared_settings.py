@@ -102,3 +102,15 @@ def test_seats_do_not_wait_for_settings_that_may_differ() -> None:
     """The agents agree on lanes by themselves."""
     view = View((agent("a", assignment=1, lanes=4, seed=0), agent("b", assignment=1, lanes=8, seed=0)), 1)
     assert Lanes().agreed(view).seated
+
+
+@pytest.mark.parametrize("former", [{}, {"division": 1}], ids=["not declared", "another number"])
+def test_agents_that_divide_partitions_in_two_ways_let_the_groups_decide(former: dict[str, int]) -> None:
+    """In a rolling upgrade: a partition that each of them gives to the other one would not be read."""
+    declared = {"assignment": 1, "lanes": 4, "seed": 0}
+    new, old = agent("new", division=2, **declared), agent("old", **declared, **former)
+    assert Lanes().agreed(View((new, agent("other", division=2, **declared)), 1)).seated
+    assert not Lanes().agreed(View((new, old), 1)).seated
+    (said,) = settings_drift([new, old])
+    assert said.startswith("setting 'division' differs: ")
+    assert said.endswith("; all agents need the same version")
