@@ -43,7 +43,8 @@ def status_drift(view: View, this: Agent, *, unread: bool) -> list[str]:
         this: the settings of the file that is looked at.
         unread: whether the present numbers could not be read for `this`.
     """
-    alike = unread or agreed_digest(view) is not None
+    declares = any(declared_workers(agent) for agent in view.members)
+    alike = unread or not declares or agreed_digest(view) is not None
     return settings_drift([*view.members, this], but=(WORKERS,) if alike else ())
 
 
