@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 import psutil
 
@@ -65,6 +66,10 @@ class Agent:
                 process.kill()
         if self.process is not None:
             self.process.wait()
+
+
+PARTS: Final = frozenset({"agent", "driver", "jvm", "reader", "worker"})
+"""The parts of an agent that a fault can hit."""
 
 
 def send(processes: Sequence[psutil.Process], number: signal.Signals) -> None:

@@ -18,7 +18,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from spark_sink.demo.cluster import Cluster
 from spark_sink.ranges.batch_offset import TopicPartition as Key
-from tests.integration.spark_sink.chaos.agents import Agent, send
+from tests.integration.spark_sink.chaos.agents import PARTS, Agent, send
 from tests.integration.spark_sink.chaos.draws import SECONDS, Factors, Variant, variant
 from tests.integration.spark_sink.chaos.stream import Stream, Values
 from tests.integration.spark_sink.chaos.verdict import Verdict, judge
@@ -177,7 +177,7 @@ class Torment(ABC):
             send(victim.part(part), signal.SIGKILL)
             self.wait_for_commits()
             self.away.remove(victim.name)
-        elif verb in {"kill", "term"} and victim.part(part):
+        elif verb in {"kill", "term"} and part in PARTS:  # of an agent that only just starts there may be none yet
             send(victim.part(part), signal.SIGKILL if verb == "kill" else signal.SIGTERM)
         elif verb == "stop":
             self.stop(victim, part)
