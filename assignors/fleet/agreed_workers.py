@@ -33,19 +33,22 @@ def agreed_digest(view: View) -> str | None:
     return min(common, key=lambda one: (sum(mine.index(one) for mine in declared), one), default=None)
 
 
+def numbers_agree(view: View) -> bool:
+    """Return whether all agents of a view have numbers in common, or declare none."""
+    return agreed_digest(view) is not None or not any(declared_workers(agent) for agent in view.members)
+
+
 def status_drift(view: View, this: Agent, *, unread: bool) -> list[str]:
-    """Return the settings in which the agents differ from each other and from the file of whoever looks.
+    """Return the settings in which the agents differ from each other and from a file.
 
     Agents take up new numbers one after another, which is no problem while they have numbers in common.
 
     Args:
         view: the live agents.
-        this: the settings of the file that is looked at.
+        this: the settings of the file.
         unread: whether the present numbers could not be read for `this`.
     """
-    declares = any(declared_workers(agent) for agent in view.members)
-    alike = unread or not declares or agreed_digest(view) is not None
-    return settings_drift([*view.members, this], but=(WORKERS,) if alike else ())
+    return settings_drift([*view.members, this], but=(WORKERS,) if unread or numbers_agree(view) else ())
 
 
 class KnownWorkers:

@@ -10,9 +10,9 @@ from typing import Final
 
 from assignors.errors import FleetError
 from assignors.fleet.agents_view import View
-from assignors.fleet.agreed_workers import agreed_digest
+from assignors.fleet.agreed_workers import numbers_agree
 from assignors.fleet.fleet_topic import FleetTopic
-from assignors.fleet.shared_settings import WORKERS, declared_number, declared_workers, settings_drift
+from assignors.fleet.shared_settings import WORKERS, declared_number, settings_drift
 from assignors.hashing.hash import hash64
 
 _LANE: Final = ".lane-"
@@ -51,7 +51,7 @@ def computes_alike(view: View) -> bool:
     """
     if settings_drift(view.members, but=(LANES, ASSIGNMENT, WORKERS)):
         return False
-    return agreed_digest(view) is not None or not any(declared_workers(agent) for agent in view.members)
+    return numbers_agree(view)
 
 
 def lane_groups(fleet: str, groups: Iterable[str]) -> list[str]:

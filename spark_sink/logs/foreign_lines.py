@@ -91,11 +91,6 @@ class JoinedLines:
         self._held: list[str] = []
         self._in_traceback = False
 
-    @property
-    def holds(self) -> bool:
-        """Whether a line waits for its continuation."""
-        return bool(self._held)
-
     def add(self, line: str) -> str | None:
         """Take a line, and return the one before it if that is complete."""
         if self._held and len(self._held) < _MOST_LINES and self._continues(line):

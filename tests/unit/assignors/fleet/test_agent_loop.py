@@ -21,23 +21,7 @@ from assignors.fleet import (
     declared_settings,
 )
 from assignors.fleet.topic_descriptions import Sighting
-
-
-@dataclass
-class Watch:
-    """A cluster whose answers a test sets."""
-
-    sighting: Sighting
-
-    def seen(self) -> Sighting:
-        """The answer."""
-        return self.sighting
-
-    def start(self) -> None:
-        """Nothing to begin."""
-
-    def close(self) -> None:
-        """Nothing to end."""
+from tests.unit.assignors.fleet.model_fleet import ModelWatch
 
 
 @dataclass
@@ -68,7 +52,7 @@ class Reading:
         return sorted(topic.label for topics in self.lanes[-1].values() for topic in topics)
 
 
-def agent(reading: Reading, *watches: Watch) -> FleetAgent:
+def agent(reading: Reading, *watches: ModelWatch) -> FleetAgent:
     """The only agent of a fleet."""
     parts = AgentParts(
         agent=Agent("a"),
@@ -87,8 +71,8 @@ def of(source: str, *names: str) -> Sighting:
 
 def test_a_topic_of_two_sources_is_read_once_and_said(caplog: pytest.LogCaptureFixture) -> None:
     """Two sources are the same cluster: all other topics continue, and the problem disappears with its cause."""
-    reading, other = Reading(), Watch(of("two", "x", "y"))
-    made = agent(reading, Watch(of("one", "x")), other)
+    reading, other = Reading(), ModelWatch(of("two", "x", "y"))
+    made = agent(reading, ModelWatch(of("one", "x")), other)
     made.step()
     made.step()
     assert reading.labels == ["one/x", "two/y"]
@@ -101,8 +85,8 @@ def test_a_topic_of_two_sources_is_read_once_and_said(caplog: pytest.LogCaptureF
 
 def test_nothing_is_read_before_each_cluster_was_asked() -> None:
     """Or a topic of two sources would be read for the one that happens to answer first."""
-    reading, slow = Reading(), Watch(Sighting())
-    made = agent(reading, slow, Watch(of("two", "x")))
+    reading, slow = Reading(), ModelWatch(Sighting())
+    made = agent(reading, slow, ModelWatch(of("two", "x")))
     made.step()
     assert not reading.lanes
     slow.sighting = Sighting(problems=("no broker answers",))
@@ -118,7 +102,7 @@ def test_an_agent_that_differs_says_so_and_uses_the_lanes_of_the_others() -> Non
     parts = AgentParts(
         agent=one,
         members=StaticMembers(one, (one, two)).start(),
-        watches=cast("list[ClusterWatch]", [Watch(of("s", *(f"t{n}" for n in range(9))))]),
+        watches=cast("list[ClusterWatch]", [ModelWatch(of("s", *(f"t{n}" for n in range(9))))]),
         ingestion=reading,
         workers=lambda _: FleetWorkers(default=2),
         lanes=Lanes(count=64),
@@ -131,7 +115,7 @@ def test_an_agent_that_differs_says_so_and_uses_the_lanes_of_the_others() -> Non
 
 def test_what_starts_and_stops_is_said(caplog: pytest.LogCaptureFixture) -> None:
     """The log names a few topics, and gives the number of the others."""
-    watch = Watch(of("s", *(f"t{n}" for n in range(9))))
+    watch = ModelWatch(of("s", *(f"t{n}" for n in range(9))))
     with caplog.at_level(logging.INFO):
         made = agent(Reading(), watch)
         made.step()
@@ -144,7 +128,7 @@ def test_what_starts_and_stops_is_said(caplog: pytest.LogCaptureFixture) -> None
 
 def test_an_agent_is_ready_while_it_does_its_work_and_says_why_where_not() -> None:
     """Not before the first decision, without any broker, while tables refuse, and at the end."""
-    reading, one, two = Reading(), Watch(Sighting()), Watch(of("two", "x"))
+    reading, one, two = Reading(), ModelWatch(Sighting()), ModelWatch(of("two", "x"))
     made = agent(reading, one, two)
     made.step()
     assert made.status()["unready"] == "its topics are not known yet"

@@ -113,7 +113,7 @@ def test_an_agent_that_keeps_other_numbers_is_named_and_the_groups_decide(monkey
 
 
 def test_a_previous_version_among_the_agents_means_the_groups_decide() -> None:
-    """It declares no numbers, so nobody knows with which ones it computes."""
+    """It declares no numbers, so the others cannot tell with which ones it computes."""
     known = KnownWorkers()
     known.take(FleetWorkers(), 0.0)
     new = known.declared(Agent("new", settings=("assignment=1",)))

@@ -1,6 +1,6 @@
 """RESTORE and rewind on a table of two groups: no hole, no double, and no refusal of a group that lost nothing.
 
-Each commit decodes anew which of its records are bad, so after a rewind the same offsets may go to the other table.
+Each commit decides again which of its records are bad, so after a rewind the same offsets may go to the other table.
 """
 
 from collections.abc import Mapping
