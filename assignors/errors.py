@@ -8,6 +8,7 @@ AssignorError
 │   ├── FencedError      the group no longer has this member: its partitions have other owners
 │   └── NotOwnedError    a commit for a partition that this member does not own
 ├── NodesError       rendezvous hashing needs at least one node, and each node once
+├── PauseError       the pauses of topics could not be read or written
 ├── ScalingError     workers could not be chosen from lag
 │   ├── ClaimsError      the table of claims cannot be used: settings, driver, columns
 │   │   ├── ClaimLostError   the lease ran out or another owner has the partition: nothing was written for it
@@ -50,6 +51,10 @@ class GroupError(AssignorError):
 
 class NodesError(AssignorError):
     """Rendezvous hashing needs at least one node, and each node once."""
+
+
+class PauseError(AssignorError):
+    """The pauses of topics could not be read or written."""
 
 
 class ScalingError(AssignorError):

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from producer.decisions.leader_locality import Leaders, Locality, Racks, Reason, locate, zones_of
+from producer.decisions.leader_locality import Leaders, Locality, Racks, Reason, copies_elsewhere, locate, zones_of
 from producer.traffic_counts import UNKNOWN
 
 
@@ -111,10 +111,7 @@ def _after(leaders: Leaders, replicas: Sequence[Sequence[int]], racks: Racks, fa
 def _outlook(
     leaders: Leaders, replicas: Sequence[Sequence[int]], racks: Racks, rack: str, fallback: Sequence[str]
 ) -> Outlook:
-    copies = [
-        sum((racks.get(replica) or UNKNOWN) not in {zone, UNKNOWN} for replica in replicas[partition]) if zone else 0
-        for partition, zone in enumerate(zones_of(leaders, racks))
-    ]
+    copies = copies_elsewhere(leaders, replicas, racks)
     locality = locate(leaders, racks, rack, fallback)
     zones = [zone or UNKNOWN for zone in zones_of(leaders, racks)]
     return Outlook(

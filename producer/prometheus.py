@@ -63,6 +63,16 @@ class TrafficCollector(Collector):
         wire_cost = CounterMetricFamily(
             f"{prefix}_wire_cost", "Money for bytes on the wire that left their zone.", labels=["producer", "rack"]
         )
+        copied = CounterMetricFamily(
+            f"{prefix}_replicated_bytes",
+            "Bytes that brokers copied to replicas in other zones, before compression.",
+            labels=["producer", "rack"],
+        )
+        copied_cost = CounterMetricFamily(
+            f"{prefix}_replication_cost",
+            "Money for copies to replicas in other zones, which no client can avoid.",
+            labels=["producer", "rack"],
+        )
         for name, producer in self._producers.items():
             traffic = producer.traffic()
             own = [name, traffic.rack or ""]
@@ -78,4 +88,8 @@ class TrafficCollector(Collector):
             on_the_wire = traffic.wire_cost(self._price_per_gb)
             if on_the_wire is not None:
                 wire_cost.add_metric(own, on_the_wire)
-        yield from (records, sent, reasons, wire, share, cost, wire_cost)
+            replication = traffic.replication_cost(self._price_per_gb)
+            if traffic.replicated_bytes is not None and replication is not None:
+                copied.add_metric(own, traffic.replicated_bytes)
+                copied_cost.add_metric(own, replication)
+        yield from (records, sent, reasons, wire, share, cost, wire_cost, copied, copied_cost)

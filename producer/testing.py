@@ -66,7 +66,8 @@ class MockCluster:
     Args:
         racks: `broker.rack` per broker, in the order of their ids from 1; None for a broker without one.
 
-    Contract: `close`, or the end of the `with` block, stops it; clients may still run, without their brokers.
+    Contract: `close`, or the end of the `with` block, stops it; clients may still run, without their brokers. After it
+    every other call raises ValueError.
     """
 
     def __init__(self, racks: Sequence[str | None] = ("az-a", "az-b", "az-c")) -> None:
@@ -89,7 +90,7 @@ class MockCluster:
     @property
     def bootstrap_servers(self) -> str:
         """Addresses of the brokers, for clients."""
-        found: bytes = self._library.rd_kafka_mock_cluster_bootstraps(self._cluster)
+        found: bytes = self._library.rd_kafka_mock_cluster_bootstraps(self._open())
         return found.decode()
 
     def create(self, topic: str, leaders: Sequence[int | None]) -> None:
@@ -105,7 +106,7 @@ class MockCluster:
 
     def refuse(self, topic: str, error: int) -> None:
         """Answer metadata requests for a topic with this error, as a broker does without rights; 0 ends it."""
-        self._library.rd_kafka_mock_topic_set_error(self._cluster, topic.encode(), error)
+        self._library.rd_kafka_mock_topic_set_error(self._open(), topic.encode(), error)
 
     def delay(self, broker: int, milliseconds: int) -> None:
         """Make a broker slow: every answer takes this time."""
@@ -113,7 +114,7 @@ class MockCluster:
 
     def wait_for_members(self, milliseconds: int) -> None:
         """Set the time that a new group waits for more members before its first rebalance; 3,000 by default."""
-        self._library.rd_kafka_mock_group_initial_rebalance_delay_ms(self._cluster, milliseconds)
+        self._library.rd_kafka_mock_group_initial_rebalance_delay_ms(self._open(), milliseconds)
 
     def down(self, broker: int) -> None:
         """Cut a broker off; the metadata still names it as leader, as before a real controller reacts."""
@@ -136,10 +137,15 @@ class MockCluster:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
+    def _open(self) -> Any:  # noqa: ANN401 -- librdkafka's pointer
+        if not self._cluster:  # librdkafka would use freed memory
+            raise ValueError("this mock cluster is closed: ask and change it before `close` or the end of its `with`")
+        return self._cluster
+
     def _do(self, name: str, *arguments: object) -> None:
         function: Callable[..., int] = getattr(self._library, name)
         # The mock's thread misses the wake-up of a request that closely follows another one, and then sleeps a second.
         time.sleep(_BREATH_S)
-        failed = function(self._cluster, *arguments)
+        failed = function(self._open(), *arguments)
         if failed:
             raise OSError(errno.EINVAL, f"{name}{arguments}: librdkafka error {failed}")

@@ -8,7 +8,8 @@ from typing import Any, Protocol
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 
-from producer.decisions.leader_locality import Leaders, Racks
+from producer.decisions.leader_locality import Leaders, Racks, Replicas
+from producer.decisions.producer_settings import need_number
 from producer.errors import MetadataError
 
 # The properties that a second handle needs to reach the same cluster; all others (callbacks, transactions, batching, a
@@ -72,13 +73,16 @@ def read_racks(config: Mapping[str, Any], timeout_s: float) -> dict[int, str | N
     return {node.id: node.rack or None for node in nodes}
 
 
-def read_leaders(client: Lister, topic: str | None, timeout_s: float) -> dict[str, tuple[int | None, ...]]:
+def read_leaders(
+    client: Lister, topic: str | None, timeout_s: float, replicas: dict[str, Replicas] | None = None
+) -> dict[str, tuple[int | None, ...]]:
     """Read the leaders of one topic, or of all.
 
     Args:
         client: the handle for the request; the answer also refreshes its own leaders.
         topic: one topic, or None for all.
         timeout_s: longest wait, seconds.
+        replicas: gets the replicas of each topic, if given.
 
     Returns:
         Leader per partition and topic, None without a leader and for a partition that the answer leaves out. Topics
@@ -97,12 +101,19 @@ def read_leaders(client: Lister, topic: str | None, timeout_s: float) -> dict[st
             led = {
                 number: partition.leader for number, partition in metadata.partitions.items() if partition.leader >= 0
             }
-            leaders[name] = tuple(led.get(number) for number in range(max(metadata.partitions) + 1))
+            numbers = range(max(metadata.partitions) + 1)
+            leaders[name] = tuple(led.get(number) for number in numbers)
+            if replicas is not None:
+                held = {number: tuple(one.replicas) for number, one in metadata.partitions.items()}
+                replicas[name] = tuple(held.get(number, ()) for number in numbers)
     return leaders
 
 
 def read_leaders_of(
-    config: Mapping[str, Any], topics: Collection[str], timeout_s: float
+    config: Mapping[str, Any],
+    topics: Collection[str],
+    timeout_s: float,
+    replicas: dict[str, Replicas] | None = None,
 ) -> dict[str, tuple[int | None, ...]]:
     """Read the leaders of some topics in one request, over a separate connection.
 
@@ -110,6 +121,7 @@ def read_leaders_of(
         config: configuration of a client of that cluster.
         topics: their names, at least one.
         timeout_s: longest wait, seconds.
+        replicas: gets the replicas of each topic, if given.
 
     Returns:
         As `read_leaders`; the producer's own leaders are not refreshed.
@@ -127,7 +139,11 @@ def read_leaders_of(
                 raise MetadataError(f"leaders could not be read: {_text(error)}") from error
             continue
         led = {one.id: one.leader.id for one in partitions if one.leader is not None and one.leader.id >= 0}
-        leaders[name] = tuple(led.get(number) for number in range(max((one.id for one in partitions), default=-1) + 1))
+        numbers = range(max((one.id for one in partitions), default=-1) + 1)
+        leaders[name] = tuple(led.get(number) for number in numbers)
+        if replicas is not None and numbers:
+            held = {one.id: tuple(node.id for node in one.replicas) for one in partitions}
+            replicas[name] = tuple(held.get(number, ()) for number in numbers)
     return {name: found for name, found in leaders.items() if found}
 
 
@@ -143,6 +159,7 @@ class Topology:
     """
 
     def __init__(self, config: Mapping[str, Any], racks: Racks | None = None, timeout_s: float = 10.0) -> None:
+        need_number("metadata_timeout_s", timeout_s)
         self._config = config
         self._given = racks is not None
         self._racks: dict[int, str | None] = dict(racks or {})
@@ -155,16 +172,20 @@ class Topology:
         """Rack per broker id, from the last read."""
         return self._racks
 
-    def leaders(self, topics: Collection[str]) -> dict[str, tuple[int | None, ...]]:
+    def leaders(
+        self, topics: Collection[str], replicas: dict[str, Replicas] | None = None
+    ) -> dict[str, tuple[int | None, ...]]:
         """Read the leaders of some topics and, if a leader is new, the racks; errors as `read_leaders_of`."""
-        found = self.leaders_of(topics, self.timeout_s)
+        found = self.leaders_of(topics, self.timeout_s, replicas)
         if self.racks_are_due(found):
             self.read_racks()
         return found
 
-    def leaders_of(self, topics: Collection[str], timeout_s: float) -> dict[str, tuple[int | None, ...]]:
+    def leaders_of(
+        self, topics: Collection[str], timeout_s: float, replicas: dict[str, Replicas] | None = None
+    ) -> dict[str, tuple[int | None, ...]]:
         """Read the leaders of some topics; arguments and errors as `read_leaders_of`."""
-        return read_leaders_of(self._config, topics, timeout_s)
+        return read_leaders_of(self._config, topics, timeout_s, replicas)
 
     def racks_are_due(self, leaders: Mapping[str, Leaders]) -> bool:
         """Return whether a leader's rack is unknown, or the racks are old."""

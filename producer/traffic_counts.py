@@ -51,6 +51,8 @@ class Traffic:
         wire_topics: records that the client transmitted by (topic, zone), and the bytes of their batches on the wire;
             empty before the client's first statistics, equal to `topics` if `wire_estimated`.
         wire_estimated: whether `wire_topics` is an estimate, because the client reports no statistics.
+        replicated_bytes: bytes that brokers copy to replicas in other zones for these records, before compression; no
+            client can avoid them. None if the replicas are not known.
         seconds: since the producer was created; 0 if it does not apply.
     """
 
@@ -64,6 +66,7 @@ class Traffic:
     wire_bytes: Mapping[str, int] = field(default_factory=dict)
     wire_topics: Mapping[tuple[str, str], Count] = field(default_factory=dict)
     wire_estimated: bool = True
+    replicated_bytes: int | None = None
     seconds: float = 0.0
 
     @property
@@ -113,6 +116,22 @@ class Traffic:
             sum(sent for zone, sent in self.wire_bytes.items() if zone not in {self.rack, UNKNOWN}) / GB * price_per_gb
         )
 
+    def replication_cost(self, price_per_gb: float = 0.01) -> float | None:
+        """Price the copies to replicas in other zones, which brokers send and no client can avoid.
+
+        Args:
+            price_per_gb: as for `cost`.
+
+        Returns:
+            The cost, an estimate from records before compression; None if the replicas are not known.
+
+        Raises:
+            PolicyError: the price is negative or not a number.
+        """
+        if not price_per_gb >= 0:
+            raise PolicyError(f"price_per_gb={price_per_gb!r}, need 0 or more")
+        return None if self.replicated_bytes is None else self.replicated_bytes / GB * price_per_gb
+
     def cost_per_hour(self, price_per_gb: float = 0.01) -> float:
         """Price an hour at the average rate so far; arguments and errors as `cost`."""
         cost = self.cost(price_per_gb)
@@ -136,15 +155,22 @@ class Traffic:
             "wire_topics": [
                 {"topic": topic, "zone": zone, **count._asdict()} for (topic, zone), count in self.wire_topics.items()
             ],
+            "replicated_bytes": self.replicated_bytes,
             "seconds": self.seconds,
             "cost": self.cost(),
             "wire_cost": self.wire_cost(),
+            "replication_cost": self.replication_cost(),
             "cost_per_hour": self.cost_per_hour(),
         }
 
 
 def summarise(
-    flows: Iterable[Flow], rack: str | None, *, wire_bytes: Mapping[str, int] | None = None, seconds: float = 0.0
+    flows: Iterable[Flow],
+    rack: str | None,
+    *,
+    wire_bytes: Mapping[str, int] | None = None,
+    replicated_bytes: int | None = None,
+    seconds: float = 0.0,
 ) -> Traffic:
     """Add up flows from the view of one zone.
 
@@ -152,6 +178,7 @@ def summarise(
         flows: any order, repeats are added.
         rack: zone of the producer; with None every flow is unknown.
         wire_bytes: bytes on the wire by zone.
+        replicated_bytes: bytes that brokers copy to other zones; None if unknown.
         seconds: time the flows took.
 
     Returns:
@@ -178,6 +205,7 @@ def summarise(
         reasons=dict(sorted(reasons.items())),
         wire_bytes=dict(sorted((wire_bytes or {}).items())),
         wire_topics=dict(sorted(topics.items())),
+        replicated_bytes=replicated_bytes,
         seconds=seconds,
     )
 

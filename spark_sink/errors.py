@@ -10,6 +10,7 @@ SparkSinkError
 │   ├── ConflictError    another writer committed first; read the table again and retry
 │   ├── SchemaError      the columns of a batch do not fit the table
 │   └── HoleError        a commit would leave out records; refused
+├── DeadLetterError  records of a quarantine could not be published
 ├── JoinError        the consumer group could not be joined, or continues without this reader
 ├── StartError       a check before the start of an agent found a fault
 ├── LaterError       a check found a fault that may end without a change of the settings
@@ -85,6 +86,10 @@ class ReportError(SparkSinkError):
 
 class DemoError(SparkSinkError):
     """The demo could not run."""
+
+
+class DeadLetterError(SparkSinkError):
+    """Records of a quarantine could not be published; the next attempt continues."""
 
 
 class JoinError(SparkSinkError):

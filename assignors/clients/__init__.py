@@ -3,7 +3,9 @@
 * `property_names`: librdkafka's properties under kafka-python's names.
 * `addresses`: addresses without secrets, for messages.
 * `unreachable`: the reason why brokers do not answer.
+* `compacted_topic`: a compacted topic as a table.
 * `log_offsets`: offsets of many partitions in a few requests.
+* `redis_addresses`: clients of Redis, also by its Sentinels.
 * `topic_names`: valid names of topics.
 * `kafka_python_internals`: the private names of kafka-python, in one place.
 """
@@ -14,6 +16,7 @@ from assignors import lazy
 
 if typing.TYPE_CHECKING:
     from assignors.clients.addresses import shown
+    from assignors.clients.compacted_topic import CompactedFeed, TableTopic, make_compacted_topic
     from assignors.clients.log_offsets import LogOffsets, Offset, OffsetWithMetadata
     from assignors.clients.property_names import CLIENT, kafka_python_settings, refused_property
     from assignors.clients.topic_names import topic_name
@@ -21,11 +24,14 @@ if typing.TYPE_CHECKING:
 
 __all__ = [
     "CLIENT",
+    "CompactedFeed",
     "LogOffsets",
     "Offset",
     "OffsetWithMetadata",
+    "TableTopic",
     "ask_brokers",
     "kafka_python_settings",
+    "make_compacted_topic",
     "refused_property",
     "shown",
     "topic_name",
@@ -34,11 +40,14 @@ __all__ = [
 
 _MODULES = {
     "CLIENT": "property_names",
+    "CompactedFeed": "compacted_topic",
     "LogOffsets": "log_offsets",
     "Offset": "log_offsets",
     "OffsetWithMetadata": "log_offsets",
+    "TableTopic": "compacted_topic",
     "ask_brokers": "unreachable",
     "kafka_python_settings": "property_names",
+    "make_compacted_topic": "compacted_topic",
     "refused_property": "property_names",
     "shown": "addresses",
     "topic_name": "topic_names",

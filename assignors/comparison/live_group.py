@@ -35,6 +35,7 @@ class LiveGroup:
         hosts: address of each member's client.
         topics: the topics that members subscribe to, with the racks of their replicas and leaders.
         sizes: bytes stored of each partition; None where the client is not authorized to read it.
+        not_described: topics that members subscribe to and the cluster does not describe, sorted.
     """
 
     name: str
@@ -45,6 +46,7 @@ class LiveGroup:
     topics: tuple[Topic, ...]
     sizes: Mapping[TopicPartition, int] | None
     protocol: str = "classic"
+    not_described: tuple[str, ...] = ()
 
 
 def read_group(
@@ -131,6 +133,7 @@ def _read(admin: Any, group: str, properties: Mapping[str, Any] | None) -> LiveG
         hosts=hosts,
         topics=tuple(_topic(one, racks) for one in known),
         sizes=_sizes(admin, names),
+        not_described=tuple(sorted({*names} - {one["name"] for one in known})),
     )
 
 

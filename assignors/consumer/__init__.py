@@ -1,7 +1,8 @@
 """`GroupConsumer`: a `GroupMember` for membership, librdkafka for fetching.
 
 * `group_consumer`: `GroupConsumer`; `partition_calls` and `broker_queries` are its other methods.
-* `aio_group_consumer`: `AIOGroupConsumer`, whose calls are awaited.
+* `aio_group_consumer`: `AIOGroupConsumer`, whose calls are awaited; `awaited_take`: the records of a
+  call whose task is cancelled.
 * `configuration`: one configuration split for both clients; `member_security`: certificates and tokens of the member.
 * `subscription`: names and patterns; `topic_errors`: their errors as messages.
 * `rebalance_handling`: the effects of a rebalance on member and fetching.

@@ -1,10 +1,11 @@
 """`AIOGroupConsumer`: a group consumer whose calls are awaited."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import Any
 
+from confluent_kafka import Message
 from confluent_kafka.aio import AIOConsumer
 from confluent_kafka.aio import _common as callbacks
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
@@ -25,6 +26,9 @@ class AIOGroupConsumer(AIOConsumer):
       keeps `GroupConsumer`'s contract; concurrent calls wait for each other.
     * Callbacks are coroutine functions, passed by keyword. `on_assign`, `on_revoke` and `on_lost` get this consumer,
       and may await its calls.
+    * A cancelled `poll` or `consume` loses no record: the next call delivers those that its thread had taken, and no
+      position or commit is after them before that. Other calls wait until the thread has returned them, at most 0.2 s
+      or until a running callback ends.
     * End it with `close`, or with an `async with` block.
 
     Args:
@@ -54,8 +58,49 @@ class AIOGroupConsumer(AIOConsumer):
         config = dict(consumer_conf)
         callbacks.wrap_common_callbacks(loop, config)
         callbacks.wrap_conf_callback(loop, config, "on_commit")
-        consumer: Any = GroupConsumer(config, assignors=assignors, member=member)
+        self._group_consumer = GroupConsumer(config, assignors=assignors, member=member)
+        consumer: Any = self._group_consumer
         self._consumer = consumer  # has all methods of the base class's consumer
         self._closed = False
         self._owns_executor = executor is None
         self.executor = executor or ThreadPoolExecutor(max_workers, "group-consumer")
+        self._unsettled: set[Future[None]] = set()
+
+    async def poll(self, timeout: float = -1) -> Message | None:  # noqa: ASYNC109 -- as confluent-kafka has it
+        """Return one record, or an error as a message; None if there is none in time (-1: no limit)."""
+        found = await self._take(1, timeout)
+        return found[0] if found else None
+
+    async def consume(
+        self,
+        num_messages: int = 1,
+        timeout: float = -1,  # noqa: ASYNC109 -- as above
+    ) -> list[Message]:
+        """Return at most `num_messages` records; fewer if the time is up, or if partitions change."""
+        return await self._take(num_messages, timeout)
+
+    async def _take(self, most: int, timeout: float) -> list[Message]:  # noqa: ASYNC109 -- as above
+        while True:
+            found = await self._take_once(most, timeout)
+            # A concurrent seek or revocation may have dropped all records of a call without a limit.
+            if found or timeout >= 0 or not most:
+                return found
+
+    async def _take_once(self, most: int, timeout: float) -> list[Message]:  # noqa: ASYNC109 -- as above
+        take = self._group_consumer._awaited_take(most, timeout)  # noqa: SLF001 -- made for this class
+        try:
+            await self._call(take.run)
+        except Exception:
+            raise  # of the call itself, which has returned its records
+        except BaseException:  # cancelled
+            self._unsettled.add(take.settled)
+            take.give_up(self.executor)
+            raise
+        return take.hand_over()
+
+    async def _call(self, blocking_task: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 -- any call's
+        # A call in a callback must not wait for the call that runs the callback.
+        while self._unsettled and not callbacks.ReentryContext.current_id():
+            await asyncio.wait([asyncio.wrap_future(one) for one in self._unsettled])
+            self._unsettled = {one for one in self._unsettled if not one.done()}
+        return await super()._call(blocking_task, *args, **kwargs)

@@ -81,6 +81,8 @@ def read(config: Mapping[str, Any], member: Mapping[str, Any]) -> Configuration:
     Raises:
         ArgumentError: no group or servers, a value of the wrong type, or a property that is set in another way here.
     """
+    if not isinstance(config, Mapping):
+        raise ArgumentError(f"config={config!r}: need a mapping of librdkafka's properties")
     servers = next((str(config[name]) for name in _SERVERS if config.get(name)), None)
     if servers is None:
         raise ArgumentError("bootstrap.servers is missing: a member of a group needs it")

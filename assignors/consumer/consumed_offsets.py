@@ -34,8 +34,9 @@ class Progress:
         """Return the offset after a record, or these offsets, or the progress if neither is given.
 
         Raises:
-            ArgumentError: both are given, or the message is an error.
+            ArgumentError: both are given, one is of another type, or the message is an error.
         """
+        _check_message(message)
         if message is not None and offsets is not None:
             raise ArgumentError("commit(message=..., offsets=...): give the one or the other")
         if message is not None and message.error() is not None:
@@ -43,7 +44,7 @@ class Progress:
         if message is not None:
             return {(str(message.topic()), int(message.partition() or 0)): int(message.offset() or 0) + 1}
         if offsets is not None:
-            return {key_of(one): offset_of(one) for one in offsets if one.offset >= 0}
+            return {key: offset_of(one) for key, one in [(key_of(one), one) for one in offsets] if one.offset >= 0}
         return self.done()
 
     def store(self, message: Message | None, offsets: Iterable[KafkaPartition] | None) -> None:
@@ -52,10 +53,11 @@ class Progress:
         Raises:
             NotOwnedConsumerError: a partition is not read; nothing was stored.
             ConsumerError: delivered records are stored automatically.
-            ArgumentError: neither or both arguments are given.
+            ArgumentError: neither or both arguments are given, or one is of another type.
         """
         if message is None and offsets is None:
             raise ArgumentError("store_offsets(): give a message or offsets")
+        _check_message(message)
         if self._auto_store:
             raise ConsumerError(
                 "store_offsets() needs enable.auto.offset.store=False: each record is stored when it is delivered",
@@ -73,7 +75,13 @@ class Progress:
 
 
 def key_of(partition: KafkaPartition) -> TopicPartition:
-    """Return topic and number of a partition."""
+    """Return topic and number of a partition.
+
+    Raises:
+        ArgumentError: it is something else.
+    """
+    if not isinstance(partition, KafkaPartition):
+        raise ArgumentError(f"{partition!r}: need a confluent_kafka.TopicPartition")
     return partition.topic, partition.partition
 
 
@@ -91,3 +99,8 @@ def kafka_partitions(offsets: Mapping[TopicPartition, Offset]) -> list[KafkaPart
         else KafkaPartition(*key, at)
         for key, at in offsets.items()
     ]
+
+
+def _check_message(message: object) -> None:
+    if message is not None and not isinstance(message, Message):
+        raise ArgumentError(f"message={message!r}: need a confluent_kafka.Message")

@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import logging
+import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final
 
@@ -10,7 +11,7 @@ from confluent_kafka import OFFSET_STORED, Consumer, KafkaError, KafkaException,
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from assignors.consumer.consumer_errors import ConsumerError
-from assignors.consumer.read_ahead import ReadAhead, key_of_message
+from assignors.consumer.read_ahead import ReadAhead, first_offsets, key_of_message
 from assignors.member.ownership import Ownership
 from assignors.planner.topics_and_members import TopicPartition
 
@@ -30,6 +31,8 @@ class Fetching:
     * `take` delivers records of owned partitions only. The ownership may shrink without `remove` if a program was too
       slow for its group; only then is each record checked.
     * After a fatal error a new client replaces the old one, and continues after the last delivered record.
+    * Records of the lists in `in_hand` have left `ahead`, but the program may not get them: `positions` is before them,
+      and `remove`, `seek` and `close` drop them.
 
     Args:
         config: librdkafka's properties.
@@ -43,6 +46,8 @@ class Fetching:
         self._config = dict(config) | ({} if logger is None else {"logger": logger})
         self._consumer = Consumer(self._config)
         self.ahead = ReadAhead()
+        self.in_hand: dict[int, list[Message]] = {}
+        self._changing_hands = threading.Lock()
         self._checked = Ownership()
         self._sought: dict[TopicPartition, int] = {}
         self._begun: dict[TopicPartition, int] = {}
@@ -80,6 +85,7 @@ class Fetching:
             self._paused.discard(key)
         if gone:
             self.ahead.drop(gone)
+            self._drop_in_hand(gone)
             self._consumer.incremental_unassign([KafkaPartition(*key) for key in gone])
 
     def take(self, most: int, waits_s: Iterable[float], ownership: Callable[[], Ownership]) -> list[Message]:
@@ -118,13 +124,43 @@ class Fetching:
 
     def put_back(self, messages: Iterable[Message]) -> None:
         """Deliver these again and do not count them as delivered: the program has not seen them."""
-        first: dict[TopicPartition, int] = {}
-        for one in messages:
-            if one.error() is None:
-                first.setdefault(key_of_message(one), int(one.offset() or 0))
-        for key, at in first.items():
+        for key, at in first_offsets(messages).items():
             if key in self._begun:
-                self.seek(key, at)
+                self._restart(key, at)
+
+    def take_in_hand(self, messages: list[Message]) -> None:
+        """Add a list to `in_hand`, in any thread."""
+        with self._changing_hands:
+            self.in_hand[id(messages)] = messages
+
+    def not_in_hand(self, messages: list[Message]) -> None:
+        """Remove a list from `in_hand`, in any thread; it does not change afterwards."""
+        with self._changing_hands:
+            self.in_hand.pop(id(messages), None)
+
+    def reclaim(self, partitions: Collection[TopicPartition]) -> None:
+        """Drop the records in hand of these partitions; `positions` stays before them."""
+        for key, at in self._drop_in_hand(partitions).items():
+            if key in self._begun:
+                self._restart(key, at)
+
+    def _drop_in_hand(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """Return the first offset of each partition with dropped records."""
+        first: dict[TopicPartition, int] = {}
+        with self._changing_hands:
+            for held in self.in_hand.values():
+                for key, at in first_offsets(held).items():
+                    if key in partitions:
+                        first[key] = min(at, first.get(key, at))
+                held[:] = [one for one in held if one.error() is not None or key_of_message(one) not in partitions]
+        return first
+
+    def take_back(self, messages: list[Message]) -> None:
+        """Let the next call return these; only those of paused partitions are fetched again."""
+        read = self._begun.keys() - self._paused
+        self.put_back(one for one in messages if key_of_message(one) in self._paused)
+        if kept := [one for one in messages if one.error() is not None or key_of_message(one) in read]:
+            self.ahead.put_first(kept)
 
     def check_ahead(self, owned: Ownership) -> None:
         """Drop the records read ahead of partitions that are no longer owned."""
@@ -149,6 +185,15 @@ class Fetching:
 
     def positions(self) -> dict[TopicPartition, int]:
         """The offset after the last delivered record, or of a later seek; partitions with neither are left out."""
+        found = self._taken()
+        for held in list(self.in_hand.values()):
+            for key, at in first_offsets(held).items():
+                if key in self._begun:
+                    found[key] = min(at, found.get(key, at))
+        return found
+
+    def _taken(self) -> dict[TopicPartition, int]:
+        """The offset after the last record that left `ahead`."""
         asked = [KafkaPartition(*key) for key in self._begun]
         found = {(one.topic, one.partition): one.offset for one in self._consumer.position(asked)} if asked else {}
         found |= self._sought
@@ -163,6 +208,10 @@ class Fetching:
         """
         if key not in self._begun:
             raise ConsumerError(f"{key[0]!r} partition {key[1]} is not assigned: seek() when it is")
+        self._drop_in_hand([key])
+        self._restart(key, offset)
+
+    def _restart(self, key: TopicPartition, offset: int) -> None:
         self.ahead.drop([key])
         # A seek fails before the first fetch is ready; removing and adding the partition does not.
         self._consumer.incremental_unassign([KafkaPartition(*key)])
@@ -177,7 +226,7 @@ class Fetching:
         ahead = self.ahead.next_offsets()
         for key in these:
             if key in ahead:
-                self.seek(key, ahead[key])
+                self._restart(key, ahead[key])
         self._paused.update(these)
         self._consumer.pause([KafkaPartition(*key) for key in these])
 
@@ -189,6 +238,7 @@ class Fetching:
 
     def close(self) -> None:
         """Close the client."""
+        self._drop_in_hand(self._begun)
         self._begun.clear()
         self.ahead.clear()
         self._consumer.close()
@@ -210,7 +260,7 @@ class Fetching:
 
     def _replace_client(self, error: KafkaError) -> None:
         log.warning("fetching ended (%s): beginning again with %d partitions", error, len(self._begun))
-        begins = self._begun | self.positions()
+        begins = self._begun | self._taken()
         self.ahead.clear()
         self._consumer.close()
         self._consumer = Consumer(self._config)

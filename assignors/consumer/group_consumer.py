@@ -3,18 +3,20 @@
 import contextlib
 import itertools
 import logging
+import operator
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Never, Self
 
 from confluent_kafka import Message
 from confluent_kafka import TopicPartition as KafkaPartition
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 
 from assignors.consumer import configuration
+from assignors.consumer.awaited_take import AwaitedTake
 from assignors.consumer.broker_queries import BrokerQueries
 from assignors.consumer.call_gate import CallGate
 from assignors.consumer.consumed_offsets import Progress, kafka_partitions
@@ -166,8 +168,7 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
 
     def consume(self, num_messages: int = 1, timeout: float = -1) -> list[Message]:
         """Return at most `num_messages` records; fewer if the time is up, or if partitions change."""
-        if not 0 <= num_messages <= _MOST_MESSAGES:
-            raise ArgumentError(f"consume({num_messages!r}): need 0 to 1000000 messages")
+        _check_count(num_messages)
         ahead = self._ahead
         found: list[Message] = []
         try:
@@ -187,7 +188,7 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
     def close(self) -> None:
         """Release all partitions (`on_revoke` is called), leave the group, and end. A second call has no effect.
 
-        Without brokers it takes at most about ten seconds: it does not wait longer for answers to commits.
+        Without brokers it takes at most about twenty seconds: it does not wait longer for answers to commits.
         """
         if self._membership.closed or self._gate.forked:
             return
@@ -201,6 +202,9 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
             rest.callback(self._commits.close)
             self._membership.close()
 
+    def __reduce__(self) -> Never:
+        raise TypeError("a GroupConsumer cannot be copied or pickled: a member of a group is one object in one process")
+
     def __enter__(self) -> Self:
         return self
 
@@ -208,6 +212,21 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _awaited_take(self, most: int, timeout: float) -> AwaitedTake:
+        """Return a call of `consume` whose task may be cancelled, for `AIOGroupConsumer`.
+
+        Raises:
+            ArgumentError: `most` is not from 0 to 1,000,000.
+        """
+        _check_count(most)
+
+        def take(found: list[Message], given_up: Callable[[], bool]) -> None:
+            until = self._until("consume()", timeout)
+            while not given_up() and not self._consume_step(found, most, until):
+                pass
+
+        return AwaitedTake(self._fetching, self._gate, take)
 
     def _poll(self, timeout: float) -> Message | None:
         until = self._until("poll()", timeout)
@@ -279,7 +298,9 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
         self._ahead.polled()
         if self._config.auto_commit_s is not None and now - self._committed_at >= self._config.auto_commit_s:
             self._committed_at = now
-            self.commit()
+            # As in librdkafka, an idle consumer repeats no commit.
+            if changed := self._commits.uncommitted(self._progress.done()):
+                self._commits.commit_later(self._membership.member, changed)
         if self._ahead.interrupted:
             self._serve_interruption()
 
@@ -326,6 +347,11 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
     def _check_usable(self) -> None:
         self._gate.check_process()
         self._membership.check_open()
+
+
+def _check_count(num_messages: int) -> None:
+    if not 0 <= operator.index(num_messages) <= _MOST_MESSAGES:
+        raise ArgumentError(f"consume({num_messages!r}): need 0 to 1000000 messages")
 
 
 def _call_program(of: "weakref.ref[GroupConsumer]", kind: Kind, partitions: frozenset[TopicPartition]) -> None:

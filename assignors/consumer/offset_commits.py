@@ -4,12 +4,12 @@ import itertools
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from assignors.clients.log_offsets import Offset
+from assignors.clients.log_offsets import Offset, OffsetWithMetadata
 from assignors.consumer.consumer_errors import ConsumerError, consumer_error
 from assignors.errors import MembershipError, NotOwnedError
 from assignors.member.ownership import Ownership
@@ -84,6 +84,7 @@ class CommitQueue:
         self._lock = threading.Lock()
         self._unsent: list[_Request] = []
         self._unreported: deque[_Request] = deque()
+        self._committed: dict[TopicPartition, Offset] = {}
 
     def commit(self, member: Committer, offsets: Offsets) -> None:
         """Commit, and wait for the answer.
@@ -100,6 +101,16 @@ class CommitQueue:
         request = _Request(member, offsets)
         self._unreported.append(request)
         self._enqueue(request)
+
+    def uncommitted(self, offsets: Offsets) -> dict[TopicPartition, Offset]:
+        """Return these without the offsets that this queue has committed last, whatever their metadata is."""
+        done = self._committed
+        return {key: at for key, at in offsets.items() if key not in done or _number(done[key]) != _number(at)}
+
+    def forget(self, partitions: Collection[TopicPartition]) -> None:
+        """Forget the last offsets of partitions that another member commits from now on."""
+        for key in partitions:
+            self._committed.pop(key, None)
 
     def wait_until_answered(self) -> None:
         """Wait for the answers to all calls so far."""
@@ -152,6 +163,10 @@ class CommitQueue:
             error = consumer_error(refused)
         except BaseException as unexpected:  # noqa: BLE001 -- raised where the answer is read
             error = unexpected
+        if error is None:
+            self._committed.update(merged)
+        else:  # the coordinator may have stored these, although its answer was lost
+            self.forget(merged)
         for one in requests:
             if error is None:
                 one.answer.set_result(None)
@@ -167,3 +182,7 @@ class CommitQueue:
         for one in requests:
             if len(accepted) in {0, len(requests)} or not one.offsets.keys() <= owned:
                 self._send([one])
+
+
+def _number(offset: Offset) -> int:
+    return offset.offset if isinstance(offset, OffsetWithMetadata) else offset

@@ -3,7 +3,7 @@
 import copy
 import operator
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Final
 
 from confluent_kafka import Message
@@ -62,11 +62,7 @@ class ReadAhead:
 
     def next_offsets(self) -> dict[TopicPartition, int]:
         """Return the offset of the first record of each partition."""
-        found: dict[TopicPartition, int] = {}
-        for one in copy.copy(self.records):
-            if one.error() is None:
-                found.setdefault(key_of_message(one), int(one.offset() or 0))
-        return found
+        return first_offsets(copy.copy(self.records))
 
     def drop(self, partitions: Collection[TopicPartition]) -> None:
         """Drop the records of these partitions."""
@@ -102,3 +98,12 @@ class ReadAhead:
 def key_of_message(message: Message) -> TopicPartition:
     """Return the topic and the number of a record's partition."""
     return str(message.topic()), int(message.partition() or 0)
+
+
+def first_offsets(messages: Iterable[Message]) -> dict[TopicPartition, int]:
+    """Return the offset of the first record of each partition."""
+    found: dict[TopicPartition, int] = {}
+    for one in messages:
+        if one.error() is None:
+            found.setdefault(key_of_message(one), int(one.offset() or 0))
+    return found

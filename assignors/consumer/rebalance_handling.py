@@ -277,6 +277,7 @@ class Membership:
 
     def _give_up(self, member: Member, change: Rebalance, kind: Kind) -> None:
         try:
+            self._fetching.reclaim(change.partitions)
             if kind is Kind.REVOKED and self._config.auto_commit_s is not None:
                 self._commit_last(member, change.partitions)
             # leave() has already dropped the member, but in on_revoke the program may still commit with it.
@@ -289,6 +290,7 @@ class Membership:
                 self._commits.wait_until_answered()
         finally:
             self._progress.forget(change.partitions)
+            self._commits.forget(change.partitions)
             self._fetching.remove(change.partitions)
 
     def _commit_last(self, member: Member, partitions: frozenset[TopicPartition]) -> None:

@@ -8,6 +8,8 @@
 * `topic_placement`: which agents read which topics, a pure function.
 * `partition_shares`: even shares of a topic's partitions among its agents.
 * `shared_settings`: settings that all agents must share, and their differences.
+* `unreached_clusters`: clusters that an agent cannot reach, so that others read their topics.
+* `topic_zones`: a placement near the replicas of a topic.
 * `explanation`: why an agent reads a topic, and which agent is next.
 * `lanes`: topics of a cluster on few consumers.
 * `membership_contract`: the contract of static, Redis and Kafka membership.
@@ -41,6 +43,7 @@ if typing.TYPE_CHECKING:
     from assignors.fleet.source import Source
     from assignors.fleet.topic_descriptions import Sighting, ask_ids, sight
     from assignors.fleet.topic_placement import Balance, Decision, decide
+    from assignors.fleet.topic_zones import agreed_zones, with_zones
 
 __all__ = [
     "PRESENT_DIVISION",
@@ -71,6 +74,7 @@ __all__ = [
     "StaticMembers",
     "View",
     "Witness",
+    "agreed_zones",
     "any_answers",
     "ask_ids",
     "decide",
@@ -81,6 +85,7 @@ __all__ = [
     "settings_drift",
     "sight",
     "status_drift",
+    "with_zones",
 ]
 
 _MODULES = {
@@ -112,6 +117,7 @@ _MODULES = {
     "StaticMembers": "membership_contract",
     "View": "agents_view",
     "Witness": "membership_contract",
+    "agreed_zones": "topic_zones",
     "any_answers": "cluster_topics",
     "ask_ids": "topic_descriptions",
     "decide": "topic_placement",
@@ -122,6 +128,7 @@ _MODULES = {
     "settings_drift": "shared_settings",
     "status_drift": "agreed_workers",
     "sight": "topic_descriptions",
+    "with_zones": "topic_zones",
 }
 
 

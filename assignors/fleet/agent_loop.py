@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -19,6 +19,8 @@ from assignors.fleet.membership_contract import Members, Membership, Standing
 from assignors.fleet.shared_settings import WORKERS, settings_drift
 from assignors.fleet.topic_descriptions import Sighting
 from assignors.fleet.topic_placement import Balance, Decision, decide
+from assignors.fleet.topic_zones import Zones, known_zones, with_zones, zones_of
+from assignors.fleet.unreached_clusters import UnreachedClusters
 
 log = logging.getLogger(__name__)
 
@@ -26,6 +28,7 @@ _LOOK_S = 0.5
 _STUCK_S = 30.0
 _WORKERS_S = 15.0  # longest wait for the first numbers before the agent joins with those of its configuration
 _NAMED = 5
+_ZONES_S = 30.0  # for which previous zones stay known, besides the time in which agents look at their clusters
 
 
 class Ingestion(Protocol):
@@ -74,8 +77,12 @@ class AgentParts:
         configured: the workers before the first result.
         lanes: the grouping of topics.
         balance: settings of the placement.
+        prefer_zones: whether topics are placed near their replicas, as far as the balance allows.
         hand_over_s: longest time for which this agent still reads topics that move to another agent, seconds.
-        growth_s: the same for partitions that move because their topic got more of them, seconds.
+        growth_s: the same for topics that move because other topics appeared or are gone, and for partitions that move
+            because their topic got more of them, seconds.
+        paused: returns the names of a source's topics that are not read for now; None while they are not known, and
+            then nothing of the source is read.
     """
 
     agent: Agent
@@ -86,8 +93,10 @@ class AgentParts:
     configured: FleetWorkers = field(default_factory=FleetWorkers)
     lanes: Lanes = field(default_factory=Lanes)
     balance: Balance = field(default_factory=Balance)
+    prefer_zones: bool = False
     hand_over_s: float = 0.0
     growth_s: float = 0.0
+    paused: Callable[[str], Collection[str] | None] = lambda _source: ()
 
 
 class FleetAgent:
@@ -103,11 +112,13 @@ class FleetAgent:
 
     def __init__(self, parts: AgentParts) -> None:
         self._parts = parts
-        self._basis: tuple[View, tuple[FleetTopic, ...], FleetWorkers] | None = None
+        self._basis: tuple[View, tuple[FleetTopic, ...], FleetWorkers, Zones | None] | None = None
         self._decision: Decision | None = None
         self._shares: Sequence[FleetTopic] = ()
         self._assigned: Mapping[Lane, frozenset[FleetTopic]] = {}
         self._known = KnownWorkers()
+        self._unreached = UnreachedClusters()
+        self._zones = known_zones(_ZONES_S + parts.growth_s)
         self._declared = parts.agent
         self._common: Sequence[FleetTopic] = ()
         self._notes: dict[str, str] = {}
@@ -157,6 +168,14 @@ class FleetAgent:
         parts, seen = self._parts, [watch.seen() for watch in self._parts.watches]
         if not all(one.looked for one in seen):
             return  # a topic read for one source might belong to another
+        answered = {
+            watch.source.name: one.answers if one.known else None
+            for watch, one in zip(parts.watches, seen, strict=True)
+        }
+        self._unreached.look(answered, time.monotonic())
+        topics, twice = once_each(topic for one in seen for topic in one.topics)
+        if parts.prefer_zones:
+            self._zones.take(zones_of(topics), time.monotonic())
         self._refresh_workers()
         if not self._joins(seen):
             return
@@ -164,23 +183,30 @@ class FleetAgent:
         if not state.reads or state.view is None:
             self._stop_reading(state)
             return
-        topics, twice = once_each(topic for one in seen for topic in one.topics)
         self._note_all("twice", twice)
-        basis = (state.view, topics, self._known.in_force(state.view, parts.agent.id))
+        zones = self._zones.agreed(state.view, parts.agent.id)
+        basis = (state.view, topics, self._known.in_force(state.view, parts.agent.id), zones)
         if basis != self._basis:
             self._decide(*basis)
         if self._decision is not None:
             lanes = parts.lanes.agreed(state.view)
             mine = self._shares if lanes.seated else {*self._decision.of(parts.agent.id), *self._common}
-            self._assign(lanes.group(self._hand_over.topics(state.view, mine, topics, time.monotonic())))
+            reads = self._hand_over.topics(state.view, mine, topics, time.monotonic())
+            self._assign(lanes.group(self._unpaused(reads)))
+
+    def _unpaused(self, reads: Collection[FleetTopic]) -> list[FleetTopic]:
+        """Leave out paused topics. Only the reading stops: the placement stays, so that no other topic moves."""
+        paused = {source: self._parts.paused(source) for source in {one.source for one in reads}}
+        return [one for one in reads if (names := paused[one.source]) is not None and one.name not in names]
 
     def _joins(self, seen: Sequence[Sighting]) -> bool:
-        """Join once a cluster has answered, and return whether this has happened.
+        """Join once the topics of a cluster are known, and return whether this has happened.
 
         The others give topics to an agent as soon as it has joined. If it does not know the topics yet, it reads none.
         """
-        if not self._joined and not self._known.empty and any(one.cluster for one in seen):
+        if not self._joined and not self._known.empty and any(one.known for one in seen):
             self._joined = True
+            self._paused()  # asks for the pauses, which are known by the time the agent has joined
             self._parts.members.start()
         return self._joined
 
@@ -199,6 +225,7 @@ class FleetAgent:
             "view": state.view.value() if state.view else None,
             "view_age_s": age_s,
             "topics": mine,
+            "paused": self._paused(),
             "lanes": len(self._assigned),
             "problems": problems,
             "reads": state.reads,
@@ -207,6 +234,10 @@ class FleetAgent:
             "at": time.time(),
             **figures,
         }
+
+    def _paused(self) -> list[str]:
+        seen = [topic for watch in self._parts.watches for topic in watch.seen().topics]
+        return sorted(topic.label for topic in seen if topic.name in (self._parts.paused(topic.source) or ()))
 
     def _unready(self, state: Membership, figures: Mapping[str, Any]) -> list[str]:
         """Return the reasons why the agent is not ready; a problem of one topic or cluster among many is no reason."""
@@ -232,9 +263,14 @@ class FleetAgent:
         made = self._decision
         return {} if made is None else {made.topics[one].label: list(who) for one, who in made.workers.items()}
 
-    def _decide(self, view: View, topics: tuple[FleetTopic, ...], workers: FleetWorkers) -> None:
+    def topics(self) -> list[FleetTopic]:
+        """Return all topics of the fleet, from this agent's last decision."""
+        return [] if self._decision is None else list(self._decision.topics.values())
+
+    def _decide(self, view: View, topics: tuple[FleetTopic, ...], workers: FleetWorkers, zones: Zones | None) -> None:
         before = self._decision
-        self._basis = (view, topics, workers)
+        self._basis = (view, topics, workers, zones)
+        topics = with_zones(topics, zones)
         self._decision = made = decide(view, topics, workers, self._parts.balance)
         self._shares = made.shares_of(self._parts.agent.id)
         alike = computes_alike(view) and not self._parts.lanes.silent
@@ -288,7 +324,9 @@ class FleetAgent:
     def _declare(self) -> None:
         if not self._parts.agent.settings or self._known.empty:
             return  # it declares nothing, as an agent of an own ingestion may
-        declared = self._known.declared(self._parts.agent)
+        declared = self._unreached.declared(self._known.declared(self._parts.agent))
+        if not self._zones.empty:
+            declared = self._zones.declared(declared)
         if declared != self._declared:
             self._declared = declared
             self._parts.members.declare(declared.settings)

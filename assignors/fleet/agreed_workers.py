@@ -6,12 +6,12 @@ declares. This depends only on the view: agents with equal views use equal numbe
 """
 
 import json
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Final, Generic, TypeVar
 
 from assignors.fleet.agents_per_topic import FleetWorkers
 from assignors.fleet.agents_view import Agent, View
-from assignors.fleet.shared_settings import WORKERS, declared_workers, settings_drift
+from assignors.fleet.shared_settings import WORKERS, declared_digests, settings_drift
 from assignors.hashing.hash import hash64
 
 _KEEP_S: Final = 30.0
@@ -26,16 +26,16 @@ def workers_digest(workers: FleetWorkers) -> str:
     return f"#{hash64(content):016x}"[:9]
 
 
-def agreed_digest(view: View) -> str | None:
-    """Return the digest of the newest numbers that all agents of a view declare; None if they have none in common."""
-    declared = [declared_workers(agent) for agent in view.members]
+def agreed_digest(view: View, name: str = WORKERS) -> str | None:
+    """Return the digest of the newest values that all agents of a view declare; None if they have none in common."""
+    declared = [declared_digests(agent, name) for agent in view.members]
     common = set.intersection(*map(set, declared)) if declared else set()
     return min(common, key=lambda one: (sum(mine.index(one) for mine in declared), one), default=None)
 
 
 def numbers_agree(view: View) -> bool:
     """Return whether all agents of a view have numbers in common, or declare none."""
-    return agreed_digest(view) is not None or not any(declared_workers(agent) for agent in view.members)
+    return agreed_digest(view) is not None or not any(declared_digests(agent) for agent in view.members)
 
 
 def status_drift(view: View, this: Agent, *, unread: bool) -> list[str]:
@@ -51,48 +51,86 @@ def status_drift(view: View, this: Agent, *, unread: bool) -> list[str]:
     return settings_drift([*view.members, this], but=(WORKERS,) if unread or numbers_agree(view) else ())
 
 
-class KnownWorkers:
-    """The numbers with which an agent can compute; used by one thread.
+V = TypeVar("V")
 
-    New numbers come into force once all agents declare them. Until then all agents compute with the previous ones, for
-    a limited time: if an agent does not get the new numbers, the consumer groups assign the partitions.
+
+class KnownValues(Generic[V]):
+    """The values with which an agent can compute; used by one thread.
+
+    New values come into force once all agents declare them. Until then all agents compute with the previous ones, for
+    a limited time.
 
     Args:
-        keep_s: time for which previous numbers are declared besides the newest ones, seconds.
+        name: the name under which agents declare their digests.
+        digest: returns the digest of a value.
+        keep_s: time for which previous values are declared besides the newest ones, seconds.
     """
 
-    def __init__(self, keep_s: float = _KEEP_S) -> None:
+    def __init__(self, name: str, digest: Callable[[V], str], keep_s: float = _KEEP_S) -> None:
+        self._name = name
+        self._digest = digest
         self._keep_s = keep_s
-        self._known: dict[str, FleetWorkers] = {}
+        self._known: dict[str, V] = {}
         self._newest = ""
-        self._until: dict[str, float] = {}  # of previous numbers, the latest first
+        self._until: dict[str, float] = {}  # of previous values, the latest first
 
     @property
     def empty(self) -> bool:
-        """Whether no numbers are known yet."""
+        """Whether no value is known yet."""
         return not self._known
 
-    def take(self, workers: FleetWorkers, now_s: float) -> None:
-        """Note the present numbers.
+    def take(self, value: V, now_s: float) -> None:
+        """Note the present value.
 
         Args:
-            workers: the numbers.
+            value: the value.
             now_s: seconds of a monotonic clock.
         """
-        digest = workers_digest(workers)
+        digest = self._digest(value)
         if self._newest and digest != self._newest:
             self._until = {self._newest: now_s + self._keep_s, **self._until}
         self._until.pop(digest, None)
-        self._newest, self._known[digest] = digest, workers
-        # Of many changes within this time the oldest numbers stay: they are the ones that the others declare, too.
+        self._newest, self._known[digest] = digest, value
+        # Of many changes within this time the oldest values stay: they are the ones that the others declare, too.
         self._until = dict([(one, until) for one, until in self._until.items() if now_s < until][1 - _MOST :])
 
     def declared(self, agent: Agent) -> Agent:
-        """Return the agent with the digests of its numbers, the newest first, besides its settings."""
+        """Return the agent with the digests of its values, the newest first, besides its settings."""
         digests = [self._newest, *self._until]
-        others = [one for one in agent.settings if not one.startswith(f"{WORKERS}=")]
-        settings = tuple(sorted([*others, f"{WORKERS}={'+'.join(digests)}"]))
+        others = [one for one in agent.settings if not one.startswith(f"{self._name}=")]
+        settings = tuple(sorted([*others, f"{self._name}={'+'.join(digests)}"]))
         return Agent(agent.id, agent.capacity, agent.zone, settings)
+
+    def agreed(self, view: View, agent: str) -> V | None:
+        """Return the newest value that all agents of a view declare; None if they have none in common.
+
+        Args:
+            view: the present view.
+            agent: id of this agent.
+        """
+        mine = next((declared_digests(one, self._name) for one in view.members if one.id == agent), ())
+        self._forget(mine)
+        return self._known.get(agreed_digest(view, self._name) or "")
+
+    def _forget(self, declared: Sequence[str]) -> None:
+        """Keep the values that this agent declares, those that the view says it declares, and the last other ones.
+
+        A view can name values of an earlier declaration, if a join took long.
+        """
+        kept = {self._newest, *self._until, *declared}
+        kept.update([digest for digest in self._known if digest not in kept][-_REMEMBERED:])
+        self._known = {digest: one for digest, one in self._known.items() if digest in kept}
+
+
+class KnownWorkers(KnownValues[FleetWorkers]):
+    """The numbers with which an agent can compute; if an agent does not get the new numbers, the groups decide.
+
+    Args:
+        keep_s: as for `KnownValues`.
+    """
+
+    def __init__(self, keep_s: float = _KEEP_S) -> None:
+        super().__init__(WORKERS, workers_digest, keep_s)
 
     def in_force(self, view: View, agent: str) -> FleetWorkers:
         """Return the numbers to compute with: those on which the view agrees, else this agent's newest.
@@ -101,16 +139,4 @@ class KnownWorkers:
             view: the present view.
             agent: id of this agent.
         """
-        mine = next((declared_workers(one) for one in view.members if one.id == agent), ())
-        self._forget(mine)
-        agreed = agreed_digest(view)
-        return self._known.get(agreed or "", self._known[self._newest])
-
-    def _forget(self, declared: Sequence[str]) -> None:
-        """Keep the numbers that this agent declares, those that the view says it declares, and the last other ones.
-
-        A view can name numbers of an earlier declaration, if a join took long.
-        """
-        kept = {self._newest, *self._until, *declared}
-        kept.update([digest for digest in self._known if digest not in kept][-_REMEMBERED:])
-        self._known = {digest: one for digest, one in self._known.items() if digest in kept}
+        return self.agreed(view, agent) or self._known[self._newest]

@@ -12,6 +12,7 @@ deaths: such a function is a fixed ranking for each topic, and rankings by a has
 Source: Thaler and Ravishankar 1998 (rank); Mirrokni, Thorup, Zadimoghaddam 2018 (bounded loads).
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -67,7 +68,8 @@ def seat_bounds(seats: int, topics: int, weights: Sequence[float], epsilon: floa
         left, total = max(0.0, left - topics), total - weights[heaviest]
         free.pop(0)
     # Rounded first: 1.1 * 10 is 11.000000000000002.
-    return [max(int(np.ceil(round(s, 9))), int(np.floor(round((1 + epsilon) * s, 9)))) for s in shares]
+    found = {s: max(math.ceil(round(s, 9)), math.floor(round((1 + epsilon) * s, 9))) for s in set(shares)}
+    return [found[s] for s in shares]
 
 
 @dataclass(slots=True)
@@ -145,25 +147,26 @@ class Seating:
             for level in self.levels:
                 level.seats = [[None] * len(seats) for seats in level.seats]
             return
-        vacated: set[int] = set()
+        # A stand-in on a lower level may have a seat of the topic on this one, which it then passes on. Nothing else
+        # can be twice on the seats of a topic.
+        arrived: dict[int, set[int]] = {}
         for number, level in enumerate(self.levels):
-            held = sum(a is not None for seats in level.seats for a in seats)
+            held = sum(level.loads)
             epsilon = max(self.epsilon, _SPARE) if number else self.epsilon
             level.bounds = seat_bounds(held, len(self.ranking), living, epsilon)
             level.loads[agent] = 0
             for topic, seats in enumerate(level.seats):
-                if agent in seats or (topic in vacated and self._clashes(number, topic)):
-                    vacated.add(topic)
-                    self._refill(number, topic, agent)
+                if agent in seats or (arrived and topic in arrived and not arrived[topic].isdisjoint(seats)):
+                    self._refill(number, topic, agent, arrived.setdefault(topic, set()))
 
     def workers(self, topic: int) -> list[int]:
         """Return the live agents of a topic in the order of its seats."""
         return [agent for level in self.levels for agent in level.seats[topic] if agent is not None]
 
-    def _refill(self, number: int, topic: int, gone: int) -> None:
+    def _refill(self, number: int, topic: int, gone: int, arrived: set[int]) -> None:
+        """Give the seats of an agent that is gone, and those of agents that came to a lower level, to others."""
         level = self.levels[number]
-        below = {a for lower in self.levels[:number] for a in lower.seats[topic]}
-        seats = level.seats[topic]
+        seats, below = level.seats[topic], frozenset(arrived)
         for place, agent in enumerate(seats):
             if agent != gone and agent not in below:
                 continue
@@ -174,10 +177,7 @@ class Seating:
             seats[place] = found = self._least(level, topic) if found is None else found
             if found is not None:
                 level.loads[found] += 1
-
-    def _clashes(self, number: int, topic: int) -> bool:
-        below = {a for lower in self.levels[:number] for a in lower.seats[topic] if a is not None}
-        return any(agent in below for agent in self.levels[number].seats[topic])
+                arrived.add(found)
 
     def _taken(self, level: Level, topic: int) -> list[int | None]:
         """Return the agents on seats of this level or a lower one; they are few, so a list is faster than a set."""

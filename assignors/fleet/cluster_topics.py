@@ -21,6 +21,7 @@ log = logging.getLogger(__name__)
 _PROBE_S: Final = 1.5
 _PROBES_S: Final = 2.0  # of the grace, which is two fifths of a session
 _CLOSE_S: Final = 0.5
+_RETRY_S: Final = 5.0
 
 
 class ClusterWatch:
@@ -96,10 +97,16 @@ class ClusterWatch:
                 log.info("fleet: source %r: all is well again", self.source.name)
             if found != before:
                 self._changed()
-            # A topic that is no longer listed was deleted, or the broker listed too few: the next answer decides.
-            pause_s = min(self._interval_s, ABSENT_S) if found.absent else self._interval_s
-            self._look_now.wait(max(0.0, pause_s - (time.monotonic() - began)))
+            self._look_now.wait(max(0.0, self._pause_s(found) - (time.monotonic() - began)))
             self._look_now.clear()
+
+    def _pause_s(self, found: Sighting) -> float:
+        """Return the time between this look and the next one."""
+        # A topic that is no longer listed was deleted, or the broker listed too few: the next answer decides.
+        if found.absent:
+            return min(self._interval_s, ABSENT_S)
+        # A cluster that did not answer once would count as away until the next look.
+        return self._interval_s if found.answers and found.known else min(self._interval_s, _RETRY_S)
 
     def _client(self) -> AdminClient:
         if self._admin is None:

@@ -9,6 +9,8 @@ from assignors.fleet.agents_per_topic import FleetWorkers
 from assignors.fleet.bounded_seats import rank_agents
 from assignors.fleet.fleet_topic import FleetTopic
 from assignors.fleet.topic_placement import Balance, Decision, decide
+from assignors.fleet.topic_zones import nearest_first
+from assignors.fleet.unreached_clusters import unreached
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,7 +18,7 @@ class Place:
     """One agent's position in the line for a topic.
 
     Attributes:
-        rank: rank by rendezvous hashing, from 1.
+        rank: rank by rendezvous hashing, from 1; agents in the topic's zones before the others, if zones count.
         agent: its id.
         reads: whether it reads the topic.
         reason: explains why it reads the topic or not.
@@ -90,13 +92,17 @@ def _places(decision: Decision, topic: FleetTopic, pinned: Sequence[str], balanc
     if not members:
         return []
     weights = np.array([agent.capacity for agent in members])
-    (ranked,) = rank_agents([topic.identity], [agent.id for agent in members], weights, balance.seed)
+    ranking = rank_agents([topic.identity], [agent.id for agent in members], weights, balance.seed)
+    (ranked,) = nearest_first(ranking, [topic], members)
     reading, loads = decision.workers[topic.identity], decision.loads
+    away = {one.id for one in members if topic.source in unreached(one)} - set(reading)
     last = max((rank for rank, at in enumerate(ranked) if members[at].id in reading), default=-1)
     found = []
     for rank, at in enumerate(ranked):
         agent = members[at].id
-        if agent in pinned:
+        if agent in away:
+            reason = "does not reach the cluster"
+        elif agent in pinned:
             reason = "named by hand"
         elif agent in reading:
             reason = f"rank {rank + 1} with room, seat {reading.index(agent) + 1} of {len(reading)}"

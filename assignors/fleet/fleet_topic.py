@@ -1,7 +1,7 @@
 """A topic of a fleet: a name on two clusters means two topics, and a recreated topic is a new topic."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -15,6 +15,8 @@ class FleetTopic:
         source: the cluster's name in the configuration.
         partitions: number of partitions.
         share: the partitions that an agent is to read of it; None if the consumer group decides.
+        zones: zones of the brokers that have its replicas, sorted; empty if unknown. They do not count when topics
+            are compared.
     """
 
     cluster: str
@@ -23,6 +25,7 @@ class FleetTopic:
     source: str = ""
     partitions: int = 1
     share: tuple[int, ...] | None = None
+    zones: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def identity(self) -> str:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from assignors.fleet.agents_view import View
 from assignors.fleet.fleet_topic import FleetTopic
+from assignors.fleet.unreached_clusters import reached_alike
 
 _SETTLES_S = 1.0
 _STEP_S = 0.1
@@ -16,12 +17,13 @@ class HandOver:
 
     An agent that joins needs a second or two before it reads. If the others dropped its topics as soon as the view
     changes, these topics would have no reader during this time. While both agents read, the group protocol or the table
-    ensures that only one of them writes a record.
+    ensures that only one of them writes a record. The same holds when an agent loses or reaches a cluster.
 
     Args:
         hold_s: time for which topics are kept, seconds; 0 to drop them immediately.
-        growth_s: time for which the share of a topic is kept that got more partitions, seconds. The agents look at
-            their clusters at different times, so it is longer than the interval between two looks.
+        growth_s: time for which topics are kept that move because other topics appeared or are gone, and shares of a
+            topic that got more partitions, seconds. The agents look at their clusters at different times, so it is
+            longer than the interval between two looks. Until all have looked, they compute different placements.
     """
 
     def __init__(self, hold_s: float, growth_s: float = 0.0) -> None:
@@ -29,6 +31,7 @@ class HandOver:
         self._growth_s = growth_s
         self._view: View | None = None
         self._mine: dict[str, FleetTopic] = {}
+        self._present: frozenset[str] = frozenset()
         self._until: dict[str, tuple[FleetTopic, float]] = {}
 
     def topics(
@@ -42,22 +45,25 @@ class HandOver:
             present: topics that exist; others are never kept.
             now_s: seconds of a monotonic clock.
         """
-        if self._view is not None and self._hold_s > 0 and set(view.ids) - set(self._view.ids):
-            # The shares that are held since a join just before are kept as well: its agent may not have begun either.
-            self._until |= {
-                identity: (_with(topic, self._until.get(identity, (topic, 0.0))[0]), now_s + self._hold_s)
-                for identity, topic in self._mine.items()
-            }
         sizes = {topic.identity: topic.partitions for topic in present}
+        joined = self._view is not None and (
+            bool(set(view.ids) - set(self._view.ids)) or not reached_alike(self._view, view)
+        )
+        listed = self._view is not None and self._present != sizes.keys()
         for identity, topic in self._mine.items():
-            if self._growth_s > 0 and sizes.get(identity, 0) > topic.partitions:
-                kept, until = self._until.get(identity, (topic, 0.0))
-                self._until[identity] = _with(topic, kept), max(until, now_s + self._growth_s)
-        self._view, self._mine = view, {topic.identity: topic for topic in mine}
-        exist = {topic.identity for topic in present}
-        self._until = {key: one for key, one in self._until.items() if now_s < one[1] and key in exist}
+            changed = listed or sizes.get(identity, 0) > topic.partitions
+            self._hold(topic, now_s, max(self._hold_s * joined, self._growth_s * changed))
+        self._view, self._present = view, frozenset(sizes)
+        self._mine = {topic.identity: topic for topic in mine}
+        self._until = {key: one for key, one in self._until.items() if now_s < one[1] and key in sizes}
         held = {key: topic for key, (topic, _) in self._until.items()}
         return [*(_with(topic, held.pop(key, topic)) for key, topic in self._mine.items()), *held.values()]
+
+    def _hold(self, topic: FleetTopic, now_s: float, for_s: float) -> None:
+        """Keep a topic, besides the share that is held since a change just before: its agent may not read it yet."""
+        if for_s > 0:
+            kept, until = self._until.get(topic.identity, (topic, 0.0))
+            self._until[topic.identity] = _with(topic, kept), max(until, now_s + for_s)
 
     def drop(self) -> None:
         """Forget all topics, because the agent may not read."""

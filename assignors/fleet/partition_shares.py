@@ -33,9 +33,9 @@ SEATED: Final = (
 )
 """The seat of each partition, for one to six seats; it repeats after 60 partitions."""
 
-PRESENT_DIVISION: Final = 2
-"""The number of this division among the settings that agents declare. It rises when equal arguments give other shares:
-agents that divide a topic in two ways would leave partitions without a reader."""
+PRESENT_DIVISION: Final = 3
+"""The number of this division among the settings that agents declare. It rises when equal arguments give other seats or
+shares: agents that divide a topic in two ways would leave partitions without a reader."""
 
 _GOLDEN: Final = 0x9E3779B97F4A7C15  # the constants of splitmix64
 _MIX: Final = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 from assignors.clients.addresses import shown
+from assignors.clients.redis_addresses import REDIS_ADDRESSES, connect_redis
 from assignors.errors import FleetError
 from assignors.fleet.agents_view import Agent, View
 from assignors.fleet.membership_contract import Membership, Session, Standing, StateCell, Witness
@@ -31,7 +32,7 @@ class RedisMembers:
 
     Args:
         agent: this agent.
-        url: `redis://host:port/db`, in redis-py's format.
+        url: in redis-py's format, or with Sentinels as `sentinel_address` reads it.
         fleet: name, so that several fleets can share a server.
         session: times.
         witness: whether any other server answers; called when this server does not.
@@ -180,12 +181,12 @@ def _connect(url: str, timeout_s: float) -> tuple[Any, type[Exception]]:
     except ImportError as error:
         raise FleetError("membership by Redis needs redis-py: pip install 'kafka-azimuth[redis]'") from error
     try:
-        client = redis.Redis.from_url(
+        client = connect_redis(
             url, decode_responses=True, socket_timeout=timeout_s, socket_connect_timeout=timeout_s, retry=None
         )
     except ValueError as error:  # its message may contain a part of the password
         raise FleetError(
-            f"membership: {shown(url)!r} is no address of Redis: need redis://host:port/db, and %XX for each character "
-            "of a password that has a meaning there"
+            f"membership: {shown(url)!r} is no address of Redis: need {REDIS_ADDRESSES}, and %XX for each "
+            "character of a password that has a meaning there"
         ) from error
     return client, redis.RedisError

@@ -18,6 +18,12 @@ _SAME_VERSION = "all agents need the same version"
 
 WORKERS: Final = "workers.now"
 """The name under which agents declare the digests of their present workers per topic, joined by +, the newest first."""
+ZONES: Final = "zones.now"
+"""The name under which agents declare the digests of the zones of all topics that they know, as for workers."""
+AWAY: Final = "clusters.away"
+"""The name under which agents declare the sources whose cluster they have lost, joined by slashes."""
+UNKNOWN: Final = "clusters.unknown"
+"""The same for clusters that they have never reached, so that they do not know their topics."""
 DIVISION: Final = "division"
 """The name under which agents declare how they divide a topic's partitions; the number rises with the division."""
 
@@ -41,20 +47,27 @@ def declared_number(agent: Agent, name: str) -> int | None:
     return int(value) if value.isdecimal() else None
 
 
-def declared_workers(agent: Agent) -> tuple[str, ...]:
-    """Return the digests of the workers per topic that an agent can compute with, the newest first."""
-    return tuple(one for one in _read(agent).get(WORKERS, "").split("+") if one)
+def declared_digests(agent: Agent, name: str = WORKERS) -> tuple[str, ...]:
+    """Return the digests of the values that an agent can compute with, the newest first."""
+    return tuple(one for one in _read(agent).get(name, "").split("+") if one)
+
+
+def declared_names(agent: Agent, setting: str) -> frozenset[str]:
+    """Return the names that an agent declares, joined by slashes."""
+    return frozenset(one for one in _read(agent).get(setting, "").split("/") if one)
 
 
 def settings_drift(agents: Iterable[Agent], but: Collection[str] = ()) -> list[str]:
     """Return the settings that differ, one sentence each; agents without a declaration are ignored.
+
+    Unreached clusters and zones of topics are no settings.
 
     Args:
         agents: the agents with their declarations.
         but: settings that may differ.
     """
     declared = {agent.id: _read(agent) for agent in agents if agent.settings}
-    names = sorted({name for values in declared.values() for name in values} - set(but))
+    names = sorted({name for values in declared.values() for name in values} - {AWAY, UNKNOWN, ZONES, *but})
     found = []
     for name in names:
         by_value: dict[str | None, list[str]] = {}

@@ -7,7 +7,7 @@ listed counts as deleted after two answers some time apart, because a broker tha
 
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
@@ -59,6 +59,11 @@ class Sighting:
         return bool(self.cluster or self.problems)
 
     @property
+    def known(self) -> bool:
+        """Whether topics of the cluster are known; without a controller a first answer describes none of them."""
+        return bool(self.cluster) and (self.whole or bool(self.topics))
+
+    @property
     def ids(self) -> dict[str, str]:
         """Ids by name."""
         return {topic.name: topic.id for topic in self.topics}
@@ -94,7 +99,8 @@ def sight(admin: AdminClient, source: Source, before: Sighting | None = None) ->
             failed[name] = _reason(error)
         else:
             if said is not None:
-                found[name] = FleetTopic(cluster, str(said.topic_id), name, source.name, len(said.partitions))
+                topic = FleetTopic(cluster, str(said.topic_id), name, source.name, len(said.partitions))
+                found[name] = replace(topic, zones=_zones(said, known.get(name)))
     kept = {name: known[name] for name in failed if name in known}
     now = time.monotonic()
     first = before.absent if before else {}
@@ -164,6 +170,14 @@ def _described(answer: Any) -> Any:  # noqa: ANN401 - confluent-kafka has no typ
         if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
             return None
         raise
+
+
+def _zones(said: Any, before: FleetTopic | None) -> tuple[str, ...]:  # noqa: ANN401 - confluent-kafka has no types
+    """Return the zones of a topic's replicas; the known ones while a broker of it is away, and tells no zone."""
+    racks = {node.rack for partition in said.partitions for node in partition.replicas}
+    if None in racks or "" in racks:
+        return before.zones if before is not None and before.id == str(said.topic_id) else ()
+    return tuple(sorted(racks))
 
 
 def _is_unavailable(error: Exception) -> bool:

@@ -85,7 +85,7 @@ def read_problem(topics: Iterable[Topic], members: Iterable[Member], seed: int, 
     """
     given = sorted(topics, key=lambda t: t.name)
     unordered = list(members)
-    keys = [(m.identity, m.id) for m in unordered]
+    keys = [(m.instance or m.id, m.id) for m in unordered]  # `identity`, which as a call takes three times as long
     order = sorted(range(len(keys)), key=keys.__getitem__)
     ordered_members = tuple([unordered[i] for i in order])
     identities = tuple([keys[i][0] for i in order])
@@ -103,7 +103,7 @@ def read_problem(topics: Iterable[Topic], members: Iterable[Member], seed: int, 
     owner, claimant = _claims(ordered, ordered_members, first)
     if not keep:
         owner[:] = NO_OWNER
-    if owner.size:
+    if owner.size and not subscribed.all():
         topic_of = np.repeat(np.arange(len(ordered)), np.diff(first))
         lost = (owner >= 0) & ~subscribed[group_of[owner], topic_of] if ordered_members else owner >= 0
         owner[lost] = NO_OWNER
@@ -168,7 +168,9 @@ def _subscriptions(topics: Sequence[Topic], members: Sequence[Member]) -> tuple[
     # Often all members share one set object, so few sets have to be compared.
     objects = {id(m.topics): m.topics for m in members}
     by_object = {one: by_value.setdefault(frozenset(wanted), len(by_value)) for one, wanted in objects.items()}
-    group_of = np.array([by_object[id(m.topics)] for m in members], dtype=np.int32)
+    several = len(by_value) > 1
+    groups = [by_object[id(m.topics)] for m in members] if several else [0] * len(members)
+    group_of = np.array(groups, dtype=np.int32)
     subscribed = np.zeros((len(by_value), len(topics)), dtype=bool)
     for wanted, group in by_value.items():
         subscribed[group] = [t.name in wanted for t in topics]
@@ -197,17 +199,21 @@ def _claimed_places(topics: Sequence[Topic], members: Sequence[Member], first: I
     """Return the partition and the member of each claim on a partition that exists, members ascending."""
     owned = [m.owned for m in members]
     pairs = list(itertools.chain.from_iterable(owned))
-    number_of = dict.fromkeys(map(_NAME, pairs), -1)
-    number_of.update((t.name, i) for i, t in enumerate(topics))
-    topic = np.fromiter(map(number_of.__getitem__, map(_NAME, pairs)), dtype=np.int64, count=len(pairs))
+    number_of = {t.name: i for i, t in enumerate(topics)}
+    try:
+        topic = np.fromiter(map(number_of.__getitem__, map(_NAME, pairs)), dtype=np.int64, count=len(pairs))
+    except KeyError:  # claims on a topic that no member reads or that does not exist
+        number_of = dict.fromkeys(map(_NAME, pairs), -1) | number_of
+        topic = np.fromiter(map(number_of.__getitem__, map(_NAME, pairs)), dtype=np.int64, count=len(pairs))
     try:
         partition = np.fromiter(map(_NUMBER, pairs), dtype=np.int64, count=len(pairs))
     except OverflowError:
         partition = np.array([n if -1 < n < _MOST_PARTITIONS else -1 for _, n in pairs], dtype=np.int64)
     member = np.repeat(np.arange(len(members)), list(map(len, owned)))
-    exists = (topic >= 0) & (partition >= 0)
-    exists[exists] = partition[exists] < np.diff(first)[topic[exists]]
-    return first[topic[exists]] + partition[exists], member[exists]
+    sizes = np.r_[np.diff(first), 0]  # the last one for topics that are not there
+    exists = (partition >= 0) & (partition < sizes[topic])
+    at = first[topic] + partition
+    return (at, member) if exists.all() else (at[exists], member[exists])
 
 
 def _settle_contested(owner: I32, at: I64, member: I64, generations: I64) -> None:

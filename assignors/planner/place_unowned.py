@@ -50,6 +50,7 @@ class Placement:
         self.band, self.load, self.share = band, load, share
         self.even = bool((share == share[0]).all())
         self.limit, self.limited, self.limits = -1, band.high, band.high
+        self.lowest = int(band.low.min())
         self.placed = int(load.sum())
         self.need = int(np.maximum(band.low - load, 0).sum())
         self.left = len(free)
@@ -64,9 +65,13 @@ class Placement:
             for score, topic, start, count, size in zip(scores(topics[some]), *rows, strict=True):
                 if size == 1:
                     owner[free[start]] = self._place_one(score)
-                else:
-                    have = np.zeros(len(load), dtype=np.int64) if count == size else self._held(topic)
-                    owner[free[start : start + count]] = self._place(score, count, have)
+                    continue
+                takers: I32 | I64 | None = None
+                if count == size and not self.several_nodes:
+                    takers = self._place_one_each(score, count)
+                if takers is None:
+                    takers = self._place(score, count, self._held(topic))
+                owner[free[start : start + count]] = takers
 
     def _held(self, topic: int) -> I64:
         held = self.owner[self.problem.first[topic] : self.problem.first[topic + 1]]
@@ -103,6 +108,23 @@ class Placement:
         self.left -= 1
         self.placed += 1
         return best
+
+    def _place_one_each(self, score: U64, count: int) -> I64 | None:
+        """Give each of the best members below the running bound one partition; None if `_place` has to choose."""
+        takers = (self.load < self._bound(count)).nonzero()[0]
+        if len(takers) < count:
+            return None
+        takers = _best(takers, score, count)
+        needed = count
+        if not self.even or self.limit > self.lowest:
+            needed = int(np.count_nonzero(self.load[takers] < self.band.low[takers]))
+            if count - needed > self.left - self.need:
+                return None
+        self.load[takers] += 1
+        self.need -= needed
+        self.left -= count
+        self.placed += count
+        return takers
 
     def _place(self, score: U64, count: int, have: I64) -> I32:
         out = np.empty(count, dtype=np.int32)
@@ -156,9 +178,10 @@ class Placement:
 
 def _best(members: I64, score: U64, count: int) -> I64:
     """Return the members with the highest scores, best first; not all are sorted if only some are needed."""
-    low = ~score[members]
+    high = score[members]
     if len(members) > _SORT_ALL * count:
-        some = low.argpartition(count - 1)[:count]
-        some.sort()
-        members, low = members[some], low[some]
-    return members[low.argsort(kind="stable")[:count]]
+        ascending = high.copy()
+        ascending.partition(len(high) - count)
+        some = (high >= ascending[-count]).nonzero()[0]
+        members, high = members[some], high[some]
+    return members[(~high).argsort(kind="stable")[:count]]

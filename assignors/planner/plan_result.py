@@ -1,16 +1,18 @@
 """The planner's result."""
 
+import itertools
 from functools import cached_property
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 
 from assignors.planner.explanation import Candidate, explain_topic
-from assignors.planner.input_arrays import I32, Problem
+from assignors.planner.input_arrays import I32, I64, Problem
 from assignors.planner.plan_request import PlanRequest
 from assignors.planner.topics_and_members import TopicPartition
 
 _INT16: Final = 1 << 15
+T = TypeVar("T")
 
 
 def count_moved(problem: Problem, owner: I32) -> int:
@@ -36,15 +38,36 @@ class Plan:
     @cached_property
     def partitions(self) -> dict[str, list[TopicPartition]]:
         """Partitions of each member, sorted; members without partitions have an empty list."""
-        members, first = self._problem.members, self._problem.first
-        # Sorts of 16 bits take a sixteenth of the time. Stable: the members' lists are in order of topic and number.
-        owner = self._owner.astype(np.int16) if len(members) <= _INT16 else self._owner
-        by_owner = np.argsort(owner, kind="stable")
-        topic = np.repeat(np.arange(len(first) - 1), np.diff(first))[by_owner]
-        names = [t.name for t in self._problem.topics]
-        pairs = list(zip(map(names.__getitem__, topic.tolist()), (by_owner - first[topic]).tolist(), strict=True))
-        ends = np.cumsum(np.bincount(self._owner + 1, minlength=len(members) + 1)).tolist()
-        return {m.id: pairs[start:end] for m, start, end in zip(members, ends[:-1], ends[1:], strict=True)}
+        _, topic, number = self._sorted_by_owner()
+        pairs = list(zip(self._names(topic), number.tolist(), strict=True))
+        return self._for_each_member(pairs, self._owner)
+
+    def by_topic(self) -> dict[str, list[tuple[str, list[int]]]]:
+        """Return the partitions of each member topic by topic, sorted, as the group protocol sends them."""
+        owner, topic, number = self._sorted_by_owner()
+        starts = np.flatnonzero(np.r_[True, (owner[1:] != owner[:-1]) | (topic[1:] != topic[:-1])][: len(owner)])
+        numbers, bounds = number.tolist(), [*starts.tolist(), len(owner)]
+        parts = [numbers[start:end] for start, end in itertools.pairwise(bounds)]
+        return self._for_each_member(list(zip(self._names(topic[starts]), parts, strict=True)), owner[starts])
+
+    def _sorted_by_owner(self) -> tuple[I32, I64, I64]:
+        """Return owner, topic and number of each partition, in this order."""
+        first = self._problem.first
+        # Sorts of 16 bits take a sixteenth of the time. Stable: partitions are in the order of topic and number.
+        short = len(self._problem.members) <= _INT16
+        at = np.argsort(self._owner.astype(np.int16) if short else self._owner, kind="stable")
+        topic = np.repeat(np.arange(len(first) - 1), np.diff(first))[at]
+        return self._owner[at], topic, at - first[topic]
+
+    def _names(self, topic: I64) -> list[str]:
+        names = np.array([t.name for t in self._problem.topics], dtype=object)
+        found: list[str] = names[topic].tolist()
+        return found
+
+    def _for_each_member(self, sorted_by_owner: list[T], owner: I32) -> dict[str, list[T]]:
+        members = self._problem.members
+        ends = np.cumsum(np.bincount(owner + 1, minlength=len(members) + 1)).tolist()
+        return {m.id: sorted_by_owner[start:end] for m, start, end in zip(members, ends[:-1], ends[1:], strict=True)}
 
     @cached_property
     def unassigned(self) -> list[TopicPartition]:
@@ -79,6 +102,8 @@ class Plan:
         claimant = self._problem.claimant
         held = (self._owner >= 0) & (claimant != -1) & (claimant != self._owner) & (before != self._owner)
         wait = {self._pair(i) for i in np.flatnonzero(held).tolist()}
+        if not wait:
+            return {m.id: [] for m in self._problem.members}
         return {m: [p for p in mine if p in wait] for m, mine in self.partitions.items()}
 
     def explain(self, topic: str) -> list[Candidate]:

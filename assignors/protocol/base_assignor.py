@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 _FOLLOW_UP_S: Final = 3.0
 _NAME_BYTES: Final = 1000
 _TEXT: Final = 500
+ByTopic = list[tuple[str, list[int]]]
 
 
 class Assignor(AbstractPartitionAssignor):
@@ -114,8 +115,9 @@ class Assignor(AbstractPartitionAssignor):
 
     def assign(self, cluster: Any, members: list[Any]) -> dict[str, ConsumerProtocolAssignment]:  # noqa: ANN401
         """Plan for the group. Runs on the leader inside the event loop: no I/O, and it never raises."""
-        group = [self._read_member(m) for m in members]
-        named = {t for m in group for t in m.topics}
+        subscriptions: dict[tuple[str, ...], frozenset[str]] = {}
+        group = [self._read_member(m, subscriptions) for m in members]
+        named = frozenset[str]().union(*{id(m.topics): m.topics for m in group}.values())
         topics = self._read_topics(cluster, {t for t in named if isinstance(t, str)})
         self._follow_up = None
         self._withheld = set()
@@ -124,21 +126,25 @@ class Assignor(AbstractPartitionAssignor):
         except Exception:
             log.exception("the planner failed: assigning partitions evenly instead; please report this")
             self._withheld = {pair for m in group for pair in m.owned} if self._cooperative else set()
-            given = fallback_plan(topics, group, cooperative=self._cooperative)
+            even = fallback_plan(topics, group, cooperative=self._cooperative)
+            given = {member: _by_topic(pairs) for member, pairs in even.items()}
         if self._withheld:
             self._follow_up = Rejoin(self, cluster)
-        return {member: assignment_of(mine) for member, mine in given.items()}
+        return {member: _assignment(mine) for member, mine in given.items()}
 
-    def _assign(self, topics: list[Topic], members: list[Member]) -> dict[str, list[TopicPartition]]:
+    def _assign(self, topics: list[Topic], members: list[Member]) -> dict[str, ByTopic]:
         self.last_plan = plan = self._plan(topics, members)
-        if not self._cooperative:
-            return plan.partitions
-        self._withheld = withheld = {pair for pairs in plan.withheld.values() for pair in pairs}
-        return {member: [pair for pair in pairs if pair not in withheld] for member, pairs in plan.partitions.items()}
+        self._withheld = withheld = {p for some in plan.withheld.values() for p in some} if self._cooperative else set()
+        if not withheld:
+            return plan.by_topic()
+        return {
+            member: _by_topic([pair for pair in pairs if pair not in withheld])
+            for member, pairs in plan.partitions.items()
+        }
 
-    def _read_member(self, member: Any) -> Member:  # noqa: ANN401
+    def _read_member(self, member: Any, subscriptions: dict[tuple[str, ...], frozenset[str]]) -> Member:  # noqa: ANN401
         try:
-            read, data = decode_member(member)
+            read, data = decode_member(member, subscriptions)
         except Exception as error:  # noqa: BLE001 - fields of another client may raise any error; it remains a subscriber
             self._warn("fields", f"member {member.member_id!r} sent invalid fields, which are ignored: {error!r}")
             wanted = frozenset(getattr(member.metadata, "topics", None) or ())
@@ -210,8 +216,16 @@ def _shortened(configuration: str) -> str:
 
 def assignment_of(pairs: list[TopicPartition]) -> ConsumerProtocolAssignment:
     """Create the protocol's assignment of these partitions."""
+    return _assignment(_by_topic(pairs))
+
+
+def _by_topic(pairs: list[TopicPartition]) -> ByTopic:
     by_topic: dict[str, list[int]] = {}
     for topic, partition in pairs:
         by_topic.setdefault(topic, []).append(partition)
-    topics: list[Any] = list(by_topic.items())
+    return list(by_topic.items())
+
+
+def _assignment(by_topic: ByTopic) -> ConsumerProtocolAssignment:
+    topics: list[Any] = by_topic  # kafka-python takes the pairs for its own class
     return ConsumerProtocolAssignment(version=0, assigned_partitions=topics, user_data=b"")

@@ -14,6 +14,7 @@ from typing import Any
 import structlog
 
 from assignors.clients.addresses import shown
+from assignors.clients.redis_addresses import REDIS_SCHEMES, connect_redis
 from assignors.errors import ScalingFileError
 
 _log = structlog.get_logger("azimuth.scaling")
@@ -134,8 +135,9 @@ def _hook(address: str) -> Alert:
     if parts.scheme in {"http", "https"}:
         return lambda message: _post(address, message)
     channel = urllib.parse.parse_qs(parts.query).get("channel", [""])[0]
-    if parts.scheme in {"redis", "rediss"} and channel:
-        server = urllib.parse.urlunsplit(parts._replace(query=""))
+    if parts.scheme in REDIS_SCHEMES and channel:
+        others = [one for one in urllib.parse.parse_qsl(parts.query) if one[0] != "channel"]
+        server = urllib.parse.urlunsplit(parts._replace(query=urllib.parse.urlencode(others)))
         return lambda message: _publish(server, channel, message)
     raise ScalingFileError(f"alert {_named(address)!r}: need 'log', an http address, or redis://host/db?channel=name")
 
@@ -158,7 +160,5 @@ def _post(address: str, message: Mapping[str, Any]) -> None:
 
 
 def _publish(server: str, channel: str, message: Mapping[str, Any]) -> None:
-    import redis  # noqa: PLC0415 -- an extra
-
-    with redis.Redis.from_url(server, socket_timeout=_TIMEOUT_S, socket_connect_timeout=_TIMEOUT_S) as client:
+    with connect_redis(server, socket_timeout=_TIMEOUT_S, socket_connect_timeout=_TIMEOUT_S) as client:
         client.publish(channel, json.dumps(message))

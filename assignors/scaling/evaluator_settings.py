@@ -9,6 +9,7 @@ from pydantic import Field, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from assignors.clients.addresses import shown
+from assignors.clients.redis_addresses import REDIS_ADDRESSES, REDIS_SCHEMES
 from assignors.errors import ScalingFileError
 from assignors.scaling.agent_demand import AgentsSettings
 from assignors.scaling.alerts import alert_hooks
@@ -16,7 +17,7 @@ from assignors.scaling.pipelines import Pipeline, TopicName, sentence
 from assignors.scaling.workers_topic import DEFAULT_TOPIC
 from assignors.settings.strict_numbers import Real, Whole
 
-_REDIS = ("redis://", "rediss://", "unix://")
+_REDIS = tuple(f"{scheme}://" for scheme in REDIS_SCHEMES)
 
 
 class ScalingSettings(BaseSettings):
@@ -52,7 +53,7 @@ class ScalingSettings(BaseSettings):
     @model_validator(mode="after")
     def _pipelines_make_sense(self) -> Self:
         if self.store != "memory" and not self.store.startswith(_REDIS):
-            raise ValueError(f"store {shown(self.store)!r}: need 'memory', or redis://host:port/db")
+            raise ValueError(f"store {shown(self.store)!r}: need 'memory', or {REDIS_ADDRESSES}")
         if not self.pipelines:
             raise ValueError("pipelines: name one at least")
         if self.workers_kafka and self.workers_bootstrap_servers is None:

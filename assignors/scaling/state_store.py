@@ -6,6 +6,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from assignors.clients.addresses import shown
+from assignors.clients.redis_addresses import REDIS_ADDRESSES, connect_redis
 from assignors.errors import StoreError
 from assignors.scaling.observation import Observation
 from assignors.scaling.policy_contract import State
@@ -67,7 +68,7 @@ class RedisStore:
         """Connect.
 
         Args:
-            url: in redis-py's format, `redis://host:port/db`.
+            url: in redis-py's format, or with Sentinels as `sentinel_address` reads it.
             prefix: prefix of all keys.
             expire_s: time without access after which a topic's data expire.
 
@@ -81,11 +82,11 @@ class RedisStore:
         self._failures = (redis.RedisError, OSError)
         self._prefix, self._expire_s, self._address = prefix, max(int(expire_s), 1), shown(url)
         try:
-            self._redis: Any = redis.Redis.from_url(url, socket_timeout=5, socket_connect_timeout=5)
+            self._redis: Any = connect_redis(url, socket_timeout=5, socket_connect_timeout=5)
             self._redis.ping()
         except ValueError as error:  # its message may contain a part of the password
             raise StoreError(
-                f"{self._address} is no address of Redis: need redis://host:port/db, and %XX for each character of a "
+                f"{self._address} is no address of Redis: need {REDIS_ADDRESSES}, and %XX for each character of a "
                 "password that has a meaning there"
             ) from error
         except self._failures as error:

@@ -1,36 +1,26 @@
 """The policy of a confluent-kafka producer, from its configuration and its arguments."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 from producer.clients.default_mapping import client_partitioner, log_default
+from producer.clients.producer_options import ProducerOptions
 from producer.decisions.producer_settings import KeyMode, ZonePolicy, counts_deliveries, key_rules, zone_order
-from producer.decisions.skew_guard import SkewGuard
-from producer.decisions.zone_choice import Choose
+from producer.topology import Topology
 
 _BATCH_BYTES = 65_536
+REFRESH_S: Final = 30.0
+"""Interval at which leaders are read without other events, seconds."""
 
 
-def zone_policy(  # noqa: PLR0913 - one setting each
-    config: Mapping[str, Any],
-    keys: str | Mapping[str, str],
-    fallback: Iterable[str],
-    batch_bytes: int | None,
-    *,
-    hold_s: float,
-    aware: bool,
-    skew: SkewGuard | None,
-    choose: str | Choose | None,
-    count: str,
-    adaptive: bool,
-    availability_timeout_ms: int,
-) -> ZonePolicy:
+def zone_policy(config: Mapping[str, Any], options: ProducerOptions) -> ZonePolicy:
     """Create the policy from a producer's configuration and arguments.
 
     Raises:
         PolicyError: a setting has a value that cannot work.
     """
-    mode, rules = key_rules(keys)
+    mode, rules = key_rules(options.get("keys", KeyMode.GLOBAL))
+    choose, batch_bytes = options.get("choose"), options.get("batch_bytes")
     if mode is KeyMode.GLOBAL and choose is None:
         log_default(config)
     return ZonePolicy(
@@ -38,16 +28,21 @@ def zone_policy(  # noqa: PLR0913 - one setting each
         keys=mode,
         key_rules=rules,
         choose=choose,
-        fallback=zone_order(fallback),
+        fallback=zone_order(options.get("fallback", ())),
         batch_bytes=_batch_size(config) if batch_bytes is None else batch_bytes,
-        hold_s=hold_s,
-        aware=aware,
-        skew=skew,
-        counts_deliveries=counts_deliveries(count),
-        adaptive=adaptive,
-        availability_timeout_ms=availability_timeout_ms,
+        hold_s=options.get("hold_s", 5.0),
+        aware=options.get("aware", True),
+        skew=options.get("skew"),
+        counts_deliveries=counts_deliveries(options.get("count", "queued")),
+        adaptive=options.get("adaptive", True),
+        availability_timeout_ms=options.get("availability_timeout_ms", 0),
         partitioner=client_partitioner(config),
     )
+
+
+def topology_of(config: Mapping[str, Any], options: ProducerOptions) -> Topology:
+    """Create the reader of leaders and racks; errors as `zone_policy`."""
+    return Topology(config, options.get("racks"), options.get("metadata_timeout_s", 10.0))
 
 
 def _batch_size(config: Mapping[str, Any]) -> int:

@@ -5,29 +5,26 @@ does all the rest: configuration, callbacks, transactions, errors.
 """
 
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from logging import Logger
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from producer.clients.client_statistics import Statistics
-from producer.clients.configured_policy import zone_policy
+from producer.clients.configured_policy import REFRESH_S, topology_of, zone_policy
 from producer.clients.delivery_reports import DeliveryReports
 from producer.clients.forked import refuse_after_fork
 from producer.clients.leader_watcher import LeaderWatcher
 from producer.clients.produce_batch import Messages, are_valid, forget_errors, group, is_misplaced, size_of
 from producer.clients.produce_batch import choose as choose_partition
 from producer.clients.produce_batch import count as count_message
+from producer.clients.producer_options import ProducerOptions, split_options
 from producer.decisions.key_mapping import headers_length
-from producer.decisions.leader_locality import Racks
-from producer.decisions.skew_guard import SkewGuard
-from producer.decisions.zone_choice import Choose
 from producer.partitioning.partition_choice import TopicPartitioner
 from producer.partitioning.produce_interpreted import Delivered
 from producer.partitioning.topics_in_use import TopicsInUse
-from producer.topology import Topology
 from producer.traffic_counts import Traffic
 
 try:
@@ -44,32 +41,36 @@ class AZAwareProducer(Producer):
     Args:
         config: as for `confluent_kafka.Producer`; `client.rack` names the producer's zone, as in the brokers'
             `broker.rack`.
-        more: further configuration as keywords, which override `config`; as for `confluent_kafka.Producer`.
-        keys: `"global"` (over all partitions by the client's `partitioner`, by default Java's; order per key, no
-            locality), `"local-mod"` or `"local-hrw"` (inside the producer's zone: one partition per key and zone), or
-            `"ignore"` (as records without a key: full batches, no order per key). Or a mapping of regular expressions
-            to modes: the first one that matches a topic's whole name counts, and `"global"` for other topics.
-        choose: chooses the partition of every record in place of `keys`: `"random"`, `"round_robin"`, or a callable of
-            the key (bytes, or None) and the candidate partitions, which are those of the zone while it has leaders. If
-            it raises an error or returns another partition, `produce` raises `PolicyError`.
-        fallback: zones to try in this order if the producer's zone leads no partition of a topic.
-        aware: False only counts traffic and spreads records over all partitions.
-        skew: bound on the imbalance of partitions that locality may cause.
-        racks: rack per broker id, if the cluster cannot be asked for racks.
-        batch_bytes: bytes after which records without a key move to another partition; default `batch.size` if set,
-            else 64 KiB.
-        hold_s: time that a returned leader must stay before records return to it, seconds.
-        refresh_s: interval at which leaders are read without other events, seconds.
-        metadata_timeout_s: longest wait of a topic's first record for its leaders, seconds; while the cluster does not
-            answer, of the first records of all topics together.
-        count: when a record counts: `"queued"`, or `"delivered"` for delivered records only, which costs a delivery
-            report for each record.
-        adaptive: whether records without a key prefer partitions with short queues (Java's
-            `partitioner.adaptive.partitioning.enable`).
-        availability_timeout_ms: time after which records without a key avoid a partition whose leader answers none of
-            its waiting records, in addition to `linger.ms`; 0 for never. Needs the client's statistics, and `adaptive`
-            (Java's `partitioner.availability.timeout.ms`).
         logger: gets the client's log lines while the application polls, as the base class's argument.
+        more: the settings below, and further configuration as keywords, which override `config`; as for
+            `confluent_kafka.Producer`.
+
+    Settings, as keywords:
+
+    * `keys`: `"global"` (the default; over all partitions by the client's `partitioner`, by default Java's; order per
+      key, no locality), `"local-mod"` or `"local-hrw"` (inside the producer's zone: one partition per key and zone), or
+      `"ignore"` (as records without a key: full batches, no order per key). Or a mapping of regular expressions to
+      modes: the first one that matches a topic's whole name counts, and `"global"` for other topics.
+    * `choose`: chooses the partition of every record in place of `keys`: `"random"`, `"round_robin"`, or a callable of
+      the key (bytes, or None) and the candidate partitions, which are those of the zone while it has leaders. If it
+      raises an error or returns another partition, `produce` raises `PolicyError`.
+    * `fallback`: zones to try in this order if the producer's zone leads no partition of a topic.
+    * `aware`: default True; False only counts traffic and spreads records over all partitions.
+    * `skew`: bound on the imbalance of partitions that locality may cause.
+    * `racks`: rack per broker id, if the cluster cannot be asked for racks.
+    * `batch_bytes`: bytes after which records without a key move to another partition; default `batch.size` if set,
+      else 64 KiB.
+    * `hold_s`: time that a returned leader must stay before records return to it, seconds; default 5.
+    * `refresh_s`: interval at which leaders are read without other events, seconds; default 30.
+    * `metadata_timeout_s`: longest wait of a topic's first record for its leaders, seconds, by default 10; while the
+      cluster does not answer, of the first records of all topics together.
+    * `count`: when a record counts: `"queued"` (the default), or `"delivered"` for delivered records only, which costs
+      a delivery report for each record.
+    * `adaptive`: whether records without a key prefer partitions with short queues, by default True (Java's
+      `partitioner.adaptive.partitioning.enable`).
+    * `availability_timeout_ms`: time after which records without a key avoid a partition whose leader answers none of
+      its waiting records, in addition to `linger.ms`; 0, the default, for never. Needs the client's statistics, and
+      `adaptive` (Java's `partitioner.availability.timeout.ms`).
 
     Raises:
         PolicyError: a setting has a value that cannot work.
@@ -89,47 +90,23 @@ class AZAwareProducer(Producer):
     """Whether `produce` is compiled, which needs a C compiler at the build."""
     _hot: ClassVar[ModuleType] = hot
 
-    def __init__(  # noqa: PLR0913 - one setting each, keyword-only
+    def __init__(
         self,
         config: Mapping[str, Any] | None = None,
         *,
-        keys: str | Mapping[str, str] = "global",
-        choose: str | Choose | None = None,
-        fallback: Iterable[str] = (),
-        aware: bool = True,
-        skew: SkewGuard | None = None,
-        racks: Racks | None = None,
-        batch_bytes: int | None = None,
-        hold_s: float = 5.0,
-        refresh_s: float = 30.0,
-        metadata_timeout_s: float = 10.0,
-        count: str = "queued",
-        adaptive: bool = True,
-        availability_timeout_ms: int = 0,
         logger: Logger | None = None,
-        **more: Any,  # noqa: ANN401 - settings of the client
+        **more: Unpack[ProducerOptions],
     ) -> None:
-        config = {**(config or {}), **more}
-        policy = zone_policy(
-            config,
-            keys,
-            fallback,
-            batch_bytes,
-            hold_s=hold_s,
-            aware=aware,
-            skew=skew,
-            choose=choose,
-            count=count,
-            adaptive=adaptive,
-            availability_timeout_ms=availability_timeout_ms,
-        )
+        options, settings = split_options(more)
+        config = {**(config or {}), **settings}
+        policy = zone_policy(config, options)
         self._topics_in_use = TopicsInUse(policy, destinations=self._hot.Destinations)
         self._destinations = self._topics_in_use.destinations
         self._reports = DeliveryReports(self._topics_in_use)
-        self._topology = topology = Topology(config, racks, metadata_timeout_s)
+        self._topology = topology = topology_of(config, options)
         drain = _drain_of(weakref.ref(self), self._reports)
         self._watcher = LeaderWatcher(
-            weakref.ref(self), self._topics_in_use, topology, refresh_s=refresh_s, drain=drain
+            weakref.ref(self), self._topics_in_use, topology, refresh_s=options.get("refresh_s", REFRESH_S), drain=drain
         )
         self._statistics = Statistics(self._topics_in_use, self._watcher, topology)
         extended = self._reports.with_default(config if logger is None else {**config, "logger": logger})

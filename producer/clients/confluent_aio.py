@@ -2,26 +2,34 @@
 
 import asyncio
 import weakref
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
+from typing import Any, Unpack
 
 from confluent_kafka.aio import AIOProducer
 
 from producer.clients.client_statistics import Statistics, with_async_callbacks
-from producer.clients.configured_policy import zone_policy
+from producer.clients.configured_policy import REFRESH_S, topology_of, zone_policy
 from producer.clients.delivery_reports import kind_of
 from producer.clients.forked import refuse_after_fork
 from producer.clients.leader_watcher import LeaderWatcher
 from producer.clients.produce_batch import choose as choose_partition
 from producer.clients.produce_batch import count as count_message
 from producer.clients.produce_batch import size_of
-from producer.decisions.leader_locality import Racks
-from producer.decisions.skew_guard import SkewGuard
-from producer.decisions.zone_choice import Choose
+from producer.clients.producer_options import ProducerOptions, split_options
 from producer.partitioning.partition_choice import Kind
 from producer.partitioning.topics_in_use import TopicsInUse
-from producer.topology import Lister, Topology
+from producer.topology import Lister
 from producer.traffic_counts import Count, Traffic
+
+
+class AIOProducerOptions(ProducerOptions, total=False):
+    """Keyword arguments of `AZAwareAIOProducer`: those of `AZAwareProducer`, and those of the base class."""
+
+    max_workers: int
+    executor: Executor | None
+    batch_size: int
+    buffer_timeout: float
 
 
 class _Turn:
@@ -35,7 +43,7 @@ class _Turn:
 class AZAwareAIOProducer(AIOProducer):
     """A `confluent_kafka.aio.AIOProducer` whose records go to leaders in its own zone while the zone has leaders.
 
-    `config` is as for `AIOProducer` and is not changed; `client.rack` in it names the producer's zone. `options` are
+    `config` is as for `AIOProducer` and is not changed; `client.rack` in it names the producer's zone. `more` are
     `max_workers`, `executor`, `batch_size` and `buffer_timeout` of the base class; all others have the meaning of those
     of `AZAwareProducer`.
 
@@ -45,46 +53,19 @@ class AZAwareAIOProducer(AIOProducer):
     Contract: create and use it inside one running event loop, as the base class.
     """
 
-    def __init__(  # noqa: PLR0913 - one setting each, keyword-only
-        self,
-        config: Mapping[str, Any],
-        *,
-        keys: str | Mapping[str, str] = "global",
-        choose: str | Choose | None = None,
-        fallback: Iterable[str] = (),
-        aware: bool = True,
-        skew: SkewGuard | None = None,
-        racks: Racks | None = None,
-        batch_bytes: int | None = None,
-        hold_s: float = 5.0,
-        refresh_s: float = 30.0,
-        metadata_timeout_s: float = 10.0,
-        count: str = "queued",
-        adaptive: bool = True,
-        availability_timeout_ms: int = 0,
-        **options: Any,  # noqa: ANN401 - the base class's
-    ) -> None:
-        policy = zone_policy(
-            config,
-            keys,
-            fallback,
-            batch_bytes,
-            hold_s=hold_s,
-            aware=aware,
-            skew=skew,
-            choose=choose,
-            count=count,
-            adaptive=adaptive,
-            availability_timeout_ms=availability_timeout_ms,
-        )
+    def __init__(self, config: Mapping[str, Any], **more: Unpack[AIOProducerOptions]) -> None:
+        options, others = split_options(more)
+        policy = zone_policy(config, options)
         self._topics_in_use = TopicsInUse(policy)
         self._waiting: dict[str, _Turn] = {}
-        self._topology = topology = Topology(config, racks, metadata_timeout_s)
+        self._topology = topology = topology_of(config, options)
         own = weakref.ref(self)
         drain = _drain_of(own, asyncio.get_running_loop())
-        self._watcher = LeaderWatcher(_client_of(own), self._topics_in_use, topology, refresh_s=refresh_s, drain=drain)
+        self._watcher = LeaderWatcher(
+            _client_of(own), self._topics_in_use, topology, refresh_s=options.get("refresh_s", REFRESH_S), drain=drain
+        )
         self._statistics = Statistics(self._topics_in_use, self._watcher, topology)
-        super().__init__(with_async_callbacks(self._statistics, config), **options)
+        super().__init__(with_async_callbacks(self._statistics, config), **others)
         self._watcher.start_for_reports()
         refuse_after_fork(self)
 

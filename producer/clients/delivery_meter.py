@@ -8,7 +8,7 @@ from typing import Any
 from confluent_kafka import KafkaError, Message
 
 from producer.clients.delivery_reports import payload
-from producer.decisions.leader_locality import Racks, Reason, zones_of
+from producer.decisions.leader_locality import Racks, Reason, Replicas, copies_elsewhere, zones_of
 from producer.topology import Topology
 from producer.traffic_counts import Count, Flow, Traffic, summarise
 
@@ -37,6 +37,7 @@ class TrafficMeter:
         self._lock = threading.Lock()
         self._counts: dict[tuple[str, int], Count] = {}
         self._zones: dict[str, tuple[str | None, ...]] = {}
+        self._copies: dict[str, tuple[int, ...]] = {}
         self._started = monotonic()
 
     def delivered(self, error: KafkaError | None, message: Message) -> None:
@@ -64,10 +65,20 @@ class TrafficMeter:
         with self._lock:
             counts = dict(self._counts)
         if not {topic for topic, _ in counts} <= self._zones.keys():
-            found = self._topology.leaders({topic for topic, _ in counts})
+            replicas: dict[str, Replicas] = {}
+            found = self._topology.leaders({topic for topic, _ in counts}, replicas)
             self._zones = {topic: zones_of(leaders, self._topology.racks) for topic, leaders in found.items()}
+            self._copies = {
+                topic: copies_elsewhere(found[topic], held, self._topology.racks) for topic, held in replicas.items()
+            }
         flows = (self._flow(place, count, self._rack) for place, count in counts.items())
-        return summarise(flows, self._rack, seconds=monotonic() - self._started)
+        copied = sum(count.bytes * self._copies_of(place) for place, count in counts.items()) if self._copies else None
+        return summarise(flows, self._rack, replicated_bytes=copied, seconds=monotonic() - self._started)
+
+    def _copies_of(self, place: tuple[str, int]) -> int:
+        topic, partition = place
+        copies = self._copies.get(topic, ())
+        return copies[partition] if partition < len(copies) else 0
 
     def _flow(self, place: tuple[str, int], count: Count, rack: str | None) -> Flow:
         topic, partition = place

@@ -7,7 +7,7 @@ from typing import Any
 from confluent_kafka import KafkaError, Message
 
 from producer.clients.produce_batch import Messages, has_own_partition
-from producer.decisions.key_mapping import headers_length
+from producer.decisions.key_mapping import check_header_names, headers_length
 from producer.decisions.producer_settings import ZonePolicy
 from producer.errors import PolicyError
 from producer.partitioning.partition_choice import Kind
@@ -50,7 +50,12 @@ class DeliveryReports:
             callback: callback of one call of the application, None for the default one.
             headers: headers of the record; a delivery report (confluent-kafka 2.16.1) does not contain them.
             explicit: whether the caller chose the partition.
+
+        Raises:
+            ValueError: a header's name cannot be sent.
         """
+        if headers is not None:
+            check_header_names(headers)
         if callback is not None:
             self._given = True
         if not self._counts or (callback is None and headers is None and not explicit):

@@ -17,8 +17,9 @@ from kafka.structs import TopicPartition
 
 from producer.clients.wire_bytes import WireTotals
 from producer.decisions.key_mapping import headers_length
-from producer.decisions.producer_settings import ZonePolicy, key_rules, zone_order
+from producer.decisions.producer_settings import ZonePolicy, key_rules, need_number, zone_order
 from producer.decisions.skew_guard import SkewGuard
+from producer.decisions.zone_choice import Choose
 from producer.errors import UnknownTopicError
 from producer.partitioning.partition_choice import TopicPartitioner
 from producer.partitioning.produce_interpreted import BYTES, RECORD, Destinations
@@ -35,6 +36,8 @@ class AZAwarePartitioner(Partitioner):
         rack: the producer's zone, as in the brokers' `broker.rack`.
         keys: a mode, or modes by pattern of the topic's name, as for `AZAwareProducer`: both put a key into the same
             partition.
+        choose: chooses the partition of every record in place of `keys`, as for `AZAwareProducer`. If it raises an
+            error or returns another partition, `send` raises `PolicyError`.
         fallback: zones to try in this order if the producer's zone leads no partition of a topic.
         aware: False only counts traffic and spreads records over all partitions.
         skew: bound on the imbalance of partitions that locality may cause.
@@ -60,6 +63,7 @@ class AZAwarePartitioner(Partitioner):
         rack: str | None = None,
         *,
         keys: str | Mapping[str, str] = "global",
+        choose: str | Choose | None = None,
         fallback: Iterable[str] = (),
         aware: bool = True,
         skew: SkewGuard | None = None,
@@ -67,11 +71,13 @@ class AZAwarePartitioner(Partitioner):
         hold_s: float = 5.0,
         refresh_s: float = 10.0,
     ) -> None:
+        need_number("refresh_s", refresh_s)
         mode, rules = key_rules(keys)
         policy = ZonePolicy(
             rack=rack,
             keys=mode,
             key_rules=rules,
+            choose=choose,
             fallback=zone_order(fallback),
             batch_bytes=batch_bytes,
             hold_s=hold_s,
@@ -87,6 +93,9 @@ class AZAwarePartitioner(Partitioner):
         self._accumulator: Callable[[], RecordAccumulator | None] = lambda: None
         self._racks: dict[int, str | None] = {}
         self._last: dict[int, tuple[Destinations, int]] = {}
+        self._composed = choose is not None
+        self._last_chosen: dict[int, _Chosen] = {}
+        self._kept: dict[int, _Chosen] = {}
 
     def partition(  # noqa: PLR0913, PLR0917 - kafka-python's signature
         self,
@@ -114,6 +123,8 @@ class AZAwarePartitioner(Partitioner):
                 serialized_key = bytes(serialized_key)
             key_size = len(serialized_key)
         if serialized_key is None or key_size < destinations.shortest_key:
+            if self._composed:
+                return self._partition_chosen(topic, serialized_key, serialized_value, cluster)
             number = destinations.partition
             if seen.partitions[number].leader_id != seen.leaders[number]:
                 # Leader hints (KIP-951) change the metadata in place, so its identity does not show them.
@@ -137,8 +148,30 @@ class AZAwarePartitioner(Partitioner):
         destinations.keyed.packed[number] += amount  # no call in between, in which another thread could count
         return number
 
+    def _partition_chosen(self, topic: str, key: bytes | None, value: bytes | None, cluster: ClusterMetadata) -> int:
+        """Let the application's partitioner choose, unless it already chose for a record that needs a new batch."""
+        seen, thread = self._seen_topics[topic], get_ident()
+        kept = self._kept.pop(thread, None)
+        if kept is not None and kept.topic == topic and kept.number in seen.partitioner.locality.candidates:
+            number = kept.number  # a second choice would skip a partition at each new batch
+        else:
+            number = seen.partitioner.choose(key)
+            if seen.partitions[number].leader_id != seen.leaders[number]:
+                seen = self._read_metadata(topic, cluster)
+                number = seen.partitioner.choose(key)
+        size = (0 if key is None else len(key)) + (0 if value is None else len(value))
+        seen.partitioner.destinations.unkeyed.add(number, size)
+        self._last_chosen[thread] = _Chosen(topic, number, size)
+        return number
+
     def on_new_batch(self, topic: str, cluster: ClusterMetadata, prev_partition: int) -> None:  # noqa: ARG002 - its hook
         """Revert the count of the record that did not fit, and switch the partition if the run has its bytes."""
+        if self._composed:
+            chosen = self._last_chosen.pop(get_ident(), None)
+            if chosen is not None and (chosen.topic, chosen.number) == (topic, prev_partition):
+                self._partitioners[topic].destinations.unkeyed.add(prev_partition, -chosen.size, -1)
+                self._kept[get_ident()] = chosen
+            return
         last = self._last.pop(get_ident(), None)
         partitioner = self._partitioners.get(topic)
         if last is None or partitioner is None or last[0].partition != prev_partition:
@@ -222,7 +255,8 @@ class AZAwarePartitioner(Partitioner):
         # Brokers that are down keep their last rack.
         self._racks |= {broker.node_id: broker.rack or None for broker in cluster.brokers()}
         known = [leader if leader >= 0 else None for leader in leaders]
-        partitioner = self._topics_in_use.update(topic, known, self._racks, now)
+        replicas = [getattr(partition, "replica_nodes", ()) for partition in partitions]
+        partitioner = self._topics_in_use.update(topic, known, self._racks, now, replicas if any(replicas) else ())
         away = self._topics_in_use.is_away(partitioner)
         seen = _SeenTopic(metadata, partitions, leaders, partitioner, away, now + _LOOK_S)
         self._seen_topics[topic] = seen
@@ -237,6 +271,15 @@ def _batches_waiting(accumulator: RecordAccumulator, partitioner: TopicPartition
     waiting = accumulator._batches  # noqa: SLF001 - no public name shows the queue
     places = (TopicPartition(partitioner.topic, partition) for partition in partitioner.locality.candidates)
     return {place.partition: len(waiting[place]) for place in places if waiting.get(place)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """A record's partition by the application's partitioner, and its bytes."""
+
+    topic: str
+    number: int
+    size: int
 
 
 class _Led(Protocol):

@@ -8,7 +8,8 @@ from functools import partial
 from math import inf
 from time import monotonic, thread_time
 
-from producer.decisions.leader_locality import Leaders
+from producer.decisions.leader_locality import Leaders, Replicas
+from producer.decisions.producer_settings import need_number
 from producer.errors import MetadataError, PollWarning, RackWarning
 from producer.partitioning.topics_in_use import TopicsInUse
 from producer.topology import Lister, Topology, read_leaders
@@ -58,6 +59,7 @@ class LeaderWatcher:
         away_s: float = 1.0,
         drain: Callable[[], bool] = lambda: False,
     ) -> None:
+        need_number("refresh_s", refresh_s)
         self._client = client
         self._topics_in_use = topics_in_use
         self._topology = topology
@@ -67,6 +69,7 @@ class LeaderWatcher:
         self._missing: set[str] = set()
         self._listed: Mapping[str, tuple[int | None, ...]] = {}
         self._listed_at = -inf
+        self._replicas: dict[str, Replicas] = {}
         self._read_at = -inf
         self._all_read_at = -inf
         self._blocked_s = 0.0
@@ -83,14 +86,14 @@ class LeaderWatcher:
 
     def must_load(self, topic: str) -> bool:
         """Return whether `load` would read the topic's leaders, which may block."""
-        return isinstance(topic, str) and topic not in self._topics_in_use.partitioners and topic not in self._missing
+        return _is_name(topic) and topic not in self._topics_in_use.partitioners and topic not in self._missing
 
     def load(self, topic: str) -> None:
         """Read the leaders of a topic for the first time; returns without a partitioner if they are not available."""
-        if topic in self._missing or not isinstance(topic, str):  # the client refuses it, and names it
+        if not _is_name(topic) or topic in self._missing:  # the client refuses it, and names it
             return
         if topic in self._listed and monotonic() - self._listed_at < self._refresh_s:
-            self._topics_in_use.update(topic, self._listed[topic], self._topology.racks, monotonic())
+            self._use(topic, self._listed[topic], monotonic())
         else:
             self._load_now(topic)
         if topic in self._missing or self._must_hurry():
@@ -104,7 +107,8 @@ class LeaderWatcher:
         asked = client is not None and left_s > 0
         if client is not None and asked:
             question = None if self._topics_in_use.partitioners else topic
-            answered = self._read(partial(read_leaders, client, question), {topic}, left_s, lists=question is None)
+            ask = partial(read_leaders, client, question, replicas=self._replicas)
+            answered = self._read(ask, {topic}, left_s, lists=question is None)
             self._blocked_s = 0.0 if answered else self._blocked_s + monotonic() - began
         if topic not in self._topics_in_use.partitioners:
             self._missing.add(topic)
@@ -143,7 +147,7 @@ class LeaderWatcher:
         if not {leader for leader in now if leader is not None} <= self._topology.racks.keys():
             self.refresh_soon()  # the thread reads the new broker's rack
             return
-        self._topics_in_use.update(topic, now, self._topology.racks, monotonic())
+        self._use(topic, now, monotonic())
         self._unchanged = 0
         self._wake.set()
 
@@ -196,10 +200,10 @@ class LeaderWatcher:
         before = {name: one.leaders for name, one in self._topics_in_use.partitioners.items()}
         within_s = self._topology.timeout_s
         if len(topics) > _FEW:
-            self._read(partial(self._topology.leaders_of, topics), topics, within_s)
+            self._read(partial(self._topology.leaders_of, topics, replicas=self._replicas), topics, within_s)
         else:
             for topic in sorted(topics):
-                if not self._read(partial(read_leaders, client, topic), topics, within_s):
+                if not self._read(partial(read_leaders, client, topic, replicas=self._replicas), topics, within_s):
                     break
         changed = any(one.leaders != before.get(name) for name, one in list(self._topics_in_use.partitioners.items()))
         self._unchanged = 0 if changed or self._topics_in_use.returning() else self._unchanged + 1
@@ -226,10 +230,13 @@ class LeaderWatcher:
         if lists:
             self._listed, self._listed_at = found, now
         for name in {*self._topics_in_use.partitioners, *wanted} & found.keys():
-            self._topics_in_use.update(name, found[name], self._topology.racks, now)
+            self._use(name, found[name], now)
             self._missing.discard(name)
         self._spent_s = thread_time() - cpu
         return True
+
+    def _use(self, topic: str, leaders: Leaders, now: float) -> None:
+        self._topics_in_use.update(topic, leaders, self._topology.racks, now, self._replicas.get(topic, ()))
 
     def _read_racks(self, found: Mapping[str, Leaders], timeout_s: float) -> None:
         """Read the racks if they are due. After a failed request the known leaders and racks stay."""
@@ -266,6 +273,17 @@ class LeaderWatcher:
                 RackWarning,
                 stacklevel=4,
             )
+
+
+def _is_name(topic: object) -> bool:
+    """Return whether a topic may have this name, as far as the client can ask for it."""
+    if not isinstance(topic, str) or "\0" in topic:
+        return False
+    try:
+        topic.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _run(owner: "weakref.ref[LeaderWatcher]", wake: threading.Event) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError
 
-from producer.decisions.key_mapping import key_bytes, sent_bytes
+from producer.decisions.key_mapping import check_header_names, key_bytes, sent_bytes
 from producer.decisions.sticky import RECORD_OVERHEAD
 from producer.partitioning.partition_choice import TopicPartitioner
 from producer.partitioning.produce_interpreted import Destinations
@@ -19,7 +19,14 @@ Switch = Callable[[str, Destinations], None]
 
 
 def are_valid(messages: object) -> bool:
-    """Return whether confluent-kafka accepts every message; if not, it raises before it sends any."""
+    """Return whether confluent-kafka accepts every message; if not, it raises before it sends any.
+
+    Raises:
+        ValueError: a header's name cannot be encoded; confluent-kafka would end the process.
+    """
+    for message in messages if isinstance(messages, list) else ():
+        if isinstance(message, dict):
+            check_header_names(message.get("headers"))
     return isinstance(messages, list) and all(
         isinstance(message, dict)
         and isinstance(message.get("value"), str | bytes | None)

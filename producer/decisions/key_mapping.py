@@ -22,7 +22,7 @@ from producer.decisions.librdkafka_partitioners import ClientPartitioner
 
 U64 = NDArray[np.uint64]
 Table = Sequence[int]
-"""Partition per slot: a tuple, bytes, or an array of 16-bit numbers."""
+"""Partition per slot: a tuple, bytes, an array of 16-bit numbers, or the drawn table of the compiled module."""
 
 Hash = Callable[[bytes, int], int]
 """Maps a key and a number of slots, 1 or more, to a slot."""
@@ -30,7 +30,7 @@ Hash = Callable[[bytes, int], int]
 SLOTS_AT_LEAST: Final = 1 << 12
 SLOTS_PER_PARTITION: Final = 256  # if a slot is a byte
 SLOTS_PER_PARTITION_MANY: Final = 64
-_DRAWS: Final = 64  # draws per slot; slots without a partition of the set by then score all of them
+DRAWS: Final = 64  # draws per slot; slots without a partition of the set by then score all of them
 _BYTE: Final = 256  # partitions whose number fits into one byte
 _WORD: Final = 1 << 16  # partitions whose number fits into two
 _LONG: Final = 1 << 12  # slots above which a table is an array
@@ -95,9 +95,24 @@ def headers_length(headers: object) -> int:
     """Return the length of the names and values of headers on the wire, in bytes; 0 if confluent-kafka refuses them."""
     try:
         pairs = list(headers.items() if isinstance(headers, dict) else headers)  # type: ignore[call-overload]  # any type
-        return sum(len(name.encode()) + len(sent_bytes(value) or b"") for name, value in pairs)
+        return sum(len(str(name).encode()) + len(sent_bytes(value) or b"") for name, value in pairs)
     except (TypeError, ValueError, AttributeError):
         return 0
+
+
+def check_header_names(headers: object) -> None:
+    """Check the names of headers, which confluent-kafka converts to text.
+
+    Raises:
+        ValueError: a name cannot be encoded as UTF-8. confluent-kafka (2.16.1) would end the process (SIGSEGV).
+    """
+    pairs = headers if isinstance(headers, dict | list) else ()
+    for pair in pairs:
+        name = pair[0] if isinstance(pair, tuple) and isinstance(headers, list) and pair else pair
+        try:
+            str(name).encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(f"header {name!r}: the name cannot be encoded as UTF-8: {error.reason}") from None
 
 
 def slots_for(partitions: int) -> int:
@@ -129,8 +144,8 @@ def _draw_table(partitions: int, members: tuple[int, ...]) -> Table:
     inside[list(members)] = True
     winner = np.zeros(slots, dtype=np.uint32)
     waiting = np.arange(slots, dtype=np.uint64)
-    for draw in range(_DRAWS):
-        drawn = _mix(waiting * np.uint64(_DRAWS) + np.uint64(draw)) & np.uint64(universe - 1)
+    for draw in range(DRAWS):
+        drawn = _mix(waiting * np.uint64(DRAWS) + np.uint64(draw)) & np.uint64(universe - 1)
         hit = inside[drawn]
         winner[waiting[hit]] = drawn[hit]
         waiting = waiting[~hit]

@@ -9,6 +9,8 @@ from enum import StrEnum
 
 Leaders = Sequence[int | None]
 Racks = Mapping[int, str | None]
+Replicas = Sequence[Sequence[int]]
+"""Broker ids per partition, the leader among them."""
 
 
 class Reason(StrEnum):
@@ -47,6 +49,25 @@ class Locality:
 def zones_of(leaders: Leaders, racks: Racks) -> tuple[str | None, ...]:
     """Return the zone of each partition's leader; None without a leader or a rack."""
     return tuple(None if leader is None else racks.get(leader) or None for leader in leaders)
+
+
+def copies_elsewhere(leaders: Leaders, replicas: Replicas, racks: Racks) -> tuple[int, ...]:
+    """Count the replicas of each partition in other zones than its leader's, to which brokers copy each record.
+
+    Args:
+        leaders: broker id per partition, None without a leader; shape (P,).
+        replicas: broker ids per partition; partitions beyond its end have none.
+        racks: rack per broker id.
+
+    Returns:
+        Copies per partition, shape (P,). Replicas and leaders without a known zone count 0.
+    """
+    zones = zones_of(leaders, racks)
+    held = [*replicas[: len(zones)], *[()] * (len(zones) - len(replicas))]
+    return tuple(
+        sum((racks.get(replica) or zone) != zone for replica in brokers) if zone else 0
+        for zone, brokers in zip(zones, held, strict=True)
+    )
 
 
 def locate(

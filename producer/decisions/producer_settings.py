@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import isfinite
+from numbers import Real
 from sys import maxsize
 
 from producer.decisions.librdkafka_partitioners import ClientPartitioner
@@ -75,12 +76,17 @@ class ZonePolicy:
             raise PolicyError(f"rack={self.rack!r}, need text: name the zone as `broker.rack` does, or leave it out")
         if self.rack is not None and not self.rack.strip():
             raise PolicyError(f"rack={self.rack!r} is empty: name the zone as `broker.rack` does, or leave it out")
+        need_number("batch_bytes", self.batch_bytes)
+        need_number("hold_s", self.hold_s)
+        if not isinstance(self.skew, SkewGuard | None):
+            raise PolicyError(f"skew={self.skew!r}, need a SkewGuard: skew=SkewGuard(bound=..., zones={{...}})")
         if self.batch_bytes < 1:
             raise PolicyError(f"batch_bytes={self.batch_bytes!r}, need 1 or more")
         if not (self.hold_s >= 0 and isfinite(self.hold_s)):
             raise PolicyError(f"hold_s={self.hold_s!r}, need 0 or more seconds")
         if self.choose is not None:
             chooser(self.choose)
+        need_number("availability_timeout_ms", self.availability_timeout_ms)
         if not self.availability_timeout_ms >= 0:
             raise PolicyError(f"availability_timeout_ms={self.availability_timeout_ms!r}, need 0 or more")
 
@@ -96,6 +102,16 @@ class ZonePolicy:
         return replace(self, keys=mode, key_rules=())
 
 
+def need_number(name: str, value: object) -> None:
+    """Check the type of a setting.
+
+    Raises:
+        PolicyError: it is no number.
+    """
+    if not isinstance(value, Real) or isinstance(value, bool):
+        raise PolicyError(f"{name}={value!r}, need a number, not {type(value).__name__}")
+
+
 def zone_order(fallback: Iterable[str]) -> tuple[str, ...]:
     """Check the fallback zones.
 
@@ -104,7 +120,10 @@ def zone_order(fallback: Iterable[str]) -> tuple[str, ...]:
     """
     if isinstance(fallback, str):
         raise PolicyError(f"fallback={fallback!r} is one text, need a list of zones: [{fallback!r}]")
-    return tuple(fallback)
+    zones = tuple(fallback) if isinstance(fallback, Iterable) else (fallback,)
+    if not all(isinstance(zone, str) for zone in zones):
+        raise PolicyError(f"fallback={fallback!r}, need a list of zones as texts")
+    return zones
 
 
 def counts_deliveries(name: str) -> bool:
@@ -113,7 +132,7 @@ def counts_deliveries(name: str) -> bool:
     Raises:
         PolicyError: it is neither.
     """
-    if name not in {"queued", "delivered"}:
+    if name not in ("queued", "delivered"):
         raise PolicyError(f"count={name!r}: choose 'queued' or 'delivered'")
     return name == "delivered"
 
@@ -126,7 +145,7 @@ def key_mode(name: str) -> KeyMode:
     """
     try:
         return KeyMode(name)
-    except ValueError:
+    except (ValueError, TypeError):
         known = ", ".join(repr(mode.value) for mode in KeyMode)
         raise PolicyError(f"keys={name!r} is no key mode: choose one of {known}") from None
 
@@ -145,8 +164,10 @@ def key_rules(keys: str | Mapping[str, str]) -> tuple[KeyMode, KeyRules]:
     return KeyMode.GLOBAL, tuple((_pattern(pattern), key_mode(mode)) for pattern, mode in keys.items())
 
 
-def _pattern(text: str) -> re.Pattern[str]:
+def _pattern(text: object) -> re.Pattern[str]:
+    if not isinstance(text, str):
+        raise PolicyError(f"keys={{{text!r}: ...}}: the pattern must be text, not {type(text).__name__}")
     try:
         return re.compile(text)
-    except (re.error, TypeError) as error:
+    except re.error as error:
         raise PolicyError(f"keys={{{text!r}: ...}}: the pattern is not a regular expression: {error}") from None

@@ -3,5 +3,6 @@
 * `partition_choice`: the partitioner of one topic, and its counts.
 * `topics_in_use`: the partitioners of all topics of one producer, and their traffic.
 * `produce_interpreted`: `produce` in Python.
+* `slot_table`: the table of `local-hrw`, stored or computed.
 * `produce_compiled`: the same interface in C, if there was a compiler at the build.
 """

@@ -11,13 +11,15 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, Literal
 
-from producer.decisions.key_mapping import Table, hrw_table, key_hash, packed_table
+from producer.decisions.key_mapping import Table, key_hash, packed_table
 from producer.decisions.leader_locality import (
     Leaders,
     Locality,
     LocalityInUse,
     Racks,
     Reason,
+    Replicas,
+    copies_elsewhere,
     levels_of,
     settle,
     zones_of,
@@ -27,6 +29,7 @@ from producer.decisions.skew_guard import Spill, spill
 from producer.decisions.sticky import RECORD_OVERHEAD, Chance, pick, queue_weights
 from producer.decisions.zone_choice import chooser, chosen_by
 from producer.partitioning.produce_interpreted import Destinations
+from producer.partitioning.slot_table import slot_table
 from producer.traffic_counts import Count, Flow
 
 Kind = Literal["unkeyed", "keyed", "explicit"]
@@ -43,12 +46,14 @@ class TopicPartitioner:
         destinations: partitions of records with and without a key, and the counts of both.
         explicit: per partition, the records whose partition the caller chose; filled as needed.
         in_use: the locality in use.
+        replicated: bytes of the attributed records times their copies in other zones; None if replicas are unknown.
     """
 
     __slots__ = (
         "_before",
         "_chance",
         "_choose",
+        "_copies",
         "_counting",
         "_empty_records",
         "_flows",
@@ -63,6 +68,7 @@ class TopicPartitioner:
         "explicit",
         "in_use",
         "leaders",
+        "replicated",
         "topic",
         "zones",
     )
@@ -81,6 +87,8 @@ class TopicPartitioner:
         self._choose = None if policy.choose is None else chooser(policy.choose)
         self._queues: Mapping[int, int] = {}
         self._weights: Sequence[int] | None = None
+        self.replicated: int | None = None
+        self._copies: Sequence[int] = ()
         self._spill = Spill(0.0, ())
         self._spilled = 0
         self._total = 0
@@ -112,15 +120,19 @@ class TopicPartitioner:
             raise RuntimeError(f"topic {self.topic!r}: the application gave no partitioner")
         return chosen_by(self._choose, self.topic, key, self.locality.candidates)
 
-    def update_leaders(self, leaders: Leaders, racks: Racks, now: float) -> None:
+    def update_leaders(self, leaders: Leaders, racks: Racks, now: float, replicas: Replicas = ()) -> None:
         """Set the current leaders; records sent so far are attributed to the previous zones.
 
         Args:
             leaders: broker id per partition, not empty; None without a leader.
             racks: rack per broker id.
             now: seconds of a monotonic clock.
+            replicas: broker ids per partition; empty if unknown.
         """
         self.attribute()
+        if replicas:
+            self._copies = copies_elsewhere(leaders, replicas, racks)
+            self.replicated = self.replicated or 0
         policy = self._policy
         levels = levels_of(leaders, racks, policy.rack, policy.fallback, aware=policy.aware)
         before = self.in_use
@@ -148,7 +160,7 @@ class TopicPartitioner:
         policy = self._policy
         if policy.keys is KeyMode.LOCAL_HRW:
             levels = levels_of(leaders, racks, policy.rack, policy.fallback, aware=policy.aware)
-            hrw_table(len(leaders), settle(self.in_use, levels, now, policy.hold_s).locality.candidates)
+            slot_table(len(leaders), settle(self.in_use, levels, now, policy.hold_s).locality.candidates)
 
     def _grow(self, partitions: int) -> None:
         self.destinations.keyed.grow(partitions)
@@ -186,7 +198,7 @@ class TopicPartitioner:
             case KeyMode.LOCAL_MOD | KeyMode.IGNORE:
                 return packed_table(self.locality.candidates, len(self.leaders))
             case KeyMode.LOCAL_HRW:
-                return hrw_table(len(self.leaders), self.locality.candidates)
+                return slot_table(len(self.leaders), self.locality.candidates)
 
     def set_queues(self, queues: Mapping[int, int]) -> None:
         """Prefer candidates with short queues from the next switch on; `queues` as for `queue_weights`."""
@@ -283,6 +295,8 @@ class TopicPartitioner:
         zone = self.zones[partition] if 0 <= partition < len(self.zones) else None
         if reason in {Reason.GLOBAL_KEY, Reason.EXPLICIT} and zone is not None and zone == self._policy.rack:
             reason = Reason.LOCAL
+        if self.replicated is not None and 0 <= partition < len(self._copies):
+            self.replicated += count.bytes * self._copies[partition]
         cell = zone, reason
         self._flows[cell] = self._flows.get(cell, Count()).plus(count)
 

@@ -1,3 +1,14 @@
+from collections.abc import Sequence
+from typing import overload
+
 from producer.partitioning.produce_interpreted import Destinations, PartitionCounts, produce
 
-__all__ = ["Destinations", "PartitionCounts", "produce"]
+__all__ = ["Destinations", "DrawnTable", "PartitionCounts", "produce"]
+
+class DrawnTable(Sequence[int]):
+    def __init__(self, partitions: int, members: tuple[int, ...]) -> None: ...
+    def __len__(self) -> int: ...
+    @overload
+    def __getitem__(self, slot: int) -> int: ...
+    @overload
+    def __getitem__(self, slot: slice) -> Sequence[int]: ...

@@ -1,12 +1,15 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
-"""`produce` compiled: the surface of `produce_interpreted.py`, which documents each part, with C's integers."""
+"""`produce` compiled: the surface of `produce_interpreted.py`, which documents each part, with C's integers.
+
+Beside it `DrawnTable`, a table of keys that only C is fast enough to do without memory.
+"""
 
 cimport cython
 from cpython.array cimport array
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.dict cimport PyDict_GetItemWithError
 from cpython.object cimport PyObject
-from libc.stdint cimport uint32_t
+from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from os import urandom
@@ -14,7 +17,7 @@ from os import urandom
 from confluent_kafka import KafkaException, Producer
 
 from producer.decisions.librdkafka_partitioners import ClientPartitioner
-from producer.decisions.key_mapping import headers_length, key_bytes, sent_bytes
+from producer.decisions.key_mapping import DRAWS, headers_length, key_bytes, sent_bytes, slots_for
 from producer.traffic_counts import Count
 
 # Of a key and its length; the four of librdkafka's partitioners.
@@ -59,6 +62,85 @@ cdef class PartitionCounts:
         return Count(self.cells[2 * partition], self.cells[2 * partition + 1])
 
 
+cdef extern from *:
+    """
+    #define GOLDEN 0x9E3779B97F4A7C15ULL
+    """
+    const uint64_t GOLDEN
+
+
+cdef inline uint64_t finalized(uint64_t value) noexcept nogil:
+    value = (value ^ value >> 30) * <uint64_t>0xBF58476D1CE4E5B9
+    value = (value ^ value >> 27) * <uint64_t>0x94D049BB133111EB
+    return value ^ value >> 31
+
+
+cdef inline uint64_t mixed(uint64_t value) noexcept nogil:
+    return finalized((value + 1) * GOLDEN)
+
+
+@cython.final
+cdef class DrawnTable:
+    """The sequence of `key_mapping.hrw_table`, computed at each look-up.
+
+    A table of 10,000 partitions takes 2 MB: a key that was not seen for a while misses the caches, and this takes six
+    times as long as the draws. They read one bit for each partition.
+    """
+
+    cdef bytes bits
+    cdef array members
+    cdef const unsigned char* inside
+    cdef uint32_t slots
+    cdef uint64_t last
+    cdef uint64_t draws
+
+    def __init__(self, Py_ssize_t partitions, tuple members not None):
+        cdef Py_ssize_t member
+        universe = 1 << max(partitions - 1, 0).bit_length()
+        bits = bytearray(universe // 8 + 1)
+        for member in members:
+            bits[member >> 3] |= 1 << (member & 7)
+        self.bits = bytes(bits)
+        self.inside = <const unsigned char*>PyBytes_AS_STRING(self.bits)
+        self.members = array("I", members)
+        self.slots = slots_for(partitions)
+        self.last = universe - 1
+        self.draws = DRAWS
+
+    def __len__(self):
+        return self.slots
+
+    def __getitem__(self, Py_ssize_t slot):
+        if not 0 <= slot < self.slots:
+            raise IndexError(slot)
+        return self.winner(slot)
+
+    cdef inline Py_ssize_t winner(self, uint32_t slot) noexcept:
+        # One draw after another: compilers turn a block of draws into vectors, whose 64-bit products are slow.
+        cdef uint64_t at = (slot * self.draws + 1) * GOLDEN
+        cdef uint64_t end = at + self.draws * GOLDEN
+        cdef uint64_t drawn
+        while at != end:
+            drawn = finalized(at) & self.last
+            if self.inside[drawn >> 3] >> (drawn & 7) & 1:
+                return <Py_ssize_t>drawn
+            at += GOLDEN
+        return self.best(slot)
+
+    cdef Py_ssize_t best(self, uint32_t slot) noexcept:
+        """Score all members for a slot that drew none, as `key_mapping._score_the_rest`."""
+        cdef const unsigned int* members = self.members.data.as_uints
+        cdef uint64_t own = mixed(slot)
+        cdef uint64_t score, highest = 0
+        cdef Py_ssize_t n, best = members[0]
+        for n in range(len(self.members)):
+            score = mixed(own ^ mixed(members[n] + (<uint64_t>1 << 32)))
+            if score > highest:
+                highest = score
+                best = members[n]
+        return best
+
+
 @cython.final
 cdef class Destinations:
     """Where one topic's records go now; attributes as those of `produce_interpreted.Destinations`."""
@@ -74,6 +156,7 @@ cdef class Destinations:
     cdef tuple objects  # the table where it is a tuple
     cdef const unsigned char* narrow  # the table where it is bytes
     cdef const unsigned short* wide  # the table where it is an array
+    cdef DrawnTable drawn  # the table where it is drawn
     cdef Hash hash
     cdef readonly Py_ssize_t shortest_key
 
@@ -90,7 +173,8 @@ cdef class Destinations:
         self.table = table
         self.slots = len(table)
         # `table` keeps the memory of the two pointers; an array that nobody resizes keeps its place.
-        self.objects = None if isinstance(table, (bytes, array)) else table
+        self.objects = None if isinstance(table, (bytes, array, DrawnTable)) else table
+        self.drawn = table if isinstance(table, DrawnTable) else None
         self.narrow = <const unsigned char*>PyBytes_AS_STRING(table) if isinstance(table, bytes) else NULL
         self.wide = (<array>table).data.as_ushorts if isinstance(table, array) else NULL
         self.keyed = keyed
@@ -113,6 +197,8 @@ cdef class Destinations:
         cdef uint32_t slot = self.hash(<const unsigned char*>key, size) % self.slots
         if self.wide is not NULL:
             return self.wide[slot]
+        if self.drawn is not None:
+            return self.drawn.winner(slot)
         return <Py_ssize_t>self.objects[slot] if self.narrow is NULL else self.narrow[slot]
 
 

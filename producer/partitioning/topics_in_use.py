@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Mapping
 from time import monotonic
 
-from producer.decisions.leader_locality import Leaders, Racks, Reason
+from producer.decisions.leader_locality import Leaders, Racks, Reason, Replicas
 from producer.decisions.producer_settings import ZonePolicy
 from producer.decisions.sticky import Chance, chance
 from producer.errors import RackWarning
@@ -37,7 +37,9 @@ class TopicsInUse:
         self._without_leaders: dict[str, Count] = {}
         self._started = monotonic()
 
-    def update(self, topic: str, leaders: Leaders, racks: Racks, now: float) -> TopicPartitioner:
+    def update(
+        self, topic: str, leaders: Leaders, racks: Racks, now: float, replicas: Replicas = ()
+    ) -> TopicPartitioner:
         """Set the current leaders of a topic.
 
         Args:
@@ -45,6 +47,7 @@ class TopicsInUse:
             leaders: broker id per partition, not empty; None without a leader.
             racks: rack per broker id.
             now: seconds of a monotonic clock.
+            replicas: broker ids per partition; empty if unknown.
 
         Returns:
             The topic's partitioner, changed in place if it exists.
@@ -54,7 +57,7 @@ class TopicsInUse:
         with self._lock:
             partitioner = self.partitioners.get(topic)
             known = partitioner or new
-            known.update_leaders(leaders, racks, now)
+            known.update_leaders(leaders, racks, now, replicas)
             self.racks_seen.update(rack for rack in racks.values() if rack)
             if partitioner is None:
                 self.partitioners[topic] = known
@@ -132,11 +135,15 @@ class TopicsInUse:
     def traffic(self, wire_bytes: Mapping[str, int] | None = None) -> Traffic:
         """Return the traffic so far."""
         with self._lock:
+            replicated = None
             flows = [Flow(topic, None, Reason.NO_METADATA, count) for topic, count in self._without_leaders.items()]
             for partitioner in self.partitioners.values():
                 partitioner.attribute()
                 flows.extend(partitioner.flows())
-        return summarise(flows, self.policy.rack, wire_bytes=wire_bytes, seconds=monotonic() - self._started)
+                if partitioner.replicated is not None:
+                    replicated = (replicated or 0) + partitioner.replicated
+        seconds = monotonic() - self._started
+        return summarise(flows, self.policy.rack, wire_bytes=wire_bytes, replicated_bytes=replicated, seconds=seconds)
 
 
 def rack_problem(policy: ZonePolicy, seen: set[str]) -> str | None:

@@ -8,22 +8,20 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from http import HTTPStatus
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge
-from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from assignors import AssignorError
 from assignors.clients import LogOffsets, kafka_python_settings
 from spark_sink.agent.agent_settings import AgentSettings
 from spark_sink.agent.commit_notes import Notes
-from spark_sink.errors import OptionError, SparkSinkError
+from spark_sink.errors import SparkSinkError
 from spark_sink.kafka.group_lag import by_topic
 from spark_sink.lake.positions import positions
-from spark_sink.live.http_server import HttpServer, ReadOnly
+from spark_sink.live import serve_metrics
 from spark_sink.ranges.batch_offset import TopicPartition
 from spark_sink.ranges.unread_age import UnreadAges
 from spark_sink.source.ownership_telemetry import AssignmentCounts, AssignmentFile
@@ -113,11 +111,7 @@ def serve(settings: AgentSettings, holding: Path) -> threading.Event:
     registry = CollectorRegistry()
     metrics = Metrics(registry, AssignmentFile(holding).read)
     port = settings.metrics_port or 0
-    try:
-        server = HttpServer(("0.0.0.0", port), type("Scraped", (_Scraped,), {"registry": registry}))  # noqa: S104 - Prometheus is elsewhere
-    except OSError as error:
-        raise OptionError(f"metrics_port {port}: {error.strerror or error}; name another, or none") from error
-    threading.Thread(target=server.serve_forever, name="metrics-http", daemon=True).start()
+    server = serve_metrics(port, registry)
     ended = threading.Event()
 
     def run() -> None:
@@ -165,14 +159,3 @@ def lags(
 
 def _at_times(logs: LogOffsets, times_ms: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
     return {TopicPartition(*key): at for key, at in logs.at_times(dict(times_ms.items()), _INTERVAL_S).items()}
-
-
-class _Scraped(ReadOnly):
-    registry: ClassVar[CollectorRegistry]
-
-    def get(self, path: str) -> None:
-        """Answer a scrape of Prometheus."""
-        if path in {"/", "/metrics"}:
-            self.answer(HTTPStatus.OK, CONTENT_TYPE_LATEST, generate_latest(self.registry))
-        else:
-            self.answer(HTTPStatus.NOT_FOUND, "text/plain; charset=utf-8", "no such page")

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -41,7 +41,7 @@ class SampledFetch:
         self._next: dict[str, float] = {}
         self._reported: set[str] = set()
 
-    def __call__(self, ranges: Sequence[Range]) -> Iterator[pa.RecordBatch]:
+    def __call__(self, ranges: Sequence[Range]) -> Generator[pa.RecordBatch, None, None]:
         """Read ranges."""
         if self._settings.headers or not self._due(ranges):
             yield from self._read(ranges, self._settings)

@@ -8,9 +8,8 @@ ended, its claims are refused, and the table already has the records.
 import logging
 import threading
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 
 from confluent_kafka import KafkaException
 
@@ -19,11 +18,12 @@ from assignors.errors import AssignorError
 from assignors.fleet import FleetTopic
 from spark_sink.claimed.job_parts import Parts
 from spark_sink.claimed.job_progress import JobProgress
+from spark_sink.claimed.job_round import Round
 from spark_sink.claimed.job_settings import ClaimedSettings
 from spark_sink.claimed.labelled_batches import Batches
+from spark_sink.claimed.round_bytes import RoundBytes
 from spark_sink.errors import SparkSinkError
 from spark_sink.fleet.write_queue import BatchWriter, ReadBatch, WriteOutcome
-from spark_sink.ranges.batch_admission import admit
 from spark_sink.ranges.batch_offset import Range, TopicPartition
 from spark_sink.ranges.unread_age import UnreadAges
 
@@ -35,39 +35,25 @@ _HOPELESS = 3
 _UNREADABLE = (SparkSinkError, KafkaException, OSError)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Round:
-    """The result of one round.
-
-    Attributes:
-        claimed: partitions.
-        rows: records written to the table.
-        lost: claims that were already lost.
-        late_s: age of the oldest unread record when its topic was claimed, by topic.
-        refused: reason why a topic's records were not written, by topic; other topics of the round are not affected.
-    """
-
-    claimed: int = 0
-    rows: int = 0
-    lost: int = 0
-    late_s: Mapping[str, float] = field(default_factory=dict)
-    refused: Mapping[str, Exception] = field(default_factory=dict)
-
-
 class ClaimedIngest:
     """Ingests the partitions that it claims; used by one thread.
 
     Args:
         settings: settings of the job.
         parts: the parts of the job.
+        observe: called after each round.
     """
 
-    def __init__(self, settings: ClaimedSettings, parts: Parts) -> None:
+    def __init__(
+        self, settings: ClaimedSettings, parts: Parts, observe: Callable[[Round], None] = lambda _: None
+    ) -> None:
+        self._observe = observe
         self._settings = settings
         self._parts = parts
         self._batch_writer = BatchWriter(parts.writer, parts.ids)
         self._topics: dict[str, FleetTopic] = {}
         self._ages = UnreadAges(parts.logs.at_times)
+        self._bytes = RoundBytes(settings.round_bytes)
         self._late_s: Mapping[str, float] = {}
         self._looked: float | None = None
         self._listed = -1  # number of partitions that the log has
@@ -76,12 +62,14 @@ class ClaimedIngest:
         self._problem = ""
         self._refused: dict[str, Exception] = {}
         self._reported: dict[str, str] = {}
+        self.holds = False  # whether partitions are, or may be, claimed
 
     def run(self, stop: threading.Event) -> None:
         """Ingest until `stop` is set; after an error, log it once and retry."""
         try:
             while not stop.is_set():
                 done = self._try()
+                self._observe(done)
                 self._progress.note(done.rows, done.late_s, all_read=bool(done.claimed) and not done.refused)
                 if not done.claimed or (done.refused and not done.rows):
                     stop.wait(self._settings.idle_s)
@@ -103,6 +91,15 @@ class ClaimedIngest:
             SparkSinkError: records cannot be read, or the table cannot take them.
         """
         self._discover()
+        if self._parts.paused() is None:  # soon known
+            return Round()
+        self.holds = True
+        try:
+            return self._round()
+        finally:
+            self.holds = False
+
+    def _round(self) -> Round:
         claims = self._parts.claims.claim(self._settings.partitions)
         if not claims:
             return Round()
@@ -121,7 +118,7 @@ class ClaimedIngest:
             if str(error) != self._problem:
                 log.error("claims: %s", error)  # noqa: TRY400 -- the message is enough
             self._problem, self._looked = str(error), None  # a topic may have been deleted
-            return Round()
+            return Round(failed=True)
         self._problem = ""
         for topic, refusal in done.refused.items():
             if self._reported.get(topic) != str(refusal):
@@ -152,11 +149,16 @@ class ClaimedIngest:
 
     def _visit(self, claims: Sequence[Claim]) -> tuple[Round, dict[Claim, Visit]]:
         self._refused = {}
-        labels = self._labels({one.topic for one in claims if one.topic in self._topics})
-        known = [TopicPartition(one.topic, one.partition) for one in claims if one.topic in labels]
+        paused = self._parts.paused() or ()
+        # Also the table of a paused topic is left alone: it may be paused because someone works on the table.
+        labels = self._labels({one.topic for one in claims if one.topic in self._topics and one.topic not in paused})
+        known = [_key(one) for one in claims if one.topic in labels]
         ranges, backlog = self._ranges(known, labels)
         wanted = [one for one in ranges.values() if one.begin < one.end]
         rows, held = self._read(wanted, labels, list(claims))
+        wanted = self._bytes.covered(wanted)
+        ranges |= {one.key: one for one in wanted}
+        wanted = [one for one in wanted if one.begin < one.end]
         # Only partitions that are still held are written. The table would refuse duplicates, but at a cost.
         held = self._parts.claims.renew(held)
         mine = {TopicPartition(one.topic, one.partition) for one in held}
@@ -174,7 +176,7 @@ class ClaimedIngest:
             if (key := _key(one)) in ranges and labels[one.topic] not in written.recreated
         }
         # Without a pause they would be due together, and immediately, before partitions that can be read.
-        visits |= {one: Visit(failed=True) for one in held if one.topic in self._refused}
+        visits |= {one: Visit(failed=True) for one in held if one.topic in self._refused or one.topic in paused}
         lost += len(claims) - len(held)
         done = Round(
             claimed=len(claims), rows=written.rows, lost=lost, late_s=self._late_s, refused=dict(self._refused)
@@ -210,6 +212,7 @@ class ClaimedIngest:
     ) -> tuple[Batches, list[Claim]]:
         """Read all ranges at once; after an error read topic by topic, so that one bad topic stops no other."""
         topics = sorted({one.topic for one in ranges})
+        self._bytes.start()
         try:
             return self._fetch(ranges, Batches(labels, self._settings.include_headers), held)
         except _UNREADABLE as error:
@@ -218,7 +221,10 @@ class ClaimedIngest:
                 return Batches(labels, self._settings.include_headers), held
             log.info("claims: %s; reading %d topics one by one", error, len(topics))
         rows, failed = Batches(labels, self._settings.include_headers), dict[str, Exception]()
+        self._bytes.start()
         for number, topic in enumerate(topics):
+            if self._bytes.reached:
+                break
             part = Batches(labels, self._settings.include_headers)
             try:
                 part, held = self._fetch([one for one in ranges if one.topic == topic], part, held)
@@ -233,10 +239,14 @@ class ClaimedIngest:
 
     def _fetch(self, ranges: Sequence[Range], rows: Batches, held: list[Claim]) -> tuple[Batches, list[Claim]]:
         renewed = time.monotonic()
-        for batch in self._parts.fetch(ranges) if ranges else ():
-            rows.add(batch)
-            if time.monotonic() - renewed > self._parts.claims.lease.lease_s / _RENEW_PER_LEASE:
-                held, renewed = self._parts.claims.renew(held), time.monotonic()
+        with closing(self._parts.fetch(ranges)) as batches:
+            for batch in batches:
+                rows.add(batch)
+                self._bytes.count(batch)
+                if self._bytes.reached:
+                    break
+                if time.monotonic() - renewed > self._parts.claims.lease.lease_s / _RENEW_PER_LEASE:
+                    held, renewed = self._parts.claims.renew(held), time.monotonic()
         return rows, held
 
     def _ranges(
@@ -257,7 +267,7 @@ class ClaimedIngest:
             begins[key] = beginnings[key] if at is None else at
         self._late_s = self._ages.look(begins, ends)
         backlog = {key: max(0, ends[key] - begin) for key, begin in begins.items()}
-        granted = admit(backlog, self._settings.records)
+        granted = self._bytes.limit(self._settings.records, {key.topic for key in backlog}).admit(backlog)
         return {key: Range(*key, begin, begin + granted[key]) for key, begin in begins.items()}, backlog
 
     def _write(self, rows: Batches, ranges: Sequence[Range], lost: set[TopicPartition]) -> WriteOutcome:

@@ -1,6 +1,6 @@
 """The parts of the job loop: claims, tables, logs and a cluster, each reduced to the methods that the loop needs."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -74,13 +74,15 @@ class Parts:
         writer: writes the tables.
         logs: reads the ends of the logs.
         topics: requests the topics from the cluster; raises AssignorError if no broker answers.
-        fetch: reads ranges.
+        fetch: reads ranges; records of a partition come in the order of their offsets.
         ids: requests the present ids of topics from the cluster.
+        paused: returns the topics that are not read for now; None while they are not known, and then none is read.
     """
 
     claims: Claims
     writer: Writer
     logs: Ends
     topics: Callable[[], Sighting]
-    fetch: Callable[[Sequence[Range]], Iterator[pa.RecordBatch]]
+    fetch: Callable[[Sequence[Range]], Generator[pa.RecordBatch, None, None]]
     ids: TopicIds
+    paused: Callable[[], Collection[str] | None] = tuple

@@ -4,10 +4,12 @@ import logging
 import signal
 import socket
 import threading
+import time
 from collections.abc import Callable, Collection
 from types import FrameType
 
 from confluent_kafka.admin import AdminClient
+from prometheus_client import CollectorRegistry
 
 from assignors.claims import PartitionClaims
 from assignors.clients import shown
@@ -16,20 +18,35 @@ from assignors.fleet import Sighting, Source, ask_ids, sight
 from spark_sink.agent.progress_log import StartSteps
 from spark_sink.claimed.header_samples import SampledFetch
 from spark_sink.claimed.job_loop import ClaimedIngest
+from spark_sink.claimed.job_metrics import JobMetrics
 from spark_sink.claimed.job_parts import Parts
+from spark_sink.claimed.job_round import Round
 from spark_sink.claimed.job_settings import ClaimedSettings
 from spark_sink.fleet.table_writer import TableWriter
 from spark_sink.kafka.client_properties import librdkafka_config
 from spark_sink.kafka.group_lag import admin
 from spark_sink.kafka.partition_offsets import PartitionOffsets
+from spark_sink.kafka.paused_topics import PausedTopics
+from spark_sink.live import serve_metrics
 from spark_sink.options.fetch_settings import FetchSettings
 from spark_sink.options.source_options import SourceOptions
 
 log = logging.getLogger(__name__)
 
+_LOOK_S = 0.1
+_IDLE_S = 1.0  # longest wait for a request after a signal
+_HOLDING_S = 8.0  # the same while partitions are held: their records are being written
 
-def build(settings: ClaimedSettings, steps: StartSteps | None = None) -> ClaimedIngest:
+
+def build(
+    settings: ClaimedSettings, steps: StartSteps | None = None, observe: Callable[[Round], None] = lambda _: None
+) -> ClaimedIngest:
     """Create a job, and log each step of it.
+
+    Args:
+        settings: settings of the job.
+        steps: logs the steps.
+        observe: called after each round.
 
     Raises:
         ClaimsError: the database's address is invalid.
@@ -48,7 +65,7 @@ def build(settings: ClaimedSettings, steps: StartSteps | None = None) -> Claimed
     # The client joins no group, but librdkafka's consumer queue needs a group name.
     named = {**own, "group.id": settings.name}
     reading = FetchSettings(
-        kafka=named,
+        kafka={"queued.max.messages.kbytes": str(settings.queue_kb), **named},
         fail_on_data_loss=settings.fail_on_data_loss,
         poll_timeout_s=settings.poll_timeout_s,
         headers=settings.include_headers,
@@ -68,7 +85,9 @@ def build(settings: ClaimedSettings, steps: StartSteps | None = None) -> Claimed
             topics=topics.look,
             fetch=SampledFetch(reading),
             ids=topics.ids,
+            paused=PausedTopics(kafka, settings.name),
         ),
+        observe,
     )
 
 
@@ -78,6 +97,7 @@ def run(settings: ClaimedSettings) -> None:
     Raises:
         ClaimsError: the database's address is invalid.
         FleetError: no broker answers.
+        OptionError: the port of the metrics is not available.
     """
     stop = threading.Event()
 
@@ -90,10 +110,53 @@ def run(settings: ClaimedSettings) -> None:
         signal.signal(number, hear)
     place = f"brokers {settings.kafka['bootstrap.servers']}, claims in {shown(settings.database)}"
     log.info("claims: job %s of group %r starts: %s", settings.owner or socket.gethostname(), settings.name, place)
-    steps = StartSteps(log=log)
-    job = build(settings, steps)
-    steps.done(f"job {settings.owner or socket.gethostname()} of group {settings.name!r} writes to {settings.table}")
-    job.run(stop)
+    _Work(settings, stop).end_within()
+
+
+class _Work:
+    """A job in a thread of its own: a request to brokers that are away would keep the main thread from a signal."""
+
+    def __init__(self, settings: ClaimedSettings, stop: threading.Event) -> None:
+        self._settings = settings
+        self._stop = stop
+        self._job: ClaimedIngest | None = None
+        self._error: BaseException | None = None
+        self._observe: Callable[[Round], None] = lambda _: None
+        if settings.metrics_port is not None:
+            registry = CollectorRegistry()
+            self._observe = JobMetrics(registry).note
+            serve_metrics(settings.metrics_port, registry)
+        self._thread = threading.Thread(target=self._run, name="claims", daemon=True)
+
+    def end_within(self) -> None:
+        """Run the job; after a signal wait for its round as long as it holds partitions, else for a moment.
+
+        Raises:
+            BaseException: the job's error.
+        """
+        self._thread.start()
+        while self._thread.is_alive() and not self._stop.is_set():
+            self._thread.join(_LOOK_S)
+        signalled = time.monotonic()
+        while self._thread.is_alive():
+            holds = self._job is not None and self._job.holds
+            if time.monotonic() - signalled > (_HOLDING_S if holds else _IDLE_S):
+                ends = ": its partitions are free when their leases end" if holds else ""
+                log.warning("claims: the job ends in the middle of a request that has no answer%s", ends)
+                return
+            self._thread.join(_LOOK_S)
+        if self._error is not None:
+            raise self._error
+
+    def _run(self) -> None:
+        settings, steps = self._settings, StartSteps(log=log)
+        try:
+            self._job = job = build(settings, steps, self._observe)
+            owner = settings.owner or socket.gethostname()
+            steps.done(f"job {owner} of group {settings.name!r} writes to {settings.table}")
+            job.run(self._stop)
+        except BaseException as error:  # noqa: BLE001 -- raised in the main thread
+            self._error = error
 
 
 def _claims(settings: ClaimedSettings, cluster: str) -> PartitionClaims:

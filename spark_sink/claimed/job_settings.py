@@ -9,7 +9,10 @@ from spark_sink.lake.table_storage import refuse_iceberg
 
 _DAY_S = 86_400.0
 _MOST_PARTITIONS = 1_000_000
-_MOST_RECORDS = 1_000_000_000  # all are in memory until their commit
+_MOST_RECORDS = 1_000_000_000
+_LEAST_BYTES, _MOST_BYTES = 16 << 20, 1 << 40
+_QUARTERS = 4
+_MOST_QUEUE_KB = 2_097_151  # librdkafka's limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +30,8 @@ class ClaimedSettings:
         owner: name of this job for others; the host and process by default.
         partitions: number claimed at a time.
         records: most records read between two commits.
+        memory_bytes: approximate memory for records that are not in a table yet: a quarter for records that librdkafka
+            has received, a quarter for those of a round, and the rest for copies and files while they are written.
         lease: lease of the claims.
         picking: order in which partitions are claimed.
         form: form of claiming.
@@ -36,6 +41,7 @@ class ClaimedSettings:
         poll_timeout_s: end a round after this time without an expected record.
         storage: options of the object store.
         include_headers: write the records' headers to the column `headers`; the same for all jobs of one set.
+        metrics_port: port of the Prometheus endpoint; None for none.
     """
 
     name: str
@@ -48,6 +54,7 @@ class ClaimedSettings:
     owner: str | None = None
     partitions: int = 16
     records: int = 200_000
+    memory_bytes: int = 256 << 20
     lease: Lease = field(default_factory=Lease)
     picking: Picking = field(default_factory=lambda: Picking(worth_records=1_000, longest_s=5))
     form: Form = Form.LOCKING
@@ -57,6 +64,7 @@ class ClaimedSettings:
     poll_timeout_s: float = 30.0
     storage: Mapping[str, str] = field(default_factory=dict)
     include_headers: bool = False
+    metrics_port: int | None = None
 
     def __post_init__(self) -> None:
         for name, flag in (("name", "--group"), ("table", "--table"), ("database", "--database")):
@@ -64,11 +72,25 @@ class ClaimedSettings:
                 raise OptionError(f"{flag} is empty (the setting {name!r} of a job)")
         instead = "`azimuth sink --table-format iceberg` writes Iceberg tables"
         refuse_iceberg("claims", self.table, self.storage, instead)
-        for name, most in (("partitions", _MOST_PARTITIONS), ("records", _MOST_RECORDS)):
+        for name, least, most in (
+            ("partitions", 1, _MOST_PARTITIONS),
+            ("records", 1, _MOST_RECORDS),
+            ("memory_bytes", _LEAST_BYTES, _MOST_BYTES),
+        ):
             given = getattr(self, name)
-            if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= most:
-                raise OptionError(f"{name}={given!r}, need a whole number, 1 to {most}")
+            if isinstance(given, bool) or not isinstance(given, int) or not least <= given <= most:
+                raise OptionError(f"{name}={given!r}, need a whole number, {least} to {most}")
         for name in ("discover_s", "idle_s", "poll_timeout_s"):
             given = getattr(self, name)
             if not isinstance(given, int | float) or not 0 < given <= _DAY_S:  # also catches nan
                 raise OptionError(f"{name}={given!r}, need more than 0, and {_DAY_S:g} at most")
+
+    @property
+    def round_bytes(self) -> int:
+        """Most bytes of the records of a round."""
+        return self.memory_bytes // _QUARTERS
+
+    @property
+    def queue_kb(self) -> int:
+        """Size of librdkafka's queue of received records, kilobytes."""
+        return min(self.memory_bytes // _QUARTERS >> 10, _MOST_QUEUE_KB)

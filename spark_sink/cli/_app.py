@@ -15,6 +15,7 @@ import typer
 from rich.markup import escape
 
 from spark_sink.cli._expected_errors import missing, sentence_of
+from spark_sink.cli._secrets import masked
 
 # Every module here without a leading underscore is a command (or group) and defines `register(app)`. Slow imports
 # are inside the commands, so that `azimuth --help` answers immediately.
@@ -53,12 +54,13 @@ def _options(
 def main(arguments: list[str] | None = None) -> None:
     """Run one command; the exit code is 0 (ok), 1 (a finding) or 2 (usage or environment)."""
     warnings.formatwarning = lambda message, *_, **__: f"azimuth: {message}\n"
-    sentence = _unreadable(sys.argv[1:] if arguments is None else arguments) or _run(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    sentence = _unreadable(given) or _run(arguments)
     # Outside any `except`, so that the objects of a failed command, such as Kafka clients, are released before the
     # exit.
     if sentence:
         with contextlib.suppress(OSError):  # stderr may be on the full disk, too; the exit code is still set
-            typer.echo(f"azimuth: {sentence}", err=True)
+            typer.echo(f"azimuth: {masked(sentence, given)}", err=True)
         sys.exit(2)
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from spark_sink.cli._expected_errors import sentence_of
+from spark_sink.cli._secrets import note_settings
 from spark_sink.logs.line_format import LineFormat, LogFormat
 from spark_sink.logs.masked_secrets import Mask, secret_values
 
@@ -32,6 +33,7 @@ def logged(form: LogFormat, settings: Mapping[str, Any], **fields: str | None) -
     """
     from spark_sink.logs.process_log import process_log  # noqa: PLC0415 -- structlog loads slowly
 
+    note_settings(settings)
     known = {name: value for name, value in fields.items() if value is not None}
     with process_log(LineFormat(form, Mask(secret_values(settings)), known)):
         if form is not LogFormat.JSON:

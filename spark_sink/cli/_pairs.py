@@ -4,6 +4,8 @@ from pathlib import Path
 
 import typer
 
+from spark_sink.cli._secrets import note_settings
+
 
 def pairs(texts: list[str] | None, flag: str) -> dict[str, str]:
     """Read NAME=VALUE texts, and files of them.
@@ -18,6 +20,7 @@ def pairs(texts: list[str] | None, flag: str) -> dict[str, str]:
             if not equals or not name:
                 raise typer.BadParameter(f"need NAME=VALUE, {_where(text)}", param_hint=flag)
             found[name] = value
+    note_settings(found)
     return found
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, TypeVar
 
 import typer
 
+from spark_sink.cli._fleet_file import load_fleet
 from spark_sink.cli._pairs import pairs
 from spark_sink.errors import SparkSinkError
 
@@ -92,10 +93,9 @@ def tables(table: str | None, fleet: Path | None, group: str | None, storage: li
         table = full_address(table, options)
         named = table if has_placeholder(table) else None
         return Tables(addresses=matching_tables(table, options), group=group, storage=options, named=named)
-    from spark_sink.fleet.fleet_settings import FleetSettings  # noqa: PLC0415 -- pydantic loads slowly
     from spark_sink.fleet.table_writer import CLUSTER  # noqa: PLC0415 -- as above
 
-    settings = FleetSettings.load(Path(str(fleet)), agent="tables")
+    settings = load_fleet(Path(str(fleet)), "tables")
     options = {**settings.storage, **options}
     found: list[str] = []
     unread: dict[str, SparkSinkError] = {}

@@ -72,6 +72,7 @@ def run(  # noqa: PLR0913, PLR0917 -- each is a flag
     claims_table: Annotated[str, typer.Option(help="Table of the claims.")] = "partition_claims",
     partitions: Annotated[int, typer.Option(help="Claimed at a time.")] = 16,
     records: Annotated[int, typer.Option(help="Read between two commits, at most.")] = 200_000,
+    memory_bytes: Annotated[int, typer.Option(help="Memory for records that are not in the table yet.")] = 256 << 20,
     lease_s: Annotated[float, typer.Option(help="A job that is silent for this long loses its partitions.")] = 30.0,
     worth_records: Annotated[float, typer.Option(help="Visit a partition when this many are expected.")] = 1_000.0,
     longest_s: Annotated[float, typer.Option(help="Visit a quiet partition at least so often.")] = 5.0,
@@ -79,6 +80,7 @@ def run(  # noqa: PLR0913, PLR0917 -- each is a flag
         bool, typer.Option("--include-headers", help="Land the records' headers, too, in the column headers.")
     ] = False,
     optimistic: Annotated[bool, typer.Option("--optimistic", help="Claim without locks.")] = False,
+    metrics_port: Annotated[int | None, typer.Option(min=0, max=65535, help="Port of the Prometheus endpoint.")] = None,
     kafka: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Kafka client property.")] = None,
     storage: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Option of the object store.")] = None,
     *,
@@ -102,11 +104,13 @@ def run(  # noqa: PLR0913, PLR0917 -- each is a flag
         owner=owner,
         partitions=partitions,
         records=records,
+        memory_bytes=memory_bytes,
         lease=Lease(lease_s=lease_s),
         picking=Picking(worth_records=worth_records, longest_s=longest_s),
         form=Form.OPTIMISTIC if optimistic else Form.LOCKING,
         storage=pairs(storage, "--storage"),
         include_headers=include_headers,
+        metrics_port=metrics_port,
     )
     if check:
         from spark_sink.claimed.job_checks import look  # noqa: PLC0415 -- clients and Arrow load slowly

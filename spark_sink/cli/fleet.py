@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from spark_sink.cli._fleet_file import load_fleet
 from spark_sink.cli._spellings import formerly
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 group = typer.Typer(help="Agents over many clusters, each topic on a few of them.", no_args_is_help=True)
 
 _NAMED = 3
+_LATE = 10
 
 
 def register(app: typer.Typer) -> None:
@@ -34,14 +36,13 @@ def status(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show the live agents, the load of each, and the reason; exit code 1 if there is a problem."""
+    """Show the live agents, their loads, the lag of the topics, and the reason; exit code 1 if there is a problem."""
     import logging  # noqa: PLC0415 -- with the rest
 
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
-    from spark_sink.fleet.fleet_settings import FleetSettings  # noqa: PLC0415 -- pydantic loads slowly
     from spark_sink.fleet.fleet_status import look  # noqa: PLC0415 -- Kafka's clients load slowly
 
-    found = look(FleetSettings.load(config, agent="status"), explain or ())
+    found = look(load_fleet(config, "status"), explain or ())
     if as_json:
         typer.echo(json.dumps(found.value()))
     else:
@@ -51,6 +52,8 @@ def status(
 
 def _print(found: "FleetStatus") -> None:
     from spark_sink.cli import _output  # noqa: PLC0415 -- rich loads slowly
+    from spark_sink.fleet.fleet_lag import summary  # noqa: PLC0415 -- clients load slowly
+    from spark_sink.kafka.paused_topics import described  # noqa: PLC0415 -- clients load slowly
 
     console, value = _output.console(), found.value()
     columns = ("agent", "zone", "capacity", "last beat", "topics", "some of them")
@@ -69,6 +72,14 @@ def _print(found: "FleetStatus") -> None:
         f"{connections['agent_cluster']} agent to cluster",
         soft_wrap=True,
     )
+    console.print(summary(found.figures), soft_wrap=True)
+    late = [(label, one) for label, one in found.figures.items() if one.lag]
+    for label, one in sorted(late, key=lambda pair: (-(pair[1].lag or 0), pair[0]))[:_LATE]:
+        since = "" if one.lag_s is None else f", the oldest unread is {one.lag_s:.0f} s old"
+        rate = "" if one.rate is None else f", {one.rate:,.0f} a second written"
+        console.print(f"  {label}: {one.lag:,} records{since}{rate}", soft_wrap=True)
+    for label, pause in sorted(found.paused.items()):
+        console.print(f"paused: {label}{described(pause)}", soft_wrap=True)
     for line in value["lines"]:
         console.print(f"\n{line['topic']} ({line['identity']})", soft_wrap=True)
         for place in line["places"]:

@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 
 import typer
 
+from spark_sink.cli._fleet_file import load_fleet
 from spark_sink.cli._pairs import pairs
 from spark_sink.cli._reasons import reasoned
 from spark_sink.cli._tables import Fleet, Storage
@@ -69,11 +70,13 @@ def _lag_of_group(
     from spark_sink.cli._reachable import reach  # noqa: PLC0415 -- clients load slowly
     from spark_sink.errors import LagError, TableError  # noqa: PLC0415 -- with the rest
     from spark_sink.kafka.group_lag import admin, behind, committed  # noqa: PLC0415 -- as above
+    from spark_sink.lake.matching_tables import refuse_bucket  # noqa: PLC0415 -- as above
     from spark_sink.lake.positions import positions  # noqa: PLC0415 -- as above
     from spark_sink.lake.table_storage import full_address  # noqa: PLC0415 -- as above
 
     client = admin(properties)
     table = full_address(table, options) if table else None
+    refuse_bucket(table or "")
     at = positions(table, group, options) if table else {}
     if table and not at:
         raise TableError(f"{table}: it holds no position of group {group!r}; check --table and --group")
@@ -94,7 +97,22 @@ def _lag_of_group(
             f"{properties['bootstrap.servers']}: there is no such topic, or this user may not describe it: allow it "
             "DESCRIBE, or check --bootstrap-servers"
         )
-    return found
+    return _marked(found, group, properties)
+
+
+def _marked(found: "Sequence[TopicLag]", group: str, properties: dict[str, str]) -> "Sequence[TopicLag]":
+    """Mark the paused topics; a lag that nothing reduces would look like a fault."""
+    from assignors.errors import PauseError  # noqa: PLC0415 -- its package loads slowly
+    from assignors.pauses import PausesFeed  # noqa: PLC0415 -- clients load slowly
+    from spark_sink.kafka.client_properties import librdkafka_config  # noqa: PLC0415 -- as above
+
+    with PausesFeed(librdkafka_config(properties)) as feed:
+        try:
+            feed.refresh(to_end=True)
+        except PauseError as error:
+            typer.echo(f"azimuth: pauses are not shown: {error}", err=True)
+        paused = feed.paused(group)
+    return [replace(one, paused=one.topic in paused) for one in found]
 
 
 def _lag_of_fleet(file: Path, options: dict[str, str], *, as_json: bool) -> NoReturn:
@@ -105,9 +123,8 @@ def _lag_of_fleet(file: Path, options: dict[str, str], *, as_json: bool) -> NoRe
     """
     from assignors.errors import AssignorError  # noqa: PLC0415 -- its package loads slowly
     from spark_sink.errors import SparkSinkError  # noqa: PLC0415 -- with the rest
-    from spark_sink.fleet.fleet_settings import FleetSettings  # noqa: PLC0415 -- pydantic loads slowly
 
-    settings = FleetSettings.load(file, agent="lag")
+    settings = load_fleet(file, "lag")
     values: list[dict[str, Any]] = []
     total = unknown = 0
     for name in settings.sources:
@@ -138,6 +155,11 @@ def _print(group: str, found: "Sequence[TopicLag]") -> None:
     late = sorted((one for one in found if one.lag_records), key=lambda one: -one.lag_records)
     for one in late:
         partition, records = one.worst
-        typer.echo(f"{one.lag_records:>12}  {one.topic}  ({one.partitions} partitions, most in {partition}: {records})")
+        mark = ", paused" if one.paused else ""
+        typer.echo(
+            f"{one.lag_records:>12}  {one.topic}  ({one.partitions} partitions, most in {partition}: {records}{mark})"
+        )
+    paused = sum(one.paused for one in found)
+    more = f", {paused} paused" if paused else ""
     total = sum(one.lag_records for one in late)
-    typer.echo(f"{group}: {total} records behind, in {len(late)} of {len(found)} topics")
+    typer.echo(f"{group}: {total} records behind, in {len(late)} of {len(found)} topics{more}")

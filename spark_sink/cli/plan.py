@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from assignors.comparison import LiveGroup, Outcome, Settings
 
 
+_NAMED = 3
+
+
 def register(app: typer.Typer) -> None:
     """Add the command."""
     app.command("plan", cls=formerly(assignor="strategy"), rich_help_panel="Look and check (changes nothing)")(plan)
@@ -63,6 +66,7 @@ def plan(  # noqa: PLR0913, PLR0917 -- each is a flag
         settings_here = _client_settings(bootstrap_servers, properties)
         found = comparison.read_group(bootstrap_servers, str(group), settings_here, librdkafka_config(properties))
     _check_leaving(leaving, found.members)
+    _warn_of_gaps(found)
     if explain is not None:
         _explain(found, settings, explain, as_json=as_json)
         return
@@ -78,9 +82,21 @@ def plan(  # noqa: PLR0913, PLR0917 -- each is a flag
             started=lambda name: status.update(f"asking {name}"),
         )
     if as_json:
-        typer.echo(json.dumps({"group": found.name, "state": found.state, "outcomes": [asdict(o) for o in outcomes]}))
+        value = {"group": found.name, "state": found.state, "outcomes": [asdict(o) for o in outcomes]}
+        typer.echo(json.dumps({**value, "not_described": list(found.not_described)}))
         return
     _print(found, outcomes, [m for m in found.members if m.rack])
+
+
+def _warn_of_gaps(group: "LiveGroup") -> None:
+    """Warn if the plan has not all topics of the group: it would look complete."""
+    if missing := group.not_described:
+        named = ", ".join(missing[:_NAMED]) + (", ..." if len(missing) > _NAMED else "")
+        typer.echo(
+            f"azimuth: {len(missing)} of {len(missing) + len(group.topics)} topics of group {group.name!r} are not in "
+            f"the plan: there is no such topic, or this user may not describe it ({named}): allow it DESCRIBE",
+            err=True,
+        )
 
 
 def _producer(properties: dict[str, str], zone: str, topic: str | None, *, as_json: bool) -> None:

@@ -1,15 +1,19 @@
-"""`azimuth quarantine`: lists records that could not be decoded, and replays them into the table."""
+"""`azimuth quarantine`: records that could not be decoded: lists, replays into the table, publishes to a topic."""
 
 import importlib
 import json
+import signal
 import sys
+import threading
 import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from spark_sink.cli._pairs import pairs
 from spark_sink.cli._tables import Fleet, Group, Storage, Tables, not_read, say_fault, tables
+from spark_sink.cli._texts import given, servers
 from spark_sink.errors import OptionError, SparkSinkError
 
 if TYPE_CHECKING:
@@ -17,6 +21,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from spark_sink.sink.dead_letters import Publisher
     from spark_sink.sink.quarantine_replay import Repair
 
 _LARGEST = 2**63 - 1  # of the columns
@@ -36,6 +41,7 @@ def register(app: typer.Typer) -> None:
     commands.command("list")(list_)
     commands.command("show")(show)
     commands.command("replay")(replay)
+    commands.command("publish")(publish)
     app.add_typer(commands, name="quarantine", rich_help_panel="Ingest into Delta")
 
 
@@ -133,6 +139,50 @@ def replay(
     if chosen.named:
         typer.echo(f"{chosen.named}: {rows} records brought in, {left} wait on, of {read} tables{not_read(faults)}")
     raise typer.Exit(2 if faults else 0)
+
+
+def publish(  # noqa: PLR0913, PLR0917 -- each is a flag
+    topic: Annotated[str, typer.Option(callback=given, help="Kafka topic of the dead letters; it must exist.")],
+    bootstrap_servers: Annotated[str, typer.Option(callback=servers, help="Kafka brokers, host:port by commas.")],
+    table: _Table = None,
+    every_s: Annotated[
+        float | None, typer.Option("--every", min=0.1, help="Repeat after so many seconds, until SIGTERM.")
+    ] = None,
+    kafka: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Kafka client property.")] = None,
+    group: Group = None,
+    storage: Storage = None,
+    fleet: Fleet = None,
+) -> None:
+    """Publish quarantined records to a Kafka topic, each once, with the reason in headers named as Kafka Connect's."""
+    from spark_sink.cli._reachable import reach  # noqa: PLC0415 -- clients load slowly
+    from spark_sink.kafka.client_properties import librdkafka_config  # noqa: PLC0415 -- as above
+    from spark_sink.sink.dead_letters import Publisher  # noqa: PLC0415 -- as above
+
+    properties = {"bootstrap.servers": bootstrap_servers, **pairs(kafka, "--kafka")}
+    reach(properties)
+    publisher = Publisher(librdkafka_config(properties), topic)
+    stopped = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM) if every_s is not None else ():
+        signal.signal(number, lambda *_: stopped.set())
+    while True:
+        faults = _publish(publisher, _tables(table, fleet, group, storage))
+        if every_s is None or stopped.wait(every_s):
+            raise typer.Exit(2 if faults else 0)
+
+
+def _publish(publisher: "Publisher", chosen: Tables) -> int:
+    records = read = faults = 0
+    for address, done in chosen.each(lambda one: publisher.publish(one, _group(one, chosen), chosen.storage)):
+        if isinstance(done, SparkSinkError):
+            say_fault(done)
+            faults += 1
+            continue
+        records, read = records + done, read + 1
+        if done or not chosen.named:
+            typer.echo(f"{address}: {done} records published")
+    if chosen.named:
+        typer.echo(f"{chosen.named}: {records} records published, of {read} tables{not_read(faults)}")
+    return faults
 
 
 def _tables(table: str | None, fleet: Path | None, group: str | None, storage: list[str] | None) -> Tables:

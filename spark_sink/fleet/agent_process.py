@@ -31,8 +31,10 @@ from spark_sink.fleet.quarantine_counts import Quarantined
 from spark_sink.fleet.received_bytes import BrokerZones
 from spark_sink.fleet.source_reader import ReaderParts, ReaderSettings, SourceReader
 from spark_sink.fleet.table_writer import CLUSTER, TableWriter
+from spark_sink.fleet.whole_fleet import WholeFleet
 from spark_sink.fleet.workers_in_force import WorkersNow
 from spark_sink.kafka.client_properties import kafka_python_config
+from spark_sink.kafka.paused_topics import PausedTopics
 from spark_sink.live import Access, LiveServer
 
 log = logging.getLogger(__name__)
@@ -67,7 +69,10 @@ def run(settings: FleetSettings, http: tuple[str, int] | None = None, access: Ac
     agent = build(settings)
     with contextlib.ExitStack() as served:
         if http is not None:
-            page = LiveServer(http, lambda: {**agent.status(), "owners": agent.owners()}, access or Access())
+            whole = WholeFleet(settings, agent)
+            page = LiveServer(
+                http, lambda: {**agent.status(), "owners": agent.owners()}, access or Access(), whole.value
+            )
             live = served.enter_context(page)
             log.info("fleet: live page at %s", live.url)
         _ingest(agent, settings, stop)
@@ -120,6 +125,7 @@ def build(settings: FleetSettings) -> FleetAgent:
     if settings.workers.topic is not None:
         feed = WorkersFeed(settings.kafka(settings.home), settings.workers.topic)
     found = list(watches.values())
+    pauses = {name: PausedTopics(settings.kafka(name), settings.name) for name in settings.sources}
     agents.append(
         FleetAgent(
             AgentParts(
@@ -131,9 +137,11 @@ def build(settings: FleetSettings) -> FleetAgent:
                 configured=settings.fleet_workers,
                 lanes=settings.lane_count,
                 balance=settings.balance,
+                prefer_zones=settings.prefer_zones,
                 # In a static fleet no agent takes over the topics of another.
                 hand_over_s=0.0 if isinstance(settings.membership, StaticMembership) else _HAND_OVER_S,
                 growth_s=settings.discover_s + _HAND_OVER_S,
+                paused=lambda source: pauses[source](),
             )
         )
     )

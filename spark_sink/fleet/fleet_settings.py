@@ -14,6 +14,7 @@ from assignors.fleet import PRESENT_DIVISION, Balance, FleetWorkers, Lanes, Sess
 from assignors.fleet import Agent as FleetAgentId
 from assignors.settings import Real, Whole, message, no_boolean, place, plain
 from spark_sink.errors import OptionError
+from spark_sink.fleet.kept_name import kept_name
 from spark_sink.fleet.table_writer import CLUSTER
 from spark_sink.kafka.client_properties import librdkafka_config
 from spark_sink.lake.table_storage import refuse_iceberg
@@ -119,7 +120,11 @@ class FleetSettings(BaseSettings):
         env_prefix="AZIMUTH_FLEET_", env_nested_delimiter="__", extra="forbid", frozen=True
     )
 
-    agent: Name = Field(description="This agent's lasting name, unique in the fleet.")
+    agent: Name = Field(
+        "",
+        validate_default=False,
+        description="This agent's lasting name, unique in the fleet; or status_file keeps one.",
+    )
     capacity: Real = Field(1.0, description="How much it reads relative to the others.")
     zone: str | None = Field(None, description="Where it runs, as the brokers' racks name it.")
     name: Name = Field(description="The fleet's name; consumer groups and positions in tables bear it.")
@@ -131,6 +136,9 @@ class FleetSettings(BaseSettings):
     session_s: Real = Field(10.0, description="After this long without a sign of life an agent is removed.")
     lanes: Whole = Field(4, description="Consumers of an agent for each cluster, at most; the same in the whole fleet.")
     epsilon: Real = Field(0.05, description="Allowed excess over the fair share of topics.")
+    prefer_zones: bool = Field(
+        default=False, description="Place topics on agents in the zones of their replicas, as far as epsilon allows."
+    )
     assignment: Literal["seat", "group"] = Field(
         "seat", description="What gives partitions to a topic's agents: even shares by seat, or the consumer group."
     )
@@ -164,6 +172,8 @@ class FleetSettings(BaseSettings):
             config: TOML file; its keys are the names here.
             given: values for settings that neither the file nor the environment has.
 
+        An agent without a name gets one that is kept beside its status file.
+
         Raises:
             OptionError: the file cannot be read, or a setting is unknown, missing or invalid.
         """
@@ -177,11 +187,26 @@ class FleetSettings(BaseSettings):
             raise OptionError(f"{config}: " + "; ".join(_sentence(one) for one in error.errors())) from error
         except SettingsError as error:  # pydantic's message names the field
             raise OptionError(f"environment: {error}: need JSON in AZIMUTH_FLEET_<FIELD>") from error
+        if not found.agent:
+            found = found.model_copy(update={"agent": found.own_name(config)})
         try:
             found.check(config)
         except (FleetError, WorkersError) as error:
             raise type(error)(f"{config}: {error}") from error
         return found
+
+    def own_name(self, config: Path) -> str:
+        """Return the name that is kept beside the status file.
+
+        Raises:
+            OptionError: there is no status file, the fleet is static, or the name cannot be kept.
+        """
+        if self.status_file is None or isinstance(self.membership, StaticMembership):
+            more = "" if isinstance(self.membership, StaticMembership) else ", or a status_file that keeps a name"
+            raise OptionError(
+                f"{config}: agent: needed, as --agent or AZIMUTH_FLEET_AGENT, as one file serves all agents{more}"
+            )
+        return kept_name(self.status_file)
 
     def check(self, config: Path) -> None:
         """Check conditions on more than one setting.
@@ -234,6 +259,7 @@ class FleetSettings(BaseSettings):
             "division": PRESENT_DIVISION,
             "epsilon": self.epsilon,
             "seed": self.seed,
+            "prefer_zones": int(self.prefer_zones),
             "table": self.table,
             "workers.default": given.default,
             "workers.patterns": list(given.patterns.items()),  # in order, because the first match counts
@@ -312,8 +338,6 @@ def _beside(config: Path, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _sentence(error: Any) -> str:  # noqa: ANN401 -- pydantic's own dictionary
-    if error["loc"] == ("agent",) and error["type"] == "missing":
-        return "agent: needed, as --agent or AZIMUTH_FLEET_AGENT, as one file serves all agents"
     if error["type"] == "union_tag_invalid":
         return f"{place(error)}: kind must be 'kafka', 'redis' or 'static'"
     if (text := plain(error, FleetSettings)) is not None:

@@ -1,11 +1,13 @@
 """The status of a fleet, from outside: the live agents, and the decision that every agent therefore computes."""
 
-from collections.abc import Sequence
+import contextlib
+import time
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from assignors.errors import AssignorError, FleetError
+from assignors.errors import AssignorError, FleetError, PauseError
 from assignors.fleet import (
     ClusterWatch,
     Decision,
@@ -14,15 +16,21 @@ from assignors.fleet import (
     KnownWorkers,
     Line,
     Membership,
+    agreed_zones,
     decide,
     explain,
     once_each,
     status_drift,
+    with_zones,
 )
+from assignors.pauses import Pause, PausesFeed
 from assignors.scaling import WorkersFeed
 from spark_sink.fleet.agent_process import members
+from spark_sink.fleet.fleet_lag import FleetLag, TopicFigures
 from spark_sink.fleet.fleet_settings import FleetSettings, StaticMembership
 from spark_sink.fleet.workers_in_force import WorkersNow
+
+_BETWEEN_S = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,12 +42,16 @@ class FleetStatus:
         decision: the decision of every agent with this view.
         lines: the lines of the requested topics.
         problems: one sentence each.
+        paused: the topics that are not read for now, by label.
+        figures: lag and rate of all topics, by label.
     """
 
     membership: Membership
     decision: Decision
     lines: Sequence[Line]
     problems: Sequence[str]
+    paused: Mapping[str, Pause] = field(default_factory=dict)
+    figures: Mapping[str, TopicFigures] = field(default_factory=dict)
 
     def value(self) -> dict[str, Any]:
         """Return a JSON value."""
@@ -59,6 +71,8 @@ class FleetStatus:
             "topics": {
                 self.decision.topics[identity].label: list(agents) for identity, agents in self.decision.workers.items()
             },
+            "paused": {label: asdict(pause) for label, pause in self.paused.items()},
+            "figures": {label: asdict(one) for label, one in self.figures.items()},
             "lines": [_line(line) for line in self.lines],
             "problems": list(self.problems),
         }
@@ -75,16 +89,20 @@ def look(settings: FleetSettings, topics: Sequence[str] = ()) -> FleetStatus:
         FleetError: the membership's server does not answer, or there is no such topic.
     """
     watches = [ClusterWatch(settings.source(name), 1.0, lambda: None) for name in settings.sources]
-    with ThreadPoolExecutor(len(watches) + 1) as asking:
+    with ThreadPoolExecutor(2 * len(watches) + 1) as asking:
         # All clusters in parallel, so that unreachable ones cost their timeout only once.
         observed = asking.submit(_observe, settings)
+        read = asking.map(lambda name: _paused(settings, name), settings.sources)
         seen = list(asking.map(ClusterWatch.look, watches))
         membership = observed.result()
+        paused = {label: pause for one in read for label, pause in one.items()}
     found, problems = once_each(topic for one in seen for topic in one.topics)
     problems += [problem for one in seen for problem in one.problems]
     workers, unread = _workers(settings, watches, problems)
     if membership.view is None or not membership.view.members:
         raise FleetError(f"fleet {settings.name!r} has no living agent: start one with `azimuth agent`")
+    figures = _figures(settings, watches)
+    found = with_zones(found, agreed_zones(membership.view, found) if settings.prefer_zones else None)
     decision = decide(membership.view, found, workers, settings.balance)
     problems += workers.unknown(found, membership.view.ids)
     mine = KnownWorkers()
@@ -92,7 +110,9 @@ def look(settings: FleetSettings, topics: Sequence[str] = ()) -> FleetStatus:
     this = replace(mine.declared(settings.agent_id), id="this file")
     problems += status_drift(membership.view, this, unread=unread)
     lines = [explain(decision, _find(found, name).identity, workers, settings.balance) for name in topics]
-    return FleetStatus(membership=membership, decision=decision, lines=lines, problems=problems)
+    return FleetStatus(
+        membership=membership, decision=decision, lines=lines, problems=problems, paused=paused, figures=figures
+    )
 
 
 def _observe(settings: FleetSettings) -> Membership:
@@ -101,6 +121,25 @@ def _observe(settings: FleetSettings) -> Membership:
         # A reader of a static fleet's status need not be listed in it.
         settings = settings.model_copy(update={"agent": given.agents[0].id})
     return members(settings).observe()
+
+
+def _figures(settings: FleetSettings, watches: Sequence[ClusterWatch]) -> dict[str, TopicFigures]:
+    """Look twice, because a rate needs two looks; a cluster that does not answer is not asked again."""
+    topics = {one.source.name: one.seen().topics for one in watches if one.seen().answers}
+    lag = FleetLag.of(settings)
+    try:
+        lag.look(topics)
+        time.sleep(_BETWEEN_S)
+        return lag.look(topics)
+    finally:
+        lag.close()
+
+
+def _paused(settings: FleetSettings, source: str) -> dict[str, Pause]:
+    """Return the pauses of a source's topics, by label; none if its brokers do not answer, which the watch reports."""
+    with PausesFeed(settings.kafka(source)) as feed, contextlib.suppress(PauseError):
+        feed.refresh(to_end=True)
+    return {f"{source}/{topic}": pause for topic, pause in feed.paused(settings.name).items()}
 
 
 def _workers(

@@ -1,10 +1,8 @@
 """One lane of an agent: a librdkafka consumer in the lane's group, with the position of each of its partitions."""
 
-import contextlib
 import json
 import logging
 import time
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,11 +14,11 @@ from assignors.fleet import FleetTopic, Lane
 from spark_sink.errors import SparkSinkError
 from spark_sink.fleet.lane_assignment import IntendedPartitions, Numbered
 from spark_sink.fleet.lane_configuration import lane_config
+from spark_sink.fleet.lane_lag import LaneLag
 from spark_sink.fleet.lane_positions import LanePositions
 from spark_sink.fleet.offset_hints import OffsetHints
 from spark_sink.fleet.received_bytes import received_by_broker
 from spark_sink.ranges.batch_offset import Range, TopicPartition
-from spark_sink.ranges.unread_age import UnreadAges
 
 log = logging.getLogger(__name__)
 
@@ -35,25 +33,6 @@ _NO_TOPIC = ""
 _WATERMARKS_S = 2.0
 _RESTART_S = 1.0
 _CORRECT_S = 1.0
-_LAG_S = 1.0
-
-
-def known_bounds(
-    held: Mapping[TopicPartition, int | None], logs: Mapping[TopicPartition, tuple[int, int]]
-) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
-    """Return positions and ends of the partitions that have both.
-
-    Args:
-        held: the next offset to read; None for the first of the log.
-        logs: the first offset of the log and the offset after the last one; negative if librdkafka does not know it.
-    """
-    positions: dict[TopicPartition, int] = {}
-    ends: dict[TopicPartition, int] = {}
-    for key, at in held.items():
-        low, high = logs.get(key, (-1, -1))
-        if high >= 0 and (at is not None or low >= 0 or high == 0):
-            positions[key], ends[key] = max(low, 0) if at is None else at, high
-    return positions, ends
 
 
 def _shares(labels: Mapping[FleetTopic, str]) -> set[Numbered]:
@@ -96,11 +75,8 @@ class LaneConsumer:
         self._stopped: set[tuple[str, int]] = set()
         self._restart_at = 0.0
         self._failure: Exception | None = None
-        self._ages = UnreadAges()
         self._partitions: Mapping[str, list[int]] = {}
-        self._lag: Mapping[str, int] = {}
-        self._lag_s: Mapping[str, float] = {}
-        self._lag_at = -_LAG_S
+        self._lag = LaneLag(lambda key: self._consumer.get_watermark_offsets(KafkaPartition(*key), cached=True))
         self.problems: dict[str, str] = {}
         self.rebalances = 0
 
@@ -110,11 +86,11 @@ class LaneConsumer:
         Any thread may call. Another thread must not call the client itself: its calls wait for each other, and with a
         thread that reads without a pause they may wait for ever.
         """
-        return self._lag
+        return self._lag.records
 
     def lag_s(self) -> Mapping[str, float]:
         """The age of the oldest unread record in seconds, by topic's name; as `lag`."""
-        return self._lag_s
+        return self._lag.seconds
 
     def partitions(self) -> Mapping[str, list[int]]:
         """Return the partitions that are read, by topic's name; as `lag`."""
@@ -124,26 +100,10 @@ class LaneConsumer:
         self.received = received_by_broker(json.loads(text))
 
     def _look_at_lag(self) -> None:
-        if time.monotonic() - self._lag_at < _LAG_S:
-            return
-        held = {TopicPartition(name, n): at for name, n, at in self._positions_held.positions()}
-        logs: dict[TopicPartition, tuple[int, int]] = {}
-        for key in held:
-            with contextlib.suppress(KafkaException):  # not held any more
-                logs[key] = self._consumer.get_watermark_offsets(KafkaPartition(*key), cached=True)
-        positions, ends = known_bounds(held, logs)
-        found: Counter[str] = Counter()
-        for key, end in ends.items():
-            found[key.topic] += max(0, end - positions[key])
-        self._hints.renew(positions)
-        self._partitions = self._positions_held.partitions()
-        self._ages.keep(held)
-        ages = self._ages.look(positions, ends)
-        # A sum without one of the partitions would look as if its records had been read.
-        unknown = {key.topic for key in held.keys() - ends.keys()}
-        self._lag = {topic: records for topic, records in found.items() if topic not in unknown}
-        self._lag_s = {topic: seconds for topic, seconds in ages.items() if topic not in unknown}
-        self._lag_at = time.monotonic()
+        if self._lag.due():
+            held = {TopicPartition(name, n): at for name, n, at in self._positions_held.positions()}
+            self._hints.renew(self._lag.measure(held))
+            self._partitions = self._positions_held.partitions()
 
     def subscribe(self, labels: Mapping[FleetTopic, str]) -> None:
         """Read these topics from now on, or their shares in a seated lane; partitions that stay are not interrupted."""
@@ -362,7 +322,7 @@ class LaneConsumer:
         kind, stamp_ms = message.timestamp()
         if kind:
             key = TopicPartition(message.topic(), message.partition())
-            self._ages.written(key, message.offset(), stamp_ms / 1000)
+            self._lag.written(key, message.offset(), stamp_ms / 1000)
 
     def _restart(self) -> None:
         """Check partitions whose position was outside their log, because librdkafka has stopped them."""

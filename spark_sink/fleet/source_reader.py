@@ -125,8 +125,10 @@ class SourceReader:
         return self._consumers.lag()
 
     def lag_s(self) -> dict[str, float]:
-        """Return the age of the oldest unread record in seconds, by topic."""
-        return self._consumers.lag_s()
+        """Return the age of the oldest unread record in seconds, by topic; at least as long as its table refuses."""
+        found, wanted = self._consumers.lag_s(), {one.name for topics in self._wanted.values() for one in topics}
+        late = {name: seconds for name, seconds in self._refusals.late_s().items() if name in wanted}
+        return found | {name: max(seconds, found.get(name, 0.0)) for name, seconds in late.items()}
 
     @property
     def alive(self) -> bool:
@@ -321,6 +323,7 @@ class SourceReader:
         self.commits += 1
         self.committed_at = time.time()
         self.overtaken += len(written.ahead)
+        self._refusals.taken({key.topic for key in written.ends} - written.refused.keys())
         for label, error in written.refused.items():
             self._refuse({label}, error)
         if written.recreated:

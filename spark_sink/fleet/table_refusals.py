@@ -8,10 +8,12 @@ log = logging.getLogger(__name__)
 
 _PAUSE_S = 1.0
 _RECENT_S = 10.0
+_LASTING_S = 120.0
+"""Longest time between two refusals of one fault: an attempt may have to wait for its storage."""
 
 
 class RefusedTables:
-    """The refusals of one source's tables. Any thread may read `problems`; one thread calls the other methods.
+    """The refusals of one source's tables. Any thread may call `problems` and `late_s`; one thread the others.
 
     Args:
         source: name, for the log.
@@ -20,6 +22,7 @@ class RefusedTables:
     def __init__(self, source: str) -> None:
         self._source = source
         self._refused: dict[str, tuple[str, float]] = {}
+        self._since: dict[str, float] = {}
         self._again: set[str] = set()
         self._again_at = 0.0
 
@@ -27,11 +30,31 @@ class RefusedTables:
         """Record that the table of these refuses; log it unless it was logged recently."""
         now = time.monotonic()
         for label in labels:
-            _, before = self._refused.get(label, ("", -_RECENT_S))
+            _, before = self._refused.get(label, ("", float("-inf")))
             if now - before >= _RECENT_S:
                 log.error("fleet: %s/%s: %s", self._source, label, error)
+            if now - before >= _LASTING_S or label not in self._since:
+                self._since[label] = now
             self._refused[label] = f"{self._source}/{label}: {error}", now
         self.again(labels)
+
+    def taken(self, labels: Collection[str]) -> None:
+        """Record that the tables of these have taken records."""
+        for label in labels:
+            self._since.pop(label, None)
+
+    def late_s(self) -> dict[str, float]:
+        """Return for how long tables have refused, in seconds, by topic's name.
+
+        No partition of such a topic is held between two attempts. So its records are at least as old as this, if it
+        has any, and their age would begin at 0 with each attempt.
+        """
+        now, refused = time.monotonic(), dict(self._refused)
+        return {
+            label.partition("@")[0]: now - since
+            for label, since in list(self._since.items())
+            if now - refused[label][1] < _LASTING_S
+        }
 
     def again(self, labels: Collection[str]) -> None:
         """Retry these after a pause."""

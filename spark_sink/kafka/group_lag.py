@@ -26,12 +26,14 @@ class TopicLag:
         partitions: how many have a position.
         lag_records: offsets between the positions and the ends; an upper bound of records, because topics have gaps.
         worst: the partition with the largest lag, and its lag.
+        paused: whether the topic is paused for this group.
     """
 
     topic: str
     partitions: int
     lag_records: int
     worst: tuple[int, int]
+    paused: bool = False
 
 
 def by_topic(positions: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]) -> list[TopicLag]:
@@ -97,6 +99,15 @@ def behind(
         more = f", nor for {len(missing) - 1} more" if len(missing) > 1 else ""
         raise LagError(f"{first}: no leader has answered for its end in {timeout_s:g} s{more}; ask again when one does")
     return by_topic(positions, ends)
+
+
+def topic_names(client: AdminClient, timeout_s: float = _TIMEOUT_S) -> frozenset[str]:
+    """Return the names of a cluster's topics, without those that this user may not describe.
+
+    Raises:
+        LagError: the brokers do not answer.
+    """
+    return frozenset(key.topic for key in _existing(client, timeout_s))
 
 
 def _existing(client: AdminClient, timeout_s: float) -> set[TopicPartition]:

@@ -124,6 +124,7 @@ class DeltaLakeTable:
                     f"{self._uri}: the table was deleted while the query ran; nothing more is written. Restore it, or "
                     "start the query again with a new checkpoint"
                 ) from None
+            self._rewound = -1  # so that a rewind is noticed that comes before this process first finds the table
             return None
         except (DeltaError, OSError) as error:
             raise TableError(f"{self._uri}: the table cannot be read: {plain(error)}") from error
@@ -268,9 +269,9 @@ class DeltaLakeTable:
         """Return bad rows that commits named and the quarantine lacks, oldest first; reads the log backwards.
 
         Raises:
-            TableError: a commit that named some was cleaned up.
+            LostRecordsError: a commit that named some was cleaned up, or their files are gone.
         """
-        return named_quarantine(self._uri, self._log, self._group, asked, held)
+        return named_quarantine(self._log, self._group, asked, held)
 
     def compact(self, every: int) -> bool:
         """Compact small files once in `every` versions, see `Compaction`; return whether this call compacted.

@@ -79,10 +79,15 @@ class TransactionLog:
     Args:
         uri: address of the table.
         storage: options of its object store.
+
+    Attributes:
+        uri: as given.
+        storage: as given.
     """
 
     def __init__(self, uri: str, storage: Storage | None = None) -> None:
-        self._uri = uri
+        self.uri = uri
+        self.storage = storage
         self._files = filesystem(uri, storage)
         self._version = -1
         self._last: str | None = None  # the text of the commit at _version, to detect a table that was replaced
@@ -138,7 +143,7 @@ class TransactionLog:
         try:
             return self._read_on(version)
         except _UNREADABLE as error:
-            raise TableError(f"{self._uri}: the table's log cannot be read: {plain(error)}") from error
+            raise TableError(f"{self.uri}: the table's log cannot be read: {plain(error)}") from error
 
     @property
     def doubled(self) -> bool:
@@ -188,7 +193,7 @@ class TransactionLog:
             text = read_text(self._files, _commit_path(at))
             if text is None:
                 raise TableError(
-                    f"{self._uri}: version {target} cannot be read, commit {at} is missing and there is no checkpoint "
+                    f"{self.uri}: version {target} cannot be read, commit {at} is missing and there is no checkpoint "
                     "after it: was the log cleaned by hand, or is it of a kind (V2 checkpoint) not known here?"
                 )
             self._apply(at, text)

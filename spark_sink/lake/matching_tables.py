@@ -43,7 +43,7 @@ def matching_tables(address: str, storage: Storage | None = None) -> list[str]:
     """
     if not has_placeholder(address) or is_iceberg(address):
         return [address]
-    _refuse_bucket(address)
+    refuse_bucket(address)
     base, parts = _split(address)
     with listing(base):
         files = filesystem(base, storage)
@@ -54,7 +54,12 @@ def matching_tables(address: str, storage: Storage | None = None) -> list[str]:
     return [f"{base.rstrip('/')}/{path}" for path in tables]
 
 
-def _refuse_bucket(address: str) -> None:
+def refuse_bucket(address: str) -> None:
+    """Refuse an address in which a placeholder stands for the bucket.
+
+    Raises:
+        OptionError: it does.
+    """
     _, scheme, place = address.partition("://")
     bucket = place.partition("/")[0]
     if scheme and (found := _PLACEHOLDER.search(bucket)):

@@ -4,27 +4,28 @@ This is needed only if a writer died between the commit of a table and that of i
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
-from spark_sink.errors import TableError
+from pyarrow import fs as pa_fs
+
 from spark_sink.formats.quarantined_rows import quarantine_of
 from spark_sink.lake.delta_transactions import TransactionLog
 from spark_sink.lake.file_descriptions import parse_quarantined
+from spark_sink.lake.parquet_landing import storage_errors
 from spark_sink.lake.positions import parse_quarantined as parse_ends
-from spark_sink.lake.table_contract import Quarantined
+from spark_sink.lake.table_contract import LostRecordsError, Quarantined
+from spark_sink.lake.table_storage import filesystem
 from spark_sink.ranges.batch_offset import TopicPartition
+
+_REWIND = "or give these records up with `azimuth rewind TABLE`, after which `azimuth verify` lists their offsets"
 
 
 def named_quarantine(
-    uri: str,
-    log: TransactionLog,
-    group: str,
-    asked: Iterable[TopicPartition],
-    held: Mapping[TopicPartition, int],
+    log: TransactionLog, group: str, asked: Iterable[TopicPartition], held: Mapping[TopicPartition, int]
 ) -> list[Quarantined]:
     """Read the bad rows that commits up to the log's version named and the quarantine lacks.
 
     Args:
-        uri: address of the table, for messages.
         log: log of the table.
         group: the consumer group.
         asked: the requested partitions.
@@ -35,7 +36,7 @@ def named_quarantine(
         commits that named bad rows of these partitions.
 
     Raises:
-        TableError: a commit that named some was cleaned up.
+        LostRecordsError: a commit that named some was cleaned up, or their files are gone.
     """
     ends = parse_ends(log.transactions, group)
     # The next commit to find, by partition: each commit names the previous one.
@@ -55,10 +56,37 @@ def named_quarantine(
             before = one.before.get(key, 0)
             wanted[key] = before if before > held.get(key, 0) else 0
         if not any(wanted.values()):
-            return found[::-1]
+            return _with_files(log, found[::-1])
     key, end = next((key, end) for key, end in sorted(wanted.items()) if end)
-    raise TableError(
-        f"{uri}: the bad records of {key.topic}/{key.partition} up to offset {end} are not in {quarantine_of(uri)}, "
-        "and the commit that names their files was cleaned up from the log. Restore that log entry from a backup, or "
-        "set the positions back with `azimuth rewind TABLE`"
+    oldest = Quarantined(files=[], ends={key: end for key, end in wanted.items() if end})
+    raise LostRecordsError(
+        f"{log.uri}: the bad records of {key.topic}/{key.partition} up to offset {end} are not in "
+        f"{quarantine_of(log.uri)}, and the commit that names their files was cleaned up from the log. Restore that "
+        f"log entry from a backup, {_REWIND}",
+        [oldest, *_without(found[::-1], _gone(log, found))],
     )
+
+
+def _with_files(log: TransactionLog, found: list[Quarantined]) -> list[Quarantined]:
+    """Refuse commits whose files are gone: with them in it the quarantine could not be read."""
+    gone = _gone(log, found)
+    if not gone:
+        return found
+    rows = sum(file.rows for one in found for file in one.files if file.path in gone)
+    raise LostRecordsError(
+        f"{log.uri}: {rows} bad records that its commits name are not in {quarantine_of(log.uri)}, and their files "
+        f"are gone, such as {min(gone)}. Was the quarantine deleted? Put its folder back from a backup, {_REWIND}",
+        _without(found, gone),
+    )
+
+
+def _gone(log: TransactionLog, found: Iterable[Quarantined]) -> set[str]:
+    paths = [file.path for one in found for file in one.files]
+    quarantine = quarantine_of(log.uri)
+    with storage_errors(quarantine):
+        infos = filesystem(quarantine, log.storage).get_file_info(paths) if paths else []
+    return {path for path, info in zip(paths, infos, strict=True) if info.type == pa_fs.FileType.NotFound}
+
+
+def _without(found: Iterable[Quarantined], gone: set[str]) -> list[Quarantined]:
+    return [replace(one, files=[file for file in one.files if file.path not in gone]) for one in found]

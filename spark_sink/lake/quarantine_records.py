@@ -48,16 +48,16 @@ def quarantine_records(
             )
             for batch in rows:
                 yield batch.cast(wanted)
-        for file in _named(uri, log, held):
+        for file in _named(log, held):
             yield from file_records(address, file, storage, wanted)
     except (DeltaError, OSError, pa.ArrowException) as error:
         raise TableError(f"{address}: the quarantine cannot be read: {plain(error)}") from error
 
 
-def _named(uri: str, log: TransactionLog, held: Mapping[str, int]) -> Iterator[DataFile]:
+def _named(log: TransactionLog, held: Mapping[str, int]) -> Iterator[DataFile]:
     for group in groups(log.transactions):
         asked = parse_quarantined(log.transactions, group)
-        for one in named_quarantine(uri, log, group, asked, parse_positions(held, group)):
+        for one in named_quarantine(log, group, asked, parse_positions(held, group)):
             yield from one.files
 
 

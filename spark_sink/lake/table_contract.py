@@ -6,6 +6,7 @@ from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 
+from spark_sink.errors import TableError
 from spark_sink.ranges.batch_offset import TopicPartition
 
 
@@ -59,6 +60,18 @@ class Quarantined:
     files: Sequence[DataFile]
     ends: Mapping[TopicPartition, int]
     before: Mapping[TopicPartition, int] = field(default_factory=dict)
+
+
+class LostRecordsError(TableError):
+    """Bad rows that commits name are gone.
+
+    Attributes:
+        left: the commits with the files that are still there, oldest first; it reaches all ends that were named.
+    """
+
+    def __init__(self, sentence: str, left: Sequence[Quarantined]) -> None:
+        super().__init__(sentence)
+        self.left = left
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,6 +48,7 @@ th.number, td.number { text-align: right; font-variant-numeric: tabular-nums; }
 <body>
 <h1><span id="dot" class="dot"></span><span id="name">...</span></h1>
 <div id="standing" class="muted">waiting for the first answer</div>
+<p><a href="fleet" class="muted">the page of the whole fleet</a></p>
 <div id="problems"></div>
 <div id="tiles" class="tiles"></div>
 <h2>Who reads what

@@ -70,6 +70,13 @@ class StatusCollector(Collector):
         yield received
         cost = found.get("crossing", {}).get("cost", 0.0)
         yield CounterMetricFamily("azimuth_fleet_cost", "Money for bytes that came from other zones.", value=cost)
+        crossed = CounterMetricFamily("azimuth_fleet_cross_zone_bytes", "Bytes that came from other zones.", labels=[])
+        share = GaugeMetricFamily("azimuth_fleet_cross_zone_share", "Part of the bytes from other zones.", labels=[])
+        if found.get("crossing"):  # empty if the agent's zone is unknown
+            crossed.add_metric([], found["crossing"]["bytes"])
+            share.add_metric([], found["crossing"]["share"])
+        yield crossed
+        yield share
         yield GaugeMetricFamily(
             "azimuth_fleet_quarantined", "Records in the quarantines of its tables.", value=found.get("quarantined", 0)
         )

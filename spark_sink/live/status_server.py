@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
+from spark_sink.live.fleet_page import FLEET_PAGE
 from spark_sink.live.http_access import OPEN, Access
 from spark_sink.live.http_server import ReadOnly, Serving
 from spark_sink.live.page import PAGE
@@ -23,6 +24,8 @@ class LiveServer(Serving):
     |---|---|
     | `/` | the page |
     | `/status.json` | the present status |
+    | `/fleet` | the page of the whole fleet |
+    | `/fleet.json` | its topics, readers, lag and rates |
     | `/metrics` | metrics for Prometheus |
     | `/healthz` | 200 while the agent's threads work, else 503: restart it |
     | `/readyz` | 200 while the agent ingests, else 503 with the reason |
@@ -32,20 +35,25 @@ class LiveServer(Serving):
         status: called at each request, from any thread. It returns a fleet agent's status with `turns` (whether its
             loop runs) and `unready` (the reasons why it does not ingest, empty if it does).
         access: as for `Serving`.
+        fleet: returns the state of the whole fleet; None for no page of it.
 
     Raises:
         OptionError: the address is not available.
     """
 
-    def __init__(self, address: tuple[str, int], status: Status, access: Access = OPEN) -> None:
+    def __init__(
+        self, address: tuple[str, int], status: Status, access: Access = OPEN, fleet: Status | None = None
+    ) -> None:
         registry = CollectorRegistry()
         registry.register(StatusCollector(status))
-        handler = type("Handler", (_Handler,), {"status": staticmethod(status), "registry": registry})
+        whole = staticmethod(fleet or dict)
+        handler = type("Handler", (_Handler,), {"status": staticmethod(status), "fleet": whole, "registry": registry})
         super().__init__(address, handler, access)
 
 
 class _Handler(ReadOnly):
     status: ClassVar[Status]
+    fleet: ClassVar[Status]
     registry: ClassVar[CollectorRegistry]
 
     def get(self, path: str) -> None:
@@ -54,6 +62,10 @@ class _Handler(ReadOnly):
             self.answer(HTTPStatus.OK, "text/html; charset=utf-8", PAGE)
         elif path == "/status.json":
             self.answer(HTTPStatus.OK, "application/json", json.dumps(type(self).status()))
+        elif path == "/fleet":
+            self.answer(HTTPStatus.OK, "text/html; charset=utf-8", FLEET_PAGE)
+        elif path == "/fleet.json":
+            self.answer(HTTPStatus.OK, "application/json", json.dumps(type(self).fleet()))
         elif path == "/metrics":
             self.answer(HTTPStatus.OK, CONTENT_TYPE_LATEST, generate_latest(self.registry))
         elif path == "/healthz":

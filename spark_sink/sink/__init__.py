@@ -14,6 +14,7 @@
 * `quarantine_commit`: adds the bad rows that a commit of the table names to its quarantine.
 * `quarantine_replay`: replays quarantined records into their table.
 * `quarantine_listing`: counts and shows the records that wait in quarantine.
+* `dead_letters`: publishes quarantined records to a Kafka topic.
 * `position_rewind`: sets positions back to the offsets of the rows.
 * `restored_quarantine`: brings bad records back that an earlier rewind removed.
 """

@@ -28,7 +28,7 @@ from spark_sink.lake.positions import (
 from spark_sink.lake.table_storage import Storage, table_uri
 from spark_sink.lake.verification import scan_table, the_group
 from spark_sink.ranges.batch_offset import TopicPartition
-from spark_sink.sink.quarantine_commit import add_quarantined
+from spark_sink.sink.quarantine_commit import add_those_left
 from spark_sink.sink.restored_quarantine import CHANGED, Removed, bring_back, find_removed, from_offsets
 
 _NOTE = {"kind": "rewind", "rows": 0}
@@ -132,12 +132,12 @@ def _files(uri: str, options: dict[str, str] | None, version: int) -> set[str]:
 
 
 def _add_named(uri: str, group: str, storage: Storage | None) -> None:
-    """Complete the quarantine first, because bad records below the new positions stay in it."""
+    """Complete the quarantine first, because bad records below the new positions stay in it; give up those gone."""
     table = DeltaLakeTable(uri, group, storage, restored=True)
     snapshot = table.refresh()
     if snapshot is not None and snapshot.quarantined:
         quarantine = DeltaLakeTable(quarantine_of(uri), group, storage, restored=True)
-        add_quarantined(table, quarantine, snapshot.quarantined)
+        add_those_left(table, quarantine, snapshot.quarantined)
 
 
 def _set_positions(

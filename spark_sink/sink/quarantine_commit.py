@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from spark_sink.errors import TableError
 from spark_sink.formats.quarantined_rows import SCHEMA
-from spark_sink.lake.table_contract import Change, Quarantined, Snapshot, Table
+from spark_sink.lake.table_contract import Change, LostRecordsError, Quarantined, Snapshot, Table
 from spark_sink.ranges.batch_offset import TopicPartition
 from spark_sink.sink.compare_and_swap import ATTEMPTS, Batch, Outcome, commit, swapped
 
@@ -69,6 +69,7 @@ def add_quarantined(
         sleep: waits between attempts, in seconds.
 
     Raises:
+        LostRecordsError: rows that are named are gone.
         TableError: the quarantine refuses the rows; they stay named, and the next call adds them.
     """
     failed: list[TableError] = []
@@ -81,6 +82,24 @@ def add_quarantined(
         f"{quarantine.name}: bad rows lost against other writers {ATTEMPTS} times in a row; they are added with the "
         "next batch. Fewer agents, or a longer trigger interval, make room"
     )
+
+
+def add_those_left(
+    table: Table,
+    quarantine: Table,
+    named: Mapping[TopicPartition, int],
+    *,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Add the same rows, and give up those that are gone; no other writer may be at work.
+
+    Raises:
+        TableError: the quarantine refuses the rows, or another writer committed in between.
+    """
+    try:
+        add_quarantined(table, quarantine, named, sleep=sleep)
+    except LostRecordsError as error:
+        quarantine.swap(_look(quarantine), _change(error.left))
 
 
 def _look(quarantine: Table) -> Snapshot:

@@ -163,6 +163,9 @@ class _QueryTable:
 
     def _open(self, batch: Batch) -> None:
         """Compare the table with its quarantine and with the previous batch, once per process."""
+        # A rewind sets the table back before its quarantine. So the table is read before both: its next read notices a
+        # rewind in between, after which the quarantine that was read is that of an earlier past.
+        self._table.refresh()
         # The quarantine follows its table, so it is read first: the table must name all that the quarantine has.
         quarantine = self._quarantine.refresh()
         snapshot = self._table.refresh()

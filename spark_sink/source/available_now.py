@@ -5,7 +5,7 @@ target was read, or raises an error that names the unread partitions.
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 import structlog
 
@@ -62,6 +62,11 @@ class AvailableNow:
         """Limit the ends of logs to the targets; partitions that were created later are left out."""
         self._set_targets(ends)
         return {key: min(end, self._targets[key]) for key, end in ends.items() if key in self._targets}
+
+    def leave_out(self, topics: Collection[str]) -> None:
+        """Drop the targets of paused topics: the run would wait for them until they are resumed."""
+        self._targets = {key: at for key, at in self._targets.items() if key.topic not in topics}
+        self._without_target = {key for key in self._without_target if key.topic not in topics}
 
     def finished(
         self, assignment: Assignment, positions: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]

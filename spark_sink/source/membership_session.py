@@ -8,6 +8,8 @@ from types import FrameType
 
 import structlog
 
+from spark_sink.kafka.client_properties import librdkafka_config
+from spark_sink.kafka.paused_topics import PausedTopics
 from spark_sink.options.source_options import SourceOptions
 from spark_sink.source.group_membership import KafkaMembership
 from spark_sink.source.orphan_watch import OrphanWatch
@@ -23,11 +25,13 @@ class MembershipSession:
 
     def __init__(self, options: SourceOptions) -> None:
         self._lock = threading.RLock()
+        self._pauses = PausedTopics(librdkafka_config(options.kafka), options.group)
         self._feed = BatchPlanner(
             options,
             KafkaMembership(options),
             positions=_positions(options),
             listeners=_listeners(options),
+            paused=self._pauses,
             sizes=None if options.limits.max_bytes is None else RecordSizes(reader(options.fetch)),
         )
         self._watch = OrphanWatch(
@@ -54,6 +58,7 @@ class MembershipSession:
         self._watch.stop()
         with self._lock:
             self._feed.leave()
+        self._pauses.close()
 
     def _asleep(self, reason: str) -> None:
         _log.warning("the query makes no progress; its partitions go to other members until it does", reason=reason)

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import structlog
@@ -43,6 +43,7 @@ class BatchPlanner:
         positions: Positions | None = None,
         listeners: Sequence[AssignmentListener] = (),
         sizes: RecordSizes | None = None,
+        paused: Callable[[], Collection[str] | None] = tuple,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -51,6 +52,8 @@ class BatchPlanner:
         self._table_positions = positions
         self._listeners = listeners
         self._sizes = sizes
+        self._paused = paused
+        self._pauses_known = False
         self._clock, self._sleep = clock, sleep
         self._assigned = AssignedPositions()
         self._logs = LogContinuity(group, clock)
@@ -119,7 +122,9 @@ class BatchPlanner:
         positions = self._assigned.positions
         self._ends = self._group.ends(positions)
         self._logs.check_ends(positions, self._ends)
+        unpaused = self._unpaused(positions)
         readable = self._ends if self._run is None else self._run.bounded(self._ends)
+        readable = {key: end for key, end in readable.items() if key in unpaused}
         backlog = self._assigned.backlog(readable)
         for one in self._listeners:
             one.note(self._assigned.assignment, backlog)
@@ -129,6 +134,16 @@ class BatchPlanner:
         if limit is not None and self._waits_for_more(sum(backlog.values())):
             return None
         return self._assigned.next_offset(readable, self._limit(limit, backlog))
+
+    def _unpaused(self, keys: Collection[TopicPartition]) -> set[TopicPartition]:
+        """Return the partitions whose topics are not paused."""
+        paused = self._paused()
+        self._pauses_known = paused is not None
+        if paused is None:
+            return set()
+        if self._run is not None:
+            self._run.leave_out(paused)
+        return {key for key in keys if key.topic not in paused}
 
     def _waits_for_more(self, records: int) -> bool:
         """Return whether the batch is too small and has not waited for long enough, as in Spark's own source."""
@@ -150,7 +165,7 @@ class BatchPlanner:
     def _finished(self) -> bool:
         """Return whether Spark may see that there is nothing to read: it then ends a run with Trigger.AvailableNow."""
         if self._run is None:
-            return True
+            return self._pauses_known  # else a run with Trigger.Once would end without reading anything
         if self._logs.doubtful:
             return False
         return self._run.finished(self._assigned.assignment, self._assigned.positions, self._ends)

@@ -4,7 +4,8 @@
 
     {"strategy", "epsilon", "seed", "topics": [[id number, partitions], ...], "racks": per topic, per partition names,
      "members": [[id, instance, rack, topic numbers or null for all], ...],
-     "claims": [[member, topic, partition], ...], "owners": per topic the member of each partition, -1 for none}
+     "claims": [[member, topic, partition], ...], "workers": null, or per topic the most members, null for all,
+     "owners": per topic the member of each partition, -1 for none}
 
 where members and topics are numbers within the case, and a topic's id number points into the file's `ids`: the text of
 Kafka's topic ids, which stand for names here, because a broker's assignor knows no names.
@@ -22,8 +23,18 @@ from typing import Any, Final
 from assignors import Member, Plan, Topic, plan
 
 FILE: Final = Path(__file__).with_suffix(".json.gz")
-KINDS: Final = ("equal", "unequal", "racks", "both")
-_COUNTS: Final = {"equal": 1200, "unequal": 500, "racks": 400, "both": 300}
+KINDS: Final = ("equal", "unequal", "racks", "both", "capped", "capped unequal", "capped racks", "capped many")
+_COUNTS: Final = {
+    "equal": 1200,
+    "unequal": 500,
+    "racks": 400,
+    "both": 300,
+    "capped": 240,
+    "capped unequal": 80,
+    "capped racks": 80,
+    "capped many": 40,
+}
+_RACKED: Final = {"racks", "both", "capped racks"}
 _RACKS: Final = ("az-a", "az-b", "az-c")
 _INSTANCES: Final = (
     "agent-{}",
@@ -79,7 +90,9 @@ def read_members(case: Case, ids: list[str]) -> list[Member]:
 def make_plan(case: Case, ids: list[str]) -> Plan:
     """Plan a case."""
     settings = {name: case[name] for name in ("strategy", "epsilon", "seed")}
-    return plan(read_topics(case, ids), read_members(case, ids), **settings)
+    names = [ids[number] for number, _ in case["topics"]]
+    workers = dict(zip(names, case["workers"], strict=True)) if case["workers"] else None
+    return plan(read_topics(case, ids), read_members(case, ids), workers=workers, **settings)
 
 
 def owners(case: Case, ids: list[str], made: Plan) -> list[list[int]]:
@@ -111,6 +124,8 @@ def make_vectors(seed: int = 19) -> dict[str, Any]:
 
 
 def _draft(dice: random.Random, kind: str) -> Draft:
+    if kind == "capped many":
+        return _draft_many(dice)
     large = dice.random() < 0.03
     count = dice.randint(0, 90) if large else dice.randint(0, 9)
     largest = dice.choice((1, 1, 3, 12))
@@ -121,19 +136,28 @@ def _draft(dice: random.Random, kind: str) -> Draft:
     return draft
 
 
+def _draft_many(dice: random.Random) -> Draft:
+    """Draw more members than the search plans one hand-over at a time for."""
+    size = dice.randint(2, 4)
+    draft = Draft("capped many", [[number, size] for number in dice.sample(range(120), dice.randint(30, 60))], [], [])
+    for _ in range(dice.randint(10, 24)):
+        _join(dice, draft)
+    return draft
+
+
 def _join(dice: random.Random, draft: Draft) -> None:
     name = urlsafe_b64encode(dice.randbytes(16)).decode().rstrip("=")
     instance = dice.choice(_INSTANCES).format(dice.randint(0, 5)) if dice.random() < 0.6 else None
-    rack = dice.choice((*_RACKS, None)) if draft.kind in {"racks", "both"} else None
+    rack = dice.choice((*_RACKS, None)) if draft.kind in _RACKED else None
     wanted = None
-    if draft.kind in {"unequal", "both"}:
+    if draft.kind in {"unequal", "both", "capped unequal"}:
         wanted = sorted(dice.sample(range(len(draft.topics)), dice.randint(0, len(draft.topics))))
     draft.members.append([name, instance, rack, wanted])
 
 
 def _case(dice: random.Random, draft: Draft) -> Case:
     racks = None
-    if draft.kind in {"racks", "both"}:
+    if draft.kind in _RACKED:
         racks = [[dice.sample(_RACKS, dice.randint(0, 3)) for _ in range(size)] for _, size in draft.topics]
     return {
         "strategy": dice.choice(("hrw", "shuffled")),
@@ -143,7 +167,15 @@ def _case(dice: random.Random, draft: Draft) -> Case:
         "racks": racks,
         "members": [list(member) for member in draft.members],
         "claims": sorted(draft.claims),
+        "workers": _workers(dice, draft),
     }
+
+
+def _workers(dice: random.Random, draft: Draft) -> list[int | None] | None:
+    if not draft.kind.startswith("capped"):
+        return None
+    most = dice.choice((1, 2, 2, 3))
+    return [dice.choice((most, most, dice.randint(1, 4), None)) for _ in draft.topics]
 
 
 def _change(dice: random.Random, draft: Draft, given: list[list[int]]) -> None:

@@ -1,18 +1,25 @@
-"""Prometheus of the compose file scrapes both agents, and all queries of the Grafana dashboard have results."""
+"""The compose file: Prometheus scrapes all that runs, every table has each record once, the dashboard has results."""
 
 import json
 import os
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from spark_sink.lake.verification import verify
 from tests.docker.composed import ROOT, Composed, NotHereError, ask, compose_command, prometheus_image, ready
 
 pytestmark = pytest.mark.docker
 
 AGENTS = {"agent-1:9464", "agent-2:9464"}
+FLEET = {"fleet-1:8080", "fleet-2:8080"}
+CLAIMS = {"claims-1:9464", "claims-2:9464"}
+AUTOSCALER = {"autoscaler:8080"}
+# A table and the group of its positions.
+TABLES = {"flights": "ingest", "fleet": "fleet", "claims": "claims"}
 # Of both agents, once both have written.
 NUMBERS = (
     "azimuth_rows_total > 0",
@@ -22,13 +29,19 @@ NUMBERS = (
     "azimuth_generation > 0",
     "sum by (instance) (azimuth_lag_records)",
 )
-# The compose file runs no fleet and no producer with metrics, so these panels are empty here.
-ELSEWHERE = ("azimuth_fleet_", "azimuth_producer_")
+# The compose file runs no producer with metrics, so these panels are empty here.
+ELSEWHERE = ("azimuth_producer_",)
 PATIENCE_S = 300.0
 
 
 @pytest.fixture(scope="module")
-def composed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Composed]:
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the tables."""
+    return tmp_path_factory.mktemp("lake")
+
+
+@pytest.fixture(scope="module")
+def composed(lake: Path) -> Iterator[Composed]:
     """The compose file with the profile `metrics`, ingesting the demo's flights."""
     if not os.environ.get("AZIMUTH_DOCKER_TEST"):
         pytest.skip("needs a Docker engine: run `make docker-test`")
@@ -36,7 +49,7 @@ def composed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Composed]:
         command, prometheus = compose_command(), prometheus_image()
     except NotHereError as error:
         pytest.skip(str(error))
-    with Composed(command, prometheus, tmp_path_factory.mktemp("lake")) as up:
+    with Composed(command, prometheus, lake) as up:
         ready(PATIENCE_S)
         yield up
 
@@ -64,6 +77,30 @@ def test_both_agents_are_up_and_tell_what_they_do(composed: Composed) -> None:
         seconds = _until(composed, expression, AGENTS, feed=True)
         values = {one["metric"]["instance"]: one["value"][1] for one in ask(expression)}
         sys.stdout.write(f"{expression}: {values}, {seconds:.0f} s later\n")
+
+
+def test_fleet_claims_and_autoscaler_are_scraped_and_work(composed: Composed) -> None:
+    """Beside the Spark agents, with the same brokers."""
+    for instances, expression in (
+        (FLEET, "azimuth_fleet_ready == 1"),
+        (FLEET, "azimuth_fleet_rows_total > 0"),
+        (CLAIMS, "azimuth_claims_rows_total > 0"),
+        (AUTOSCALER, "azimuth_scaling_agents_needed > 0"),
+    ):
+        _until(composed, expression, instances, feed="rows" in expression)
+
+
+def test_no_table_has_lost_or_doubled_a_record(composed: Composed, lake: Path) -> None:
+    """Three ways to ingest the same topics: the same number of rows, without a hole and without a duplicate."""
+    begun = time.monotonic()
+    while True:
+        found = {name: verify(str(lake / name), group) for name, group in TABLES.items()}
+        if len({report.rows for report in found.values()}) == 1:
+            break
+        assert time.monotonic() - begun < PATIENCE_S, f"{found}\n{composed.logs()}"
+        time.sleep(2)
+    assert {(report.duplicates, report.missing) for report in found.values()} == {(0, 0)}
+    sys.stdout.write(f"{found['fleet'].rows} rows in each of {len(found)} tables: 0 lost, 0 doubled\n")
 
 
 def test_every_question_of_the_dashboard_is_answered(composed: Composed) -> None:

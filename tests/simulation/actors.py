@@ -2,14 +2,17 @@
 
 import contextlib
 import itertools
+import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 
 import pyarrow as pa
 import pytest
+from deltalake import CommitProperties
 from deltalake.exceptions import DeltaError
 
 import spark_sink.sink.position_rewind as rewind_module
+import spark_sink.sink.quarantine_commit as quarantine_module
 from spark_sink.errors import HoleError, SparkSinkError, TableError
 from spark_sink.formats.quarantined_rows import COLUMN
 from spark_sink.lake.delta_table import DeltaLakeTable
@@ -21,10 +24,11 @@ from spark_sink.sink.delta_sink import DirectWriter, SinkWriter
 from spark_sink.sink.direct_landing import land
 from spark_sink.sink.position_rewind import _add_named, rewind
 from spark_sink.sink.quarantine_replay import replay
-from spark_sink.sink.sink_options import SinkOptions
 from spark_sink.source.trigger_steps import BatchPlanner
 from tests.raw_rows import SCHEMA
 from tests.simulation.kafka_group import TOPIC, Member
+from tests.simulation.kept_results import parsed_options
+from tests.simulation.memory_store import Row
 from tests.simulation.promises import GROUP
 from tests.simulation.scheduler import Crash
 from tests.simulation.world import TABLE, World
@@ -33,20 +37,23 @@ SOURCE = SourceOptions.parse(
     {"kafka.bootstrap.servers": "x:1", "kafka.group.id": GROUP, "subscribe": TOPIC, "startingOffsets": "earliest"}
 )
 _PACKING = Packing(tasks=2, min_tasks=2, min_records=1, min_piece=1)
-_REPAIRED, _OPTIMIZES = 0.7, 0.7
+_REPAIRED, _OPTIMIZES, _KEEPS, _REWINDS = 0.7, 0.7, 0.5, 0.7
+_PAST_POSITION = re.compile(r"rows of t/(\d+) .* past its position .* from offset (\d+) on")
 _members = itertools.count()
 
 
 @cache  # never freed: `KeptSorting` tells them apart by identity
-def _records(ranges: tuple[Range, ...], bad: frozenset[tuple[int, int]]) -> pa.RecordBatch:
+def _records(
+    ranges: tuple[Range, ...], bad: frozenset[Row], tombstones: frozenset[Row] = frozenset()
+) -> pa.RecordBatch:
     """The records of some ranges, as a decoder hands them on."""
-    reason = {"error_class": "Bad"}
-    rows = [
-        {"topic": TOPIC, "partition": one.partition, "offset": at, "value": b"v"}
-        | ({COLUMN: reason} if (one.partition, at) in bad else {})
-        for one in ranges
-        for at in range(one.begin, one.end)
-    ]
+    rows: list[dict[str, object]] = []
+    for one in ranges:
+        for at in range(one.begin, one.end):
+            value = None if (one.partition, at) in tombstones else b"v"
+            rows.append({"topic": TOPIC, "partition": one.partition, "offset": at, "value": value})
+            if (one.partition, at) in bad:
+                rows[-1][COLUMN] = {"error_class": "Bad", "value": value}
     return pa.RecordBatch.from_pylist(rows, schema=SCHEMA)
 
 
@@ -61,12 +68,14 @@ class Agent:
 
     def __init__(self, world: World, name: str, checkpoint: str, *, direct: bool) -> None:
         self._world, self._name, self._checkpoint, self._direct = world, name, checkpoint, direct
+        self._keeps = True  # valueNull=keep
 
     def __call__(self) -> None:
         """Run until everything was read."""
         world, scheduler = self._world, self._world.scheduler
         me = scheduler.current
         while not world.done() and not me.superseded:
+            self._keeps = world.reach.random() < _KEEPS
             member = world.members[me] = Member(world.group, next(_members))
             world.restart[me] = Agent(world, self._name, self._checkpoint, direct=self._direct)
             try:
@@ -89,6 +98,8 @@ class Agent:
         A writer between its two commits, which runs through a rewind, leaves the quarantine ahead of its table. No
         restart ends that, so the operator runs the rewind again at once; other refusals end with the restorer's.
         """
+        if "start again with a new checkpoint" in str(error):
+            self._checkpoint += "+"  # a second process had overwritten the offset of a finished batch
         ahead = "its table has come to" in str(error)
         if "azimuth rewind" in str(error) and (self._world.ending or ahead):
             set_back(self._world)
@@ -99,7 +110,7 @@ class Agent:
             SOURCE, member, positions=lambda: positions(TABLE, GROUP), clock=scheduler.clock, sleep=scheduler.sleep
         )
         given = self._options()
-        options = SinkOptions.parse(given)
+        options = parsed_options(given)
         writer = DirectWriter(options, SCHEMA) if self._direct else SinkWriter(options, SCHEMA)
         number, previous, pending = self._recover()
         rewinds = world.rewinds
@@ -167,8 +178,11 @@ class Agent:
         world = self._world
         draw, rate = world.scheduler.random.random, world.bad_rate
         bad = frozenset((one.partition, at) for one in task for at in range(one.begin, one.end) if draw() < rate)
+        asked = {(one.partition, at) for one in task for at in range(one.begin, one.end)}
+        if tombstones := world.tombstones & asked:
+            bad = bad - tombstones if self._keeps else bad | tombstones
         world.scheduler.point(f"decode, bad are {sorted(bad)}")
-        yield _records(tuple(one._replace(generation=0) for one in task), bad)
+        yield _records(tuple(one._replace(generation=0) for one in task), bad, tombstones)
 
 
 def overwritten(world: World, *, landed_to: int, committed_to: int) -> None:
@@ -178,7 +192,7 @@ def overwritten(world: World, *, landed_to: int, committed_to: int) -> None:
     """
     agent = Agent(world, "agent", "mem://checkpoints/agent", direct=True)
     given = agent._options()
-    writer = DirectWriter(SinkOptions.parse(given), SCHEMA)
+    writer = DirectWriter(parsed_options(given), SCHEMA)
     landed, committed = (Offset.of([Range(TOPIC, 0, 0, end)]) for end in (landed_to, committed_to))
     messages = [
         writer.write(iter([land(agent._decoded(task), given, SCHEMA, "run", task)])) for task in pack(landed, _PACKING)
@@ -196,7 +210,7 @@ def replayed_during_rewind(world: World) -> None:
     The rewind takes the offset of this record for the end of the rows, and would have it read again.
     """
     agent = Agent(world, "agent", "mem://checkpoints/agent", direct=False)
-    writer = SinkWriter(SinkOptions.parse(agent._options()), SCHEMA)
+    writer = SinkWriter(parsed_options(agent._options()), SCHEMA)
     one = Range(TOPIC, 0, 0, 4)
     agent._write_offset(0, Offset.of([one]))
     writer.commit([writer.write(iter([_records((one,), frozenset({(0, 3)}))]))], 0)
@@ -228,6 +242,45 @@ def replayed_during_rewind(world: World) -> None:
             rewind(TABLE, GROUP, apply=True)
         except TableError as error:
             world.scheduler.note(f"TableError: {error}")
+
+
+def rewound_between_commits(world: World) -> None:
+    """A RESTORE, a rewind and another agent's batch come between the two commits of an agent's first batch.
+
+    There was no quarantine when this agent began. The quarantine is not ahead afterwards, because the other agent has
+    come as far. So only the mark of the rewind tells the first agent that the records which it has to add were read
+    again, and are good now.
+    """
+    one = Range(TOPIC, 0, 0, 4)
+    add, begun = quarantine_module.add_quarantined, []
+
+    def batch(name: str, bad: set[Row]) -> None:
+        agent = Agent(world, name, f"mem://checkpoints/{name}", direct=False)
+        writer = SinkWriter(parsed_options(agent._options()), SCHEMA)
+        agent._write_offset(0, Offset.of([one]))
+        writer.commit([writer.write(iter([_records((one,), frozenset(bad))]))], 0)
+
+    def taken_back() -> None:
+        world.table(TABLE).restore(0)
+        rewind(TABLE, GROUP, apply=True)
+        batch("second", set())
+        begun.append("the second batch is done")
+
+    def meanwhile(*given: object, **more: object) -> None:
+        if not begun:
+            begun.append("the first batch is in the table")
+            world.scheduler.spawn("second", taken_back)
+            while len(begun) < 2:
+                world.scheduler.rest("wait until the second batch is done", 1, 1)
+        add(*given, **more)  # type: ignore[arg-type]  # as given
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(quarantine_module, "add_quarantined", meanwhile)
+        try:
+            batch("first", {(0, 3)})
+        except TableError as error:
+            world.scheduler.note(f"TableError: {error}")
+    world.promises.check_end({one.partition: one.end})
 
 
 def compactor(world: World) -> None:
@@ -268,15 +321,18 @@ def other_writer(world: World) -> None:
 
 
 def restorer(world: World) -> None:
-    """A person takes rows back, and then sets the positions to what the rows hold."""
+    """A person takes rows back, and then sets the positions to what the rows hold; perhaps twice."""
     scheduler = world.scheduler
-    world.pass_by("wait before RESTORE", 20, 400)
-    with contextlib.suppress(DeltaError, Crash):
-        handle = world.table(TABLE)
-        if handle.version() and world.promises.positions:  # a table without positions has nothing to set back
-            handle.restore(scheduler.random.randrange(handle.version()))
-    while world.promises.restored:
-        set_back(world)
+    for left in reversed(range(world.restores)):
+        world.pass_by("wait before RESTORE", 20, 400)
+        with contextlib.suppress(DeltaError, Crash):
+            handle = world.table(TABLE)
+            if handle.version() and world.promises.positions:  # a table without positions has nothing to set back
+                handle.restore(scheduler.random.randrange(handle.version()))
+        if left and world.reach.random() >= _REWINDS:
+            continue
+        while world.promises.restored:
+            set_back(world)
 
 
 def set_back(world: World) -> None:
@@ -286,11 +342,24 @@ def set_back(world: World) -> None:
             rewind(TABLE, GROUP, apply=True)
         except (SparkSinkError, DeltaError, OSError) as error:
             world.scheduler.note(f"{type(error).__name__}: {error}")
+            if past := _PAST_POSITION.search(str(error)):
+                _delete_past(world, *past.groups())
         except Crash:
             world.note_crash()
         else:
             world.rewinds += 1
             return
+
+
+def _delete_past(world: World, partition: str, offset: str) -> None:
+    """Do as the refusal of a rewind says: rows that another RESTORE brought back are deleted, and read again."""
+    predicate = f'(topic = \'{TOPIC}\' AND "partition" = {partition} AND "offset" >= {offset})'
+    try:
+        world.table(TABLE).delete(predicate, CommitProperties())
+    except DeltaError as error:
+        world.scheduler.note(f"{type(error).__name__}: {error}")
+    except Crash:
+        world.note_crash()
 
 
 def producer(world: World) -> None:

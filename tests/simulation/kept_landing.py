@@ -5,6 +5,7 @@ the rows that they came from, and only their names and the steps of their writin
 """
 
 from dataclasses import replace
+from functools import partial
 from typing import ClassVar
 
 import pyarrow as pa
@@ -26,7 +27,7 @@ class KeptSorting:
     _KEPT: ClassVar[dict[tuple[int, ...], Kept]] = {}
 
     def __init__(self, options: SinkOptions, schema: pa.Schema, run: str) -> None:
-        self._real = Sorting(options, schema, run)
+        self._real = partial(Sorting, options, schema, run)
         self._batches: list[pa.RecordBatch] = []
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -37,9 +38,10 @@ class KeptSorting:
         """Write the files."""
         key = tuple(id(batch) for batch in self._batches)  # batches of one content are one object that is never freed
         if key not in self._KEPT:
+            real = self._real()
             for batch in self._batches:
-                self._real.write(batch)
-            made = self._real.close()
+                real.write(batch)
+            made = real.close()
             self._KEPT[key] = {
                 uri: [(file, self.store.data[f"{uri}/{file.path}"]) for file in files] for uri, files in made.items()
             }

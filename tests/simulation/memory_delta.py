@@ -19,6 +19,7 @@ from deltalake.transaction import AddAction, RemoveAction
 from tests.simulation.memory_store import Log, Store, Version, short_name
 
 _RETRIES = 15
+_SCHEMAS: dict[str, Schema] = {}  # tables of the same columns have one object, so that what follows from it can be kept
 _LATER = re.compile(r"\"partition\" = (\d+) AND \"offset\" >= (\d+)")
 
 
@@ -55,7 +56,7 @@ class MemoryDelta:
             raise DeltaError("the store does not answer")
         if uri in cls.store.logs:
             raise DeltaError("a table already exists at that location")
-        cls.store.logs[uri] = Log(schema, number=len(cls.store.logs))
+        cls.store.logs[uri] = Log(_SCHEMAS.setdefault(schema.to_json(), schema), number=len(cls.store.logs))
         text = json.dumps({"metaData": {"id": "x"}})
         cls.store.append(uri, Version(text, {}, changes_metadata=True))
         cls.store.answer(fault, f"create {short_name(uri)}")
@@ -206,6 +207,6 @@ class MemoryDataset:
 
     def to_batches(self, columns: Sequence[str], filter: Any = None, **_: object) -> Iterator[pa.RecordBatch]:  # noqa: A002, ANN401 -- Arrow's names
         """Batches of some columns, of the rows that the filter lets through."""
-        for table in self._tables:
-            rows = table.select(list(columns))
+        if self._tables:
+            rows = pa.concat_tables([table.select(list(columns)) for table in self._tables])
             yield from (rows if filter is None else rows.filter(filter)).to_batches()

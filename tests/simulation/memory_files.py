@@ -35,8 +35,12 @@ class Files:
             raise FileNotFoundError(path)
         return Stream(self._store, path, text)
 
-    def get_file_info(self, asked: Any) -> Any:  # noqa: ANN401 -- as Arrow's: a path, or a selector
-        """The size of a file, or the names of a log."""
+    def get_file_info(self, asked: Any) -> Any:  # noqa: ANN401 -- as Arrow's: a path, some paths, or a selector
+        """The size of a file, which of some files are there, or the names of a log."""
+        if isinstance(asked, list):
+            self._store.scheduler.point(f"look for files of {short_name(self._uri)}")
+            kind = {True: pa_fs.FileType.File, False: pa_fs.FileType.NotFound}
+            return [SimpleNamespace(type=kind[f"{self._uri}/{one}" in self._store.data]) for one in asked]
         if isinstance(asked, pa_fs.FileSelector):
             self._store.scheduler.point(f"list the log of {short_name(self._uri)}")
             log = self._store.logs.get(self._uri)

@@ -6,6 +6,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from deltalake import CommitProperties
 
@@ -16,7 +18,8 @@ import spark_sink.sink.delta_sink as sink_module
 import spark_sink.sink.position_rewind as rewind_module
 import spark_sink.sink.quarantine_commit as quarantine_module
 import spark_sink.sink.quarantine_replay as replay_module
-from spark_sink.formats.quarantined_rows import SUFFIX
+import spark_sink.sink.rows_by_table as rows_module
+from spark_sink.formats.quarantined_rows import SUFFIX, split
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.delta_transactions import TransactionLog
 from spark_sink.lake.table_contract import Change, DataFile, Quarantined, Snapshot
@@ -25,7 +28,8 @@ from spark_sink.sink.batch_against_table import Decision, Verdict, decide, judge
 from spark_sink.sink.compare_and_swap import Batch, Outcome
 from spark_sink.sink.quarantine_commit import TableWithQuarantine
 from spark_sink.sink.query_tables import _QueryTable
-from tests.simulation.actors import overwritten, replayed_during_rewind
+from tests.simulation.actors import overwritten, replayed_during_rewind, rewound_between_commits
+from tests.simulation.kept_landing import KeptSorting
 from tests.simulation.world import World
 
 Patch = tuple[object, str, object]
@@ -93,6 +97,16 @@ def _forget_rewind(self: DeltaLakeTable, version: int, found: Mapping[str, int])
     _refuse_other_past(self, version, found)
 
 
+_refresh = DeltaLakeTable.refresh
+
+
+def _trust_first_look(self: DeltaLakeTable) -> Snapshot | None:
+    snapshot = _refresh(self)
+    if snapshot is None:
+        self._rewound = None
+    return snapshot
+
+
 _change = swap_module._change
 
 
@@ -152,6 +166,18 @@ class _Far(dict[TopicPartition, int]):
         return 1 << 40
 
 
+_behind = rewind_module._behind
+
+
+def _no_rows_past(uri: str, ends: Mapping[TopicPartition, int], positions: Mapping[TopicPartition, int]) -> object:
+    return _behind(uri, {key: min(end, positions.get(key, 0)) for key, end in ends.items()}, positions)
+
+
+def _drop_tombstones(rows: pa.Table, run: str) -> tuple[pa.Table, pa.Table]:
+    good, bad = split(rows, run)
+    return good.filter(pc.is_valid(good["value"])), bad
+
+
 MUTANTS: Mapping[str, Callable[[], Patch]] = {
     "the position is not compared": lambda: (swap_module, "decide", _compare_nothing),
     "a replay moves the position back": lambda: (batch_module, "judge", _no_skip),
@@ -177,6 +203,10 @@ MUTANTS: Mapping[str, Callable[[], Patch]] = {
     "a RESTORE is not noticed": lambda: (TransactionLog, "restored", -1),
     "a rewind is committed with delta-rs' retries": lambda: (rewind_module, "CommitProperties", _with_retries),
     "a running writer does not notice a rewind": lambda: (DeltaLakeTable, "_refuse_other_past", _forget_rewind),
+    "a writer trusts its first look at a quarantine": lambda: (DeltaLakeTable, "refresh", _trust_first_look),
+    "a rewind leaves rows past the positions": lambda: (rewind_module, "_behind", _no_rows_past),
+    "a rewind brings no bad records back": lambda: (rewind_module, "bring_back", _nothing),
+    "rows without a value are dropped": lambda: (rows_module, "split", _drop_tombstones),
     "files of another batch are taken": lambda: (batch_module, "_refuse_strangers", _nothing),
     "a batch that was read in part is taken": lambda: (sink_module, "refuse_unread", _nothing),
     "table and quarantine are not compared at the start": lambda: (_QueryTable, "_open", _nothing),
@@ -185,6 +215,7 @@ MUTANTS: Mapping[str, Callable[[], Patch]] = {
 # Mutants that need a meeting which drawn schedules hardly ever have, and the schedule that has it.
 DIRECTED: Mapping[str, Callable[[World], None]] = {
     "a rewind is committed with delta-rs' retries": replayed_during_rewind,
+    "a writer trusts its first look at a quarantine": rewound_between_commits,
     "files of another batch are taken": partial(overwritten, landed_to=4, committed_to=2),
     "a batch that was read in part is taken": partial(overwritten, landed_to=2, committed_to=4),
 }
@@ -200,7 +231,9 @@ class _Mutated(AbstractContextManager[None]):
         self._patch, self._context = patch, pytest.MonkeyPatch.context()
 
     def __enter__(self) -> None:
+        KeptSorting._KEPT.clear()  # without the mutant
         self._context.__enter__().setattr(*self._patch)
 
     def __exit__(self, *_: object) -> None:
+        KeptSorting._KEPT.clear()
         self._context.__exit__(None, None, None)

@@ -1,15 +1,17 @@
 """Actors that take turns: one runs at a time, and the scheduler decides at every yield point which one goes on.
 
-Each actor is a thread, and a baton (a lock of each thread) makes sure that only one of them runs. The thread that
-reaches a yield point draws from the seed whether a fault happens there, and which actor runs next. So a seed stands for
-one schedule, and the same seed gives the same steps again.
+Each actor is a greenlet, and all are in one thread, because a thread waits for the processor at each change. The actor
+that reaches a yield point draws from the seed whether a fault happens there, and which actor runs next. So a seed
+stands for one schedule, and the same seed gives the same steps again.
 """
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 from typing import Any
+
+from greenlet import getcurrent, greenlet
 
 _STUCK = 8_000  # steps after which a schedule counts as one that never ends
 
@@ -31,13 +33,14 @@ class Actor:
         memory: what the modules of this process keep; lost in a crash.
         wakes: the step before which it does not run: it is paused.
         superseded: another process was started in its place while it was paused.
+        stack: where it stands in its code.
     """
 
     name: str
     memory: dict[str, Any] = field(default_factory=dict)
     wakes: int = 0
     superseded: bool = False
-    baton: threading.Lock = field(default_factory=threading.Lock)
+    stack: greenlet | None = None
 
 
 class Scheduler:
@@ -60,7 +63,7 @@ class Scheduler:
         self._fault_rate, self._stay, self._calm_after = fault_rate, stay, calm_after
         self._actors: list[Actor] = []
         self._current: Actor | None = None
-        self._over = threading.Event()
+        self._caller = getcurrent()  # an actor that ends returns to it
 
     @property
     def current(self) -> Actor:
@@ -84,9 +87,8 @@ class Scheduler:
     def spawn(self, name: str, body: Callable[[], None]) -> Actor:
         """Add an actor; it runs when its turn comes."""
         actor = Actor(name)
-        actor.baton.acquire()
+        actor.stack = greenlet(partial(self._live, actor, body), parent=self._caller)
         self._actors.append(actor)
-        threading.Thread(target=self._live, args=(actor, body), name=name, daemon=True).start()
         return actor
 
     def run(self) -> None:
@@ -95,9 +97,8 @@ class Scheduler:
         Raises:
             BrokenPromiseError: a promise does not hold.
         """
-        self._over.clear()
-        self._pass_on(self._choose())
-        self._over.wait()
+        while self._actors:  # each time one of them has ended
+            self._pass_on(self._choose())
         self._current = None
         if self.broken is not None:
             raise self.broken
@@ -154,7 +155,6 @@ class Scheduler:
         return self.now
 
     def _live(self, actor: Actor, body: Callable[[], None]) -> None:
-        actor.baton.acquire()
         try:
             if self.broken is None:
                 body()
@@ -163,10 +163,6 @@ class Scheduler:
         except BaseException as error:  # noqa: BLE001 -- whatever it is, the schedule has failed with it
             self.broken = self.broken or error
         self._actors.remove(actor)
-        if self._actors:
-            self._pass_on(self._choose())
-        else:
-            self._over.set()
 
     def _choose(self) -> Actor:
         ready = [one for one in self._actors if one.wakes <= self.step] if self.broken is None else self._actors
@@ -180,10 +176,10 @@ class Scheduler:
         chosen = self._choose()
         if chosen is not me:
             self._pass_on(chosen)
-            me.baton.acquire()
             if self.broken is not None:
                 raise Crash
 
     def _pass_on(self, actor: Actor) -> None:
         self._current = actor
-        actor.baton.release()
+        assert actor.stack is not None
+        actor.stack.switch()

@@ -13,6 +13,7 @@ import spark_sink.lake.delta_transactions as transactions_module
 import spark_sink.lake.file_rewrite as rewrite_module
 import spark_sink.lake.parquet_landing as landing_module
 import spark_sink.lake.positions as positions_module
+import spark_sink.lake.quarantine_log as named_module
 import spark_sink.lake.quarantine_records as records_module
 import spark_sink.lake.table_formats as formats_module
 import spark_sink.sink.compare_and_swap as swap_module
@@ -25,9 +26,10 @@ import spark_sink.sink.restored_quarantine as restored_module
 import spark_sink.sink.spark_checkpoint as checkpoint_module
 import spark_sink.source.trigger_steps as trigger_module
 from spark_sink.ranges.batch_offset import TopicPartition
-from spark_sink.sink.quarantine_commit import TableWithQuarantine, add_quarantined
+from spark_sink.sink.quarantine_commit import TableWithQuarantine, add_those_left
 from tests.simulation.kafka_group import TOPIC, Coordinator, Member
 from tests.simulation.kept_landing import KeptSorting
+from tests.simulation.kept_results import pure_functions
 from tests.simulation.memory_delta import MemoryDelta
 from tests.simulation.memory_files import Files, parquet
 from tests.simulation.memory_store import Store
@@ -35,6 +37,7 @@ from tests.simulation.promises import Promises
 from tests.simulation.scheduler import Actor, Crash, Scheduler
 
 TABLE = "mem://lake/table"
+_MOST_RECORDS = 24  # more than the producer writes to a partition
 
 
 class World:
@@ -45,6 +48,9 @@ class World:
         agents: how many run.
         limit: offsets that a batch reads at most.
         compact_every: of the agents.
+        restores: RESTOREs that a person runs at most.
+        part_rows: rows of the quarantine that a replay commits at once.
+        tombstones: records without a value, by partition and offset.
     """
 
     def __init__(self, seed: int) -> None:
@@ -56,6 +62,13 @@ class World:
         self.bad_rate = draw.choice((0.0, 0.2, 0.5))
         self.others = [name for name in ("compactor", "replay", "replay", "writer", "restore") if draw.random() < 0.4]
         self.records = draw.randint(3, 9)
+        # Drawn apart, so that a seed gives the steps that it gave before this was drawn, where nothing of it is used.
+        self.reach = Random(f"reach {seed}")
+        self.restores = self.reach.choice((1, 2))
+        self.part_rows = self.reach.choice((1, 1, 1_000_000))
+        rate = self.reach.choice((0.0, 0.0, 0.3))
+        places = [(partition, offset) for partition in range(self.partitions) for offset in range(_MOST_RECORDS)]
+        self.tombstones = frozenset(one for one in places if self.reach.random() < rate)
         self.scheduler = Scheduler(
             seed,
             fault_rate=draw.choice((0.0, 0.02, 0.05, 0.1)),
@@ -65,7 +78,7 @@ class World:
         self.store = Store(self.scheduler)
         ends = {TopicPartition(TOPIC, number): self.records // 2 for number in range(self.partitions)}
         self.group = Coordinator(self.scheduler, ends)
-        self.promises = Promises(self.store, TABLE)
+        self.promises = Promises(self.store, TABLE, self.tombstones)
         self.store.on_commit = self.promises.check_commit
         self.produced = False
         self.ending = False
@@ -128,6 +141,7 @@ class World:
 
     def _edges(self) -> Iterator[tuple[Any, str, Any]]:
         table, scheduler = self.table, self.scheduler
+        yield from pure_functions()
         for module in (delta_table_module, replay_module, rewind_module, restored_module, records_module):
             yield module, "DeltaTable", table
         for module in (
@@ -135,6 +149,7 @@ class World:
             delta_table_module,
             compaction_module,
             replay_module,
+            named_module,
             records_module,
             restored_module,
             transactions_module,
@@ -154,9 +169,9 @@ class World:
         for module in (sink_module, direct_module):
             yield module, "Sorting", sorting
         yield swap_module, "random", Random(0)
-        yield replay_module, "_PART_ROWS", 1  # a commit for each file of the quarantine
+        yield replay_module, "_PART_ROWS", self.part_rows  # 1: a commit for each file of the quarantine
         yield tables_module, "TableWithQuarantine", partial(TableWithQuarantine, sleep=scheduler.sleep)
-        yield rewind_module, "add_quarantined", partial(add_quarantined, sleep=scheduler.sleep)
+        yield rewind_module, "add_those_left", partial(add_those_left, sleep=scheduler.sleep)
         yield positions_module, "_LOGS", _OfProcess(scheduler, "logs")
         yield positions_module, "_LOCK", contextlib.nullcontext()
         yield sink_module, "_KEPT", _OfProcess(scheduler, "kept")

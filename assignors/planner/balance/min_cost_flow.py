@@ -102,8 +102,11 @@ class Flow:
 
     def _keep(self, claims: I64, high: I64) -> None:
         """Keep claims that are not placed yet, as far as loads stay within `high`."""
+        free = self._free()
+        if not free.any():
+            return
         wanted = np.maximum(claims - self.given, 0)
-        wanted = np.clip(self._free() - (np.cumsum(wanted, axis=0) - wanted), 0, wanted)
+        wanted = np.clip(free - (np.cumsum(wanted, axis=0) - wanted), 0, wanted)
         # Kinds that few members may read go first, because the others are easier to place elsewhere.
         order = np.argsort(self.allowed.sum(axis=0), kind="stable")
         ranked = wanted[:, order]
@@ -114,7 +117,8 @@ class Flow:
     def _spread(self, where: Bools, exchange: Exchange) -> None:
         """Distribute free partitions evenly among members with room, first to those below their lower bound."""
         free = self._free()
-        for kind in np.argsort(where.sum(axis=0), kind="stable"):
+        order = np.argsort(where.sum(axis=0), kind="stable")
+        for kind in order[free[order] > 0]:
             for cap in (exchange.low, exchange.high):
                 who = np.flatnonzero(where[:, kind] & (self.load < cap))
                 if free[kind] and who.size:

@@ -219,7 +219,7 @@ class IcebergTable:
         return found[::-1]
 
     def compact(self, every: int) -> bool:
-        """Expire old snapshots once in `every` commits; return whether this call did it."""
+        """Expire the older half of more than `every` snapshots, 0 for never; return whether this call did it."""
         return bool(every) and self._table is not None and expire(self._table, self._state.snapshot, every)
 
     def notes(self, first: int) -> tuple[int, list[dict[str, Any]]]:

@@ -14,17 +14,17 @@ _KEEP = "history.expire.min-snapshots-to-keep"
 
 
 def expire(table: "Table", keep: int, every: int) -> bool:
-    """Remove the oldest snapshots if there are `every` more than the table keeps; return whether that was done.
+    """Remove the older half of the snapshots if there are more than `every`; return whether that was done.
 
-    The table keeps its newest `every` snapshots, or as many as its property `history.expire.min-snapshots-to-keep`
-    asks for, or all of them with `gc.enabled=false`. Snapshots with a branch or a tag stay. One commit removes the
-    others, and asserts the snapshot that was read. Data files are never deleted; the manifest lists of expired
-    snapshots are deleted afterwards.
+    The newest half stays, or as many as the table's property `history.expire.min-snapshots-to-keep` asks for, or all
+    of them with `gc.enabled=false`. Snapshots with a branch or a tag stay. One commit removes the others, and asserts
+    the snapshot that was read. Data files are never deleted; the manifest lists of expired snapshots are deleted
+    afterwards.
 
     Args:
         table: the table as it was read.
         keep: the snapshot that stored the positions, which stays.
-        every: number of snapshots between two expiries.
+        every: the largest number of snapshots that stay without an expiry, from 1.
     """
     from pyiceberg.table.update import (  # noqa: PLC0415 -- loads slowly
         AssertRefSnapshotId,
@@ -35,8 +35,9 @@ def expire(table: "Table", keep: int, every: int) -> bool:
     metadata = table.metadata
     if metadata.properties.get(_ALLOWED, "true").lower() == "false":
         return False
-    kept = max(every, int(metadata.properties.get(_KEEP, "1")))
-    if len(metadata.snapshots) < kept + every:
+    half = (every + 1) // 2
+    kept = max(half, int(metadata.properties.get(_KEEP, "1")))
+    if len(metadata.snapshots) <= kept + every - half:
         return False
     pinned = {ref.snapshot_id for ref in metadata.refs.values()} | {keep}
     oldest = sorted(metadata.snapshots, key=lambda one: one.sequence_number or 0)[:-kept]

@@ -164,9 +164,10 @@ def test_a_coordinator_killed_within_rebalances_costs_no_record(
     assert not any("membership ended" in one.errors() for one in everyone)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new"),
-    [("range", "hrw"), pytest.param("cooperative-sticky", "hrw-cooperative", marks=pytest.mark.slow)],
+    [("range", "hrw"), ("cooperative-sticky", "hrw-cooperative")],
 )
 def test_a_group_changes_its_assignor_while_records_flow(
     topics: Topics, flow: Flow, start: Start, old: str, new: str

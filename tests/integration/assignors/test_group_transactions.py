@@ -39,6 +39,7 @@ def copies(topics: Topics, output: str, wanted: int) -> Counter[tuple[str, int, 
     return found
 
 
+@pytest.mark.slow
 def test_a_member_that_was_away_cannot_commit_its_transaction(topics: Topics, tmp_path: Path) -> None:
     """A member stands still in an open transaction until others have its partitions; the broker refuses its commit."""
     [output] = topics.make("out", partitions=1)

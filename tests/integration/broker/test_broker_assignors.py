@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -32,7 +33,8 @@ Owners = dict[str, frozenset[TopicPartition]]
 class Group:
     """Consumers of one group on a cluster, and what the broker says they own."""
 
-    def __init__(self, cluster: Cluster, topics: int) -> None:
+    def __init__(self, cluster: Cluster, topics: int, workers: int | None) -> None:
+        self.workers = workers
         self.servers = cluster.bootstrap_servers
         self.admin = AdminClient({"bootstrap.servers": self.servers, "log_level": 0})
         names = [f"flights.{number:03}" for number in range(topics)]
@@ -95,11 +97,18 @@ class Group:
         return seen
 
     def planned(self, before: Owners, members: set[str]) -> Owners:
-        """What Python's planner makes of the group."""
+        """Return what Python's planner makes of the group; it moves what the bounds require and nothing else."""
         topics = [Topic(name, PARTITIONS) for name in self.ids.values()]
         wanted = frozenset(self.ids.values())
-        made = plan(topics, [Member(id=m, topics=wanted, owned=before.get(m, frozenset())) for m in members])
+        group = [Member(id=m, topics=wanted, owned=before.get(m, frozenset())) for m in members]
+        made = plan(topics, group, workers=self.workers)
+        assert made.moved == made.lower_bound
         return {m: frozenset(mine) for m, mine in made.partitions.items()}
+
+    def most_readers(self, owners: Owners) -> int:
+        """Return how many members read the topic with the most of them."""
+        readers = Counter(topic for mine in owners.values() for topic in {topic for topic, _ in mine})
+        return max(readers.values())
 
     def close(self) -> None:
         """Kill what still runs, and let go of the client while its broker still answers."""
@@ -119,10 +128,10 @@ def start_group(tmp_path: Path) -> Iterator[Callable[..., Group]]:
     settings = {"group.consumer.session.timeout.ms": session, "group.consumer.min.session.timeout.ms": session}
     started: list[tuple[Cluster, Group]] = []
 
-    def start(topics: int, **properties: str) -> Group:
-        access = Access(broker={**settings, **{f"azimuth.{name}": value for name, value in properties.items()}})
+    def start(topics: int, workers: int | None = None, **properties: str) -> Group:
+        access = Access(broker={**settings, **properties})
         cluster = Cluster.up(tmp_path / "cluster", racks=["az-a"], tied=True, access=access, assignor_jar=jar)
-        group = Group(cluster, topics)
+        group = Group(cluster, topics, workers)
         started.append((cluster, group))
         return group
 
@@ -132,15 +141,19 @@ def start_group(tmp_path: Path) -> Iterator[Callable[..., Group]]:
         cluster.down()
 
 
-def test_owners_are_those_that_the_python_planner_names(start_group: Callable[..., Group]) -> None:
+@pytest.mark.parametrize("workers", [None, 2], ids=["no caps", "two workers by pattern"])
+def test_owners_are_those_that_the_python_planner_names(start_group: Callable[..., Group], workers: int | None) -> None:
     """Joins, a kill and a return: the same plan in two languages, and no partition moves without need."""
-    group = start_group(224)
+    caps = {"azimuth.workers.by.name": f"flights[.].*={workers} *=all"} if workers else {}
+    group = start_group(224, workers, **caps)
     owners: Owners = {}
     names = [f"agent-{number}" for number in range(6)]
     for number, name in enumerate(names):
         expected = group.planned(owners, set(names[: number + 1]))
         group.start(name)
         owners = group.settle(lambda now, wanted=expected: now == wanted)  # type: ignore[misc] # the plan of this turn
+
+    assert group.most_readers(owners) == (workers or PARTITIONS)
 
     # Orderly: a static member's partitions wait for it, so nothing moves and it gets exactly its own.
     group.end(names[2], signal.SIGTERM)

@@ -120,6 +120,7 @@ def test_killed_members_lose_no_record(flow: Flow, members: Members) -> None:
     assert not any("Traceback" in one.errors() for one in members.all)
 
 
+@pytest.mark.slow
 def test_a_rolling_restart_takes_a_group_from_the_classic_protocol_to_the_brokers(flow: Flow, members: Members) -> None:
     """Members of both protocols share the group meanwhile: each record comes once, no partition has two readers."""
     running = [members.start(f"agent-{n}", "hrw-cooperative") for n in range(3)]
@@ -214,6 +215,7 @@ def test_the_reader_of_a_spark_query_joins_and_commits(topics: Topics) -> None:
     assert topics.committed(wanted) == dict.fromkeys(wanted, 7)
 
 
+@pytest.mark.slow
 def test_plan_looks_at_a_group_whose_broker_assigns(topics: Topics) -> None:
     """kafka-python cannot describe it; the plan of azimuth-hrw is the planner's own."""
     topics.make("t", "u", partitions=4)

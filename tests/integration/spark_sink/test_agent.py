@@ -30,9 +30,8 @@ def _wait(reached: Callable[[], bool], timeout_s: float) -> None:
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize(
-    "told", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)], ids=lambda s: s.name
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("told", [signal.SIGTERM, signal.SIGINT], ids=lambda s: s.name)
 def test_an_agent_that_is_told_to_end_leaves_the_group_and_exits_with_0(
     cluster: Cluster, admin: AdminClient, topic: Callable[..., str], tmp_path: Path, told: signal.Signals
 ) -> None:

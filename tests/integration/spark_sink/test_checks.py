@@ -29,13 +29,15 @@ from spark_sink.fleet.agent_process import members
 from spark_sink.fleet.fleet_settings import FleetSettings
 from spark_sink.lake.verification import verify
 from spark_sink.options.source_options import SourceOptions
+from spark_sink.sink.dead_letters import Publisher
 from spark_sink.source.group_membership import KafkaMembership
+from tests.unit.spark_sink.sink.test_dead_letters import add
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 ADMIN, PASSWORD = secrets.token_hex(12), f"canary-{secrets.token_hex(12)}"
-OPEN, SEEN, CLOSED = "checks.open", "checks.seen", "checks.closed"
+OPEN, SEEN, CLOSED, DEAD = "checks.open", "checks.seen", "checks.closed", "checks.dead"
 GROUPS = ("checks", "checks.lane-0", "azimuth.fleet.checks")
 
 
@@ -74,7 +76,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     folder = tmp_path_factory.mktemp("guarded") / "cluster"
     with Cluster.up(folder, racks=["az-a"], tied=True, access=access) as cluster:
         admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers, **access.client})
-        for made in admin.create_topics([NewTopic(name, 2, 1) for name in (OPEN, SEEN, CLOSED)]).values():
+        for made in admin.create_topics([NewTopic(name, 2, 1) for name in (OPEN, SEEN, CLOSED, DEAD)]).values():
             made.result(30)
         rules = [rule(ResourceType.GROUP, name, AclOperation.READ) for name in GROUPS]
         rules += [rule(ResourceType.TOPIC, OPEN, AclOperation.READ)]
@@ -209,14 +211,16 @@ def rights_of(command: str) -> list[AclBinding]:
     """The rights that the page gives to a command, with the names of this test."""
     row = next(line for line in PAGE.read_text().splitlines() if line.startswith(f"| `{command}` |"))
     topics, workers, groups = (cell.strip() for cell in row.strip("|").split("|")[1:])
-    wanted = [(ResourceType.TOPIC, OPEN, one) for one in topics.split(", ")]
-    wanted += [(ResourceType.TOPIC, WORKERS, one) for one in workers.split(", ") if one != "-"]
-    names = {"<group>": COMMITTED, "<fleet>": FLEET, "<workers topic>": WORKERS}
-    for cell in groups.split(", ") if groups != "-" else ():
-        operation, _, name = cell.replace("`", "").partition(" on ")
-        for placeholder, value in names.items():
-            name = name.replace(placeholder, value)
-        wanted.append((ResourceType.GROUP, name, operation))
+    wanted = [(ResourceType.TOPIC, WORKERS, one) for one in workers.split(", ") if one != "-"]
+    names = {"<group>": COMMITTED, "<fleet>": FLEET, "<workers topic>": WORKERS, "<dead letters>": DEAD}
+    for cell, kind in ((topics, ResourceType.TOPIC), (groups, ResourceType.GROUP)):
+        for part in cell.replace("`", "").split("; ") if cell != "-" else ():
+            operations, _, name = part.partition(" on ")
+            for placeholder, value in names.items():
+                name = name.replace(placeholder, value)
+            ids = name.removeprefix("the transactional ids ")
+            of = kind if ids == name else ResourceType.TRANSACTIONAL_ID
+            wanted += [(of, ids or OPEN, one) for one in operations.replace(" and ", ", ").split(", ")]
     return [_probes_rule(*one) for one in wanted]
 
 
@@ -338,6 +342,24 @@ def run_sink(probe: Probe) -> None:
     assert "canary" not in done.stderr
 
 
+def run_pause(probe: Probe) -> None:
+    """A topic of a group that reads nothing here is paused."""
+    _run_main("pause", OPEN, *probe.words("--group", "paused"))
+
+
+def run_resume(probe: Probe) -> None:
+    """It is resumed."""
+    run_pause(probe)
+    _run_main("resume", OPEN, *probe.words("--group", "paused"))
+
+
+def run_publish(probe: Probe) -> None:
+    """The records of a quarantine go to the topic of the dead letters."""
+    add(f"{probe.tmp}/table", ("t", 0, 1), ("t", 0, 2))
+    kafka = {"bootstrap.servers": probe.cluster.bootstrap_servers, **client("probe")}
+    assert Publisher(kafka, DEAD).publish(f"{probe.tmp}/table", "probe") == 2
+
+
 def _rows(table: str) -> int:
     try:
         return verify(table).rows
@@ -356,8 +378,11 @@ RUNS: dict[str, Callable[[Probe], None]] = {
     "autoscale": run_autoscale,
     "autoscale --apply": lambda probe: run_autoscale(probe, "--apply"),
     "sink": run_sink,
+    "quarantine publish": run_publish,
+    "pause": run_pause,
+    "resume": run_resume,
 }
-NEEDS_MORE = {"lag --table": "claims run"}  # the table must be written first
+NEEDS_MORE = {"lag --table": "claims run", "resume": "pause"}  # what must be done first
 
 
 def withdraw_rights(admin: AdminClient) -> None:
@@ -393,13 +418,13 @@ def test_a_command_works_with_the_rights_of_its_row(
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         probe = AdminClient({"bootstrap.servers": filled.bootstrap_servers, **client("probe")})
-        wait_until(lambda: OPEN in probe.list_topics(timeout=10).topics)
+        wait_until(lambda: {OPEN, DEAD} & probe.list_topics(timeout=10).topics.keys())
         RUNS[command](Probe(filled, tmp_path))
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
         withdraw_rights(admin)
-        wait_until(lambda: OPEN not in probe.list_topics(timeout=10).topics)
+        wait_until(lambda: not {OPEN, DEAD} & probe.list_topics(timeout=10).topics.keys())
     said = capfd.readouterr()
     if command.startswith("autoscale"):
         assert "unknown" not in said.out + said.err  # its word for what it may not read

@@ -54,8 +54,8 @@ def test_lag_is_what_is_left_to_read(
     commit(cluster, group, {(one, 0): 4, (one, 1): 10, (two, 0): 5})
     main_returns("lag", "--bootstrap-servers", cluster.bootstrap_servers, "--group", group, "--json")
     assert json.loads(capsys.readouterr().out) == [
-        {"topic": one, "partitions": 2, "lag_records": 26, "worst": [1, 20]},
-        {"topic": two, "partitions": 1, "lag_records": 0, "worst": [0, 0]},
+        {"topic": one, "partitions": 2, "lag_records": 26, "worst": [1, 20], "paused": False},
+        {"topic": two, "partitions": 1, "lag_records": 0, "worst": [0, 0], "paused": False},
     ]
 
 

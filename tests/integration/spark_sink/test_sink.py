@@ -134,6 +134,7 @@ def test_three_batches_land_once(spark: SparkSession, tmp_path: Path) -> None:
     assert [one.timestamp() for one in rows["timestamp"].to_pylist()[:4:2]] == [0, 0.001]
 
 
+@pytest.mark.slow
 def test_replays_change_nothing(spark: SparkSession, tmp_path: Path) -> None:
     """A crash after the commit, before Spark noted it; and a checkpoint that was lost."""
     _drain(_start(spark, tmp_path))

@@ -130,6 +130,7 @@ def members(admin: AdminClient, group: str) -> int:
     return len(admin.describe_consumer_groups([group])[group].result().members)
 
 
+@pytest.mark.slow
 def test_available_now_reads_everything_once_and_a_restart_goes_on(
     pipeline: Pipeline, topic: MakeTopic, producer: Producer, admin: AdminClient
 ) -> None:
@@ -152,6 +153,7 @@ def test_available_now_reads_everything_once_and_a_restart_goes_on(
     assert pipeline.rows(one) == {p: list(range(100)) for p in range(3)}
 
 
+@pytest.mark.slow
 def test_a_batch_is_read_without_a_group_and_foreach_batch_writes_it_once(
     pipeline: Pipeline, topic: MakeTopic, producer: Producer, spark: SparkSession
 ) -> None:
@@ -192,6 +194,7 @@ def test_a_batch_is_read_without_a_group_and_foreach_batch_writes_it_once(
         asked.load().write.format("delta-exactly-once").option("path", table).mode("append").save()
 
 
+@pytest.mark.slow
 def test_available_now_waits_for_the_session_of_a_member_that_died(
     pipeline: Pipeline, topic: MakeTopic, producer: Producer
 ) -> None:
@@ -206,6 +209,7 @@ def test_available_now_waits_for_the_session_of_a_member_that_died(
     assert pipeline.rows(name) == {0: list(range(10)), 1: list(range(10))}
 
 
+@pytest.mark.slow
 def test_a_batch_that_was_not_finished_is_replayed_with_its_own_ranges(
     pipeline: Pipeline, topic: MakeTopic, producer: Producer
 ) -> None:

@@ -61,6 +61,7 @@ min_workers = {least}
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
+@pytest.mark.slow
 def test_a_dry_run_writes_nothing_to_the_cluster(cluster: Cluster, tmp_path: Path, name: str) -> None:
     """No topic, no group, no offset, no number: it says what it would do, from the numbers in force."""
     topics = [f"{name}.t{n}" for n in range(5)]

@@ -25,6 +25,7 @@ def test_each_broker_says_its_zone(cluster: Cluster) -> None:
     assert sorted(n.rack for n in described.nodes) == ["az-a", "az-b", "az-c"]
 
 
+@pytest.mark.slow
 def test_a_killed_broker_is_down_and_comes_back_on_its_port(cluster: Cluster) -> None:
     """Fault tests are built from `kill` and `start`."""
     cluster.kill(2)

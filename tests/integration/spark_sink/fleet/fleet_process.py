@@ -146,6 +146,7 @@ class FleetProcesses:
 
     def __init__(self, root: Path, config: str) -> None:
         self.root = root
+        root.mkdir(exist_ok=True)
         self._config = root / "fleet.toml"
         self._config.write_text(config)
         self._running: dict[str, subprocess.Popen[bytes]] = {}
@@ -158,8 +159,10 @@ class FleetProcesses:
             process.kill()
             process.wait()
 
-    def start(self, *agents: str, config: Path | None = None, more: Mapping[str, str] | None = None) -> None:
-        """Start agents; `more` is their environment's."""
+    def start(
+        self, *agents: str, config: Path | None = None, more: Mapping[str, str] | None = None, http: str | None = None
+    ) -> None:
+        """Start agents; `more` is their environment's, `http` the address of the page of the only one."""
         for agent in agents:
             environment = {
                 **os.environ,
@@ -168,6 +171,7 @@ class FleetProcesses:
                 **(more or {}),
             }
             command = [sys.executable, "-m", "spark_sink", "agent", "--config", str(config or self._config)]
+            command += [] if http is None else ["--http", http]
             with (self.root / f"{agent}.log").open("ab") as log:
                 self._running[agent] = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
 

@@ -59,6 +59,7 @@ def test_topics_of_a_killed_agent_flow_again_and_a_told_one_leaves_cleanly(
     delete_topics(cluster.bootstrap_servers, topics)
 
 
+@pytest.mark.slow
 def test_two_agents_that_believe_in_different_fleets_write_every_record_once(
     cluster: Cluster, tmp_path: Path, name: str
 ) -> None:
@@ -84,6 +85,7 @@ def test_two_agents_that_believe_in_different_fleets_write_every_record_once(
     delete_topics(cluster.bootstrap_servers, topics)
 
 
+@pytest.mark.slow
 def test_what_is_wrong_is_said_and_disturbs_nothing_else(cluster: Cluster, tmp_path: Path, name: str) -> None:
     """A cluster that is away, a topic in no cluster, a pattern without a match, a dead agent named by hand."""
     topics = [f"{name}.good", f"{name}.better"]

@@ -31,7 +31,8 @@ time.time = lambda: _now() + 3600
 """
 
 
-@pytest.mark.parametrize("kind", [pytest.param("kafka", marks=pytest.mark.slow), "redis"])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["kafka", "redis"])
 def test_a_clock_that_is_an_hour_ahead_changes_nothing(
     cluster: Cluster, tmp_path: Path, request: pytest.FixtureRequest, kind: str
 ) -> None:

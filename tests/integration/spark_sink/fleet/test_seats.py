@@ -42,6 +42,7 @@ def sizes(fleet: FleetProcesses, agents: str, topics: Mapping[str, int]) -> dict
     return {topic: [len(mine) for mine in shares(fleet, agents, topic)] for topic in topics}
 
 
+@pytest.mark.slow
 def test_two_workers_have_even_shares_of_each_topic_also_after_a_kill(
     cluster: Cluster, tmp_path: Path, name: str
 ) -> None:

@@ -166,6 +166,7 @@ def test_poison_among_avro_is_told_with_its_schema(server: Server, registry: Reg
     assert found.columns[0].to_pylist() == [2, None, None, None, None, None, None, 2]
 
 
+@pytest.mark.slow
 def test_a_registry_that_is_down_makes_no_bad_records(server: Server, registry: Registry) -> None:
     """The batch fails and is tried again: the same record must decode the same way at any time."""
     first, _ = register_flights(server)

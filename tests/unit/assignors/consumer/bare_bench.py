@@ -6,7 +6,7 @@ partition, `assign` without a group, and the position after a seek.
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
@@ -18,10 +18,18 @@ from tests.unit.assignors.conftest import RECORDS
 SHORT = {"session.timeout.ms": 1000, "heartbeat.interval.ms": 100}
 
 
+class Servers(Protocol):
+    """A cluster, mocked or not."""
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Its addresses."""
+
+
 class Bench:
     """Creates consumers of one of the two kinds, in one of the two protocols, for the cases."""
 
-    def __init__(self, cluster: MockCluster, kind: type, protocol: str = "classic") -> None:
+    def __init__(self, cluster: Servers, kind: type, protocol: str = "classic") -> None:
         self.cluster = cluster
         self.kind = kind
         self.protocol = protocol
@@ -40,10 +48,13 @@ class Bench:
         }
         if self.protocol == "consumer":
             config = {**config, **dict.fromkeys(SHORT), "group.protocol": "consumer"}
+        mocked = isinstance(self.cluster, MockCluster)
+        if not mocked:
+            config |= {name: None for name, value in SHORT.items() if config.get(name) == value}  # brokers refuse them
         config = {name: value for name, value in config.items() if value is not None}
         extra: dict[str, Any] = {} if logger is None else {"logger": logger}
         if self.kind is GroupConsumer and self.protocol == "classic":
-            extra |= {"assignors": [HRWAssignor(agent="a")], "member": {"api_version": (2, 0)}}
+            extra |= {"assignors": [HRWAssignor(agent="a")], "member": {"api_version": (2, 0)} if mocked else {}}
         self.made.append(self.kind(config, **extra))
         return self.made[-1]
 
@@ -132,7 +143,7 @@ def messages(one: Any, errors: int, records: int) -> list[tuple[str, int, str]]:
     return sorted(found)
 
 
-def outcome(body: Case, cluster: MockCluster, kind: type, protocol: str) -> Any:  # noqa: ANN401 -- as the case
+def outcome(body: Case, cluster: Servers, kind: type, protocol: str) -> Any:  # noqa: ANN401 -- as the case
     """The result of a case with one kind of consumer."""
     bench = Bench(cluster, kind, protocol)
     try:
@@ -141,7 +152,7 @@ def outcome(body: Case, cluster: MockCluster, kind: type, protocol: str) -> Any:
         bench.close()
 
 
-def check(body: Case, cluster: MockCluster, protocol: str = "classic") -> None:
+def check(body: Case, cluster: Servers, protocol: str = "classic") -> None:
     """Run the case with both kinds: a program changes its class, and nothing else."""
     bare, ours = (outcome(body, cluster, kind, protocol) for kind in (Consumer, GroupConsumer))
     assert alike(bare, ours), f"bare: {bare!r}\nours: {ours!r}"

@@ -1,5 +1,8 @@
 """Calls that need no records: arguments, configuration, and every call after close, as in confluent_kafka.Consumer."""
 
+import copy
+import logging
+import pickle
 from functools import partial
 from typing import Any
 
@@ -19,6 +22,10 @@ def calls(name: str, *arguments: Any, **named: Any) -> Case:  # noqa: ANN401 -- 
 def configured(name: str, value: object) -> Case:
     """A consumer with this property, or its error."""
     return lambda bench: attempt(lambda: bench.make(**{name: value}).close())
+
+
+def _config(bench: Bench) -> dict[str, object]:
+    return {"bootstrap.servers": bench.cluster.bootstrap_servers, "group.id": "own", "log_level": 0}
 
 
 CASES: dict[str, Case] = {
@@ -48,6 +55,54 @@ CASES: dict[str, Case] = {
     "offsets for times": lambda bench: plain(bench.make().offsets_for_times([at(0, 0)], timeout=10)),
     "topics": lambda bench: sorted(bench.make().list_topics(timeout=10).topics),
     "member id outside of a group": lambda bench: bool(bench.make().memberid()),
+}
+_WRONG: dict[str, tuple[Any, ...]] = {
+    "poll": ("x",),
+    "consume": (1.5, 0.01),
+    "subscribe": (5,),
+    "commit": (5,),
+    "store_offsets": (5,),
+    "assign": ("x",),
+    "incremental_assign": ("x",),
+    "pause": ([1],),
+    "resume": ("x",),
+    "seek": ("x",),
+    "position": ([1],),
+    "committed": ([1],),
+    "get_watermark_offsets": ("x",),
+    "offsets_for_times": ([1],),
+    "set_sasl_credentials": (None, None),
+    "memberid": (1,),
+    "unsubscribe": (1,),
+    "close": (1,),
+}
+_NAMED: dict[str, dict[str, Any]] = {
+    "poll": {"timeout": 0.01},
+    "consume": {"num_messages": 1, "timeout": 0.01},
+    "subscribe": {"topics": ["t"]},
+    "commit": {"message": None, "asynchronous": True},
+    "pause": {"partitions": [at(0)]},
+    "resume": {"partitions": [at(0)]},
+    "get_watermark_offsets": {"partition": at(1), "timeout": 10, "cached": False},
+    "set_sasl_credentials": {"username": "me", "password": "secret"},
+    "cluster_id": {"timeout": 10},
+}
+CASES |= {f"{name} of another type": calls(name, *given) for name, given in _WRONG.items()}
+CASES |= {f"{name} by names": calls(name, **given) for name, given in _NAMED.items()}
+CASES |= {
+    "poll of None": calls("poll", None),
+    "commit of a text": calls("commit", offsets="x"),
+    "a name that no argument has": calls("subscribe", ["t"], on_revoked=None),
+    "a configuration that is none": lambda bench: attempt(lambda: bench.kind([1])),
+    "no configuration": lambda bench: attempt(bench.kind),
+    "a copy": lambda bench: attempt(lambda: copy.copy(bench.make())),
+    "a pickle": lambda bench: attempt(lambda: pickle.dumps(bench.make())),
+    "length": lambda bench: attempt(lambda: len(bench.make())),
+    "iteration": lambda bench: attempt(lambda: iter(bench.make())),
+    "truth": lambda bench: bool(bench.make()),
+    "equality": lambda bench: bench.make() == bench.make(),
+    "a subclass": lambda bench: attempt(lambda: type("Own", (bench.kind,), {})(_config(bench)).close()),
+    "a logger in the configuration": lambda bench: attempt(lambda: bench.make(logger=logging.getLogger("l")).close()),
 }
 for _name, _value in {
     "enable.auto.commit": "yes",

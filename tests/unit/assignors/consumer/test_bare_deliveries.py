@@ -52,6 +52,26 @@ def on_commit_that_raises(bench: Bench) -> Any:  # noqa: ANN401 -- as above
     return "never"
 
 
+def an_idle_consumer_repeats_no_automatic_commit(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+    """Neither of its progress, nor over an offset with metadata that the program committed."""
+    seen: list[Any] = []
+    one, _ = bench.joined(
+        on_commit=lambda error, partitions: seen.append((error, plain(partitions))),
+        **{"enable.auto.commit": True, "auto.commit.interval.ms": 50},
+    )
+    until = time.monotonic() + 10
+    committed: dict[int, int] = {}
+    while committed != dict.fromkeys(range(3), RECORDS) and time.monotonic() < until:
+        one.poll(0.05)
+        committed |= {number: at for _, partitions in seen for _, number, at, _ in partitions if at > 0}
+    one.commit(offsets=[at(0, RECORDS, metadata="mine")], asynchronous=False)
+    one.poll(0.1)  # the report of that commit, if there is one
+    before = len(seen)
+    for _ in range(10):
+        one.poll(0.05)
+    return [committed, len(seen) - before, plain(one.committed([at(0)], 10))]
+
+
 def seek_and_pause(bench: Bench) -> Any:  # noqa: ANN401 -- as above
     """To an offset, to both ends; a paused partition delivers nothing until it is resumed."""
     one, _ = bench.joined()
@@ -89,6 +109,7 @@ CASES = [
     commits_are_found_again,
     asynchronous_commits_call_on_commit_each,
     on_commit_that_raises,
+    an_idle_consumer_repeats_no_automatic_commit,
     seek_and_pause,
     one_by_one,
 ]

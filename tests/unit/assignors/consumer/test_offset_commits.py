@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assignors import FencedError, NotOwnedError, Ownership
+from assignors import FencedError, MembershipError, NotOwnedError, Ownership
 from assignors.clients import Offset
 from assignors.consumer.offset_commits import CommitQueue, CommitTimeout, Offsets
 from assignors.planner.topics_and_members import TopicPartition
@@ -117,3 +117,30 @@ def test_all_commits_of_a_close_share_one_limit(monkeypatch: pytest.MonkeyPatch)
     assert timeout() == 20
     now += 15
     assert timeout() == 5
+
+
+def test_only_an_answered_commit_need_not_be_repeated() -> None:
+    """A refused one must be, also the offsets of a partition that another member had in between."""
+    refused: list[Exception | None] = [FencedError("gone"), None]
+    member, commits = Coordinator(lambda _: refused.pop(0)), queue()
+    member.go.set()
+    for left in (OFFSETS, {}):
+        commits.commit_later(member, OFFSETS)
+        commits.wait_until_answered()
+        assert commits.uncommitted(OFFSETS) == left
+    assert commits.uncommitted({("t", 0): 2, ("t", 1): 1}) == {("t", 0): 2, ("t", 1): 1}
+    commits.forget([("t", 0)])
+    assert commits.uncommitted(OFFSETS) == OFFSETS
+    commits.close()
+
+
+def test_after_a_commit_of_unknown_result_an_older_offset_is_committed_again() -> None:
+    """The coordinator stored it and its answer was lost; then the program sought back, and would lose the records."""
+    answers: list[Exception | None] = [None, MembershipError("no answer")]
+    member, commits = Coordinator(lambda _: answers.pop(0)), queue()
+    member.go.set()
+    for offset in (5, 10):
+        commits.commit_later(member, {("t", 0): offset})
+        commits.wait_until_answered()
+    assert commits.uncommitted({("t", 0): 5}) == {("t", 0): 5}
+    commits.close()

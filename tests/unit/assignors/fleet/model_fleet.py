@@ -14,6 +14,7 @@ from assignors.fleet import (
     Lane,
     Lanes,
     Membership,
+    Source,
     Standing,
     View,
     declared_settings,
@@ -94,6 +95,12 @@ class ModelWatch:
     """A cluster whose answer a test sets."""
 
     sighting: Sighting = field(default_factory=Sighting)
+    name: str = "s"
+
+    @property
+    def source(self) -> Source:
+        """The source, of which only the name counts."""
+        return Source(name=self.name, kafka={"bootstrap.servers": "none"}, pattern=".*")
 
     def seen(self) -> Sighting:
         """The answer."""
@@ -131,21 +138,33 @@ class ModelIngestion:
 class ModelAgent:
     """One agent with its own workers, which a test changes."""
 
-    def __init__(self, name: str, server: Server, seen: Sighting, workers: FleetWorkers | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        server: Server,
+        *seen: Sighting,
+        workers: FleetWorkers | None = None,
+        growth_s: float = 0.0,
+        zone: str | None = None,
+    ) -> None:
         self.name = name
         self.workers = workers or FleetWorkers()
-        identity = Agent(name, settings=declared_settings({"assignment": 1, "lanes": 2, "seed": 0}))
+        identity = Agent(name, zone=zone, settings=declared_settings({"assignment": 1, "lanes": 2, "seed": 0}))
         self.members = ModelMembers(identity, server)
-        self.watch = ModelWatch(seen)
+        # The sources are "s", "s1", "s2" and so on.
+        self.watches = [ModelWatch(one, f"s{number or ''}") for number, one in enumerate(seen)]
+        self.watch = self.watches[0]
         self.ingestion = ModelIngestion()
         self.loop = FleetAgent(
             AgentParts(
                 agent=identity,
                 members=self.members,
-                watches=cast("list[ClusterWatch]", [self.watch]),
+                watches=cast("list[ClusterWatch]", self.watches),
                 ingestion=self.ingestion,
                 workers=lambda _: self.workers,
                 lanes=Lanes(count=2, seated=True),
+                growth_s=growth_s,
+                prefer_zones=zone is not None,
             )
         )
 

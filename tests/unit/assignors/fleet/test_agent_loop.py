@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -52,7 +52,9 @@ class Reading:
         return sorted(topic.label for topics in self.lanes[-1].values() for topic in topics)
 
 
-def agent(reading: Reading, *watches: ModelWatch) -> FleetAgent:
+def agent(
+    reading: Reading, *watches: ModelWatch, paused: Callable[[str], Collection[str] | None] = lambda _: ()
+) -> FleetAgent:
     """The only agent of a fleet."""
     parts = AgentParts(
         agent=Agent("a"),
@@ -60,6 +62,7 @@ def agent(reading: Reading, *watches: ModelWatch) -> FleetAgent:
         watches=cast("list[ClusterWatch]", list(watches)),
         ingestion=reading,
         workers=lambda _: FleetWorkers(),
+        paused=paused,
     )
     return FleetAgent(parts)
 
@@ -147,3 +150,24 @@ def test_an_agent_is_ready_while_it_does_its_work_and_says_why_where_not() -> No
     stop.set()
     made.run(stop)
     assert made.status()["unready"] == "it ends"
+
+
+def test_a_paused_topic_is_not_read_and_moves_no_other() -> None:
+    """Only the reading stops: the placement stays, and the topic is read again as soon as it is resumed."""
+    reading, pauses = Reading(), dict[str, Collection[str] | None](s={"y"}, r=())
+    made = agent(reading, ModelWatch(of("s", "x", "y")), ModelWatch(of("r", "z")), paused=pauses.__getitem__)
+    made.step()
+    assert reading.labels == ["r/z", "s/x"]
+    assert made.status()["paused"] == ["s/y"]
+    assert made.owners()["s/y"] == ["a"]
+    pauses["s"] = ()
+    made.step()
+    assert reading.labels == ["r/z", "s/x", "s/y"]
+
+
+def test_nothing_of_a_source_is_read_while_its_pauses_are_unknown() -> None:
+    """A restart must not read a paused topic; other sources do not wait."""
+    reading, pauses = Reading(), dict[str, Collection[str] | None](s=None, r=())
+    made = agent(reading, ModelWatch(of("s", "x")), ModelWatch(of("r", "z")), paused=pauses.__getitem__)
+    made.step()
+    assert reading.labels == ["r/z"]

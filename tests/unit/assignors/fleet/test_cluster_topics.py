@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient
 from assignors.errors import FleetError
 from assignors.fleet import ClusterWatch, Source, any_answers, ask_ids, sight, topic_descriptions
 from producer.testing import MockCluster
+from tests.waiting import wait_until
 
 SOURCE = Source(name="s", kafka={"bootstrap.servers": "nowhere:1"}, pattern="t.*")
 GONE = KafkaError.UNKNOWN_TOPIC_OR_PART
@@ -21,11 +22,18 @@ DENIED = KafkaError.TOPIC_AUTHORIZATION_FAILED
 
 
 @dataclass
+class Partition:
+    """Of one topic, without replicas."""
+
+    replicas: tuple[object, ...] = ()
+
+
+@dataclass
 class Description:
     """Of one topic."""
 
     topic_id: str
-    partitions: list[int]
+    partitions: list[Partition]
 
 
 @dataclass
@@ -62,7 +70,7 @@ class Admin:
             if code:
                 future.set_exception(KafkaException(KafkaError(code)))
             else:
-                future.set_result(Description(self.ids[name], [0, 1]))
+                future.set_result(Description(self.ids[name], [Partition(), Partition()]))
         return found
 
 
@@ -209,3 +217,22 @@ def test_a_probe_that_hangs_hides_no_cluster_that_answers(monkeypatch: pytest.Mo
     monkeypatch.setattr("assignors.fleet.cluster_topics._PROBES_S", 0.05)
     assert not any_answers(probed(released.wait, lambda: False))
     released.set()
+
+
+@pytest.mark.parametrize("failed", ["list", "describe"])
+def test_a_cluster_that_did_not_answer_is_asked_again_soon(failed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An hour between two looks is much for topics that seldom change, and an hour without them as well."""
+    admin = Admin({"t1": "i1"}, lists=failed != "list")
+    if failed == "describe":
+        admin.errors = {"t1": AWAY}
+    watch = ClusterWatch(SOURCE, 3600.0, lambda: None)
+    monkeypatch.setattr("assignors.fleet.cluster_topics._RETRY_S", 0.01)
+    monkeypatch.setattr(watch, "_client", lambda: client(admin))
+    watch.start()
+    try:
+        wait_until(lambda: watch.seen().looked, 30)
+        assert not watch.seen().topics
+        admin.lists, admin.errors = True, {}
+        wait_until(lambda: watch.seen().topics, 30)
+    finally:
+        watch.close()

@@ -35,6 +35,10 @@ def test_an_agent_joins_after_the_first_answer_about_its_topics() -> None:
             assert turns.acquire(timeout=30)
         assert server.view.ids == ("a",), "no cluster has answered, so it would read nothing"
         assert new.loop.status()["unready"] == "s: no broker answers"
+        new.watch.sighting = Sighting(cluster="c", problems=("s: topics cannot be described",), whole=False)
+        for _ in range(2):
+            assert turns.acquire(timeout=30)
+        assert server.view.ids == ("a",), "the controller is away, so no topic is known"
         new.watch.sighting = KNOWN
         wait_until(lambda: server.view.ids == ("a", "b"), 30)
         wait_until(lambda: new.ingestion.lanes, 30)
@@ -48,9 +52,7 @@ def test_an_agent_joins_after_the_first_answer_about_its_topics() -> None:
 def test_one_cluster_that_is_away_keeps_no_agent_from_joining() -> None:
     """It reads the topics of the others; a cluster counts as asked after its first failure."""
     server = Server()
-    one = ModelAgent("a", server, KNOWN)
-    away = ModelAgent("x", server, Sighting(problems=("s: no broker answers",), answers=False)).watch
-    one.loop._parts.watches.append(away)  # type: ignore[attr-defined]  # the model's list
+    one = ModelAgent("a", server, KNOWN, Sighting(problems=("s1: no broker answers",), answers=False))
     one.step()
     assert server.view.ids == ("a",)
     assert all(readers([one], TOPICS).values())

@@ -97,7 +97,7 @@ def test_the_password_of_redis_is_in_no_reason(caplog: pytest.LogCaptureFixture)
     while not (seen := one.wait(seen, 5)).reason:
         pass
     one.close()
-    with pytest.raises(FleetError, match="need redis://host:port/db, and %XX") as refused:
+    with pytest.raises(FleetError, match=r"need redis://host:port/db or redis\+sentinel://.*, and %XX") as refused:
         RedisMembers(Agent("a"), "redis://:canary/canary@127.0.0.1:1/0")
     assert "127.0.0.1:1" in seen.reason
     assert "canary" not in f"{raised.value} {seen.reason} {refused.value} {caplog.text}"

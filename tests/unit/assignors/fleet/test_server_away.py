@@ -10,7 +10,7 @@ KNOWN = Sighting(cluster="c", topics=TOPICS)
 def test_the_shares_of_an_agent_that_dies_wait_until_the_server_is_back_and_no_other_share_moves() -> None:
     """With seats no group notices the death: docs/failure-modes.md says so, and names the setting that differs."""
     server = Server()
-    agents = [ModelAgent(name, server, KNOWN, NUMBERS[1]) for name in "abc"]
+    agents = [ModelAgent(name, server, KNOWN, workers=NUMBERS[1]) for name in "abc"]
     for one in agents * 2:
         one.step()
     before = readers(agents, TOPICS)

@@ -230,6 +230,27 @@ def test_each_place_of_a_ranking_is_looked_at_once_however_many_workers_all_topi
     assert looked <= 60 * (50 + 49), "agents, and the agent found last once more for each seat"
 
 
+@pytest.mark.parametrize(
+    "workers", [FleetWorkers(default=99), FleetWorkers(overrides={f"t{n}": 800 for n in range(500)})]
+)
+def test_departures_cost_little_however_many_workers_all_topics_have(
+    workers: FleetWorkers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """99 planned workers of each of 1,000 topics took 2 s in every agent after many had left: each seat was moved."""
+    searches = 0
+    best = Seating._best
+
+    def counted(seating: Seating, level: Level, topic: int, begin: int = 0) -> tuple[int, int | None]:
+        nonlocal searches
+        searches += 1
+        return best(seating, level, topic, begin)
+
+    monkeypatch.setattr(Seating, "_best", counted)
+    made = decide(fleet(60, departed=40), topics(1_000), workers)
+    assert {len(agents) for agents in made.workers.values()} == {60}
+    assert searches <= 2 * 16_384
+
+
 @given(st.integers(12, 30), st.data())
 def test_agents_beyond_the_levels_are_added_and_leave_one_at_a_time(agents: int, data: st.DataObject) -> None:
     """They are added only by rank: one more adds one agent at the end, and a death moves the dead agent's place."""

@@ -276,3 +276,13 @@ def test_huge_settings_mean_no_limit(strategy: Any, weight: float) -> None:  # n
     for workers in (2**70, {"t": 2**70}, {"*": 2**70}):
         made = plan([Topic("t", 9)], members, strategy=strategy, epsilon=1e300, workers=workers)
         assert sum(made.loads.values()) == 9
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_answer_topic_by_topic_is_the_same_answer(seed: int) -> None:
+    """The group protocol sends it; members without a partition and topics without a subscriber are part of it."""
+    scenario = random_scenario(random.Random(seed), equal=seed % 2 == 0, weights=False, racks=False, capped=False)
+    made = plan(scenario.topics, scenario.members)
+    flat = {m: [(t, p) for t, some in mine for p in some] for m, mine in made.by_topic().items()}
+    assert flat == made.partitions
+    assert all(len({t for t, _ in mine}) == len(mine) for mine in made.by_topic().values())

@@ -36,8 +36,18 @@ def test_configuration_may_come_as_keywords(mock: MockCluster) -> None:
         ("az-a", {"fallback": "az-b"}, r"need a list of zones: \['az-b'\]"),
         ("az-a", {"batch_bytes": 0}, "batch_bytes=0"),
         ("az-a", {"hold_s": float("nan")}, "hold_s=nan"),
+        ("az-a", {"keys": {rb"logs\..*": "ignore"}}, "the pattern must be text, not bytes"),
+        ("az-a", {"keys": {"logs": ["ignore"]}}, "is no key mode"),
+        ("az-a", {"fallback": 5}, "fallback=5, need a list of zones"),
+        ("az-a", {"fallback": [b"az-b"]}, "need a list of zones as texts"),
+        ("az-a", {"skew": 1.2}, "skew=1.2, need a SkewGuard"),
+        ("az-a", {"count": ["queued"]}, "choose 'queued' or 'delivered'"),
+        *(
+            ("az-a", {name: "100"}, f"{name}='100', need a number, not str")
+            for name in ("availability_timeout_ms", "batch_bytes", "hold_s", "refresh_s", "metadata_timeout_s")
+        ),
     ],
-    ids=["key mode", "empty rack", "rack of another type", "fallback that is no list", "batch bytes", "hold"],
+    ids=str,
 )
 def test_settings_that_cannot_work_are_named_before_anything_starts(
     rack: object, arguments: dict[str, Any], says: str

@@ -71,3 +71,31 @@ def test_tombstones_and_text_count_their_bytes(mock: MockCluster) -> None:
     assert producer.flush(10) == 0
     assert producer.traffic().local == (3, 4 + 7 + 2 + 2)
     producer.close()
+
+
+@pytest.mark.parametrize("headers", [[("a", b"1"), ("\ud800", b"v")], {"\ud800": b"v"}], ids=["list", "mapping"])
+@pytest.mark.parametrize("count", ["queued", "delivered"])
+@pytest.mark.parametrize("more", [{}, {"partition": 1}, {"key": b"k"}], ids=str)
+def test_a_header_whose_name_cannot_be_sent_is_refused(
+    mock: MockCluster, headers: object, count: str, more: dict[str, Any]
+) -> None:
+    """The base class ends the process by a signal: it converts the name to UTF-8 without a check."""
+    mock.create(TOPIC, [1, 2, 3])
+    producer = AZAwareProducer(config(mock), count=count)
+    for _ in range(2):  # before and after the leaders are known
+        with pytest.raises(ValueError, match=r"header '\\ud800': the name cannot be encoded as UTF-8"):
+            producer.produce(TOPIC, b"v", headers=headers, **more)
+        producer.produce(TOPIC, b"v")
+        assert producer.flush(10) == 0
+    assert producer.traffic().zones["az-a"].records == 2
+    producer.close()
+
+
+def test_headers_weigh_as_the_client_sends_them(mock: MockCluster) -> None:
+    """The client sends a name of another type as its text; other headers of the record weighed nothing then."""
+    mock.create(TOPIC, [1])
+    producer = AZAwareProducer(config(mock))
+    producer.produce(TOPIC, b"v", headers=[(10, b"12"), ("a", b"345")])
+    assert producer.flush(10) == 0
+    assert producer.traffic().local.bytes == 1 + 4 + 4
+    producer.close()

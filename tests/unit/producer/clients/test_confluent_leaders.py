@@ -164,6 +164,9 @@ def test_what_is_no_topic_is_refused_and_not_waited_for(mock: MockCluster) -> No
     for topic in (None, 5, b"flights"):
         with pytest.raises(TypeError, match="argument 1 must be str"):
             producer.produce(topic, b"v")  # type: ignore[arg-type]  # the mistake itself
+    for name in ("\ud800", "a\0b"):  # the thread that asked for one of them ended
+        with pytest.raises(ValueError, match=r"surrogates|null"):
+            producer.produce(name, b"v")
     assert producer._watcher.wait_s() == 30.0
     producer.close()
 

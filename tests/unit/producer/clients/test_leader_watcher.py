@@ -87,7 +87,9 @@ class Cluster:
         return SimpleNamespace(topics={name: self._topic(self.leaders[name]) for name in names})
 
     def _topic(self, leaders: list[int]) -> SimpleNamespace:
-        partitions = {number: SimpleNamespace(leader=leader) for number, leader in enumerate(leaders) if leader}
+        partitions = {
+            number: SimpleNamespace(leader=leader, replicas=[leader]) for number, leader in enumerate(leaders) if leader
+        }
         return SimpleNamespace(partitions=partitions, error=None)
 
 

@@ -40,6 +40,8 @@ def test_a_batch_goes_where_its_messages_say_or_stays_local(mock: MockCluster) -
         {"headers": 5},
         {"headers": [("name", 5)]},
         {"headers": {"name": 5}},
+        {"headers": [("\ud800", b"v")]},
+        {"headers": {"\ud800": b"v"}},
         {"timestamp": 1},
         {"partition": "x"},
         {"key": "\ud800"},

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from producer import AZAwareAIOProducer, AZAwarePartitioner, AZAwareProducer, PolicyError, Reason, TrafficMeter
+from producer import AZAwareAIOProducer, AZAwarePartitioner, AZAwareProducer, PolicyError, Reason, Traffic, TrafficMeter
 from producer.clients import leader_watcher
 from producer.clients.client_statistics import shares
 from producer.testing import MockCluster
@@ -241,3 +241,42 @@ def test_new_credentials_reach_the_meters_client(mock: MockCluster) -> None:
     meter.set_sasl_credentials("new", "newer")
     found = connection(meter._topology._config)
     assert (found["sasl.username"], found["sasl.password"]) == ("new", "newer")
+
+
+@pytest.mark.parametrize("way", ["produce", "delivered", "asyncio", "kafka-python", "meter"])
+def test_copies_to_replicas_in_other_zones_are_stated_beside_the_produce_leg(mock: MockCluster, way: str) -> None:
+    """A user pays for them as well; the mock keeps each partition on all three brokers, so two copies leave."""
+    mock.create(TOPIC, [1, 2, 3])
+    if way == "kafka-python":
+        partitioner = AZAwarePartitioner(rack="az-a")
+        sender = connect(mock, partitioner)
+        for _ in range(10):
+            sender.send(TOPIC, b"v" * 100)
+        sender.flush(10)
+        sender.close()
+        traffic = partitioner.traffic()
+    elif way == "asyncio":
+
+        async def run() -> Traffic:
+            async with AZAwareAIOProducer(config(mock)) as producer:
+                for _ in range(10):
+                    await producer.produce(TOPIC, b"v" * 100)
+                await producer.flush(10)
+                return producer.traffic()
+
+        traffic = asyncio.run(run())
+    else:
+        producer = AZAwareProducer(config(mock), count="delivered" if way == "delivered" else "queued")
+        assert producer.traffic().replicated_bytes is None
+        meter = TrafficMeter(config(mock))
+        for _ in range(10):
+            producer.produce(TOPIC, b"v" * 100, on_delivery=meter.delivered)
+        assert producer.flush(10) == 0
+        traffic = (meter if way == "meter" else producer).traffic()
+        producer.close()
+    assert traffic.local.bytes == 1_000
+    assert traffic.replicated_bytes == 2_000
+    assert traffic.replication_cost(0.02) == pytest.approx(4e-8)
+    assert traffic.as_dict()["replicated_bytes"] == 2_000
+    with pytest.raises(PolicyError, match="price_per_gb=-1"):
+        traffic.replication_cost(-1)

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from producer.decisions.leader_locality import LocalityInUse, Reason, levels_of, locate, settle
+from producer.decisions.leader_locality import LocalityInUse, Reason, copies_elsewhere, levels_of, locate, settle
 
 ZONES = [None, "az-a", "az-b", "az-c"]
 LEADERS = st.lists(st.none() | st.integers(1, 6), min_size=1, max_size=12)
@@ -63,3 +63,12 @@ def test_nothing_is_held_back_when_there_is_no_alternative() -> None:
     assert in_use.locality.reason is Reason.NO_LEADER
     in_use = settle(in_use, levels_of([1, None], racks, "az-a"), 0.1, 5.0)
     assert in_use.locality.candidates == (0,)
+
+
+def test_copies_are_the_replicas_in_other_zones_that_are_known() -> None:
+    """Without a leader, a rack, or replicas in the answer, no copy is invented."""
+    racks = {1: "az-a", 2: "az-b", 3: "az-c", 4: "az-a", 5: None}
+    leaders = [1, 1, None, 5, 2, 3]
+    replicas = [[1, 2, 3], [1, 4], [1, 2], [5, 1], [2, 5, 9]]
+    assert copies_elsewhere(leaders, replicas, racks) == (2, 0, 0, 0, 0, 0)
+    assert copies_elsewhere([1], [[1, 2], [2, 3]], racks) == (1,)

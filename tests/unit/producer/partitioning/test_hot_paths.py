@@ -20,6 +20,7 @@ from producer import AZAwareProducer, Count, Reason
 from producer.decisions.key_mapping import Table, hrw_table, packed_table
 from producer.decisions.librdkafka_partitioners import ClientPartitioner
 from producer.partitioning import produce_interpreted
+from producer.partitioning.slot_table import slot_table
 from producer.testing import MockCluster, librdkafka
 from tests.unit.producer.deliveries import TOPIC, config
 
@@ -30,6 +31,7 @@ TABLES = {
     "local of 120": tuple(range(1, 120, 3)),
     "bytes": hrw_table(120, tuple(range(1, 120, 3))),
     "many": hrw_table(1_000, tuple(range(2, 1_000, 3))),
+    "drawn where compiled": slot_table(10_000, tuple(range(2, 10_000, 3))),
     "all of 10,000": packed_table(range(10_000), 10_000),
     "all of 65,537": packed_table(range(65_537), 65_537),
 }

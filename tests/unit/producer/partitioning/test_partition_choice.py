@@ -261,7 +261,7 @@ def test_a_table_is_built_while_other_threads_may_send(monkeypatch: pytest.Monke
         built.setdefault(members, topics_in_use._lock._is_owned())  # type: ignore[attr-defined]  # CPython's
         return hrw_table(partitions, members)
 
-    monkeypatch.setattr("producer.partitioning.partition_choice.hrw_table", noting)
+    monkeypatch.setattr("producer.partitioning.partition_choice.slot_table", noting)
     for second, leaders in enumerate(([1, 2, 3], [2, 2, 3], [1, 1, 2])):
         topics_in_use.update("t", leaders, RACKS, float(second))
     assert built == {(0,): False, (0, 1, 2): False, (0, 1): False}
@@ -301,3 +301,18 @@ def test_ignored_keys_stick_to_a_partition_for_a_batch_whatever_the_partitioner(
     made.update_leaders([1, 2, 1, 2, 1, 2], {1: "a", 2: "b"}, 0.0)
     assert made.destinations.switch_at <= 100
     assert made.destinations.partition in made.locality.candidates
+
+
+def test_records_sent_before_a_change_of_leaders_keep_the_copies_of_that_time() -> None:
+    """Counts on the bill never change afterwards; a report of leaders without replicas forgets nothing."""
+    topics_in_use = TopicsInUse(ZonePolicy(rack="az-a", hold_s=0.0))
+    partitioner = topics_in_use.update("t", [1, 2], RACKS, 0.0, [[1, 2, 3], [2, 3]])
+    assert topics_in_use.traffic().replicated_bytes == 0
+    partitioner.count_explicit(0, 100)
+    partitioner.count_explicit(1, 100)
+    topics_in_use.update("t", [1, 2], RACKS, 1.0)
+    assert topics_in_use.traffic().replicated_bytes == 300
+    topics_in_use.update("t", [1, 2], RACKS, 2.0, [[1], [2]])
+    partitioner.count_explicit(0, 100)
+    partitioner.count_explicit(9, 100)
+    assert topics_in_use.traffic().replicated_bytes == 300

@@ -1,6 +1,6 @@
 """The job loop on a claims database in a file, a table in memory and logs that are lists."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from spark_sink.fetch.raw_columns import arrow_schema
 from spark_sink.fleet.table_writer import Landable
 from spark_sink.lake.table_contract import DataFile, Span
 from spark_sink.ranges.batch_offset import Range, TopicPartition
+from tests.waiting import wait_until
 
 
 def records(one: Range) -> pa.RecordBatch:
@@ -43,6 +44,7 @@ class World:
     error: Exception | None = None
     whole: bool = True
     before_commit: Any = None
+    paused: set[str] | None = field(default_factory=set)
 
     def topics(self) -> Sighting:
         """As the cluster says."""
@@ -115,7 +117,7 @@ class World:
         """As `PartitionOffsets`: no record has a timestamp."""
         return dict.fromkeys(times_ms)
 
-    def fetch(self, ranges: Sequence[Range]) -> Iterator[pa.RecordBatch]:
+    def fetch(self, ranges: Sequence[Range]) -> Generator[pa.RecordBatch, None, None]:
         """As `spark_sink.fetch.range_reader.fetch`."""
         for one in ranges:
             yield records(one)
@@ -131,13 +133,20 @@ class Stage:
     def job(self, **settings: Any) -> tuple[ClaimedIngest, PartitionClaims]:  # noqa: ANN401 -- those of the settings
         """Make a job."""
         given: dict[str, Any] = {"partitions": 3, "records": 100, "discover_s": 1e-9, **settings}
-        lease = given.pop("lease", Lease())
+        lease, picking = given.pop("lease", Lease()), given.pop("picking", Picking())
         told = ClaimedSettings(name="n", table="t", database=self.address, kafka={}, **given)
-        claims = PartitionClaims(self.address, cluster="c", lease=lease, picking=Picking())
+        claims = PartitionClaims(self.address, cluster="c", lease=lease, picking=picking)
         world = self.world
-        return ClaimedIngest(
-            told, Parts(claims=claims, writer=world, logs=world, topics=world.topics, fetch=world.fetch, ids=world.ids)
-        ), claims
+        parts = Parts(
+            claims=claims,
+            writer=world,
+            logs=world,
+            topics=world.topics,
+            fetch=world.fetch,
+            ids=world.ids,
+            paused=lambda: world.paused,
+        )
+        return ClaimedIngest(told, parts), claims
 
 
 @pytest.fixture
@@ -357,7 +366,7 @@ class Apart(World):
         self.fail("positions", labels)
         return super().positions(labels)
 
-    def fetch(self, ranges: Sequence[Range]) -> Iterator[pa.RecordBatch]:
+    def fetch(self, ranges: Sequence[Range]) -> Generator[pa.RecordBatch, None, None]:
         """As the real one: some batches may come before the error."""
         for one in ranges:
             yield records(one)
@@ -406,3 +415,88 @@ def test_a_cluster_that_is_away_is_not_asked_topic_by_topic(tmp_path: Path) -> N
     with pytest.raises(TableError):
         job.round()
     job.close()
+
+
+@dataclass
+class Large(World):
+    """Records of half a megabyte, one a batch, with a count of the records that each round asked for and got."""
+
+    asked: list[int] = field(default_factory=list)
+    got: list[int] = field(default_factory=list)
+
+    def fetch(self, ranges: Sequence[Range]) -> Generator[pa.RecordBatch, None, None]:
+        """As librdkafka: one partition after another."""
+        self.asked.append(sum(one.records for one in ranges))
+        self.got.append(0)
+        for one in ranges:
+            for at in range(one.begin, one.end):
+                self.got[-1] += 1
+                row = {"topic": one.topic, "partition": one.partition, "offset": at, "value": bytes(500_000)}
+                yield pa.RecordBatch.from_pylist([row], schema=arrow_schema(headers=False))
+
+
+def test_a_round_ends_at_its_bytes_whatever_the_size_of_the_records(tmp_path: Path) -> None:
+    """A round was bounded by rows alone: 200,000 records of a megabyte would have been in memory at once."""
+    world = Large({TopicPartition(topic, n): 30 for topic in ("a", "b") for n in range(2)})
+    job, claims = Stage(world, f"sqlite:///{tmp_path}/c.db").job(partitions=4, records=10_000, memory_bytes=16 << 20)
+    rounds = [job.round()]
+    assert world.got == [9]  # 4 MiB are a quarter of the memory, and the record that passes them is the last
+    while any(len(world.table.get(key, ())) < 30 for key in world.ends_at):
+        rounds.append(job.round())
+    assert max(world.got) <= 9
+    assert world.table == {key: list(range(30)) for key in world.ends_at}, "each record once, and no hole"
+    assert sum(one.rows for one in rounds) == 120
+    assert {one.committed_offset for one in claims.standings()} == {30}
+    # The sizes are known after the first look at a topic: reading ends with the ranges, and the client stays connected.
+    assert world.asked[-3:] == world.got[-3:]
+    job.close()
+
+
+def test_a_record_larger_than_the_limit_is_read_alone(tmp_path: Path) -> None:
+    """Otherwise its partition would stop for ever."""
+    world = Large({TopicPartition("a", 0): 2})
+    job, _ = Stage(world, f"sqlite:///{tmp_path}/c.db").job(memory_bytes=16 << 20)
+    job._bytes._most = 1_000
+    assert [job.round().rows, job.round().rows] == [1, 1]
+    job.close()
+
+
+def test_a_paused_topic_is_read_from_its_position_once_it_is_resumed(stage: Stage) -> None:
+    """Others are read meanwhile, and no record of it is lost or doubled."""
+    job, _ = stage.job(partitions=9)
+    job.round()
+    before = {key: len(rows) for key, rows in stage.world.table.items() if key.topic == "a"}
+    stage.world.paused = {"a"}
+    stage.world.ends_at[TopicPartition("b", 0)] = 20
+    again, _ = stage.job(partitions=9, picking=Picking(longest_s=0.2))  # a pause outlives a restart
+    for _ in range(3):
+        again.round()
+    assert {key: len(rows) for key, rows in stage.world.table.items() if key.topic == "a"} == before
+    assert stage.world.table[TopicPartition("b", 0)] == list(range(20))
+    stage.world.paused = set()
+    wait_until(lambda: again.round().claimed and len(stage.world.table[TopicPartition("a", 1)]) == 250, 20)
+    assert stage.world.table[TopicPartition("a", 0)] == list(range(50))
+    assert stage.world.table[TopicPartition("a", 1)] == list(range(250))
+
+
+def test_nothing_is_claimed_while_pauses_are_unknown(stage: Stage) -> None:
+    """A restarted job must not read a paused topic."""
+    stage.world.paused = None
+    job, _ = stage.job()
+    assert job.round().claimed == 0
+
+
+def test_the_table_of_a_paused_topic_is_not_touched(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be paused because its table is being moved or restored: a job must not make a new one in its place."""
+    asked: list[str] = []
+    label = World.label
+
+    def noted(world: World, topics: Collection[FleetTopic]) -> dict[FleetTopic, str]:
+        asked.extend(topic.name for topic in topics)
+        return label(world, topics)
+
+    monkeypatch.setattr(World, "label", noted)
+    stage.world.paused = {"a"}
+    job, _ = stage.job(partitions=9)
+    job.round()
+    assert asked == ["b"]

@@ -1,14 +1,31 @@
 """A job as a process: what its start says."""
 
 import logging
+import signal
+import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from assignors.errors import FleetError
 from producer.testing import MockCluster
 from spark_sink.agent.progress_log import StartSteps
 from spark_sink.claimed import ClaimedSettings, build
 from spark_sink.claimed import job_process as module
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> ClaimedSettings:
+    """A job without brokers."""
+    return ClaimedSettings(
+        name="g",
+        table=str(tmp_path / "t"),
+        database=f"sqlite:///{tmp_path}/claims.db",
+        kafka={"bootstrap.servers": "localhost:1"},
+        topics=("flights",),
+    )
 
 
 def test_each_step_of_the_start_is_logged_with_seconds(
@@ -17,10 +34,12 @@ def test_each_step_of_the_start_is_logged_with_seconds(
     """A slow database and a slow broker look the same from outside; no line has the password."""
 
     class NoRounds:
+        holds = False
+
         def run(self, _: object) -> None:
             """End at once."""
 
-    def built(settings: ClaimedSettings, steps: StartSteps) -> NoRounds:
+    def built(settings: ClaimedSettings, steps: StartSteps, *_: object) -> NoRounds:
         build(settings, steps).close()
         return NoRounds()
 
@@ -46,3 +65,56 @@ def test_each_step_of_the_start_is_logged_with_seconds(
     assert claims.startswith("start: claims are kept in table 'partition_claims' of sqlite:///")
     assert last.startswith(f"start: job one of group 'g' writes to {tmp_path}/t (")
     assert all(line.endswith(" s)") for line in said[1:])
+
+
+class Stuck:
+    """A job in a request that has no answer for as long as the test lasts."""
+
+    def __init__(self, *, holds: bool) -> None:
+        self.holds = holds
+        self.asks = threading.Event()
+        self.answer = threading.Event()
+
+    def run(self, _: threading.Event) -> None:
+        """Wait for the answer."""
+        self.asks.set()
+        self.answer.wait(60)
+
+
+@pytest.mark.parametrize(("holds", "most_s"), [(False, 2.0), (True, 4.0)])
+def test_a_signal_ends_a_job_whose_request_has_no_answer(
+    settings: ClaimedSettings, monkeypatch: pytest.MonkeyPatch, *, holds: bool, most_s: float
+) -> None:
+    """A request in the main thread kept the process from the signal until its own timeout, after 7 to 15 s."""
+    job, handlers = Stuck(holds=holds), dict[int, Callable[[int, None], None]]()
+    monkeypatch.setattr(module, "build", lambda *_: job)
+    monkeypatch.setattr(module, "_HOLDING_S", 3.0)
+    monkeypatch.setattr("signal.signal", handlers.__setitem__)
+    ended: list[float] = []
+
+    def signalled() -> None:
+        assert job.asks.wait(60)
+        ended.append(time.monotonic())
+        handlers[signal.SIGTERM](signal.SIGTERM, None)
+
+    sender = threading.Thread(target=signalled)
+    sender.start()
+    module.run(settings)
+    took_s = time.monotonic() - ended[0]
+    sender.join()
+    job.answer.set()
+    assert (3.0 if holds else 1.0) <= took_s < most_s + 2
+
+
+def test_an_error_of_the_start_is_the_commands_error(
+    settings: ClaimedSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not only one of its thread."""
+
+    def fail(*_: object) -> None:
+        raise FleetError("no broker answers")
+
+    monkeypatch.setattr(module, "build", fail)
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    with pytest.raises(FleetError, match="no broker answers"):
+        module.run(settings)

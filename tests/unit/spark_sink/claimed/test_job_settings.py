@@ -15,7 +15,7 @@ SECONDS = [0, -1, math.nan, math.inf, 1e9, "soon"]
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [(name, value) for name in ("partitions", "records") for value in WHOLE]
+    [(name, value) for name in ("partitions", "records", "memory_bytes") for value in WHOLE]
     + [(name, value) for name in ("discover_s", "idle_s", "poll_timeout_s") for value in SECONDS]
     + [(name, "") for name in ("name", "table", "database")],
 )

@@ -25,6 +25,14 @@ def test_topics_that_are_behind_are_named_and_the_others_counted(capsys: pytest.
     assert total == "ingest: 75 records behind, in 2 of 3 topics"
 
 
+def test_a_paused_topic_is_marked(capsys: pytest.CaptureFixture[str]) -> None:
+    """A lag that nothing reduces would look like a fault."""
+    module._print("ingest", [TopicLag(topic="t", partitions=1, lag_records=5, worst=(0, 5), paused=True)])
+    late, total = capsys.readouterr().out.splitlines()
+    assert late.endswith("most in 0: 5, paused)")
+    assert total == "ingest: 5 records behind, in 1 of 1 topics, 1 paused"
+
+
 FLEET = """
 name = "g"
 table = "{root}/{{cluster}}/{{topic}}"
@@ -106,3 +114,10 @@ def test_topics_that_the_user_may_not_see_are_no_lag_of_zero(
     said = capsys.readouterr()
     assert not said.out
     assert "topic t on h:1: there is no such topic, or this user may not describe it" in said.err
+
+
+def test_a_placeholder_for_the_bucket_is_refused_with_its_name(capsys: pytest.CaptureFixture[str]) -> None:
+    """The address has a scheme: it is no fault of it."""
+    with pytest.raises(SystemExit):
+        main(["lag", "--bootstrap-servers", "localhost:1", "--group", "g", "--table", "s3://{topic}"])
+    assert "{topic} stands in the name of the bucket" in capsys.readouterr().err

@@ -47,7 +47,7 @@ def test_a_file_serves_all_agents_and_the_environment_tells_them_apart(
     monkeypatch.setenv("AZIMUTH_FLEET_CAPACITY", "2.5")
     found = FleetSettings.load(file)
     assert (found.agent_id.id, found.agent_id.capacity) == ("b", 2.5)
-    assert "division=2" in found.agent_id.settings, "agents that divide partitions in another way must not mix with it"
+    assert "division=3" in found.agent_id.settings, "agents that divide partitions in another way must not mix with it"
     assert found.kafka("one") == {"bootstrap.servers": "127.0.0.1:9092", "client.id": "x"}
     assert found.fleet_workers.overrides == {"t": ("a", "b"), "u": 4}
     assert found.home == "one"

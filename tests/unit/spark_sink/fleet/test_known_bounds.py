@@ -2,7 +2,7 @@
 
 import pytest
 
-from spark_sink.fleet.lane import known_bounds
+from spark_sink.fleet.lane_lag import known_bounds
 from spark_sink.ranges.batch_offset import TopicPartition
 
 KEY = TopicPartition("t", 0)

@@ -13,7 +13,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from assignors.fleet import FleetTopic, Lane
 from spark_sink import positions
 from spark_sink.fleet import lane as lane_module
-from spark_sink.fleet import source_reader
+from spark_sink.fleet import lane_lag, source_reader
 from spark_sink.fleet.lane import LaneConsumer, LaneParts
 from spark_sink.fleet.record_buffer import RecordBuffer
 from spark_sink.fleet.source_reader import ReaderParts, ReaderSettings, SourceReader
@@ -49,7 +49,7 @@ def test_records_that_come_with_a_revocation_are_not_lost(monkeypatch: pytest.Mo
 
 def test_a_topic_that_is_always_behind_is_as_late_as_its_oldest_unread_record(monkeypatch: pytest.MonkeyPatch) -> None:
     """Seconds behind come from ends that were seen, so a topic with a few new records at each look is not late."""
-    monkeypatch.setattr(lane_module, "_LAG_S", 0.0)
+    monkeypatch.setattr(lane_lag, "_LAG_S", 0.0)
     monkeypatch.setattr(lane_module, "Consumer", Client)
     ends = [0]
     monkeypatch.setattr(Client, "get_watermark_offsets", lambda *_, **__: (0, ends[-1]))
@@ -89,7 +89,7 @@ class LogEnd(Record):
 
 def test_a_topic_whose_last_offset_ends_a_transaction_is_not_late(monkeypatch: pytest.MonkeyPatch) -> None:
     """The mark that ends a transaction is no record: without the event the age of an idle topic grows for ever."""
-    monkeypatch.setattr(lane_module, "_LAG_S", 0.0)
+    monkeypatch.setattr(lane_lag, "_LAG_S", 0.0)
     monkeypatch.setattr(lane_module, "Consumer", Client)
     monkeypatch.setattr(Client, "get_watermark_offsets", lambda *_, **__: (0, 6))
 

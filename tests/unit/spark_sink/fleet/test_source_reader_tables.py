@@ -116,6 +116,7 @@ def test_a_table_that_cannot_be_made_holds_up_no_topic_of_another(
     reader = read(monkeypatch, tmp_path / "{topic}", 5, join)
     assert verify(str(tmp_path / "x"), "g").rows == 5
     assert any(problem.startswith("s/y: ") for problem in reader.problems())
+    assert reader.lag_s()["y"] > 0, "alerts on lag must see it"
 
 
 def test_a_table_that_refuses_is_logged_once_though_each_attempt_names_another_file(

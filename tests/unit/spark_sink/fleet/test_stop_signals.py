@@ -13,7 +13,12 @@ from spark_sink.claimed import job_process
 from spark_sink.fleet import agent_process
 
 SETTINGS: Any = SimpleNamespace(
-    kafka={"bootstrap.servers": "localhost:1"}, database="sqlite:///c.db", owner="one", name="g", table="t"
+    metrics_port=None,
+    kafka={"bootstrap.servers": "localhost:1"},
+    database="sqlite:///c.db",
+    owner="one",
+    name="g",
+    table="t",
 )
 
 
@@ -28,8 +33,8 @@ def handlers_as_before() -> Iterator[None]:
 
 def _signalled(stop: threading.Event) -> None:
     signal.raise_signal(signal.SIGTERM)
+    assert stop.wait(10)  # a job runs in a thread, and the main thread hears its signals
     signal.raise_signal(signal.SIGTERM)
-    assert stop.is_set()
 
 
 def _run_agent(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,7 +44,7 @@ def _run_agent(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _run_job(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job_process, "build", lambda *_: SimpleNamespace(run=_signalled))
+    monkeypatch.setattr(job_process, "build", lambda *_: SimpleNamespace(run=_signalled, holds=False))
     job_process.run(SETTINGS)
 
 

@@ -152,9 +152,10 @@ def test_rows_below_the_floor_are_left_out_of_the_copy(kind: Kind) -> None:
     assert kind.rows() == Counter((A, offset) for offset in (7, 8, 9))
 
 
-def test_named_bad_rows_are_found_until_the_quarantine_has_them(kind: Kind) -> None:
+def test_named_bad_rows_are_found_until_the_quarantine_has_them(kind: Kind, tmp_path: Path) -> None:
     """The next writer of the partitions adds them if the first one died between its two commits."""
     table = kind.make()
+    (tmp_path / "table_quarantine").symlink_to(tmp_path / "table")  # where Delta's bad rows are
     _made(table)
     for end, before in ((3, {}), (6, {A: 3}), (9, {A: 6})):
         bad = Quarantined(files=[kind.write(A, [end - 1])], ends={A: end}, before=before)

@@ -1,8 +1,6 @@
 """A token and TLS of the pages: what is refused, and what probes still get."""
 
 import base64
-import datetime as dt
-import ipaddress
 import json
 import ssl
 import urllib.error
@@ -11,12 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
 from spark_sink.errors import OptionError
 from spark_sink.live import Access, LiveServer
+from tests.certificates import write_certificate
 from tests.unit.spark_sink.live.test_status_server import STATUS
 
 TOKEN = "a token: of two words"  # noqa: S105 -- of this test
@@ -41,20 +37,7 @@ def ask(live: LiveServer, path: str, authorization: str = "", tls: ssl.SSLContex
 @pytest.fixture
 def certificate(tmp_path: Path) -> Path:
     """A PEM file with a certificate for 127.0.0.1 and its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
-    now, day = dt.datetime.now(dt.UTC), dt.timedelta(days=1)
-    address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
-    made = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number(), now - day, now + day)
-        .add_extension(x509.SubjectAlternativeName([address]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    file = tmp_path / "server.pem"
-    pem = serialization.Encoding.PEM
-    text = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    file.write_bytes(made.public_bytes(pem) + text)
-    return file
+    return write_certificate(tmp_path / "server.pem")
 
 
 @pytest.mark.parametrize("path", ["", "status.json", "metrics", "nothing"])

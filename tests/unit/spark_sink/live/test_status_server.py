@@ -80,6 +80,8 @@ def test_page_status_metrics_and_probes_answer(live: LiveServer) -> None:
     assert 'azimuth_fleet_lag_seconds{topic="home/orders"} 1.5' in metrics
     assert 'azimuth_fleet_received_bytes_total{zone="az-b"} 300.0' in metrics
     assert "azimuth_fleet_cost_total 0.5" in metrics
+    assert "azimuth_fleet_cross_zone_bytes_total 300.0" in metrics
+    assert "azimuth_fleet_cross_zone_share 0.75" in metrics
     assert "azimuth_fleet_quarantined 9.0" in metrics
     assert "azimuth_fleet_ready 1.0" in metrics
     assert 'azimuth_fleet_standing{standing="member"} 1.0' in metrics
@@ -178,3 +180,13 @@ def test_without_a_host_the_page_is_local(status: dict[str, Any]) -> None:
 def test_every_standing_has_a_metric() -> None:
     """An alert on a standing that is not exported would never fire."""
     assert {one.value for one in Standing} == set(status_metrics._STANDINGS)
+
+
+def test_the_page_of_the_whole_fleet_stands_beside_that_of_the_agent() -> None:
+    """Any agent serves it, without a server of its own."""
+    with LiveServer(("127.0.0.1", 0), lambda: STATUS, fleet=lambda: {"figures": {"home/orders": {"lag": 7}}}) as live:
+        code, page = get(live, "fleet")
+        assert (code, "Topics, the furthest behind first" in page) == (200, True)
+        code, value = get(live, "fleet.json")
+        assert (code, json.loads(value)["figures"]["home/orders"]["lag"]) == (200, 7)
+        assert 'href="fleet"' in get(live, "")[1]

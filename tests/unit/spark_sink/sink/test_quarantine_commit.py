@@ -20,6 +20,7 @@ from spark_sink.lake.parquet_landing import normal_schema
 from spark_sink.lake.table_contract import Change, DataFile, Snapshot
 from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
+from spark_sink.sink import position_rewind, quarantine_commit
 from spark_sink.sink.compare_and_swap import Batch
 from spark_sink.sink.quarantine_commit import TableWithQuarantine
 from spark_sink.sink.query_tables import Tables
@@ -258,6 +259,78 @@ def test_a_quarantine_that_is_ahead_of_its_table_is_refused(tmp_path: Path) -> N
         _run(path, 0, 10, {4})
 
 
+def test_a_rewind_between_the_looks_at_quarantine_and_table_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that was stopped there knows a quarantine of before: its good rows would be in both tables.
+
+    It has just made the table, so it has not read it yet.
+    """
+    path, done = str(tmp_path / "table"), list[str]()
+    refresh = DeltaLakeTable.refresh
+
+    def refreshed(self: DeltaLakeTable) -> Snapshot | None:
+        if done or not self.name.endswith("_quarantine"):
+            return refresh(self)
+        done.append("rewind")
+        _run(path, 0, 10, {4})
+        DeltaTable(path).restore(0)
+        with monkeypatch.context() as patch:
+            patch.setattr(position_rewind, "_rewind_quarantine", lambda *_: None)  # it comes later
+            position_rewind.rewind(path, apply=True)
+        return None  # as before the first bad record
+
+    monkeypatch.setattr(DeltaLakeTable, "refresh", refreshed)
+    with pytest.raises(TableError, match="set the positions back while this process was running"):
+        _run(path, 0, 10, set())
+    position_rewind.rewind(path, apply=True)
+    _run(path, 0, 10, {5})
+    assert sorted(_offsets(path) + _offsets(quarantine_of(path))) == list(range(10))
+
+
+@pytest.mark.parametrize("again", [set(), {16}], ids=["good now", "another one is bad"])
+def test_bad_rows_that_a_rewind_took_back_are_not_added(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, again: set[int]
+) -> None:
+    """A writer that found no quarantine stops between its two commits, and its rows are read again meanwhile.
+
+    The quarantine is not ahead then, because another writer has come as far, so only the rewind's mark tells.
+    """
+    path = str(tmp_path / "table")
+    _run(path, 0, 10, set())
+    add = quarantine_commit.add_quarantined
+    stopped: list[str] = []
+
+    def meanwhile(*given: Any, **more: Any) -> None:  # noqa: ANN401 -- as given
+        if not stopped:
+            stopped.append("between its commits")
+            DeltaTable(path).restore(1)
+            position_rewind.rewind(path, apply=True)
+            with monkeypatch.context() as patch, contextlib.suppress(_Crashed):
+                patch.setattr(DeltaLakeTable, "swap", _crash("before the quarantine" if again else "none"))
+                _run(path, 10, 20, again)
+        add(*given, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(quarantine_commit, "add_quarantined", meanwhile)
+        with pytest.raises(TableError, match="quarantine: `azimuth rewind` set the positions back"):
+            _run(path, 10, 20, {14})
+    _run(path, 20, 30, set())
+    assert _offsets(quarantine_of(path)) == sorted(again)
+    assert sorted(_offsets(path) + _offsets(quarantine_of(path))) == list(range(30))
+
+
+def clean_up_log(table: Path) -> None:
+    """Leave a checkpoint, and a newest entry that names no bad rows."""
+    handle = DeltaTable(table)
+    handle.create_checkpoint()
+    newest = f"{handle.version():020}.json"
+    for entry in (table / "_delta_log").glob("*.json"):
+        if entry.name != newest:
+            entry.unlink()
+    (table / "_delta_log" / newest).write_text('{"commitInfo":{"timestamp":1}}\n')
+
+
 def test_bad_rows_whose_log_entry_is_gone_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their files are named in one commit only; without it they would be lost in silence."""
     path = str(tmp_path / "table")
@@ -265,11 +338,6 @@ def test_bad_rows_whose_log_entry_is_gone_are_refused(tmp_path: Path, monkeypatc
         patch.setattr(DeltaLakeTable, "swap", _crash("before the quarantine"))
         with pytest.raises(_Crashed):
             _run(path, 0, 10, {4})
-    _run_raw = DeltaTable(path)
-    _run_raw.create_checkpoint()
-    for entry in (tmp_path / "table/_delta_log").glob("*.json"):
-        if entry.name != f"{_run_raw.version():020}.json":
-            entry.unlink()
-    (tmp_path / f"table/_delta_log/{_run_raw.version():020}.json").write_text('{"commitInfo":{"timestamp":1}}\n')
+    clean_up_log(tmp_path / "table")
     with pytest.raises(TableError, match="bad records of a/0 up to offset 10 are not in"):
         _run(path, 10, 20, set())

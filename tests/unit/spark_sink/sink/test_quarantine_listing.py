@@ -1,6 +1,7 @@
 """The records that wait are counted and shown as if all were in memory, whatever parts they come in."""
 
 from collections import Counter
+from random import Random
 
 import pyarrow as pa
 from hypothesis import given
@@ -52,6 +53,33 @@ def test_the_lowest_records_are_those_of_all_records_in_order(
     expected = [row for row in every if all(row[name] == value for name, value in wanted.items())][:limit]
     found = lowest(_parts(rows, size), wanted, limit)
     assert (found.to_pylist() if found is not None else []) == expected
+
+
+@given(
+    sizes=st.lists(st.tuples(st.integers(0, 2), st.integers(0, 9) | st.none()), max_size=20),
+    size=st.integers(1, 6),
+    limit=st.integers(1, 8),
+    limit_bytes=st.integers(0, 30),
+    order=st.randoms(use_true_random=False),
+)
+def test_records_are_bounded_by_bytes_and_none_is_left_out_before_the_last(
+    sizes: list[tuple[int, int | None]], size: int, limit: int, limit_bytes: int, order: Random
+) -> None:
+    """A publisher goes on after the last record that it got: one that was left out before it would be lost."""
+    rows: list[dict[str, object]] = [
+        {"topic": "a", "partition": n, "offset": at, "key": b"k", "value": None if long is None else b"v" * long}
+        for at, (n, long) in enumerate(sizes)
+    ]
+    every = sorted(rows, key=lambda row: (row["partition"], row["offset"]))
+    order.shuffle(rows)
+    schema = pa.schema([*list(SCHEMA)[:3], ("key", pa.binary()), ("value", pa.binary())])
+    parts = [pa.Table.from_pylist(rows[at : at + size], schema=schema) for at in range(0, len(rows), size)]
+    found = lowest(parts, {}, limit, limit_bytes)
+    kept = [] if found is None else found.to_pylist()
+    assert kept == every[: len(kept)]
+    assert len(kept) <= limit
+    assert len(kept) >= min(len(rows), 1)
+    assert len(kept) <= 1 or sum(len(row["key"]) + len(row["value"] or b"") for row in kept) <= limit_bytes
 
 
 def _place(row: tuple[str, int, int, str | None]) -> tuple[str, int, int]:

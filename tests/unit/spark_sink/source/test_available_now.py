@@ -1,6 +1,6 @@
 """The end of a run with Trigger.AvailableNow, with a group whose membership follows a script."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import pytest
@@ -15,6 +15,7 @@ from spark_sink.ranges.batch_offset import Offset, TopicPartition
 from spark_sink.source.trigger_steps import BatchPlanner
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
+Paused = Callable[[], Collection[str] | None]
 OPTIONS = {
     "kafka.bootstrap.servers": "x:1",
     "kafka.group.id": "g",
@@ -101,7 +102,9 @@ class ScriptedGroup:
         """Leave."""
 
 
-def run(group: ScriptedGroup, *, limit: int | None = None, table: bool = True, **options: str) -> list[Offset]:
+def run(
+    group: ScriptedGroup, *, limit: int | None = None, table: bool = True, paused: Paused = tuple, **options: str
+) -> list[Offset]:
     """One query with Trigger.AvailableNow; each batch is committed to the table. Returns the batches."""
     planner = BatchPlanner(
         SourceOptions.parse({**OPTIONS, **options}),
@@ -109,6 +112,7 @@ def run(group: ScriptedGroup, *, limit: int | None = None, table: bool = True, *
         positions=(lambda: dict(group.table)) if table else None,
         clock=group.clock,
         sleep=group.sleep,
+        paused=paused,
     )
     planner.stop_at_ends()
     batches: list[Offset] = []
@@ -325,3 +329,12 @@ def test_a_run_never_ends_as_a_success_with_a_target_unread(
     # Where no leader has answered since the beginning, the run cannot know whether others read everything.
     assert bool(unread) == bool(failure) or "of an unknown end" in failure
     assert all(f"{key.topic}/{key.partition} stands at" in failure for key in unread)
+
+
+def test_a_run_ends_without_paused_topics() -> None:
+    """It would wait for them until they are resumed."""
+    group = ScriptedGroup()
+    group.give(A0, A1, B0)
+    batches = run(group, paused=lambda: {"b"})
+    assert group.table == {A0: 10, A1: 10, B0: 0}
+    assert len(batches) == 1

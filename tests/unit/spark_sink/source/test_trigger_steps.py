@@ -1,7 +1,8 @@
 """What the reader decides at each trigger, against a group that is a few dictionaries."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -106,13 +107,15 @@ def feed(
     table: Mapping[TopicPartition, int] | None = None,
     clock: Clock | None = None,
     sizes: RecordSizes | None = None,
+    paused: Callable[[], Collection[str] | None] = tuple,
     **options: str,
 ) -> BatchPlanner:
     """A reader of that group."""
     clock = clock or Clock()
     positions = None if table is None else lambda: table
     parsed = SourceOptions.parse({**BASE, **options})
-    return BatchPlanner(parsed, group, positions=positions, sizes=sizes, clock=clock, sleep=clock.sleep)
+    parts: dict[str, Any] = {"sizes": sizes, "paused": paused, "clock": clock, "sleep": clock.sleep}
+    return BatchPlanner(parsed, group, positions=positions, **parts)
 
 
 def ranges(offset: Offset) -> dict[TopicPartition, tuple[int, int]]:
@@ -389,3 +392,27 @@ def test_without_topic_ids_everything_is_read_as_before(group: Group) -> None:
     assert reader.next_offset(first, None).identities == {"a": "cluster/one"}
     group.last = {A0: 12, A1: 12}
     assert '"topics"' not in feed(group).next_offset(Offset(), None).json()
+
+
+def test_a_paused_topic_is_read_from_its_position_once_it_is_resumed(group: Group) -> None:
+    """Others are read meanwhile; a batch that was planned before the pause is complete as it is."""
+    group.last |= {B0: 5}
+    group.give(A0, A1, B0)
+    pauses = [{"a"}]
+    reader = feed(group, paused=lambda: pauses[0])
+    first = reader.next_offset(Offset(), None)
+    assert ranges(first) == {A0: (0, 0), A1: (0, 0), B0: (0, 5)}
+    group.last |= {A0: 12, B0: 6}
+    second = reader.next_offset(first, 100)
+    assert ranges(second)[B0] == (5, 6)
+    assert ranges(second)[A0] == (0, 0)
+    pauses[0] = set()
+    third = reader.next_offset(second, None)
+    assert ranges(third) == {A0: (0, 12), A1: (0, 10), B0: (6, 6)}
+
+
+def test_a_batch_waits_until_the_pauses_are_known(group: Group) -> None:
+    """Or a restarted query would read a paused topic, and one with Trigger.Once would read nothing."""
+    answers = [None, None, None, {"b"}]
+    reader = feed(group, paused=lambda: answers.pop(0) if len(answers) > 1 else answers[0])
+    assert ranges(reader.next_offset(Offset(), None)) == {A0: (0, 10), A1: (0, 10)}

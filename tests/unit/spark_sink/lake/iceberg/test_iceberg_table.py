@@ -365,12 +365,26 @@ def test_old_snapshots_expire_and_the_positions_stay(tmp_path: Path) -> None:
         done.append(table.compact(3))
     metadata = peer(tmp_path).metadata
     assert sum(done) >= 2
-    assert len(metadata.snapshots) <= 7
+    assert len(metadata.snapshots) <= 3 + 1
     assert metadata.snapshot_by_id(first) is not None
     assert _look(_table(tmp_path)).positions == {A: 13}
     assert _offsets(tmp_path) == Counter(range(13))
     lists = {Path(one.manifest_list.removeprefix("file://")).name for one in metadata.snapshots}
     assert {one.name for one in (tmp_path / "warehouse").rglob("snap-*.avro")} == lists
+
+
+def test_a_table_that_asks_for_more_snapshots_keeps_them(tmp_path: Path) -> None:
+    """Readers that fall behind, and time travel, need them."""
+    table = _made(tmp_path)
+    with peer(tmp_path).transaction() as change:
+        change.set_properties({"history.expire.min-snapshots-to-keep": "5"})
+    counts = []
+    for end in range(1, 13):
+        table.swap(_look(table), _change(end))
+        table.compact(2)
+        counts.append(len(peer(tmp_path).metadata.snapshots))
+    assert counts[:5] == [1, 2, 3, 4, 5]
+    assert set(counts[5:]) == {5, 6}
 
 
 def test_manifests_are_merged_as_the_table_ages(tmp_path: Path) -> None:

@@ -1,9 +1,14 @@
 package azimuth.broker;
 
+import azimuth.planner.Group;
+import azimuth.planner.Planner;
+import azimuth.planner.Settings;
+import azimuth.planner.Strategy;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.apache.kafka.common.Configurable;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.coordinator.group.api.assignor.ConsumerGroupPartitionAssignor;
@@ -11,15 +16,20 @@ import org.apache.kafka.coordinator.group.api.assignor.GroupAssignment;
 import org.apache.kafka.coordinator.group.api.assignor.GroupSpec;
 import org.apache.kafka.coordinator.group.api.assignor.MemberAssignment;
 import org.apache.kafka.coordinator.group.api.assignor.SubscribedTopicDescriber;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * What both assignors are: a strategy, and the broker's properties.
  *
- * <p>Thread-safe: the settings are written once, and a plan keeps nothing behind. Nothing is logged. An odd group (topics
+ * <p>Thread-safe: the settings are written once, and a plan keeps nothing behind. An odd group (topics
  * that do not exist, claims that cannot be, members without subscriptions) gets a plan for what is left of it.
  */
 abstract sealed class AzimuthAssignor implements ConsumerGroupPartitionAssignor, Configurable
         permits HrwAssignor, ShuffledAssignor {
+    private static final Logger LOG = LoggerFactory.getLogger(AzimuthAssignor.class);
+    private static final AtomicBoolean WARNED = new AtomicBoolean();
+
     private final Strategy strategy;
     private volatile Settings settings = Settings.DEFAULT;
 
@@ -35,8 +45,25 @@ abstract sealed class AzimuthAssignor implements ConsumerGroupPartitionAssignor,
     @Override
     public GroupAssignment assign(GroupSpec spec, SubscribedTopicDescriber cluster) {
         Settings current = settings;
-        Group group = new Group(spec, cluster, current.seed());
-        return new GroupAssignment(write(spec, group, new Planner(group, current, strategy).plan()));
+        Group group = Group.read(new BrokerGroup(spec, cluster), current.seed());
+        int[] caps = caps(group, current, cluster);
+        int[] owner = new Planner(group, strategy, caps, current.epsilon(), current.seed()).plan();
+        return new GroupAssignment(write(spec, group, owner));
+    }
+
+    /** Most members of each topic: by its id, then by its name if the broker lets it be known, then the number for all. */
+    private static int[] caps(Group group, Settings settings, SubscribedTopicDescriber cluster) {
+        int[] caps = new int[group.names.length];
+        TopicNames names = settings.workersByName().isEmpty() ? null : new TopicNames(cluster);
+        for (int t = 0; t < caps.length; t++) {
+            Uuid topic = (Uuid) group.topic(t);
+            String name = names == null ? null : names.of(topic);
+            if (names != null && name == null && !WARNED.getAndSet(true)) {
+                LOG.warn("this broker does not let assignors know the names of topics: {} has no effect", Settings.WORKERS_BY_NAME);
+            }
+            caps[t] = settings.workersOf(topic, name);
+        }
+        return caps;
     }
 
     private static Map<String, MemberAssignment> write(GroupSpec spec, Group group, int[] owner) {
@@ -64,7 +91,7 @@ abstract sealed class AzimuthAssignor implements ConsumerGroupPartitionAssignor,
             while (at < mine.length && owner[mine[at]] == m && group.topicOf[mine[at]] == topic) {
                 at++;
             }
-            results[m].partitions().put(group.topics[topic], numbers(mine, start, at, group.first[topic]));
+            results[m].partitions().put((Uuid) group.topic(topic), numbers(mine, start, at, group.first[topic]));
         }
         return out;
     }

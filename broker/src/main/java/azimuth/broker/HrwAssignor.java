@@ -1,5 +1,7 @@
 package azimuth.broker;
 
+import azimuth.planner.Strategy;
+
 /**
  * {@code azimuth-hrw}: each topic on the members that rendezvous hashing ranks highest, claims kept.
  *

@@ -1,5 +1,7 @@
 package azimuth.broker;
 
+import azimuth.planner.Strategy;
+
 /**
  * {@code azimuth-shuffled}: a seeded shuffle of the members, rotated from topic to topic, claims kept.
  *

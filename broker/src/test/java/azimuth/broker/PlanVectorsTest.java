@@ -10,6 +10,7 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
@@ -20,10 +21,12 @@ import org.junit.jupiter.api.Test;
 
 /** Whole plans of Python's {@code plan()}, made again here without a difference. */
 class PlanVectorsTest {
+    private static final String FILE = System.getProperty("azimuth.vectors", "../tests/data/plan_vectors.json.gz");
+
     @Test
     void everyPlanIsTheOneThatPythonMakes() throws IOException {
         JsonNode vectors;
-        try (InputStream file = new GZIPInputStream(new FileInputStream("../tests/data/plan_vectors.json.gz"))) {
+        try (InputStream file = new GZIPInputStream(new FileInputStream(FILE))) {
             vectors = new ObjectMapper().readTree(file);
         }
         int replayed = 0;
@@ -43,7 +46,15 @@ class PlanVectorsTest {
         each.get("topics").forEach(topic -> topics.add(Uuid.fromString(ids.get(topic.get(0).asInt()).asText())));
         GroupOf group = read(each, topics);
         AzimuthAssignor assignor = each.get("strategy").asText().equals("hrw") ? new HrwAssignor() : new ShuffledAssignor();
-        assignor.configure(Map.of("azimuth.epsilon", each.get("epsilon"), "azimuth.seed", each.get("seed").asText()));
+        Map<String, Object> properties = new HashMap<>();
+        properties.put("azimuth.epsilon", each.get("epsilon"));
+        properties.put("azimuth.seed", each.get("seed").asText());
+        for (int t = 0; t < each.get("workers").size(); t++) {
+            if (!each.get("workers").get(t).isNull()) {
+                properties.put("azimuth.workers." + topics.get(t), each.get("workers").get(t).asText());
+            }
+        }
+        assignor.configure(properties);
         int[][] owners = new int[topics.size()][];
         for (int t = 0; t < owners.length; t++) {
             owners[t] = new int[group.topics.get(topics.get(t))];

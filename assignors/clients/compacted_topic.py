@@ -1,0 +1,243 @@
+"""A compacted topic as a table: reads the present value of each key, and writes values."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, NoReturn, Self, TypeVar
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka import TopicPartition as KafkaPartition
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # its stub has no __all__
+
+from assignors.clients.property_names import CLIENT
+from assignors.errors import AssignorError
+
+Key = TypeVar("Key")
+Record = TypeVar("Record")
+Client = TypeVar("Client")
+
+_TIMEOUT_S = 15.0
+_REPLICAS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableTopic(Generic[Key, Record]):
+    """What a compacted topic holds.
+
+    Attributes:
+        noun: what messages call the topic.
+        client: end of the `client.id` of its clients, unless the user sets one.
+        key: reads a key; None for a foreign one, which is ignored.
+        record: reads a value; None for a foreign one, which is ignored.
+        failure: raised if the topic cannot be read or written.
+        refusal: raised if librdkafka refuses a property.
+        transactions: whether it is written in transactions. Then its end is behind those that are still open, also of
+            other writers: a record that was committed behind an open one is not visible before.
+    """
+
+    noun: str
+    client: str
+    key: Callable[[bytes | None], Key | None]
+    record: Callable[[bytes | None], Record | None]
+    failure: type[AssignorError]
+    refusal: type[AssignorError]
+    transactions: bool = False
+
+    def made(self, kind: Callable[[dict[str, Any]], Client], kafka: Mapping[str, Any]) -> Client:
+        """Create a client; it connects later.
+
+        Raises:
+            AssignorError: the class `refusal`: a property that librdkafka does not know, or a value that it refuses.
+        """
+        try:
+            return kind({"client.id": f"{CLIENT}.{self.client}", **kafka, "log_level": 2})
+        except KafkaException as error:
+            raise self.refusal(f"properties of the Kafka client: {error.args[0].str()}") from error
+
+
+class CompactedFeed(Generic[Key, Record]):
+    """The current records, read without a consumer group.
+
+    Contract:
+    * `refresh` reads new records and returns whether one changed; the first call reads the topic to its end.
+    * A topic that does not exist yet has no records: the next `refresh` looks it up again.
+    * Used by one thread. It never writes and never commits.
+
+    Args:
+        kafka: librdkafka's properties, at least `bootstrap.servers`.
+        topic: its name.
+        held: what it holds.
+    """
+
+    def __init__(self, kafka: Mapping[str, Any], topic: str, held: TableTopic[Key, Record]) -> None:
+        self._topic = topic
+        self._held = held
+        self._brokers = kafka.get("bootstrap.servers")
+        config = {
+            **kafka,
+            # Required by librdkafka; the client never joins or commits.
+            "group.id": f"azimuth.{held.noun.split()[0]}.reader",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "earliest",  # where the topic was made again
+            "isolation.level": "read_committed",
+        }
+        self._consumer = held.made(Consumer, config)
+        # Asked by the reader itself, brokers answer with the first open transaction as the end.
+        self._asking = self._consumer
+        if held.transactions:
+            self._asking = held.made(Consumer, {**config, "isolation.level": "read_uncommitted"})
+        self._read_to: dict[int, int] = {}
+        self._targets: dict[int, int] = {}
+        self._assigned = 0
+        self.cluster = ""
+        """Id of the cluster that has the topic, known after a `refresh`."""
+        self.records: dict[Key, Record] = {}
+
+    def refresh(self, timeout_s: float = 5.0, *, to_end: bool = False) -> bool:
+        """Read new records.
+
+        Args:
+            timeout_s: longest wait for the end of the topic; records read until then count.
+            to_end: read up to the present end of the topic, which costs a request; else only already fetched records.
+
+        Raises:
+            AssignorError: the class `failure`: no broker answers; or, with `to_end`, the end was not reached in time.
+        """
+        before = dict(self.records)
+        self._follow_partitions(timeout_s)
+        self._targets |= self._ends(range(self._assigned), timeout_s) if to_end else {}
+        while self._assigned:
+            message = self._consumer.poll(timeout_s if self._behind else 0.0)
+            if message is None:
+                break
+            error = message.error()
+            if error is None:
+                self._apply(message.key(), message.value())
+                self._read_to[message.partition() or 0] = (message.offset() or 0) + 1
+            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 -- its name begins with an underscore
+                self._read_to[message.partition() or 0] = message.offset() or 0
+        if to_end and self._behind:
+            self._fail(f"not read to its end in {timeout_s:g} s")
+        return self.records != before
+
+    def close(self) -> None:
+        """Close the client."""
+        self._consumer.close()
+        if self._asking is not self._consumer:
+            self._asking.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def _behind(self) -> bool:
+        return any(self._read_to.get(one, -1) < end for one, end in self._targets.items())
+
+    def _ends(self, partitions: Iterable[int], timeout_s: float) -> dict[int, int]:
+        try:
+            return {
+                one: self._asking.get_watermark_offsets(KafkaPartition(self._topic, one), timeout=timeout_s)[1]
+                for one in partitions
+            }
+        except KafkaException as error:
+            self._fail(f"its end cannot be asked for at {self._brokers} ({error.args[0].str()})", error)
+
+    def _follow_partitions(self, timeout_s: float) -> None:
+        try:
+            metadata = self._consumer.list_topics(self._topic, timeout=timeout_s)
+        except KafkaException as error:
+            self._fail(f"no broker answers at {self._brokers} ({error.args[0].str()})", error)
+        found = metadata.topics[self._topic]
+        self.cluster = metadata.cluster_id or ""
+        count = 0 if found.error else len(found.partitions)
+        if count <= self._assigned:
+            return
+        new = range(self._assigned, count)
+        self._targets |= self._ends(new, timeout_s)
+        self._consumer.incremental_assign([KafkaPartition(self._topic, n, OFFSET_BEGINNING) for n in new])
+        self._assigned = count
+
+    def _apply(self, key: Any, value: Any) -> None:  # noqa: ANN401 -- bytes, or what a deserializer made
+        name = self._held.key(key)
+        if name is None:
+            return
+        record = self._held.record(value)
+        if record is not None:
+            self.records[name] = record
+        elif value is None:
+            self.records.pop(name, None)
+
+    def _fail(self, why: str, cause: Exception | None = None) -> NoReturn:
+        raise self._held.failure(f"{self._held.noun} {self._topic!r}: {why}") from cause
+
+
+class CompactedPublisher(Generic[Key, Record]):
+    """Writes records, and creates the topic if it does not exist.
+
+    Contract: `write` returns when all in-sync replicas have the record, or raises.
+
+    Args:
+        kafka: librdkafka's properties, at least `bootstrap.servers`.
+        topic: its name.
+        held: what it holds.
+
+    Raises:
+        AssignorError: the class `failure`: no broker answers, or the topic cannot be created.
+    """
+
+    def __init__(self, kafka: Mapping[str, Any], topic: str, held: TableTopic[Key, Record]) -> None:
+        self._topic = topic
+        self._held = held
+        make_compacted_topic(kafka, topic, held)
+        self._producer = held.made(
+            Producer, {**kafka, "enable.idempotence": True, "message.timeout.ms": int(_TIMEOUT_S * 1000)}
+        )
+
+    def write(self, key: bytes, value: bytes | None, what: str) -> None:
+        """Write one record, or withdraw it with None.
+
+        Args:
+            key: its key.
+            value: its value.
+            what: what the message of a failure says of the record.
+
+        Raises:
+            AssignorError: the class `failure`: the record did not arrive.
+        """
+        failures: list[str] = []
+
+        def delivered(error: KafkaError | None, _: object) -> None:
+            if error is not None:
+                failures.append(str(error))
+
+        self._producer.produce(self._topic, key=key, value=value, on_delivery=delivered)
+        if self._producer.flush(_TIMEOUT_S + 5) or failures:
+            reason = failures[0] if failures else f"no answer in {_TIMEOUT_S:g} s"
+            raise self._held.failure(f"{what} did not reach topic {self._topic!r}: {reason}")
+
+
+def make_compacted_topic(kafka: Mapping[str, Any], topic: str, held: TableTopic[Key, Record]) -> None:
+    """Create the topic if it does not exist.
+
+    Raises:
+        AssignorError: the class `failure`: no broker answers, or the topic cannot be created.
+    """
+    admin = held.made(AdminClient, kafka)
+    try:
+        known = admin.list_topics(timeout=_TIMEOUT_S)
+        if topic not in known.topics:
+            new = NewTopic(
+                topic,
+                num_partitions=1,
+                replication_factor=min(_REPLICAS, len(known.brokers)),
+                config={"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.1"},
+            )
+            admin.create_topics([new])[topic].result(_TIMEOUT_S)
+    except (KafkaException, TimeoutError) as error:
+        if isinstance(error, KafkaException) and error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
+            return
+        reason = str(error) or f"no answer in {_TIMEOUT_S:g} s"
+        raise held.failure(f"{held.noun} {topic!r} cannot be made: {reason}") from error

@@ -1,0 +1,92 @@
+"""Records of an awaited `poll` or `consume`, which go back to the consumer if its task is cancelled."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+
+from confluent_kafka import Message
+
+from assignors.consumer.call_gate import CallGate
+from assignors.consumer.fetching import Fetching
+
+Take = Callable[[list[Message], Callable[[], bool]], object]
+"""Adds records to the list until the call is complete, or until the function returns True."""
+
+
+class AwaitedTake:
+    """One call that takes records in a thread of a pool, for a task that may be cancelled at any time.
+
+    A cancelled task does not stop the thread. Without this class the records that the thread takes, or has taken, would
+    be lost, and committed as delivered.
+
+    Contract:
+    * `run` is called at most once, in any thread; the other methods only in the task's event loop.
+    * From the start of `run` until `hand_over` the records count as not delivered: no position is after them.
+    * After `give_up` the next call delivers the records; it must wait until `settled` is done.
+    * Records whose partition is revoked or sought before `hand_over` are dropped: no commit counts them.
+
+    Args:
+        fetching: the source of the records, which takes them back.
+        gate: of the consumer.
+        take: takes the records.
+    """
+
+    def __init__(self, fetching: Fetching, gate: CallGate, take: Take) -> None:
+        self.settled: Future[None] = Future()
+        self._fetching = fetching
+        self._gate = gate
+        self._take = take
+        self._found: list[Message] = []
+        self._lock = threading.Lock()
+        self._running = False
+        self._given_up = False
+
+    def run(self) -> None:
+        """Take records; raise the errors of `take`."""
+        with self._lock:
+            if self._given_up:
+                return
+            self._running = True
+        self._fetching.take_in_hand(self._found)
+        try:
+            self._take(self._found, lambda: self._given_up)
+        except BaseException:
+            self._return_records()
+            raise
+        finally:
+            with self._lock:
+                self._running, given_up = False, self._given_up
+            if given_up:
+                self._settle()
+
+    def hand_over(self) -> list[Message]:
+        """Return the records to the program; from now on they count as delivered."""
+        self._fetching.not_in_hand(self._found)
+        return self._found
+
+    def give_up(self, executor: Executor) -> None:
+        """Return the records to the consumer, also those that `run` still takes; does not wait for it."""
+        with self._lock:
+            self._given_up = True
+            if self._running:
+                self._fetching.ahead.interrupt()  # ends the wait for records
+                return
+        if not self._found:
+            self._settle()
+            return
+        try:
+            executor.submit(self._settle)
+        except RuntimeError:  # the pool has ended, and the consumer with it
+            self._settle()
+
+    def _settle(self) -> None:
+        try:
+            self._return_records()
+        finally:
+            self.settled.set_result(None)
+
+    def _return_records(self) -> None:
+        with self._gate:
+            self._fetching.take_back(self._found)
+            self._fetching.not_in_hand(self._found)
+            self._found.clear()  # a call that failed and was given up returns them twice

@@ -1,0 +1,59 @@
+package azimuth.broker;
+
+import azimuth.planner.Source;
+import java.util.Collection;
+import java.util.Map;
+import java.util.Set;
+import org.apache.kafka.common.Uuid;
+import org.apache.kafka.coordinator.group.api.assignor.GroupSpec;
+import org.apache.kafka.coordinator.group.api.assignor.SubscribedTopicDescriber;
+import org.apache.kafka.coordinator.group.api.assignor.SubscriptionType;
+
+/** A group as the broker describes it: topics by their ids, claims without generations. */
+record BrokerGroup(GroupSpec spec, SubscribedTopicDescriber cluster) implements Source<Uuid> {
+    @Override
+    public Collection<String> members() {
+        return spec.memberIds();
+    }
+
+    @Override
+    public String identity(String member) {
+        String instance = spec.memberSubscription(member).instanceId().orElse("");
+        return instance.isEmpty() ? member : instance;
+    }
+
+    @Override
+    public String rack(String member) {
+        return spec.memberSubscription(member).rackId().orElse(null);
+    }
+
+    @Override
+    public Set<Uuid> topics(String member) {
+        return spec.memberSubscription(member).subscribedTopicIds();
+    }
+
+    @Override
+    public boolean alike() {
+        return spec.subscriptionType() == SubscriptionType.HOMOGENEOUS;
+    }
+
+    @Override
+    public Map<Uuid, Set<Integer>> claims(String member) {
+        return spec.memberAssignment(member).partitions();
+    }
+
+    @Override
+    public String name(Uuid topic) {
+        return topic.toString();
+    }
+
+    @Override
+    public int partitions(Uuid topic) {
+        return cluster.numPartitions(topic);
+    }
+
+    @Override
+    public Set<String> racks(Uuid topic, int partition) {
+        return cluster.racksForPartition(topic, partition);
+    }
+}

@@ -1,0 +1,99 @@
+package azimuth.planner;
+
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.regex.Pattern;
+import java.util.regex.PatternSyntaxException;
+
+/**
+ * Workers per topic by its name or a pattern: the most distinct members that may read it.
+ *
+ * <p>As in Python's planner: a key that could be a topic's name counts for the topic of this name. A key with a character
+ * that no topic name can have is a regular expression for the whole name, the first that matches counts; {@code *} is
+ * every topic.
+ */
+public final class WorkerCaps {
+    /** No name has a cap. */
+    public static final WorkerCaps NONE = new WorkerCaps(Map.of(), new LinkedHashMap<>());
+
+    private static final Pattern NAME = Pattern.compile("[a-zA-Z0-9._-]*");
+
+    private final Map<String, Integer> byName;
+    private final Map<Pattern, Integer> byPattern;
+
+    private WorkerCaps(Map<String, Integer> byName, Map<Pattern, Integer> byPattern) {
+        this.byName = byName;
+        this.byPattern = byPattern;
+    }
+
+    /**
+     * Reads caps.
+     *
+     * @param text entries {@code key=number}, separated by spaces; the number {@code all} is no cap
+     * @throws IllegalArgumentException an entry has no number, or its key is no regular expression; the message names it
+     */
+    public static WorkerCaps read(String text) {
+        Map<String, Integer> byName = new HashMap<>();
+        Map<Pattern, Integer> byPattern = new LinkedHashMap<>();
+        for (String entry : text.trim().split("\\s+")) {
+            int end = entry.lastIndexOf('=');
+            if (entry.isEmpty()) {
+                continue;
+            }
+            if (end < 1) {
+                throw new IllegalArgumentException(entry + ": need a topic or a pattern, '=' and a number");
+            }
+            String key = entry.substring(0, end);
+            int number = number(entry, entry.substring(end + 1));
+            if (NAME.matcher(key).matches()) {
+                byName.put(key, number);
+            } else {
+                byPattern.put(pattern(key), number);
+            }
+        }
+        return new WorkerCaps(byName, byPattern);
+    }
+
+    /** Whether no topic has a cap here. */
+    public boolean isEmpty() {
+        return byName.isEmpty() && byPattern.isEmpty();
+    }
+
+    /** Cap of a topic; {@code otherwise} where no key matches. */
+    public int of(String topic, int otherwise) {
+        Integer named = byName.get(topic);
+        if (named != null) {
+            return named;
+        }
+        for (Map.Entry<Pattern, Integer> entry : byPattern.entrySet()) {
+            if (entry.getKey().matcher(topic).matches()) {
+                return entry.getValue();
+            }
+        }
+        return otherwise;
+    }
+
+    private static Pattern pattern(String key) {
+        try {
+            return Pattern.compile(key.equals("*") ? ".*" : key);
+        } catch (PatternSyntaxException error) {
+            throw new IllegalArgumentException(key + ": no regular expression (" + error.getDescription() + ")", error);
+        }
+    }
+
+    private static int number(String entry, String text) {
+        if (text.equals("all")) {
+            return Planner.NO_CAP;
+        }
+        try {
+            int number = Integer.parseInt(text);
+            if (number >= 1) {
+                return number;
+            }
+        } catch (NumberFormatException error) {
+            // the same answer as for a number out of range
+        }
+        throw new IllegalArgumentException(entry + ": need a whole number, 1 or more, or 'all'");
+    }
+}

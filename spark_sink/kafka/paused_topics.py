@@ -1,0 +1,126 @@
+"""Follows the pauses of a group on one cluster, in a thread of its own."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol
+
+from assignors.errors import PauseError
+from assignors.pauses import Pause, PausesFeed
+
+log = logging.getLogger(__name__)
+
+_INTERVAL_S: Final = 2.0
+_ANSWER_S: Final = 5.0
+_UNKNOWN_S: Final = 15.0
+
+
+class Feed(Protocol):
+    """The methods of `PausesFeed` that are needed here."""
+
+    def refresh(self, timeout_s: float = 5.0, *, to_end: bool = False) -> bool:
+        """Read new records."""
+
+    def paused(self, group: str) -> dict[str, Pause]:
+        """Return the pauses of a group, by topic."""
+
+    def close(self) -> None:
+        """Close the client."""
+
+
+class PausedTopics:
+    """The present pauses, at most some seconds old; a call never waits for a broker.
+
+    Contract:
+    * The first call starts the thread. Until the pauses are known, a call returns None, and nothing of the cluster is
+      to be read: a restart must not read a paused topic.
+    * If the brokers do not answer for 15 s, the last known pauses count; without any, no topic is paused. The topic of
+      the pauses must not be able to stop the reading of all others.
+    * Any thread may call.
+
+    Args:
+        kafka: librdkafka's properties of the cluster, at least `bootstrap.servers`.
+        group: the group whose pauses count.
+        feed: creates the feed, in the thread.
+        clock: seconds of a monotonic clock.
+    """
+
+    def __init__(
+        self,
+        kafka: Mapping[str, Any],
+        group: str,
+        feed: Callable[[Mapping[str, Any]], Feed] = PausesFeed,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._kafka = kafka
+        self._group = group
+        self._feed = feed
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        self._known: Mapping[str, Pause] | None = None
+        self._began: float | None = None
+        self._problem = ""
+
+    def __call__(self) -> Mapping[str, Pause] | None:
+        """Return the pauses by topic; None while they are not known."""
+        with self._lock:
+            if self._began is None:
+                self._began = self._clock()
+                threading.Thread(target=self._run, name="pauses", daemon=True).start()
+            if self._known is None and self._clock() - self._began >= _UNKNOWN_S:
+                log.warning("the pauses of topics are not known, so none is paused: %s", self._problem or "no answer")
+                self._known = {}
+            return self._known
+
+    def close(self) -> None:
+        """End the thread, without waiting for a broker."""
+        self._ended.set()
+
+    def look(self, feed: Feed, *, whole: bool) -> bool:
+        """Read the pauses once.
+
+        Args:
+            feed: reads them.
+            whole: whether to read the topic to its end.
+
+        Returns:
+            Whether the pauses are now known.
+        """
+        try:
+            feed.refresh(_ANSWER_S, to_end=whole)
+        except Exception as error:  # noqa: BLE001 -- the thread goes on, or a pause would hold for ever
+            if str(error) != self._problem:
+                log.warning("pauses of topics: %s", error)
+            self._problem = str(error)
+            return False
+        self._problem = ""
+        self._take(feed.paused(self._group))
+        return True
+
+    def _take(self, found: Mapping[str, Pause]) -> None:
+        with self._lock:
+            before, self._known = self._known or {}, found
+        for topic in sorted(found.keys() - before.keys()):
+            log.info("topic %s is paused%s", topic, described(found[topic]), extra={"topic": topic})
+        for topic in sorted(before.keys() - found.keys()):
+            log.info("topic %s is resumed", topic, extra={"topic": topic})
+
+    def _run(self) -> None:
+        try:
+            feed = self._feed(self._kafka)
+        except PauseError as error:  # the client that reads the topics reports the same property
+            self._problem = str(error)
+            return
+        known = False
+        while not self._ended.is_set():
+            known |= self.look(feed, whole=not known)
+            self._ended.wait(_INTERVAL_S)
+        feed.close()
+
+
+def described(pause: Pause) -> str:
+    """Return who paused a topic, since when and why; begins with a space."""
+    since = time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime(pause.at_ms / 1000))
+    return f" since {since}{f' by {pause.by}' if pause.by else ''}{f': {pause.reason}' if pause.reason else ''}"

@@ -1,0 +1,266 @@
+"""A task that is cancelled while it awaits `consume` or `poll` loses no record, whenever that happens."""
+
+import asyncio
+import contextlib
+import random
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from assignors import AIOGroupConsumer, HRWAssignor
+from assignors.consumer.awaited_take import AwaitedTake
+from assignors.consumer.call_gate import CallGate
+from assignors.consumer.fetching import Fetching
+from producer.testing import MockCluster
+from tests.records import offsets
+from tests.unit.assignors.conftest import RECORDS
+
+ALL = {n: list(range(RECORDS)) for n in range(3)}
+PARTITIONS = [TopicPartition("t", n) for n in range(3)]
+
+
+def made(mock: MockCluster, executor: ThreadPoolExecutor, **more: Any) -> AIOGroupConsumer:  # noqa: ANN401 -- settings
+    """A consumer of the topic."""
+    config = {
+        "bootstrap.servers": mock.bootstrap_servers,
+        "group.id": "g",
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": False,
+        "log_level": 0,
+        **more,
+    }
+    return AIOGroupConsumer(
+        config, executor=executor, assignors=[HRWAssignor(agent="a")], member={"api_version": (2, 0)}
+    )
+
+
+async def rest(one: AIOGroupConsumer, found: list[Any]) -> None:
+    """Add the records that are left."""
+    async with asyncio.timeout(30):
+        while len(found) < 3 * RECORDS:
+            found += await one.consume(3 * RECORDS, 0.1)
+
+
+async def progress(one: AIOGroupConsumer) -> int:
+    """Number of records before the positions."""
+    return sum(max(0, at.offset) for at in await one.position(PARTITIONS))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_each_record_is_delivered_once_and_in_order_whenever_tasks_are_cancelled(mock: MockCluster, seed: int) -> None:
+    """After each cancellation the positions and the committed offsets are those of the records given out."""
+    draw = random.Random(seed)
+    found: list[Any] = []
+
+    async def cancelled_often(one: AIOGroupConsumer) -> None:
+        await one.subscribe(["t"])
+        found.extend(await one.consume(1, 20))
+        for _ in range(25):
+            most, wait_s = draw.choice([1, 2, 7, 200]), draw.choice([0, 0.002, 0.05, 20])
+            call = one.poll(wait_s) if draw.random() < 0.3 else one.consume(most, wait_s)
+            task = asyncio.create_task(call)
+            for _ in range(draw.choice([0, 1, 2, 3, 5])):
+                await asyncio.sleep(0)
+            await asyncio.sleep(draw.choice([0, 0.0002, 0.001, 0.01]))
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                result = await task
+                found.extend(result if isinstance(result, list) else [] if result is None else [result])
+            assert await progress(one) == len(found)
+        before = len(found)
+        if before < 3 * RECORDS:  # in order to commit while records are taken
+            await one.commit(asynchronous=False)
+            assert sum(max(0, at.offset) for at in await one.committed(PARTITIONS, 10)) == before
+        await rest(one, found)
+
+    async def run() -> None:
+        with ThreadPoolExecutor(4) as executor:
+            async with made(mock, executor) as one:
+                await cancelled_often(one)
+
+    asyncio.run(run())
+    assert offsets(found) == ALL, seed
+
+
+class Gate(ThreadPoolExecutor):
+    """Runs calls in threads, and reports when the newest one has ended."""
+
+    def submit(self, call: Callable[..., Any], /, *given: Any, **named: Any) -> Any:  # noqa: ANN401 -- as the base class
+        """Run it."""
+        self.last = super().submit(call, *given, **named)
+        return self.last
+
+
+def test_records_whose_thread_has_ended_go_back_too(mock: MockCluster) -> None:
+    """The result is on its way to the task when the task is cancelled: only the event loop can return it."""
+    found: list[Any] = []
+
+    async def run() -> None:
+        with Gate(4) as executor:
+            async with made(mock, executor) as one:
+                await one.subscribe(["t"])
+                found.extend(await one.consume(1, 20))
+                task = asyncio.create_task(one.consume(10, 20))
+                await asyncio.sleep(0)
+                await asyncio.sleep(0)
+                executor.last.result(20)  # the loop stands still meanwhile
+                task.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await task
+                assert await progress(one) == 1
+                await rest(one, found)
+
+    asyncio.run(run())
+    assert offsets(found) == ALL
+
+
+def test_a_commit_beside_a_call_does_not_count_its_records(mock: MockCluster) -> None:
+    """Another task commits while records are in hand: if the call is cancelled then, they are not committed."""
+    found: list[Any] = []
+
+    async def run() -> None:
+        with ThreadPoolExecutor(4) as executor:
+            async with made(mock, executor) as one:
+                await one.subscribe(["t"])
+                found.extend(await one.consume(1, 20))
+                task = asyncio.create_task(one.consume(1000, 60))
+                while not any(len(held) > 20 for held in one._group_consumer._fetching.in_hand.values()):  # noqa: ASYNC110 -- of a thread
+                    await asyncio.sleep(0.01)
+                assert await progress(one) == 1
+                await one.commit(asynchronous=False)
+                task.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await task
+                assert sum(max(0, at.offset) for at in await one.committed(PARTITIONS, 10)) == 1
+                await rest(one, found)
+
+    asyncio.run(run())
+    assert offsets(found) == ALL
+
+
+def test_a_call_in_a_callback_does_not_wait_for_the_cancelled_call_that_runs_it(mock: MockCluster) -> None:
+    """It would wait for itself."""
+    begun, cancelled = asyncio.Event(), asyncio.Event()
+    seen: list[int] = []
+
+    async def assigned(one: AIOGroupConsumer, partitions: list[TopicPartition]) -> None:
+        begun.set()
+        await cancelled.wait()
+        seen.append(len(await one.assignment()) + len(partitions))
+
+    async def run() -> list[Any]:
+        found: list[Any] = []
+        with ThreadPoolExecutor(4) as executor:
+            async with made(mock, executor) as one:
+                await one.subscribe(["t"], on_assign=assigned)
+                task = asyncio.create_task(one.consume(10, 20))
+                await begun.wait()
+                task.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await task
+                cancelled.set()
+                await rest(one, found)
+        return found
+
+    assert offsets(asyncio.run(run())) == ALL
+    assert seen == [3]
+
+
+async def in_hand(one: AIOGroupConsumer) -> asyncio.Task[list[Any]]:
+    """A call that holds all the records but one, and waits for more."""
+    task = asyncio.create_task(one.consume(1000, 60))
+    while not any(len(held) == 3 * RECORDS - 1 for held in one._group_consumer._fetching.in_hand.values()):  # noqa: ASYNC110 -- of a thread
+        await asyncio.sleep(0.01)
+    return task
+
+
+def test_a_seek_drops_the_records_in_hand(mock: MockCluster) -> None:
+    """Returned after the seek, they would come before the records sought; a paused partition even lost the seek."""
+    found: list[Any] = []
+
+    async def run() -> None:
+        with ThreadPoolExecutor(4) as executor:
+            async with made(mock, executor) as one:
+                await one.subscribe(["t"])
+                found.extend(await one.consume(1, 20))
+                task = await in_hand(one)
+                for n in range(3):
+                    await one.seek(TopicPartition("t", n, 40))
+                await one.pause([PARTITIONS[0]])
+                task.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await task
+                assert [at.offset for at in await one.position(PARTITIONS)] == [40, 40, 40]
+                await one.resume([PARTITIONS[0]])
+                del found[:]
+                async with asyncio.timeout(30):
+                    while len(found) < 30:
+                        found.extend(await one.consume(100, 0.1))
+
+    asyncio.run(run())
+    assert offsets(found) == {n: list(range(40, RECORDS)) for n in range(3)}
+
+
+def test_records_in_hand_of_revoked_partitions_are_left_to_the_next_owner(mock: MockCluster) -> None:
+    """They are not committed, so a program that got them nevertheless would have them twice."""
+    found: list[Any] = []
+
+    async def run() -> None:
+        with ThreadPoolExecutor(4) as executor:
+            async with made(mock, executor, **{"enable.auto.commit": True}) as one:
+                await one.subscribe(["t"])
+                found.extend(await one.consume(1, 20))
+                task = await in_hand(one)
+                await one.unsubscribe()
+                assert not any(one._group_consumer._fetching.in_hand.values())
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    found.extend(await task)  # the call ends where partitions are revoked
+
+    asyncio.run(run())
+    peer = Consumer({"bootstrap.servers": mock.bootstrap_servers, "group.id": "g", "log_level": 0})
+    assert sum(max(0, at.offset) for at in peer.committed(PARTITIONS, timeout=20)) == len(found) == 1
+    peer.close()
+
+
+def test_a_call_that_fails_while_it_is_given_up_returns_its_records_once() -> None:
+    """Returned twice, they would be delivered twice."""
+    fetching = Fetching({"bootstrap.servers": "localhost:1", "group.id": "g", "log_level": 0})
+    fetching._begun["t", 0] = 0
+    executor = ThreadPoolExecutor(1)
+
+    def taken(found: list[Any], given_up: Callable[[], bool]) -> None:
+        found.append(Record())
+        call.give_up(executor)
+        assert given_up()
+        raise OSError("the call")
+
+    call = AwaitedTake(fetching, CallGate(), taken)
+    with pytest.raises(OSError, match="the call"):
+        call.run()
+    assert call.settled.done()
+    assert fetching.ahead.left() == 1
+    fetching.close()
+    executor.shutdown()
+
+
+class Record:
+    """As a message of confluent-kafka, whose class cannot be created without a broker."""
+
+    def topic(self) -> str:
+        """Its topic."""
+        return "t"
+
+    def partition(self) -> int:
+        """Its partition."""
+        return 0
+
+    def offset(self) -> int:
+        """Its place."""
+        return 7
+
+    def error(self) -> None:
+        """None."""

@@ -1,0 +1,37 @@
+"""The metrics of a job with claims."""
+
+import urllib.request
+
+from prometheus_client import CollectorRegistry
+
+from spark_sink.claimed import Round
+from spark_sink.claimed.job_metrics import JobMetrics
+from spark_sink.live import serve_metrics
+
+
+def test_rounds_add_up_and_a_failure_is_seen() -> None:
+    """A job whose database or brokers are away writes nothing, and its time of the last round stands still."""
+    registry, now = CollectorRegistry(), [100.0]
+    metrics = JobMetrics(registry, lambda: now[0])
+    metrics.note(Round(claimed=3, rows=10, lost=1, late_s={"t": 2.5}, refused={"u": ValueError()}))
+    now[0] = 200.0
+    metrics.note(Round(failed=True))
+    names = ("rows_total", "visits_total", "lost_total", "refused_topics", "failed", "round_timestamp_seconds")
+    assert [registry.get_sample_value(f"azimuth_claims_{name}") for name in names] == [10, 3, 1, 1, 1, 100]
+    assert registry.get_sample_value("azimuth_claims_lag_seconds", {"topic": "t"}) == 2.5
+    metrics.note(Round())
+    assert registry.get_sample_value("azimuth_claims_failed") == 0
+    assert registry.get_sample_value("azimuth_claims_round_timestamp_seconds") == 200
+
+
+def test_a_scrape_is_answered() -> None:
+    """On a port of the job's own."""
+    registry = CollectorRegistry()
+    JobMetrics(registry).note(Round(claimed=1, rows=7))
+    server = serve_metrics(0, registry)
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{server.server_address[1]}/metrics", timeout=5) as found:
+            assert b"azimuth_claims_rows_total 7.0" in found.read()
+    finally:
+        server.shutdown()
+        server.server_close()
