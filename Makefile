@@ -16,6 +16,9 @@ FORM ?= raw or decoded or fleet or claims or fence
 DOCKER_TESTS ?= tests/docker
 # Processes that share the quick tests, each with its own cluster: most of these wait more than they compute.
 AT_ONCE ?= 2
+# How often a failed test is run again, for a change that is about to land: RERUNS=1 lists those that passed then.
+RERUNS ?= 0
+PYTEST = $(BIN)/python -m pytest -q -rfER --reruns $(RERUNS)
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
@@ -50,13 +53,15 @@ test: unit integration ## run the unit tests, then the integration tests on the 
 test-all: test test-slow ## run every test except those in containers
 
 unit: $(READY) ## run the unit tests (seconds, no broker)
-	@$(BIN)/python -m pytest -q -n $$((2 * $(AT_ONCE)))
+	@$(PYTEST) -n $$((2 * $(AT_ONCE)))
 
 integration: $(READY) ## run the integration and acceptance tests on real brokers
-	@$(BIN)/python -m pytest -q -n $(AT_ONCE) --dist loadfile -m "(integration or acceptance or docker) and not slow"
+	@$(PYTEST) -n $(AT_ONCE) --dist loadfile -m "(integration or acceptance or docker) and not slow"
 
+# Those without brokers have a process of their own: threads of Kafka's clients draw from the same random numbers as their examples.
 test-slow: $(READY) ## run the slow tests: many rounds, several databases, separate clusters
-	@$(BIN)/python -m pytest -q -m slow
+	@$(PYTEST) -m slow tests/unit tests/simulation
+	@$(PYTEST) -m slow --ignore tests/unit --ignore tests/simulation
 
 SPARK_TESTS = $(addprefix tests/integration/spark_sink/test_,agent.py landing.py sink.py source.py source_orphan.py spark_cluster.py)
 

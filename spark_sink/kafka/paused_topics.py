@@ -3,6 +3,7 @@
 import logging
 import threading
 import time
+import weakref
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
 
@@ -38,6 +39,7 @@ class PausedTopics:
     * If the brokers do not answer for 15 s, the last known pauses count; without any, no topic is paused. The topic of
       the pauses must not be able to stop the reading of all others.
     * Any thread may call.
+    * The thread ends with `close`, and also when nobody holds the object any longer.
 
     Args:
         kafka: librdkafka's properties of the cluster, at least `bootstrap.servers`.
@@ -62,13 +64,15 @@ class PausedTopics:
         self._known: Mapping[str, Pause] | None = None
         self._began: float | None = None
         self._problem = ""
+        weakref.finalize(self, self._ended.set)
 
     def __call__(self) -> Mapping[str, Pause] | None:
         """Return the pauses by topic; None while they are not known."""
         with self._lock:
             if self._began is None:
                 self._began = self._clock()
-                threading.Thread(target=self._run, name="pauses", daemon=True).start()
+                follow = (weakref.ref(self), self._feed, self._kafka, self._ended)
+                threading.Thread(target=_follow, args=follow, name="pauses", daemon=True).start()
             if self._known is None and self._clock() - self._began >= _UNKNOWN_S:
                 log.warning("the pauses of topics are not known, so none is paused: %s", self._problem or "no answer")
                 self._known = {}
@@ -93,11 +97,15 @@ class PausedTopics:
         except Exception as error:  # noqa: BLE001 -- the thread goes on, or a pause would hold for ever
             if str(error) != self._problem:
                 log.warning("pauses of topics: %s", error)
-            self._problem = str(error)
+            self.fail(error)
             return False
         self._problem = ""
         self._take(feed.paused(self._group))
         return True
+
+    def fail(self, error: Exception) -> None:
+        """Keep the reason why the pauses are not known."""
+        self._problem = str(error)
 
     def _take(self, found: Mapping[str, Pause]) -> None:
         with self._lock:
@@ -107,17 +115,26 @@ class PausedTopics:
         for topic in sorted(before.keys() - found.keys()):
             log.info("topic %s is resumed", topic, extra={"topic": topic})
 
-    def _run(self) -> None:
-        try:
-            feed = self._feed(self._kafka)
-        except PauseError as error:  # the client that reads the topics reports the same property
-            self._problem = str(error)
-            return
-        known = False
-        while not self._ended.is_set():
-            known |= self.look(feed, whole=not known)
-            self._ended.wait(_INTERVAL_S)
-        feed.close()
+
+def _follow(
+    owner: "weakref.ref[PausedTopics]",
+    connect: Callable[[Mapping[str, Any]], Feed],
+    kafka: Mapping[str, Any],
+    ended: threading.Event,
+) -> None:
+    """Read the pauses until the end. The owner is held only while it reads: else the thread would keep it for ever."""
+    try:
+        feed = connect(kafka)
+    except PauseError as error:  # the client that reads the topics reports the same property
+        if (pauses := owner()) is not None:
+            pauses.fail(error)
+        return
+    known = False
+    while not ended.is_set() and (pauses := owner()) is not None:
+        known |= pauses.look(feed, whole=not known)
+        del pauses
+        ended.wait(_INTERVAL_S)
+    feed.close()
 
 
 def described(pause: Pause) -> str:

@@ -62,6 +62,15 @@ def test_pauses_are_unknown_until_the_topic_was_read_to_its_end() -> None:
     assert feed.closed.wait(5)
 
 
+def test_the_thread_ends_with_its_owner() -> None:
+    """A job or an agent that is built and dropped must not leave a client that asks brokers for ever."""
+    feed = Scripted()
+    owners = [follower(feed)]
+    wait_until(lambda: owners[0]() is not None)
+    owners.clear()
+    assert feed.closed.wait(5)
+
+
 def test_the_last_pauses_count_while_no_broker_answers() -> None:
     """A paused topic stays paused, and no other is affected."""
     feed = Scripted({"t": PAUSE})
