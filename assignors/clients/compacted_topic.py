@@ -92,6 +92,8 @@ class CompactedFeed(Generic[Key, Record]):
         self.cluster = ""
         """Id of the cluster that has the topic, known after a `refresh`."""
         self.records: dict[Key, Record] = {}
+        self.refused = False
+        """Whether the brokers refuse the topic to this user, known after a `refresh`; it has no records then."""
 
     def refresh(self, timeout_s: float = 5.0, *, to_end: bool = False) -> bool:
         """Read new records.
@@ -152,6 +154,7 @@ class CompactedFeed(Generic[Key, Record]):
             self._fail(f"no broker answers at {self._brokers} ({error.args[0].str()})", error)
         found = metadata.topics[self._topic]
         self.cluster = metadata.cluster_id or ""
+        self.refused = found.error is not None and found.error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
         count = 0 if found.error else len(found.partitions)
         if count <= self._assigned:
             return

@@ -9,12 +9,13 @@ import typing
 from assignors import lazy
 
 if typing.TYPE_CHECKING:
-    from assignors.pauses.paused_topic import Pause, PausedTopic
+    from assignors.pauses.paused_topic import TOPIC, Pause, PausedTopic
     from assignors.pauses.pauses_client import PausesFeed, PausesPublisher
 
-__all__ = ["Pause", "PausedTopic", "PausesFeed", "PausesPublisher"]
+__all__ = ["TOPIC", "Pause", "PausedTopic", "PausesFeed", "PausesPublisher"]
 
 _MODULES = {
+    "TOPIC": "paused_topic",
     "Pause": "paused_topic",
     "PausedTopic": "paused_topic",
     "PausesFeed": "pauses_client",

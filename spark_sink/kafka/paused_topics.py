@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
 
 from assignors.errors import PauseError
-from assignors.pauses import Pause, PausesFeed
+from assignors.pauses import TOPIC, Pause, PausesFeed
 
 log = logging.getLogger(__name__)
 
@@ -18,7 +18,9 @@ _UNKNOWN_S: Final = 15.0
 
 
 class Feed(Protocol):
-    """The methods of `PausesFeed` that are needed here."""
+    """The parts of `PausesFeed` that are needed here."""
+
+    refused: bool
 
     def refresh(self, timeout_s: float = 5.0, *, to_end: bool = False) -> bool:
         """Read new records."""
@@ -64,6 +66,7 @@ class PausedTopics:
         self._known: Mapping[str, Pause] | None = None
         self._began: float | None = None
         self._problem = ""
+        self._refused = False
         weakref.finalize(self, self._ended.set)
 
     def __call__(self) -> Mapping[str, Pause] | None:
@@ -100,6 +103,9 @@ class PausedTopics:
             self.fail(error)
             return False
         self._problem = ""
+        if feed.refused and not self._refused:
+            log.info("pauses of topics are not followed: allow this user to DESCRIBE and READ topic %r", TOPIC)
+        self._refused = feed.refused
         self._take(feed.paused(self._group))
         return True
 

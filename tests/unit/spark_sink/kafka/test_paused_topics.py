@@ -4,6 +4,8 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import pytest
+
 from assignors.errors import PauseError
 from assignors.pauses import Pause
 from spark_sink.kafka.paused_topics import Feed, PausedTopics, described
@@ -18,6 +20,7 @@ class Scripted:
 
     pauses: dict[str, Pause] = field(default_factory=dict)
     away: bool = False
+    refused: bool = False
     fault: Exception = field(default_factory=lambda: PauseError("no broker answers"))
     asked: list[bool] = field(default_factory=list)
     closed: threading.Event = field(default_factory=threading.Event)
@@ -82,6 +85,21 @@ def test_the_last_pauses_count_while_no_broker_answers() -> None:
     feed.away = False
     paused.look(feed, whole=False)
     assert paused() == {}
+    paused.close()
+
+
+def test_a_reader_without_rights_says_once_that_it_follows_no_pause(caplog: pytest.LogCaptureFixture) -> None:
+    """An operator who pauses a topic of such a reader finds the reason in its log; it reads all topics meanwhile."""
+    feed = Scripted(refused=True)
+    paused = follower(feed)
+    with caplog.at_level("INFO"):
+        assert paused.look(feed, whole=True)
+        assert paused.look(feed, whole=False)
+        feed.refused = False
+        paused.look(feed, whole=False)
+        feed.refused = True
+        paused.look(feed, whole=False)
+    assert caplog.text.count("allow this user to DESCRIBE and READ topic '__azimuth_paused'") == 2
     paused.close()
 
 
