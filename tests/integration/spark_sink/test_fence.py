@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from spark_sink.lake.verification import Report, verify
+from tests.integration.spark_sink.chaos.draws import SEEDS
 
 pytestmark = pytest.mark.integration
 
@@ -88,7 +89,7 @@ def _torment(table: Path, seed: int, records: int, *, unfenced: bool) -> Report:
     return verify(str(table))
 
 
-@pytest.mark.parametrize("seed", [1])
+@pytest.mark.parametrize("seed", SEEDS)
 def test_killed_and_stopped_processes_leave_every_record_once(tmp_path: Path, seed: int) -> None:
     """Three writers hold overlapping partitions, so nearly every commit is a race."""
     report = _torment(tmp_path / "table", seed, 1000, unfenced=False)
