@@ -13,8 +13,10 @@ import pytest
 from deltalake import DeltaTable
 
 from assignors.fleet import FleetTopic
+from spark_sink.checks import run
 from spark_sink.errors import FetchError, SchemaError, TableError
 from spark_sink.fetch.raw_columns import arrow_schema
+from spark_sink.fleet.row_checks import row_checks
 from spark_sink.fleet.table_writer import TableWriter
 from spark_sink.formats.quarantined_rows import quarantine_of
 from spark_sink.lake.delta_table import DeltaLakeTable
@@ -185,6 +187,17 @@ def test_a_table_of_raw_records_is_not_changed_by_decoded_ones(tmp_path: Path) -
     with pytest.raises(SchemaError, match="'id'"):
         TableWriter(table, "g", "a", rows=options(table)).label([FleetTopic("c", "1", "x", "s")])
     assert not Path(quarantine_of(table)).exists()
+
+
+def test_a_check_finds_the_column_that_a_table_lacks(tmp_path: Path) -> None:
+    """The first commit would be refused, so the check is, too, unless the columns may be added."""
+    table = str(tmp_path / "t")
+    write(TableWriter(table, "g", "a"), Raw(["good"]))
+    answers = {}
+    for merge in ("false", "true"):
+        (found,) = run(row_checks(options(table, mergeSchema=merge), table, "g", {}, ["x"]), 60)
+        answers[merge] = found.bad, "'id'" in found.text
+    assert answers == {"false": (True, True), "true": (False, False)}
 
 
 def test_a_quarantine_ahead_of_its_table_is_refused(tmp_path: Path) -> None:
