@@ -2,6 +2,7 @@
 
 import contextlib
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -38,7 +39,7 @@ def check_table(address: str, group: str, storage: Storage, columns: pa.Schema, 
         group: the consumer group.
         storage: options of the object store.
         columns: the columns of the rows, as far as they are known.
-        merge_schema: the first commit adds columns that an Iceberg table lacks.
+        merge_schema: the first commit adds columns that a table lacks.
 
     Raises:
         OptionError: the address is invalid, or the options describe no catalog.
@@ -48,7 +49,7 @@ def check_table(address: str, group: str, storage: Storage, columns: pa.Schema, 
     if is_iceberg(address):
         return _check_iceberg(address, group, storage, normal_schema(columns), merge_schema=merge_schema)
     found = existing(address, storage)
-    there = [uri for uri, _ in found[:_MOST] if _fits(uri, group, storage, columns)]
+    there = [uri for uri, _ in found[:_MOST] if _fits(uri, group, storage, columns, merge_schema=merge_schema)]
     check_writable(address, storage)
     if PLACEHOLDER in address:
         return f"{address}: {len(found)} tables"
@@ -65,13 +66,16 @@ def _check_iceberg(address: str, group: str, storage: Storage, columns: pa.Schem
     snapshot = open_table(address, group, storage).refresh()
     if snapshot is None:
         return _state(address, there=False)
-    new = fit_schema(address, snapshot.schema, columns)
+    _refuse_new(address, fit_schema(address, snapshot.schema, columns), merge_schema=merge_schema)
+    return _state(address, there=True)
+
+
+def _refuse_new(address: str, new: Sequence[pa.Field], *, merge_schema: bool) -> None:
     if new and not merge_schema:
         raise SchemaError(
             f"{address}: the table has no column {new[0].name!r} ({new[0].type}); option mergeSchema=true adds it, or "
             "give the records their own table"
         )
-    return _state(address, there=True)
 
 
 def _state(address: str, *, there: bool) -> str:
@@ -108,7 +112,7 @@ def _nearest_folder(folder: Path) -> Path:
     return next(one for one in (folder, *folder.parents) if one.exists())
 
 
-def _fits(uri: str, group: str, storage: Storage, columns: pa.Schema) -> bool:
+def _fits(uri: str, group: str, storage: Storage, columns: pa.Schema, *, merge_schema: bool) -> bool:
     """Return whether the table exists; raise an error if the rows do not fit it."""
     try:
         snapshot = DeltaLakeTable(uri, group, storage).refresh()
@@ -117,6 +121,6 @@ def _fits(uri: str, group: str, storage: Storage, columns: pa.Schema) -> bool:
         raise TableError(f"{uri}: is a table of another writer: {why}; give the records their own table") from error
     if snapshot is None:
         return False
-    fit_schema(uri, snapshot.schema, normal_schema(columns))
+    _refuse_new(uri, fit_schema(uri, snapshot.schema, normal_schema(columns)), merge_schema=merge_schema)
     refuse_unenforced(uri, DeltaTable(uri, storage_options=dict(storage) or None))
     return True

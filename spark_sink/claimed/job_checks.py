@@ -5,10 +5,10 @@ from typing import Final
 from assignors.claims import ClaimsError, check_claims
 from assignors.clients import shown
 from assignors.fleet import Source
-from spark_sink.checks import BrokerChecks, Check, Finding, check_table, run
+from spark_sink.checks import BrokerChecks, Check, Finding, run
 from spark_sink.claimed.job_settings import ClaimedSettings
 from spark_sink.errors import ClusterError
-from spark_sink.fetch.raw_columns import arrow_schema
+from spark_sink.fleet.row_checks import row_checks
 from spark_sink.kafka.client_properties import librdkafka_config
 from spark_sink.kafka.group_lag import admin
 
@@ -29,10 +29,9 @@ def look(settings: ClaimedSettings) -> list[Finding]:
 
 
 def questions(settings: ClaimedSettings, source: Source) -> list[Check]:
-    """Return the questions about brokers, topics, the database of claims and the table."""
+    """Return the questions about brokers, topics, the database of claims, the table and the registry."""
     brokers = BrokerChecks(source.kafka, _SETTINGS)
     selected = "--subscribe" if source.topics else "--subscribe-pattern"
-    columns = arrow_schema(headers=settings.include_headers)
     return [
         Check(subject="brokers", place=brokers.servers, ask=brokers.reached),
         Check(
@@ -42,11 +41,7 @@ def questions(settings: ClaimedSettings, source: Source) -> list[Check]:
             after="brokers",
         ),
         Check(subject="claims", place=shown(settings.database), ask=lambda: _claims(settings)),
-        Check(
-            subject="table",
-            place=settings.table,
-            ask=lambda: check_table(settings.table, settings.name, settings.storage, columns),
-        ),
+        *row_checks(settings.rows, settings.table, settings.name, settings.storage, settings.topics),
     ]
 
 

@@ -179,7 +179,12 @@ class ClaimedIngest:
         visits |= {one: Visit(failed=True) for one in held if one.topic in self._refused or one.topic in paused}
         lost += len(claims) - len(held)
         done = Round(
-            claimed=len(claims), rows=written.rows, lost=lost, late_s=self._late_s, refused=dict(self._refused)
+            claimed=len(claims),
+            rows=written.rows,
+            quarantined=written.quarantined,
+            lost=lost,
+            late_s=self._late_s,
+            refused=dict(self._refused),
         )
         return done, visits
 
@@ -214,18 +219,18 @@ class ClaimedIngest:
         topics = sorted({one.topic for one in ranges})
         self._bytes.start()
         try:
-            return self._fetch(ranges, Batches(labels, self._settings.include_headers), held)
+            return self._fetch(ranges, Batches(labels, self._settings.rows.headers), held)
         except _UNREADABLE as error:
             if len(topics) == 1:
                 self._refused |= dict.fromkeys(topics, error)
-                return Batches(labels, self._settings.include_headers), held
+                return Batches(labels, self._settings.rows.headers), held
             log.info("claims: %s; reading %d topics one by one", error, len(topics))
-        rows, failed = Batches(labels, self._settings.include_headers), dict[str, Exception]()
+        rows, failed = Batches(labels, self._settings.rows.headers), dict[str, Exception]()
         self._bytes.start()
         for number, topic in enumerate(topics):
             if self._bytes.reached:
                 break
-            part = Batches(labels, self._settings.include_headers)
+            part = Batches(labels, self._settings.rows.headers)
             try:
                 part, held = self._fetch([one for one in ranges if one.topic == topic], part, held)
             except _UNREADABLE as error:

@@ -19,6 +19,9 @@ class JobMetrics:
     def __init__(self, registry: CollectorRegistry, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
         self._rows = Counter("azimuth_claims_rows", "Records that this job wrote.", registry=registry)
+        self._quarantined = Counter(
+            "azimuth_claims_quarantined", "Of these, records that could not be decoded.", registry=registry
+        )
         self._visits = Counter("azimuth_claims_visits", "Partitions that this job claimed.", registry=registry)
         self._lost = Counter("azimuth_claims_lost", "Claims that had ended before the commit.", registry=registry)
         self._refused = Gauge(
@@ -41,6 +44,7 @@ class JobMetrics:
         if done.failed:
             return
         self._rows.inc(done.rows)
+        self._quarantined.inc(done.quarantined)
         self._visits.inc(done.claimed)
         self._lost.inc(done.lost)
         self._at.set(self._clock())

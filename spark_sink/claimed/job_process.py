@@ -68,7 +68,7 @@ def build(
         kafka={"queued.max.messages.kbytes": str(settings.queue_kb), **named},
         fail_on_data_loss=settings.fail_on_data_loss,
         poll_timeout_s=settings.poll_timeout_s,
-        headers=settings.include_headers,
+        headers=settings.rows.headers,
     )
     return ClaimedIngest(
         settings,
@@ -79,7 +79,7 @@ def build(
                 settings.name,
                 claims.owner,
                 settings.storage,
-                include_headers=settings.include_headers,
+                rows=settings.rows,
             ),
             logs=PartitionOffsets(SourceOptions(kafka=named, group=settings.name)),
             topics=topics.look,

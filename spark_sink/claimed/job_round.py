@@ -10,7 +10,8 @@ class Round:
 
     Attributes:
         claimed: partitions.
-        rows: records written to the table.
+        rows: records written to the table and its quarantine.
+        quarantined: those of them that could not be decoded.
         lost: claims that were already lost.
         late_s: age of the oldest unread record when its topic was claimed, by topic.
         failed: whether the round as a whole failed: a server does not answer, or no topic can be read.
@@ -19,6 +20,7 @@ class Round:
 
     claimed: int = 0
     rows: int = 0
+    quarantined: int = 0
     lost: int = 0
     late_s: Mapping[str, float] = field(default_factory=dict)
     failed: bool = False

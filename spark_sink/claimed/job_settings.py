@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from assignors.claims import Form, Lease, Picking
 from spark_sink.errors import OptionError
 from spark_sink.lake.table_storage import refuse_iceberg
+from spark_sink.sink.row_options import RowOptions
 
 _DAY_S = 86_400.0
 _MOST_PARTITIONS = 1_000_000
@@ -40,7 +41,7 @@ class ClaimedSettings:
         fail_on_data_loss: stop reading a partition whose unread records retention has deleted; else only log an error.
         poll_timeout_s: end a round after this time without an expected record.
         storage: options of the object store.
-        include_headers: write the records' headers to the column `headers`; the same for all jobs of one set.
+        rows: how records become rows of the table; the same for all jobs of one set.
         metrics_port: port of the Prometheus endpoint; None for none.
     """
 
@@ -63,7 +64,7 @@ class ClaimedSettings:
     fail_on_data_loss: bool = False
     poll_timeout_s: float = 30.0
     storage: Mapping[str, str] = field(default_factory=dict)
-    include_headers: bool = False
+    rows: RowOptions = field(default_factory=RowOptions)
     metrics_port: int | None = None
 
     def __post_init__(self) -> None:

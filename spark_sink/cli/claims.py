@@ -79,6 +79,27 @@ def run(  # noqa: PLR0913, PLR0917 -- each is a flag
     include_headers: Annotated[
         bool, typer.Option("--include-headers", help="Land the records' headers, too, in the column headers.")
     ] = False,
+    value_format: Annotated[
+        str, typer.Option(help="raw, json, avro or protobuf: whether values become columns.")
+    ] = "raw",
+    value_schema: Annotated[
+        str | None, typer.Option(help='Columns of JSON values as {"name": "type"}, or an Avro schema.')
+    ] = None,
+    value_subject: Annotated[
+        str | None, typer.Option(help="Subject of the registry; {topic} in it stands for the topic.")
+    ] = None,
+    value_message: Annotated[str | None, typer.Option(help="Full name of the Protobuf message.")] = None,
+    unknown_fields: Annotated[
+        str | None, typer.Option(help="Fields without a column: rescue, quarantine or ignore.", show_default="rescue")
+    ] = None,
+    value_null: Annotated[
+        str | None, typer.Option(help="Records without a value: quarantine or keep.", show_default="quarantine")
+    ] = None,
+    schema_registry: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Property of the registry's client, such as url.")
+    ] = None,
+    partition_by: Annotated[str | None, typer.Option(help="Partition columns of new tables, by commas.")] = None,
+    merge_schema: Annotated[bool, typer.Option("--merge-schema", help="Add columns that a table lacks.")] = False,
     optimistic: Annotated[bool, typer.Option("--optimistic", help="Claim without locks.")] = False,
     metrics_port: Annotated[int | None, typer.Option(min=0, max=65535, help="Port of the Prometheus endpoint.")] = None,
     kafka: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Kafka client property.")] = None,
@@ -92,13 +113,27 @@ def run(  # noqa: PLR0913, PLR0917 -- each is a flag
     """Ingest until SIGTERM; start as many jobs as the load needs, on any machines."""
     from assignors.claims import Form, Lease, Picking  # noqa: PLC0415 -- an extra
     from spark_sink.claimed.job_settings import ClaimedSettings  # noqa: PLC0415 -- as below
+    from spark_sink.sink.row_options import RowOptions  # noqa: PLC0415 -- as below
 
+    topics = tuple(one.strip() for names in subscribe or () for one in names.split(","))
+    registry = pairs(schema_registry, "--schema-registry")
+    given = {
+        "valueFormat": value_format,
+        "valueSchema": value_schema,
+        "valueSubject": value_subject,
+        "valueMessage": value_message,
+        "unknownFields": unknown_fields,
+        "valueNull": value_null,
+        "partitionBy": partition_by,
+        "mergeSchema": str(merge_schema),
+    }
+    named = () if subscribe_pattern else topics
     settings = ClaimedSettings(
         name=name,
         table=table,
         database=database,
         kafka={"bootstrap.servers": bootstrap_servers, **pairs(kafka, "--kafka")},
-        topics=tuple(one.strip() for names in subscribe or () for one in names.split(",")),
+        topics=topics,
         pattern=subscribe_pattern,
         claims_table=claims_table,
         owner=owner,
@@ -109,7 +144,7 @@ def run(  # noqa: PLR0913, PLR0917 -- each is a flag
         picking=Picking(worth_records=worth_records, longest_s=longest_s),
         form=Form.OPTIMISTIC if optimistic else Form.LOCKING,
         storage=pairs(storage, "--storage"),
-        include_headers=include_headers,
+        rows=RowOptions.parse(given, registry, table=table, topics=named, headers=include_headers),
         metrics_port=metrics_port,
     )
     if check:
@@ -117,7 +152,7 @@ def run(  # noqa: PLR0913, PLR0917 -- each is a flag
         from spark_sink.cli._check_lines import report  # noqa: PLC0415 -- as above
 
         report(look(settings))
-    secrets = {"database": database, "kafka": settings.kafka, "storage": settings.storage}
+    secrets = {"database": database, "kafka": settings.kafka, "storage": settings.storage, "registry": registry}
     with logged(log_format, secrets, agent=settings.owner):
         from spark_sink.claimed import run as run_job  # noqa: PLC0415 -- clients load slowly
 

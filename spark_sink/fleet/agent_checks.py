@@ -4,10 +4,10 @@ import logging
 
 from assignors.errors import FleetError
 from assignors.fleet import Lane
-from spark_sink.checks import BrokerChecks, Check, Finding, check_table, check_writable, run
-from spark_sink.fetch.raw_columns import arrow_schema
+from spark_sink.checks import BrokerChecks, Check, Finding, check_writable, run
 from spark_sink.fleet.agent_process import members
 from spark_sink.fleet.fleet_settings import FleetSettings, KafkaMembership
+from spark_sink.fleet.row_checks import row_checks
 from spark_sink.fleet.table_writer import CLUSTER
 
 log = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ def _of_source(settings: FleetSettings, name: str) -> list[Check]:
     source, brokers = settings.sources[name], BrokerChecks(settings.kafka(name), f"sources.{name}")
     servers, first = brokers.servers, f"{name} brokers"
     table, group = settings.table.replace(CLUSTER, name), Lane(name, 0).group(settings.name)
-    columns = arrow_schema(headers=settings.include_headers)
+    rows = settings.rows(name)
     selected = f"sources.{name}.{'topics' if source.topics else 'pattern'}"
     return [
         Check(subject=first, place=servers, ask=brokers.reached),
@@ -59,11 +59,7 @@ def _of_source(settings: FleetSettings, name: str) -> list[Check]:
             after=first,
         ),
         Check(subject=f"{name} group", place=servers, ask=lambda: brokers.group(group), after=first),
-        Check(
-            subject=f"{name} table",
-            place=table,
-            ask=lambda: check_table(table, settings.name, settings.storage, columns),
-        ),
+        *row_checks(rows, table, settings.name, settings.storage, source.topics, f"{name} "),
     ]
 
 

@@ -191,9 +191,7 @@ def write_status(file: Path, status: dict[str, Any]) -> None:
 
 def _writer(settings: FleetSettings, source: str) -> TableWriter:
     address = settings.table.replace(CLUSTER, source)
-    return TableWriter(
-        address, settings.name, settings.agent, settings.storage, include_headers=settings.include_headers
-    )
+    return TableWriter(address, settings.name, settings.agent, settings.storage, rows=settings.rows(source))
 
 
 def _tell(agent: FleetAgent, file: Path, stop: threading.Event) -> None:

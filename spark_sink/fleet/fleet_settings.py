@@ -13,11 +13,12 @@ from assignors.errors import FleetError, WorkersError
 from assignors.fleet import PRESENT_DIVISION, Balance, FleetWorkers, Lanes, Session, Source, declared_settings
 from assignors.fleet import Agent as FleetAgentId
 from assignors.settings import Real, Whole, message, no_boolean, place, plain
-from spark_sink.errors import OptionError
+from spark_sink.errors import OptionError, SparkSinkError
 from spark_sink.fleet.kept_name import kept_name
 from spark_sink.fleet.table_writer import CLUSTER
 from spark_sink.kafka.client_properties import librdkafka_config
 from spark_sink.lake.table_storage import refuse_iceberg
+from spark_sink.sink.row_options import RowOptions
 
 _HOUR_S = 3600.0
 _MOST_QUEUE_KB = 2_097_151  # librdkafka's limit
@@ -149,6 +150,19 @@ class FleetSettings(BaseSettings):
         256 << 20, ge=16 << 20, description="Memory of an agent for records that are not in a table yet."
     )
     include_headers: bool = Field(default=False, description="Land the records' headers, too, in the column `headers`.")
+    value_format: str = Field("raw", description="raw, json, avro or protobuf: whether values become columns.")
+    value_schema: str | None = Field(None, description="Columns of JSON values, or an Avro schema.")
+    value_subject: str | None = Field(
+        None, description="Subject of the registry; {topic} in it stands for the topic, {topic}-value by default."
+    )
+    value_message: str | None = Field(None, description="Full name of the Protobuf message.")
+    unknown_fields: str | None = Field(None, description="Of fields without a column: rescue, quarantine or ignore.")
+    value_null: str | None = Field(None, description="Of records without a value: quarantine or keep.")
+    schema_registry: dict[str, str] = Field(
+        default_factory=dict, description="Properties of the registry's client, at least url."
+    )
+    partition_by: str | None = Field(None, description="Partition columns of new tables, by commas.")
+    merge_schema: bool = Field(default=False, description="Add columns that a table lacks.")
     price_per_gb: Real = Field(0.01, ge=0, description="Money per GB (10^9 bytes) that comes from another zone.")
     status_file: Path | None = Field(None, description="JSON of how the agent stands, written again and again.")
 
@@ -212,8 +226,8 @@ class FleetSettings(BaseSettings):
         """Check conditions on more than one setting.
 
         Raises:
-            OptionError: the table is Iceberg's, two sources would write into one table, or the home cluster is not one
-                of the sources.
+            OptionError: the table is Iceberg's, an option of values is invalid, two sources would write into one table,
+                or the home cluster is not one of the sources.
             FleetError: a source, a number or an agent is invalid.
             WorkersError: workers below 1, or an invalid pattern.
         """
@@ -225,6 +239,11 @@ class FleetSettings(BaseSettings):
             )
         if isinstance(self.membership, KafkaMembership) and self.membership.home not in {None, *self.sources}:
             raise OptionError(f"{config}: membership.home {self.membership.home!r} is none of {list(self.sources)}")
+        try:
+            for name in self.sources:
+                self.rows(name)
+        except SparkSinkError as error:
+            raise OptionError(f"{config}: {error}") from error
         _ = self.agent_id, self.session, self.fleet_workers, self.balance, self.lane_count
         for name in self.sources:
             self.source(name)
@@ -265,9 +284,39 @@ class FleetSettings(BaseSettings):
             "workers.patterns": list(given.patterns.items()),  # in order, because the first match counts
             "workers.overrides": sorted(given.overrides.items()),
             "workers.topic": given.topic,
+            **self._row_texts(),
             **{f"sources.{name}": [sorted(one.topics), one.pattern] for name, one in self.sources.items()},
         }
         return FleetAgentId(self.agent, self.capacity, self.zone, declared_settings(shared))
+
+    def rows(self, source: str) -> RowOptions:
+        """Return how records of a source become rows.
+
+        Raises:
+            OptionError: an option is invalid, missing or without effect.
+            SchemaError: a partition column is not among the columns.
+        """
+        given = self.sources[source]
+        return RowOptions.parse(
+            self._row_texts(),
+            self.schema_registry,
+            table=self.table,
+            topics=() if given.pattern else given.topics,
+            headers=self.include_headers,
+        )
+
+    def _row_texts(self) -> dict[str, str | None]:
+        """Return the options that differ from those of raw records, with their names in a query."""
+        return {
+            "valueFormat": self.value_format if self.value_format != "raw" else None,
+            "valueSchema": self.value_schema,
+            "valueSubject": self.value_subject,
+            "valueMessage": self.value_message,
+            "unknownFields": self.unknown_fields,
+            "valueNull": self.value_null,
+            "partitionBy": self.partition_by,
+            "mergeSchema": "true" if self.merge_schema else None,
+        }
 
     @property
     def session(self) -> Session:

@@ -1,4 +1,4 @@
-"""Counts the quarantined records of an agent's tables; later jobs that decode the rows put them there."""
+"""Counts the quarantined records of an agent's tables, whoever put them there."""
 
 import logging
 from collections.abc import Callable, Collection

@@ -10,14 +10,18 @@ import pyarrow as pa
 from assignors import hash64
 from assignors.fleet import FleetTopic
 from spark_sink.errors import ConflictError, SparkSinkError, TableError
-from spark_sink.fetch.raw_columns import arrow_schema
-from spark_sink.lake.delta_table import DeltaLakeTable, TableSettings
-from spark_sink.lake.parquet_landing import Landing, storage_errors
-from spark_sink.lake.table_contract import Change, DataFile, Snapshot
-from spark_sink.lake.table_storage import PLACEHOLDER, Storage, filesystem, table_uri
+from spark_sink.fleet.writer_tables import LandedFiles, WriterTable
+from spark_sink.formats.quarantined_rows import quarantine_of
+from spark_sink.lake.delta_table import DeltaLakeTable
+from spark_sink.lake.table_contract import Change, Snapshot
+from spark_sink.lake.table_storage import PLACEHOLDER, Storage, table_uri
+from spark_sink.options.value_decoders import TopicDecoders
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 from spark_sink.sink.batch_against_table import Verdict
-from spark_sink.sink.compare_and_swap import Batch, commit
+from spark_sink.sink.compare_and_swap import Batch
+from spark_sink.sink.row_options import RowOptions
+from spark_sink.sink.sink_options import SinkOptions
+from spark_sink.sink.topic_routes import Routes
 
 log = logging.getLogger(__name__)
 
@@ -76,8 +80,8 @@ class TableWriter:
         group: name of the positions in the tables.
         agent: name for the tables' history.
         storage: options of the object store.
-        include_headers: whether rows have the column `headers`. A table that lacks it gets it, and is null there for
-            earlier rows; a table that has it takes rows without it, too.
+        rows: how records become rows. A table of raw records that lacks the column `headers` gets it, and is null there
+            for earlier rows; a table that has it takes rows without it, too.
     """
 
     def __init__(
@@ -87,15 +91,20 @@ class TableWriter:
         agent: str,
         storage: Storage | None = None,
         *,
-        include_headers: bool = False,
+        rows: RowOptions | None = None,
     ) -> None:
         self._address = table_uri(address)
-        self._group = group
-        self._agent = agent
-        self._storage = dict(storage or {})
-        self._schema = arrow_schema(headers=include_headers)
-        self._settings = TableSettings(merge_schema=include_headers)
-        self._tables: dict[str, DeltaLakeTable] = {}
+        self._rows = rows or RowOptions()
+        self._options = SinkOptions(
+            routes=Routes(default=self._address),
+            group=group,
+            checkpoint="",
+            agent=agent,
+            storage=dict(storage or {}),
+            table=self._rows.table,
+        )
+        self._decoders = TopicDecoders(self._rows.value)
+        self._tables: dict[str, WriterTable] = {}
         self._lock = threading.Lock()
         self._compactions = Compactions()
         self._number = 0
@@ -126,13 +135,15 @@ class TableWriter:
             topics: of one table, as grouped by `apart`.
 
         Raises:
+            OptionError, FetchError: the schema of the values is not known.
             TableError: the table cannot be read or written.
         """
         if not topics:
             return {}
-        uri = self._uri(next(iter(topics)).name)
+        table = self._table(next(iter(topics)).name)
+        columns = table.columns  # outside the lock, because a registry may be slow
         with self._lock:
-            known = self._register(uri, {topic.name: _number(topic) for topic in topics})
+            known = self._register(table.table, columns, {topic.name: _number(topic) for topic in topics})
         return {
             topic: topic.name if known[topic.name] == _number(topic) else f"{topic.name}@{topic.printed_id}"
             for topic in topics
@@ -148,10 +159,10 @@ class TableWriter:
             TableError: the table cannot be read.
         """
         with self._lock:
-            snapshot = self._table_of(labels).refresh()
+            snapshot = self._table(next(iter(labels))).table.refresh()
         return {key: at for key, at in (snapshot.positions if snapshot else {}).items() if key.topic in labels}
 
-    def land(self, rows: Landable, labels: Collection[str]) -> Sequence[DataFile]:
+    def land(self, rows: Landable, labels: Collection[str]) -> LandedFiles:
         """Write files; readers of the table see them only after `commit`.
 
         Args:
@@ -159,24 +170,21 @@ class TableWriter:
             labels: of one table, as grouped by `apart`.
 
         Raises:
+            OptionError, FetchError: the schema of the values is not known.
             TableError: the storage refuses, or the files have fewer or more rows than the records.
         """
-        uri = self._uri(next(iter(labels)))
         held = rows.rows(set(labels))
-        with storage_errors(uri):
-            landing = Landing(filesystem(uri, self._storage, make=True), self._schema)
-        for batch in held.to_batches():
-            landing.write(batch)
-        files = landing.close()
-        if (landed := sum(file.rows for file in files)) != held.num_rows:
+        table = self._table(next(iter(labels)))
+        files = table.land(held)
+        if files.rows != held.num_rows:
             # The commit states the whole range, so no position would show the loss of a row.
             raise TableError(
-                f"{uri}: {held.num_rows} records were read and {landed} are in the files: writing them again"
+                f"{table.uri}: {held.num_rows} records were read and {files.rows} are in the files: writing them again"
             )
         return files
 
-    def commit(self, files: Sequence[DataFile], ranges: Sequence[Range]) -> dict[TopicPartition, int]:
-        """Commit records to their table, each once, whatever other agents do.
+    def commit(self, files: LandedFiles, ranges: Sequence[Range]) -> dict[TopicPartition, int]:
+        """Commit records to their table and its quarantine, each in one of them, whatever other agents do.
 
         Args:
             files: the files that `land` wrote for these ranges.
@@ -187,56 +195,62 @@ class TableWriter:
 
         Raises:
             HoleError: records before these are missing.
-            TableError: the table refuses them.
+            TableError: the table or its quarantine refuses them.
         """
         self._number += 1
-        uri = self._uri(ranges[0].topic)
+        table = self._table(ranges[0].topic)
         batch = Batch(
-            offset=Offset.of(ranges), files=files, schema=self._schema, number=self._number, agent=self._agent
+            offset=Offset.of(ranges),
+            files=files.good,
+            bad=files.bad,
+            schema=table.columns,
+            number=self._number,
+            agent=self._options.agent,
         )
         with self._lock:
-            table = self._table(uri)
-            outcome = commit(table, batch)
+            outcome = table.commit(batch)
             doubted = {key for key, verdict in outcome.verdicts.items() if verdict in {Verdict.SKIP, Verdict.TRIM}}
-            snapshot = table.refresh() if doubted else None
+            snapshot = table.table.refresh() if doubted else None
         if outcome.rows:
-            self._compactions.committed(uri, lambda: DeltaLakeTable(uri, self._group, self._storage, self._settings))
+            self._compactions.committed(table.uri, table.handle)
+        if outcome.quarantined is not None:
+            self._compactions.committed(quarantine_of(table.uri), table.quarantine_handle)
         known = snapshot.positions if snapshot else {}
         return {one.key: known[one.key] for one in ranges if one.key in doubted and known[one.key] != one.end}
 
-    def _register(self, uri: str, wanted: Mapping[str, int]) -> dict[str, int]:
-        table = self._table(uri)
+    def _register(self, table: DeltaLakeTable, columns: pa.Schema, wanted: Mapping[str, int]) -> dict[str, int]:
         for _ in range(_ATTEMPTS):
             snapshot = table.refresh()
             if snapshot is None:
-                table.create(self._schema)
+                table.create(columns)
                 continue
             new = {name: number for name, number in wanted.items() if name not in snapshot.identities}
             if not new:
                 return {name: snapshot.identities[name] for name in wanted}
-            if self._note(table, snapshot, new):
+            if self._note(table, snapshot, columns, new):
                 return {**snapshot.identities, **new}
         raise TableError(
-            f"{uri}: lost against other writers {_ATTEMPTS} times in a row; nothing is read of {list(wanted)[:3]}"
+            f"{table.name}: lost against other writers {_ATTEMPTS} times in a row; nothing is read of "
+            f"{list(wanted)[:3]}"
         )
 
-    def _note(self, table: DeltaLakeTable, snapshot: Snapshot, new: Mapping[str, int]) -> bool:
-        note = {"agent": self._agent, "kind": "identities", "rows": 0}
+    def _note(self, table: DeltaLakeTable, snapshot: Snapshot, columns: pa.Schema, new: Mapping[str, int]) -> bool:
+        note = {"agent": self._options.agent, "kind": "identities", "rows": 0}
         try:
             table.swap(
                 snapshot,
-                Change(files=(), positions={}, beginnings={}, schema=self._schema, note=note, identities=new),
+                Change(files=(), positions={}, beginnings={}, schema=columns, note=note, identities=new),
             )
         except ConflictError:
             return False
         return True
 
-    def _table_of(self, labels: Iterable[str]) -> DeltaLakeTable:
-        return self._table(self._uri(next(iter(labels))))
-
-    def _table(self, uri: str) -> DeltaLakeTable:
+    def _table(self, label: str) -> WriterTable:
+        uri = self._uri(label)
         if uri not in self._tables:
-            self._tables[uri] = DeltaLakeTable(uri, self._group, self._storage, self._settings)
+            # Two threads may come here at the same time; one of the two objects, which have no handles yet, is dropped.
+            topic = label.partition("@")[0]
+            self._tables.setdefault(uri, WriterTable(uri, self._options, self._rows, self._decoders, topic))
         return self._tables[uri]
 
     def _uri(self, label: str) -> str:

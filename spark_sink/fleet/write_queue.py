@@ -10,7 +10,7 @@ from typing import Protocol
 from assignors.fleet import FleetTopic
 from spark_sink.errors import SparkSinkError
 from spark_sink.fleet.table_writer import Landable
-from spark_sink.lake.table_contract import DataFile
+from spark_sink.fleet.writer_tables import LandedFiles
 from spark_sink.ranges.batch_offset import Range, TopicPartition
 
 TopicIds = Callable[[Collection[str]], Callable[[], Mapping[str, str]]]
@@ -27,10 +27,10 @@ class Tables(Protocol):
     def apart(self, names: Iterable[str]) -> list[set[str]]:
         """Group labels by table."""
 
-    def land(self, rows: Landable, labels: Collection[str]) -> Sequence[DataFile]:
-        """Write files of one table."""
+    def land(self, rows: Landable, labels: Collection[str]) -> LandedFiles:
+        """Write files of one table and its quarantine."""
 
-    def commit(self, files: Sequence[DataFile], ranges: Sequence[Range]) -> dict[TopicPartition, int]:
+    def commit(self, files: LandedFiles, ranges: Sequence[Range]) -> dict[TopicPartition, int]:
         """Commit files; return the table's positions that differ from the ends of the ranges."""
 
 
@@ -54,7 +54,8 @@ class WriteOutcome:
     """The outcome of a batch.
 
     Attributes:
-        rows: number of records that were written.
+        rows: number of records that were written to the tables and their quarantines.
+        quarantined: number of these that could not be decoded.
         ends: position of each partition whose records were written.
         ahead: positions of tables that are further than the batch, because another agent wrote, too.
         recreated: labels of recreated topics, whose records were not written.
@@ -62,6 +63,7 @@ class WriteOutcome:
     """
 
     rows: int = 0
+    quarantined: int = 0
     ends: dict[TopicPartition, int] = field(default_factory=dict)
     ahead: dict[TopicPartition, int] = field(default_factory=dict)
     recreated: set[str] = field(default_factory=set)
@@ -97,7 +99,7 @@ class BatchWriter:
         """
         answer = self._ids({topic.name for topic in batch.topics.values()})
         written = WriteOutcome()
-        landed: dict[frozenset[str], Sequence[DataFile]] = {}
+        landed: dict[frozenset[str], LandedFiles] = {}
         for labels in map(frozenset, self._writer.apart(batch.topics)):
             with self._refusals(labels, written):
                 landed[labels] = self._writer.land(batch.rows, labels)
@@ -110,9 +112,7 @@ class BatchWriter:
                 self._commit(batch, labels, files, written)
         return written
 
-    def _commit(
-        self, batch: ReadBatch, labels: frozenset[str], files: Sequence[DataFile], written: WriteOutcome
-    ) -> None:
+    def _commit(self, batch: ReadBatch, labels: frozenset[str], files: LandedFiles, written: WriteOutcome) -> None:
         same = labels - written.recreated
         if not same:
             return
@@ -121,7 +121,8 @@ class BatchWriter:
         ranges = [one for one in batch.ranges if one.topic in same]
         written.ahead |= self._writer.commit(files, ranges)
         written.ends |= {one.key: one.end for one in ranges}
-        written.rows += sum(file.rows for file in files)
+        written.rows += files.rows
+        written.quarantined += sum(file.rows for file in files.bad)
 
     @contextmanager
     def _refusals(self, labels: Collection[str], written: WriteOutcome) -> Iterator[None]:

@@ -78,6 +78,18 @@ def _normal_type(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
+def check_partition_columns(schema: pa.Schema, columns: Collection[str]) -> None:
+    """Check that rows can be partitioned by these columns.
+
+    Raises:
+        SchemaError: a column is missing, or its type has no text.
+    """
+    for name in columns:
+        if name not in schema.names:
+            raise SchemaError(f"partition column {name!r} is not among the columns {schema.names}")
+        _partition_text(pa.chunked_array([], schema.field(name).type))
+
+
 class Landing:
     """Writes the rows of one task.
 
@@ -93,9 +105,7 @@ class Landing:
         self._layout = layout or Layout()
         self._open: dict[Values, _OpenFile] = {}
         self._done: list[DataFile] = []
-        missing = [name for name in self._layout.partition_columns if name not in schema.names]
-        if missing:
-            raise SchemaError(f"partition column {missing[0]!r} is not among the columns {schema.names}")
+        check_partition_columns(schema, self._layout.partition_columns)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Write some rows.

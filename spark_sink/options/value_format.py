@@ -10,7 +10,7 @@ from spark_sink.options.texts import choice, json_value, number
 REGISTRY = "schema.registry."
 FORMATS = ("raw", "json", "avro", "protobuf")
 TABLE_SCHEMA = "table"  # in place of a schema of JSON: the columns that the sink's table has
-_PLACEHOLDER = "{topic}"  # in an address: a table for each topic
+TOPIC = "{topic}"  # in an address: a table for each topic; in a subject of fleets and claims: a subject for each
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +99,7 @@ def _refuse_changed_rows(given: Mapping[str, str]) -> None:
         )
     positions = given["positions"]
     tables = [str(one) for one in json_value(positions, "positions")] if positions.startswith("[") else [positions]
-    if landing == "rows" and (len(tables) > 1 or any(_PLACEHOLDER in one for one in tables)):
+    if landing == "rows" and (len(tables) > 1 or any(TOPIC in one for one in tables)):
         raise OptionError(
             "landing=rows decodes the records of all tables into the same columns, so "
             f"valueSchema={TABLE_SCHEMA} cannot give each of the tables {', '.join(tables)} its own: set "

@@ -4,6 +4,7 @@
 * `iceberg_sink`: Spark's calls, for Iceberg tables.
 * `sink_options`: the options of the sink.
 * `topic_routes`: the table of each topic.
+* `row_options`: how fleets and claims make rows of records.
 * `rows_by_table`: sorts the rows of a task by table, and separates bad rows; `rows_by_topic`: groups rows by topic.
 * `direct_landing`: files written by the reading tasks.
 * `query_tables`: the tables of one query, each with its quarantine.

@@ -51,6 +51,33 @@ class TableWithQuarantine:
         return outcome
 
 
+def refuse_ahead(table: Table, quarantine: Table) -> Mapping[TopicPartition, int]:
+    """Compare a table with its quarantine, before the first commit of a process and after an error.
+
+    Returns:
+        Positions of the table.
+
+    Raises:
+        TableError: the quarantine has records that the table has not come to, or one of them cannot be read.
+    """
+    # A rewind sets the table back before its quarantine. So the table is read before both: its next read notices a
+    # rewind in between, after which the quarantine that was read is that of an earlier past.
+    table.refresh()
+    # The quarantine follows its table, so it is read first: the table must name all that the quarantine has.
+    held = quarantine.refresh()
+    snapshot = table.refresh()
+    known = snapshot.positions if snapshot else {}
+    for key, at in held.positions.items() if held else ():
+        if at > known.get(key, 0):
+            raise TableError(
+                f"{quarantine.name}: it has records of {key.topic}/{key.partition} up to offset {at}, and "
+                f"its table has come to {known.get(key, 0)} only; nothing was written. Was the table restored, "
+                "deleted or copied without its quarantine? `azimuth rewind TABLE` takes out the records that the "
+                "table has not come to"
+            )
+    return known
+
+
 def add_quarantined(
     table: Table,
     quarantine: Table,

@@ -18,7 +18,7 @@ from spark_sink.lake.table_storage import PLACEHOLDER
 from spark_sink.ranges.batch_offset import Offset, TopicPartition
 from spark_sink.sink.batch_writes import BatchWrite
 from spark_sink.sink.compare_and_swap import Batch, Outcome
-from spark_sink.sink.quarantine_commit import TableWithQuarantine
+from spark_sink.sink.quarantine_commit import TableWithQuarantine, refuse_ahead
 from spark_sink.sink.sink_options import SinkOptions
 from spark_sink.sink.spark_checkpoint import batch_offset
 
@@ -163,21 +163,7 @@ class _QueryTable:
 
     def _open(self, batch: Batch) -> None:
         """Compare the table with its quarantine and with the previous batch, once per process."""
-        # A rewind sets the table back before its quarantine. So the table is read before both: its next read notices a
-        # rewind in between, after which the quarantine that was read is that of an earlier past.
-        self._table.refresh()
-        # The quarantine follows its table, so it is read first: the table must name all that the quarantine has.
-        quarantine = self._quarantine.refresh()
-        snapshot = self._table.refresh()
-        known = snapshot.positions if snapshot else {}
-        for key, at in quarantine.positions.items() if quarantine else ():
-            if at > known.get(key, 0):
-                raise TableError(
-                    f"{self._quarantine.name}: it has records of {key.topic}/{key.partition} up to offset {at}, and "
-                    f"its table has come to {known.get(key, 0)} only; nothing was written. Was the table restored, "
-                    "deleted or copied without its quarantine? `azimuth rewind TABLE` takes out the records that the "
-                    "table has not come to"
-                )
+        known = refuse_ahead(self._table, self._quarantine)
         self._refuse_forgotten(batch, known.keys())
 
     def _refuse_forgotten(self, batch: Batch, known: KeysView[TopicPartition]) -> None:

@@ -15,13 +15,11 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from spark_sink.errors import TableError, plain
-from spark_sink.fetch.raw_columns import arrow_schema
-from spark_sink.formats import Decoder, JsonDecoder, decode_batch, decoded_schema
+from spark_sink.formats import Decoder, JsonDecoder, decode_batch
 from spark_sink.formats.json_evolution import common_columns, new_columns, value_columns
 from spark_sink.formats.quarantined_rows import SUFFIX, good_schema
 from spark_sink.formats.unknown_policy import COLUMN
 from spark_sink.formats.variant_type import arrow_columns
-from spark_sink.lake.parquet_landing import normal_schema
 from spark_sink.lake.positions import existing
 from spark_sink.lake.table_contract import DataFile
 from spark_sink.lake.table_formats import open_table
@@ -29,7 +27,7 @@ from spark_sink.lake.table_storage import Storage, is_iceberg
 from spark_sink.options.source_options import SourceOptions
 from spark_sink.ranges.batch_offset import Range
 from spark_sink.sink.direct_landing import describe, description, run_of_task
-from spark_sink.sink.rows_by_table import Sorting
+from spark_sink.sink.rows_by_table import Sorting, landed_schema
 from spark_sink.sink.sink_options import SinkOptions
 
 _THREADS = 8
@@ -168,11 +166,6 @@ class _Part:
     def wanted(self) -> pa.Schema:
         """Return columns for fields that the table lacks; empty except with `evolve`."""
         return new_columns(self._rescued, self.schema)
-
-
-def landed_schema(decoder: Decoder, *, headers: bool) -> pa.Schema:
-    """Return the columns of rows that reading tasks write."""
-    return normal_schema(decoded_schema(arrow_schema(headers=headers), decoder.columns))
 
 
 def _table_schema(uri: str, storage: Storage | None, handles: dict[str, DeltaTable]) -> pa.Schema | None:

@@ -8,10 +8,9 @@ import structlog
 from spark_sink.errors import OptionError
 from spark_sink.formats import Decoder
 from spark_sink.options.source_options import SourceOptions
+from spark_sink.options.value_decoders import make_value_decoder
 from spark_sink.options.value_format import TABLE_SCHEMA
 from spark_sink.ranges.batch_offset import Range
-
-VARIANT_SCHEMA = "variant"  # in place of a schema: one column of Spark's variant type
 
 _log = structlog.get_logger("azimuth.source")
 
@@ -30,52 +29,16 @@ def make_decoder(options: SourceOptions, known: pa.Schema | None = None) -> Deco
         OptionError: no columns can be found by these options, or a library for the format is not installed.
         FetchError: the registry or the brokers do not answer.
     """
-    if options.value.name == "raw":
-        return None
-    try:
-        made = _decoder(options, known)
-    except ImportError as error:
-        raise OptionError(
-            f"valueFormat={options.value.name} needs a library that is not installed ({error}): "
-            "pip install 'kafka-azimuth[formats]'"
-        ) from error
-    made.nulls = options.value.nulls
-    return made
-
-
-def _decoder(options: SourceOptions, known: pa.Schema | None) -> Decoder:
-    # Imported here, because each format has its own libraries, and the raw format needs none of them.
-    value = options.value
-    if value.name == "json":
-        return _json_decoder(options, known)
-    from spark_sink.formats import AvroDecoder, ProtobufDecoder, Registry  # noqa: PLC0415 -- as said above
-    from spark_sink.formats.registry_decoders import given_avro, latest_of  # noqa: PLC0415 -- as said above
-
-    registry = Registry(value.registry, serialized=value.name == "protobuf")
-    assert value.subject is not None  # noqa: S101 -- the options have been checked
-    if value.name == "avro":
-        latest = given_avro(value.schema) if value.schema else latest_of(registry, value.subject)
-        return AvroDecoder(registry, latest, value.unknown)
-    return ProtobufDecoder(registry, latest_of(registry, value.subject), value.message, value.unknown)
-
-
-def _json_decoder(options: SourceOptions, known: pa.Schema | None) -> Decoder:
-    from spark_sink.formats import JsonDecoder, VariantDecoder  # noqa: PLC0415 -- as said above
-
-    if (options.value.schema or "").strip().lower() == VARIANT_SCHEMA:
-        return VariantDecoder()
     given = options.value.schema not in {None, TABLE_SCHEMA}
-    return JsonDecoder(_json_columns(options, known), options.value.unknown, texts=not given)
+    return make_value_decoder(options.value, None if given else lambda: _json_columns(options, known))
 
 
 def _json_columns(options: SourceOptions, known: pa.Schema | None) -> pa.Schema:
+    # Imported here, because the raw format needs none of the libraries of the others.
     from spark_sink.formats import infer_columns  # noqa: PLC0415 -- as said above
     from spark_sink.formats.decoder import RESERVED  # noqa: PLC0415 -- as said above
-    from spark_sink.formats.json_schema import given_columns  # noqa: PLC0415 -- as said above
 
     kept = options.value.schema == TABLE_SCHEMA
-    if options.value.schema and not kept:
-        return given_columns(options.value.schema)
     if known is not None:
         return pa.schema([field for field in known if field.name not in RESERVED])
     found = _kept(options) if kept else None

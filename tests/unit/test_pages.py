@@ -71,11 +71,12 @@ def test_the_files_of_an_agent_load(name: str, first: str, tmp_path: Path) -> No
 
 
 def test_the_file_of_a_fleet_loads(tmp_path: Path) -> None:
-    """As it stands, with the agent's name from outside."""
-    (block,) = toml("fleet.md")
+    """As it stands, with the agent's name from outside; the other blocks are parts of such a file."""
+    whole, *parts = toml("fleet.md")
     file = tmp_path / "fleet.toml"
-    file.write_text(block)
-    assert FleetSettings.load(file, agent="agent-1").home == "home"
+    for part in ["", *parts]:
+        file.write_text(part + whole)
+        assert FleetSettings.load(file, agent="agent-1").home == "home"
 
 
 def test_the_file_of_the_autoscaler_loads(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from spark_sink.claimed.labelled_batches import Batches
 from spark_sink.errors import FetchError, TableError
 from spark_sink.fetch.raw_columns import arrow_schema
 from spark_sink.fleet.table_writer import Landable
+from spark_sink.fleet.writer_tables import LandedFiles
 from spark_sink.lake.table_contract import DataFile, Span
 from spark_sink.ranges.batch_offset import Range, TopicPartition
 from tests.waiting import wait_until
@@ -64,14 +65,14 @@ class World:
         found = set(names)
         return [found] if found else []
 
-    def land(self, rows: Landable, labels: Collection[str]) -> list[DataFile]:
+    def land(self, rows: Landable, labels: Collection[str]) -> LandedFiles:
         """As `TableWriter`, without files."""
         self.landed = rows.rows(set(labels)).to_pylist()
         offsets: dict[TopicPartition, list[int]] = {}
         for row in self.landed:
             offsets.setdefault(TopicPartition(row["topic"], row["partition"]), []).append(row["offset"])
         spans = {key: Span(min(at), max(at), len(at)) for key, at in offsets.items()}
-        return [DataFile(path="f", size_bytes=0, spans=spans)]
+        return LandedFiles(good=[DataFile(path="f", size_bytes=0, spans=spans)])
 
     def ids(self, names: Collection[str]) -> Callable[[], dict[str, str]]:
         """As `ask_ids`."""
@@ -86,7 +87,7 @@ class World:
         wanted = set(labels)
         return {key: rows[-1] + 1 for key, rows in self.table.items() if key.topic in wanted and rows}
 
-    def commit(self, _files: Sequence[DataFile], ranges: Sequence[Range]) -> dict[TopicPartition, int]:
+    def commit(self, _files: LandedFiles, ranges: Sequence[Range]) -> dict[TopicPartition, int]:
         """As `TableWriter`: each record once."""
         if self.before_commit is not None:
             self.before_commit()
@@ -372,7 +373,7 @@ class Apart(World):
             yield records(one)
             self.fail("fetch", [one.topic])
 
-    def land(self, rows: Landable, labels: Collection[str]) -> list[DataFile]:
+    def land(self, rows: Landable, labels: Collection[str]) -> LandedFiles:
         """As `TableWriter`."""
         self.fail("land", labels)
         self.files = getattr(self, "files", {})
@@ -380,7 +381,7 @@ class Apart(World):
         self.files[frozenset(labels)] = self.landed
         return found
 
-    def commit(self, files: Sequence[DataFile], ranges: Sequence[Range]) -> dict[TopicPartition, int]:
+    def commit(self, files: LandedFiles, ranges: Sequence[Range]) -> dict[TopicPartition, int]:
         """As `TableWriter`."""
         names = {one.topic for one in ranges}
         self.fail("commit", names)

@@ -13,11 +13,12 @@ def test_rounds_add_up_and_a_failure_is_seen() -> None:
     """A job whose database or brokers are away writes nothing, and its time of the last round stands still."""
     registry, now = CollectorRegistry(), [100.0]
     metrics = JobMetrics(registry, lambda: now[0])
-    metrics.note(Round(claimed=3, rows=10, lost=1, late_s={"t": 2.5}, refused={"u": ValueError()}))
+    metrics.note(Round(claimed=3, rows=10, quarantined=4, lost=1, late_s={"t": 2.5}, refused={"u": ValueError()}))
     now[0] = 200.0
     metrics.note(Round(failed=True))
-    names = ("rows_total", "visits_total", "lost_total", "refused_topics", "failed", "round_timestamp_seconds")
-    assert [registry.get_sample_value(f"azimuth_claims_{name}") for name in names] == [10, 3, 1, 1, 1, 100]
+    names = ("rows_total", "quarantined_total", "visits_total", "lost_total", "refused_topics", "failed")
+    assert [registry.get_sample_value(f"azimuth_claims_{name}") for name in names] == [10, 4, 3, 1, 1, 1]
+    assert registry.get_sample_value("azimuth_claims_round_timestamp_seconds") == 100
     assert registry.get_sample_value("azimuth_claims_lag_seconds", {"topic": "t"}) == 2.5
     metrics.note(Round())
     assert registry.get_sample_value("azimuth_claims_failed") == 0

@@ -37,6 +37,13 @@ RUN = ("run", "--group", "n", "--table", "t", "--database", "sqlite:///{tmp}/c.d
         ((*RUN, "--subscribe-pattern", "("), "pattern '('"),
         (RUN, "give topics, a pattern, or both"),
         ((*RUN, "--subscribe", "a", "--kafka", "no.such=1"), "no.such"),
+        ((*RUN, "--subscribe", "a", "--value-format", "csv"), "'csv'"),
+        ((*RUN, "--subscribe", "a", "--value-format", "json"), "valueSchema"),
+        ((*RUN, "--subscribe", "a", "--value-format", "json", "--value-schema", "x"), "'x'"),
+        ((*RUN, "--subscribe", "a", "--value-format", "avro"), "schema.registry.url"),
+        ((*RUN, "--subscribe", "a,b", "--value-format", "avro", "--schema-registry", "url=http://r"), "valueSubject"),
+        ((*RUN, "--subscribe", "a", "--unknown-fields", "rescue"), "unknownFields"),
+        ((*RUN, "--subscribe", "a", "--partition-by", "day"), "'day'"),
     ],
     ids=lambda one: " ".join(one) if isinstance(one, tuple) else "",
 )

@@ -245,3 +245,47 @@ def test_the_file_of_overrides_is_beside_the_one_that_names_it(tmp_path: Path, m
         for folder in (tmp_path, Path("/")):
             monkeypatch.chdir(folder)
             assert FleetSettings.load(file).workers.file == meant
+
+
+JSON = """
+value_format = "json"
+value_schema = '{"id": "bigint"}'
+unknown_fields = "ignore"
+"""
+
+
+def test_the_format_of_values_is_that_of_a_query(tmp_path: Path) -> None:
+    """The same options under the spelling of the file; a fleet of raw records declares none of them."""
+    file = tmp_path / "fleet.toml"
+    file.write_text(GOOD)
+    raw = FleetSettings.load(file)
+    assert not raw.rows("one").decodes
+    assert not [one for one in raw.agent_id.settings if one.startswith("value")]
+    file.write_text(JSON + GOOD)
+    found = FleetSettings.load(file)
+    assert (found.rows("two").value.name, found.rows("two").value.unknown) == ("json", "ignore")
+    assert [one for one in found.agent_id.settings if one.startswith("valueSchema=")]
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ('value_format = "csv"', "csv"),
+        ('value_format = "json"', "valueSchema"),
+        ('value_format = "avro"', "schema.registry.url"),
+        ('value_schema = "{}"', "no effect"),
+        ('partition_by = "day"', "day"),
+    ],
+)
+def test_an_invalid_format_of_values_is_one_sentence(
+    tmp_path: Path, line: str, named: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exit code 2 before any connection."""
+    file = tmp_path / "fleet.toml"
+    file.write_text(f"{line}\n{GOOD}")
+    with pytest.raises(SystemExit) as end:
+        main(["agent", "--config", str(file), "--check"])
+    said = capsys.readouterr().err
+    assert end.value.code == 2
+    assert named in said
+    assert len(said.splitlines()) == 1

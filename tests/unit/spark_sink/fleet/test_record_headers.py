@@ -15,6 +15,7 @@ from spark_sink.fleet.record_buffer import RecordBuffer
 from spark_sink.fleet.table_writer import TableWriter
 from spark_sink.options.fetch_settings import FetchSettings
 from spark_sink.ranges.batch_offset import Range
+from spark_sink.sink.row_options import RowOptions
 from tests.unit.spark_sink.fleet.scripted import Client, Record, read
 
 PAIRS = [("trace", b"\x00\xff"), ("trace", None), ("empty", b"")]
@@ -32,7 +33,7 @@ class Unreadable(Record):
 
 def write(table: Path, begin: int, records: Sequence[Record], *, include_headers: bool) -> None:
     """Commit some records of topic x."""
-    writer = TableWriter(str(table), "g", "a", include_headers=include_headers)
+    writer = TableWriter(str(table), "g", "a", rows=RowOptions(headers=include_headers))
     writer.label([FleetTopic("c", "1", "x", "s")])
     rows = RecordBuffer(include_headers=include_headers)
     for record in records:
