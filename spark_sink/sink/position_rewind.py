@@ -23,6 +23,7 @@ from spark_sink.lake.positions import (
     parse_positions,
     parse_quarantined,
     quarantined,
+    replays,
     rewound,
 )
 from spark_sink.lake.table_storage import Storage, table_uri
@@ -146,7 +147,14 @@ def _set_positions(
     named = parse_quarantined(log.transactions, group)
     numbers = {application(group, one.key): one.after for one in found}
     numbers |= {quarantined(group, one.key): one.after for one in found if named.get(one.key, 0) > one.after}
+    if found:
+        numbers |= _fence_of_replays(log.transactions, group)
     _set(handle, group, numbers, log, {**{one.key: one.after for one in found}, **removed.floors})
+
+
+def _fence_of_replays(kept: Mapping[str, int], group: str) -> dict[str, int]:
+    """Make a running replay fail and look again: its records may be above the new positions, and come a second time."""
+    return {replays(group): kept.get(replays(group), 0) + 1}
 
 
 def _rewind_quarantine(uri: str, group: str, storage: Storage | None) -> None:

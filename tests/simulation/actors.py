@@ -209,11 +209,7 @@ def replayed_during_rewind(world: World) -> None:
 
     The rewind takes the offset of this record for the end of the rows, and would have it read again.
     """
-    agent = Agent(world, "agent", "mem://checkpoints/agent", direct=False)
-    writer = SinkWriter(parsed_options(agent._options()), SCHEMA)
-    one = Range(TOPIC, 0, 0, 4)
-    agent._write_offset(0, Offset.of([one]))
-    writer.commit([writer.write(iter([_records((one,), frozenset({(0, 3)}))]))], 0)
+    _batch(world, "agent", Range(TOPIC, 0, 0, 4), {(0, 3)})
     done: set[str] = set()
 
     def until(step: str) -> None:
@@ -244,6 +240,30 @@ def replayed_during_rewind(world: World) -> None:
             world.scheduler.note(f"TableError: {error}")
 
 
+def rewound_during_replay(world: World) -> None:
+    """A rewind takes the last record back while a replay repairs it, and an agent reads the record again, as good."""
+    _batch(world, "first", Range(TOPIC, 0, 0, 4), {(0, 3)})
+
+    def repair(rows: pa.Table) -> pa.Table:
+        rewind(TABLE, GROUP, apply=True)
+        return rows.select(["topic", "partition", "offset", "value"])
+
+    try:
+        replay(TABLE, GROUP, repair)
+    except TableError as error:
+        world.scheduler.note(f"TableError: {error}")
+    _batch(world, "second", Range(TOPIC, 0, 3, 6), set())
+    world.promises.check_end({0: 6})
+
+
+def _batch(world: World, name: str, one: Range, bad: set[Row]) -> None:
+    """An agent of this name writes its first batch."""
+    agent = Agent(world, name, f"mem://checkpoints/{name}", direct=False)
+    writer = SinkWriter(parsed_options(agent._options()), SCHEMA)
+    agent._write_offset(0, Offset.of([one]))
+    writer.commit([writer.write(iter([_records((one,), frozenset(bad))]))], 0)
+
+
 def rewound_between_commits(world: World) -> None:
     """A RESTORE, a rewind and another agent's batch come between the two commits of an agent's first batch.
 
@@ -254,16 +274,10 @@ def rewound_between_commits(world: World) -> None:
     one = Range(TOPIC, 0, 0, 4)
     add, begun = quarantine_module.add_quarantined, []
 
-    def batch(name: str, bad: set[Row]) -> None:
-        agent = Agent(world, name, f"mem://checkpoints/{name}", direct=False)
-        writer = SinkWriter(parsed_options(agent._options()), SCHEMA)
-        agent._write_offset(0, Offset.of([one]))
-        writer.commit([writer.write(iter([_records((one,), frozenset(bad))]))], 0)
-
     def taken_back() -> None:
         world.table(TABLE).restore(0)
         rewind(TABLE, GROUP, apply=True)
-        batch("second", set())
+        _batch(world, "second", one, set())
         begun.append("the second batch is done")
 
     def meanwhile(*given: object, **more: object) -> None:
@@ -277,7 +291,7 @@ def rewound_between_commits(world: World) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(quarantine_module, "add_quarantined", meanwhile)
         try:
-            batch("first", {(0, 3)})
+            _batch(world, "first", one, {(0, 3)})
         except TableError as error:
             world.scheduler.note(f"TableError: {error}")
     world.promises.check_end({one.partition: one.end})

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from deltalake import CommitProperties
+from deltalake import CommitProperties, DeltaTable
 
 import spark_sink.lake.fenced_replacement as replacement_module
 import spark_sink.sink.batch_against_table as batch_module
@@ -22,13 +22,14 @@ import spark_sink.sink.rows_by_table as rows_module
 from spark_sink.formats.quarantined_rows import SUFFIX, split
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.delta_transactions import TransactionLog
+from spark_sink.lake.positions import replays
 from spark_sink.lake.table_contract import Change, DataFile, Quarantined, Snapshot
 from spark_sink.ranges.batch_offset import Offset, TopicPartition
 from spark_sink.sink.batch_against_table import Decision, Verdict, decide, judge
 from spark_sink.sink.compare_and_swap import Batch, Outcome
 from spark_sink.sink.quarantine_commit import TableWithQuarantine
 from spark_sink.sink.query_tables import _QueryTable
-from tests.simulation.actors import overwritten, replayed_during_rewind, rewound_between_commits
+from tests.simulation.actors import overwritten, replayed_during_rewind, rewound_between_commits, rewound_during_replay
 from tests.simulation.kept_landing import KeptSorting
 from tests.simulation.world import World
 
@@ -154,6 +155,16 @@ def _with_retries(**given: Any) -> CommitProperties:  # noqa: ANN401 -- delta-rs
     return CommitProperties(**{**given, "max_commit_retries": None})
 
 
+_set = rewind_module._set
+
+
+def _set_on_any_version(handle: DeltaTable, group: str, numbers: Mapping[str, int], *more: Any) -> None:  # noqa: ANN401
+    """Without the fence of replays, which stops a replay and a rewind from passing each other in both orders."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rewind_module, "CommitProperties", _with_retries)
+        _set(handle, group, {name: at for name, at in numbers.items() if name != replays(group)}, *more)
+
+
 def _unmarked(**given: Any) -> Change:  # noqa: ANN401 -- as the class it stands for
     return Change(**{**given, "replays": None})
 
@@ -201,7 +212,8 @@ MUTANTS: Mapping[str, Callable[[], Patch]] = {
     ),
     "a rewind leaves the quarantine": lambda: (rewind_module, "_rewind_quarantine", _nothing),
     "a RESTORE is not noticed": lambda: (TransactionLog, "restored", -1),
-    "a rewind is committed with delta-rs' retries": lambda: (rewind_module, "CommitProperties", _with_retries),
+    "a rewind is committed on any version": lambda: (rewind_module, "_set", _set_on_any_version),
+    "a rewind does not fence replays": lambda: (rewind_module, "_fence_of_replays", lambda *_: {}),
     "a running writer does not notice a rewind": lambda: (DeltaLakeTable, "_refuse_other_past", _forget_rewind),
     "a writer trusts its first look at a quarantine": lambda: (DeltaLakeTable, "refresh", _trust_first_look),
     "a rewind leaves rows past the positions": lambda: (rewind_module, "_behind", _no_rows_past),
@@ -214,7 +226,8 @@ MUTANTS: Mapping[str, Callable[[], Patch]] = {
 
 # Mutants that need a meeting which drawn schedules hardly ever have, and the schedule that has it.
 DIRECTED: Mapping[str, Callable[[World], None]] = {
-    "a rewind is committed with delta-rs' retries": replayed_during_rewind,
+    "a rewind is committed on any version": replayed_during_rewind,
+    "a rewind does not fence replays": rewound_during_replay,
     "a writer trusts its first look at a quarantine": rewound_between_commits,
     "files of another batch are taken": partial(overwritten, landed_to=4, committed_to=2),
     "a batch that was read in part is taken": partial(overwritten, landed_to=2, committed_to=4),

@@ -18,10 +18,11 @@ from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 from spark_sink.sink import delta_sink
 from spark_sink.sink.delta_sink import DirectWriter
 from spark_sink.sink.direct_landing import table_schema
+from spark_sink.sink.rows_by_table import landed_schema
 from spark_sink.sink.sink_options import SinkOptions
 from spark_sink.source import value_decoding
 from spark_sink.source.stream_reader import KafkaGroupReader, TaskRanges
-from spark_sink.source.table_columns import kept_columns, landed_schema
+from spark_sink.source.table_columns import kept_columns
 from spark_sink.source.value_decoding import make_decoder
 from tests.unit.spark_sink.formats.examples import raw
 
