@@ -1,6 +1,6 @@
 """Rates that are published as weights: relative to each other, and changed seldom."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
@@ -33,7 +33,7 @@ def seen(rate: float, now_s: float, span_s: float = 1200.0) -> Window:
 
 def rounds(
     rates: TopicRates, published: dict[str, float], rate_at: Callable[[str, float], float], times: range
-) -> list[Mapping[str, float]]:
+) -> list[dict[str, float]]:
     """Publish what each round says, and return the rates in force after each of them."""
     found = []
     for at in times:
