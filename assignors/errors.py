@@ -8,6 +8,7 @@ AssignorError
 │   ├── FencedError      the group no longer has this member: its partitions have other owners
 │   └── NotOwnedError    a commit for a partition that this member does not own
 ├── NodesError       rendezvous hashing needs at least one node, and each node once
+├── OverrideError    an override names no member, or one that does not read the topic
 ├── PauseError       the pauses of topics could not be read or written
 ├── ScalingError     workers could not be chosen from lag
 │   ├── ClaimsError      the table of claims cannot be used: settings, driver, columns
@@ -51,6 +52,10 @@ class GroupError(AssignorError):
 
 class NodesError(AssignorError):
     """Rendezvous hashing needs at least one node, and each node once."""
+
+
+class OverrideError(AssignorError):
+    """An override must name members that read the topic."""
 
 
 class PauseError(AssignorError):

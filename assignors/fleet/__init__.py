@@ -5,6 +5,7 @@
 * `agents_per_topic`: the number of agents per topic, from several settings.
 * `agreed_workers`: the numbers that all agents compute with while they change.
 * `bounded_seats`: places topics on agents by rank, no agent above its bound.
+* `topic_volumes`: volumes of seats, and the bounds of agents by volume.
 * `topic_placement`: which agents read which topics, a pure function.
 * `partition_shares`: even shares of a topic's partitions among its agents.
 * `shared_settings`: settings that all agents must share, and their differences.
@@ -42,7 +43,7 @@ if typing.TYPE_CHECKING:
     from assignors.fleet.shared_settings import declared_settings, settings_drift
     from assignors.fleet.source import Source
     from assignors.fleet.topic_descriptions import Sighting, ask_ids, sight
-    from assignors.fleet.topic_placement import Balance, Decision, decide
+    from assignors.fleet.topic_placement import Balance, BalanceBy, Decision, decide
     from assignors.fleet.topic_zones import agreed_zones, with_zones
 
 __all__ = [
@@ -50,6 +51,7 @@ __all__ = [
     "Agent",
     "AgentParts",
     "Balance",
+    "BalanceBy",
     "ClusterWatch",
     "Decision",
     "FleetAgent",
@@ -92,6 +94,7 @@ _MODULES = {
     "Agent": "agents_view",
     "AgentParts": "agent_loop",
     "Balance": "topic_placement",
+    "BalanceBy": "topic_placement",
     "ClusterWatch": "cluster_topics",
     "Decision": "topic_placement",
     "FleetAgent": "agent_loop",

@@ -186,12 +186,13 @@ class FleetAgent:
         self._note_all("twice", twice)
         zones = self._zones.agreed(state.view, parts.agent.id)
         basis = (state.view, topics, self._known.in_force(state.view, parts.agent.id), zones)
+        reweighed = self._basis is not None and self._basis[2].weights != basis[2].weights
         if basis != self._basis:
             self._decide(*basis)
         if self._decision is not None:
             lanes = parts.lanes.agreed(state.view)
             mine = self._shares if lanes.seated else {*self._decision.of(parts.agent.id), *self._common}
-            reads = self._hand_over.topics(state.view, mine, topics, time.monotonic())
+            reads = self._hand_over.topics(state.view, mine, topics, time.monotonic(), reweighed=reweighed)
             self._assign(lanes.group(self._unpaused(reads)))
 
     def _unpaused(self, reads: Collection[FleetTopic]) -> list[FleetTopic]:

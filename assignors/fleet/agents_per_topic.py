@@ -1,5 +1,6 @@
 """The number of agents per topic, from the configuration, the autoscaler or an override; later ones take precedence."""
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -29,9 +30,12 @@ class FleetWorkers:
         overrides: set by a person, by `<source>/<name>` or name: a number, or the agents themselves.
         published: the numbers of which `scaled` has those of known clusters, as the autoscaler published them. Agents
             compare them, because an agent may not know a cluster yet. None if `scaled` has all.
+        weights: volume of a topic relative to the others, 0 or more, by identity, `<source>/<name>`, name, or
+            `<cluster id>/<name>`. They count only if the balance is by volume.
 
     Raises:
-        WorkersError: a number below 1, an empty list, or a pattern that is not a regular expression.
+        WorkersError: a number below 1, an empty list, a pattern that is not a regular expression, or a weight that is
+            negative or not finite.
     """
 
     default: int | None = 1
@@ -39,6 +43,7 @@ class FleetWorkers:
     scaled: Mapping[str, int] = field(default_factory=dict)
     overrides: Mapping[str, Override] = field(default_factory=dict)
     published: Mapping[str, int] | None = None
+    weights: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_workers(self.default)
@@ -49,6 +54,9 @@ class FleetWorkers:
                 re.compile(pattern)
             except re.error as error:
                 raise WorkersError(f"workers for {pattern!r}: no regular expression ({error})") from error
+        for name, weight in self.weights.items():
+            if isinstance(weight, bool) or not (math.isfinite(weight) and weight >= 0):
+                raise WorkersError(f"weight of {name!r}: {weight!r}, need a finite number, 0 or more")
         for name, value in self.overrides.items():
             if isinstance(value, tuple):
                 if not value or len(set(value)) != len(value):
@@ -74,6 +82,13 @@ class FleetWorkers:
         """Return the agents that an override names, if any."""
         override = _find(self.overrides, topic)
         return override if isinstance(override, tuple) else ()
+
+    def weight(self, topic: FleetTopic) -> float | None:
+        """Return the volume of a topic relative to the others; None if it is unknown."""
+        if not self.weights:
+            return None
+        found = _find(self.weights, topic)
+        return self.weights.get(f"{topic.cluster}/{topic.name}") if found is None else found
 
     def unknown(self, topics: Iterable[FleetTopic], agents: Iterable[str]) -> list[str]:
         """Return the overrides that cannot apply, one sentence each: no such topic, or an agent that is not live."""

@@ -1,4 +1,6 @@
-"""The workers per topic that all agents compute with, although each takes up new numbers at another time. Pure.
+"""The workers and weights per topic with which all agents compute, although each takes up new ones at another time.
+
+Pure.
 
 Numbers change at run time, by a file or the autoscaler. Two agents with different numbers compute different seats. So
 each agent declares digests of the numbers that it can compute with, and all use the newest that every live agent
@@ -22,7 +24,9 @@ _REMEMBERED: Final = 32
 def workers_digest(workers: FleetWorkers) -> str:
     """Return a digest of the numbers that can change at run time; agents declare the other numbers as settings."""
     scaled = workers.scaled if workers.published is None else workers.published
-    content = json.dumps([sorted(workers.overrides.items()), sorted(scaled.items())])
+    given = [sorted(workers.overrides.items()), sorted(scaled.items())]
+    # Without weights the digest is that of earlier versions, so agents of both versions can share a fleet.
+    content = json.dumps([*given, sorted(workers.weights.items())] if workers.weights else given)
     return f"#{hash64(content):016x}"[:9]
 
 

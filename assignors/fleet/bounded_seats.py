@@ -5,6 +5,8 @@ at most (1 + epsilon) x its fair share of them, so a full agent is skipped for t
 one more seat for every topic, with a separate bound. It counts only if a setting requests more workers than planned. A
 level never depends on later ones, so a request for one more worker of one topic adds exactly one agent to it.
 
+The seats of level 0 count equally, or by volume (`topic_volumes`).
+
 Seats are first given to all agents of the view, including the departed. Then each departure, in order, moves the seats
 of only that agent. A function of only the live agents cannot both bound loads and move no other topic in any order of
 deaths: such a function is a fixed ranking for each topic, and rankings by a hash load agents unevenly.
@@ -18,6 +20,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from assignors.fleet.topic_volumes import largest_first, volume_bounds
 from assignors.hashing.hash import F64, hash64s, order_keys, pairs64, weighted_scores
 
 _SPARE = 0.25  # epsilon of levels above 0, which are seldom all in use
@@ -77,24 +80,36 @@ class Level:
     """Seats with a common bound.
 
     Attributes:
-        bounds: most seats, by agent.
-        loads: seats held, by agent.
+        bounds: most load, by agent.
+        loads: sum of the sizes of the seats held, by agent.
         seats: agents by topic, in order; None if no agent was left.
+        sizes: size of a seat, by topic: 1, or the volume of its share of the topic.
+        by_volume: whether sizes are volumes.
     """
 
     bounds: list[int]
     loads: list[int]
     seats: list[list[int | None]]
+    sizes: Sequence[int]
+    by_volume: bool = False
 
     def has_room(self, agent: int) -> bool:
-        """Return whether the agent can hold one more seat."""
+        """Return whether the agent can hold one more seat of size 1."""
         return self.loads[agent] < self.bounds[agent]
 
     def put(self, topic: int, agent: int | None) -> None:
         """Append a seat."""
         self.seats[topic].append(agent)
         if agent is not None:
-            self.loads[agent] += 1
+            self.loads[agent] += self.sizes[topic]
+
+    def bound(self, weights: Sequence[float], epsilon: float) -> None:
+        """Compute the bounds of agents with these weights for the seats that are held."""
+        if not self.by_volume:
+            self.bounds = seat_bounds(sum(self.loads), len(self.seats), weights, epsilon)
+            return
+        held = [self.sizes[topic] for topic, seats in enumerate(self.seats) for agent in seats if agent is not None]
+        self.bounds = volume_bounds(held, weights, epsilon)
 
 
 @dataclass(slots=True)
@@ -107,6 +122,7 @@ class Seating:
         epsilon: allowed excess of level 0.
         alive: whether each agent is live.
         levels: the lowest first.
+        volumes: volume of a seat of level 0, by topic; None to count seats.
     """
 
     ranking: Ranking
@@ -114,6 +130,7 @@ class Seating:
     epsilon: float
     alive: list[bool]
     levels: list[Level] = field(default_factory=list)
+    volumes: Sequence[int] | None = None
 
     def add_level(self, wanted: Sequence[int]) -> None:
         """Add a level with this number of seats for each topic.
@@ -124,20 +141,33 @@ class Seating:
         topics = len(self.ranking)
         free = [len(self.weights) - sum(len(level.seats[t]) for level in self.levels) for t in range(topics)]
         counts = [max(0, min(wanted[t], free[t])) for t in range(topics)]
-        epsilon = max(self.epsilon, _SPARE) if self.levels else self.epsilon
-        bounds = seat_bounds(sum(counts), topics, self.weights, epsilon)
-        level = Level(bounds, [0] * len(self.weights), [[] for _ in range(topics)])
+        level = self._new_level(counts)
         self.levels.append(level)
+        layers = range(max(counts, default=0))
+        # By volume all seats of a topic come together: later there is no room left for a large one.
+        order = (
+            [topic for topic in largest_first(level.sizes) for _ in range(counts[topic])]
+            if level.by_volume
+            else [topic for layer in layers for topic in range(topics) if layer < counts[topic]]
+        )
         # An agent that is full stays full while a level is built: if it passes a seat on, it gets another one. So the
         # search never goes back to agents before the last one seated.
         places = [0] * topics
-        for layer in range(max(counts, default=0)):
-            for topic in range(topics):
-                if layer < counts[topic]:
-                    places[topic], agent = self._best(level, topic, places[topic])
-                    if agent is None:
-                        agent = self._make_room(level, topic)
-                    level.put(topic, self._least(level, topic) if agent is None else agent)
+        for topic in order:
+            places[topic], agent = self._best(level, topic, places[topic])
+            if agent is None:
+                agent = self._make_room(level, topic)
+            level.put(topic, self._least(level, topic) if agent is None else agent)
+
+    def _new_level(self, counts: Sequence[int]) -> Level:
+        topics, loads = len(counts), [0] * len(self.weights)
+        if self.volumes is not None and not self.levels:
+            sizes = [size for size, count in zip(self.volumes, counts, strict=True) for _ in range(count)]
+            bounds = volume_bounds(sizes, self.weights, self.epsilon)
+            return Level(bounds, loads, [[] for _ in range(topics)], self.volumes, by_volume=True)
+        epsilon = max(self.epsilon, _SPARE) if self.levels else self.epsilon
+        bounds = seat_bounds(sum(counts), topics, self.weights, epsilon)
+        return Level(bounds, loads, [[] for _ in range(topics)], [1] * topics)
 
     def depart(self, agent: int) -> None:
         """Move the seats of one agent to others, level by level, and leave all other seats in place."""
@@ -151,11 +181,11 @@ class Seating:
         # can be twice on the seats of a topic.
         arrived: dict[int, set[int]] = {}
         for number, level in enumerate(self.levels):
-            held = sum(level.loads)
-            epsilon = max(self.epsilon, _SPARE) if number else self.epsilon
-            level.bounds = seat_bounds(held, len(self.ranking), living, epsilon)
+            level.bound(living, max(self.epsilon, _SPARE) if number else self.epsilon)
             level.loads[agent] = 0
-            for topic, seats in enumerate(level.seats):
+            order = largest_first(level.sizes) if level.by_volume else range(len(level.seats))
+            for topic in order:
+                seats = level.seats[topic]
                 if agent in seats or (arrived and topic in arrived and not arrived[topic].isdisjoint(seats)):
                     self._refill(number, topic, agent, arrived.setdefault(topic, set()))
 
@@ -171,12 +201,12 @@ class Seating:
             if agent != gone and agent not in below:
                 continue
             if agent is not None and agent != gone:
-                level.loads[agent] -= 1
+                level.loads[agent] -= level.sizes[topic]
             seats[place] = None
             _, found = self._best(level, topic)
             seats[place] = found = self._least(level, topic) if found is None else found
             if found is not None:
-                level.loads[found] += 1
+                level.loads[found] += level.sizes[topic]
                 arrived.add(found)
 
     def _taken(self, level: Level, topic: int) -> list[int | None]:
@@ -193,12 +223,12 @@ class Seating:
     def _best(self, level: Level, topic: int, begin: int = 0) -> tuple[int, int | None]:
         """Find the best agent with room, from a position of the topic's ranking on, and its position."""
         taken, alive, loads, bounds = self._taken(level, topic), self.alive, level.loads, level.bounds
-        ranked = self.ranking[topic]
+        ranked, size = self.ranking[topic], level.sizes[topic]
         if not begin and len(taken) > _FEW:
             taken = set(taken)  # type: ignore[assignment]  # used only for membership tests
         for place in range(begin, len(ranked)):
             agent = ranked[place]
-            if loads[agent] < bounds[agent] and alive[agent] and agent not in taken:
+            if loads[agent] + size <= bounds[agent] and alive[agent] and agent not in taken:
                 return place, agent
         return len(ranked), None
 
@@ -209,8 +239,11 @@ class Seating:
         better ranked agents first.
 
         Returns:
-            The agent that now has room for this topic; None if there is none.
+            The agent that now has room for this topic; None if there is none, or if seats have volumes: an agent
+            that passes on a small seat would have no room for a large one.
         """
+        if level.by_volume:
+            return None
         taken, ranked = self._taken(level, topic), self.ranking[topic]
         before: dict[int, tuple[int, int] | None] = {a: None for a in ranked if a not in taken}
         queue = list(before)
@@ -231,7 +264,7 @@ class Seating:
         """Return the agent least above its share, for the case that none has room; the better ranked first."""
         taken = self._taken(level, topic)
         free = [a for a in self.ranking[topic] if self.alive[a] and a not in taken]
-        return min(free, key=lambda a: (level.loads[a] + 1) / self.weights[a], default=None)
+        return min(free, key=lambda a: (level.loads[a] + level.sizes[topic]) / self.weights[a], default=None)
 
 
 def _pass_on(level: Level, before: dict[int, tuple[int, int] | None], last: int) -> int:

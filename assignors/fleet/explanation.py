@@ -1,7 +1,7 @@
 """Explains which agents read a topic, why, and which agent is next in line."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -68,12 +68,7 @@ def explain(
     takes_over = {
         agent: _newcomer(decide(view.without(agent), topics, workers, balance), topic, reading) for agent in reading
     }
-    one_more = FleetWorkers(
-        default=workers.default,
-        patterns=workers.patterns,
-        scaled=workers.scaled,
-        overrides={**workers.overrides, identity: len(reading) + 1},
-    )
+    one_more = replace(workers, overrides={**workers.overrides, identity: len(reading) + 1})
     return Line(
         topic=topic,
         places=_places(decision, topic, workers.pinned(topic), balance),

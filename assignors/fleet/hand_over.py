@@ -35,7 +35,13 @@ class HandOver:
         self._until: dict[str, tuple[FleetTopic, float]] = {}
 
     def topics(
-        self, view: View, mine: Collection[FleetTopic], present: Collection[FleetTopic], now_s: float
+        self,
+        view: View,
+        mine: Collection[FleetTopic],
+        present: Collection[FleetTopic],
+        now_s: float,
+        *,
+        reweighed: bool = False,
     ) -> list[FleetTopic]:
         """Return the topics to read, each with its share.
 
@@ -44,10 +50,11 @@ class HandOver:
             mine: topics of this agent in this view.
             present: topics that exist; others are never kept.
             now_s: seconds of a monotonic clock.
+            reweighed: whether the weights of topics have changed, which moves topics as a new agent does.
         """
         sizes = {topic.identity: topic.partitions for topic in present}
         joined = self._view is not None and (
-            bool(set(view.ids) - set(self._view.ids)) or not reached_alike(self._view, view)
+            reweighed or bool(set(view.ids) - set(self._view.ids)) or not reached_alike(self._view, view)
         )
         listed = self._view is not None and self._present != sizes.keys()
         for identity, topic in self._mine.items():

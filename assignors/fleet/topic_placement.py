@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final, Literal, get_args
 
 import numpy as np
 
@@ -12,9 +13,14 @@ from assignors.fleet.agents_view import View
 from assignors.fleet.bounded_seats import Seating, rank_agents
 from assignors.fleet.fleet_topic import FleetTopic
 from assignors.fleet.partition_shares import partition_shares
+from assignors.fleet.topic_volumes import seat_volumes
 from assignors.fleet.topic_zones import nearest_first
 from assignors.fleet.unreached_clusters import agents_away, placed_apart
 from assignors.planner.load_bounds import check_epsilon
+
+BalanceBy = Literal["count", "volume"]
+"""What is balanced: the number of topics, or their volume."""
+BALANCE_BY: Final = get_args(BalanceBy)
 
 Away = Mapping[str, Collection[str]]
 """Agents that have lost a cluster, by source."""
@@ -35,16 +41,21 @@ class Balance:
     Attributes:
         epsilon: no agent holds more than (1 + epsilon) x its fair share of the planned seats, in whole seats.
         seed: another seed gives another ranking; the same for the whole fleet.
+        by: what a planned seat counts: `count` 1, `volume` its share of the topic's weight (`FleetWorkers.weights`).
 
     Raises:
         BoundError: epsilon is negative or not a number.
+        FleetError: `by` is neither of the two.
     """
 
     epsilon: float = 0.05
     seed: int = 0
+    by: BalanceBy = "count"
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
+        if self.by not in BALANCE_BY:
+            raise FleetError(f"balance by {self.by!r}, need one of {', '.join(BALANCE_BY)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,8 +181,9 @@ def seat_lists(
     weights = np.array([agent.capacity for agent in roster])
     ranking = rank_agents([topic.identity for topic in ordered], names, weights, balance.seed)
     ranking = nearest_first(ranking, ordered, roster)
-    seating = Seating(ranking, weights.tolist(), balance.epsilon, [True] * len(names))
     planned = [workers.planned(topic) or len(names) for topic in ordered]
+    volumes = seat_volumes([workers.weight(topic) for topic in ordered], planned) if balance.by == "volume" else None
+    seating = Seating(ranking, weights.tolist(), balance.epsilon, [True] * len(names), volumes=volumes)
     bounded = _each(_BOUNDED_SEATS, len(ordered), _LEVELS)
     seating.add_level([min(number, bounded) for number in planned])
     # A file or an autoscaler may request any number, so it is limited to the number of all agents. Departed agents hold

@@ -7,6 +7,7 @@
 * `explanation`: explains why a member reads a topic or not.
 * `input_arrays`: the input as arrays, with checked claims.
 * `worker_caps`: workers per topic, the most members that may read it.
+* `pinned_topics`: topics that a person gives to members.
 * `member_hosts`: finds the host in a member's identity.
 * `rack_locality`: which partitions are local to which members.
 * `member_ranking`: ranks the members for each topic.

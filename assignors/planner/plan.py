@@ -18,6 +18,7 @@ from assignors.planner.kept_claims import kept_loads, release
 from assignors.planner.load_bounds import Band, check_epsilon, fair_band
 from assignors.planner.member_hosts import Node, node_numbers
 from assignors.planner.member_ranking import STRATEGIES, Strategy, member_scores
+from assignors.planner.pinned_topics import Overrides, pinned_members
 from assignors.planner.place_unowned import Placement, Scores
 from assignors.planner.plan_request import PlanRequest
 from assignors.planner.plan_result import Plan, count_moved
@@ -42,6 +43,7 @@ def plan(  # noqa: PLR0913
     keep: bool = True,
     rack_by: RackBy = "replicas",
     node: Node = None,
+    overrides: Overrides | None = None,
 ) -> Plan:
     """Compute the owner of each partition.
 
@@ -61,9 +63,12 @@ def plan(  # noqa: PLR0913
         keep: whether owned partitions stay if possible; False plans as if no member owned partitions.
         rack_by: a partition is local to the racks of its `replicas` (KIP-881) or only of its `leader`.
         node: how to find the host in a member's identity: a function, a pattern, or None for the default.
+        overrides: topics that a person gives to members: by topic one identity or id of a member, or several. No other
+            member reads such a topic; its partitions count in the loads.
 
     Raises:
         BoundError: epsilon is negative or not a number.
+        OverrideError: an override names no member, or a member that does not subscribe to the topic.
         StrategyError: no such strategy, no such rack_by, or a seed that is not a whole number.
         TopicError: a topic or member is given twice.
         WorkersError: workers below 1, or a pattern that is not a regular expression.
@@ -76,6 +81,8 @@ def plan(  # noqa: PLR0913
     if not isinstance(seed, int):
         raise StrategyError(f"seed={seed!r}, need a whole number")
     epsilon = min(epsilon, _LARGEST_EPSILON)
+    if overrides:
+        members = pinned_members(members, overrides)
     problem = read_problem(topics, members, seed, keep=keep)
     caps = worker_caps(workers, [t.name for t in problem.topics])
     racks = read_racks(problem, rack_by)

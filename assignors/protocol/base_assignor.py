@@ -16,6 +16,7 @@ from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, Consume
 from assignors.clients.kafka_python_internals import asking_coordinator, is_closed
 from assignors.errors import MembershipError
 from assignors.planner.member_ranking import Strategy
+from assignors.planner.pinned_topics import Overrides, checked_overrides, present_overrides
 from assignors.planner.plan_result import Plan
 from assignors.planner.topics_and_members import Member, Topic, TopicPartition
 from assignors.protocol.cluster_metadata import read_topics
@@ -39,7 +40,15 @@ class Assignor(AbstractPartitionAssignor):
 
     strategy: ClassVar[Strategy]
 
-    def __init__(self, *, rack: str | None, agent: str | None, weight: float, cooperative: bool) -> None:
+    def __init__(
+        self,
+        *,
+        rack: str | None,
+        agent: str | None,
+        weight: float,
+        cooperative: bool,
+        overrides: Overrides | None = None,
+    ) -> None:
         Member(id=agent or "", topics=frozenset(), weight=weight)  # raises WeightError
         _check_name("agent", agent)
         _check_name("rack", rack)
@@ -48,6 +57,7 @@ class Assignor(AbstractPartitionAssignor):
         self._rack = rack
         self._agent = agent
         self._weight = weight
+        self._overrides = checked_overrides(overrides or {})
         self._cooperative = cooperative
         self._owned: tuple[TopicPartition, ...] = ()
         self._generation = -1
@@ -188,6 +198,19 @@ class Assignor(AbstractPartitionAssignor):
         if subject not in self._warned:
             self._warned.add(subject)
             log.warning(message)
+
+    def _present_overrides(self, members: list[Member]) -> dict[str, tuple[str, ...]]:
+        """Return the overrides that the present members can follow, and warn about the others."""
+        if not self._overrides or not members:
+            return {}
+        present, absent = present_overrides(self._overrides, members)
+        for topic, names in absent.items():
+            self._warn(
+                f"override {topic}",
+                f"override for topic {topic!r}: not in the group, or without a subscription to it: {', '.join(names)}; "
+                + ("the others named take it" if topic in present else "it is planned like any other topic"),
+            )
+        return present
 
     def _plan(self, topics: list[Topic], members: list[Member]) -> Plan:
         raise NotImplementedError

@@ -10,6 +10,7 @@ from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, Consume
 
 from assignors.errors import WorkersError
 from assignors.planner.member_hosts import Node, node_numbers
+from assignors.planner.pinned_topics import Overrides
 from assignors.planner.plan import plan
 from assignors.planner.plan_result import Plan
 from assignors.planner.rack_locality import RackBy
@@ -48,6 +49,7 @@ class HRWAssignor(Assignor):
         rack_by: RackBy = "replicas",
         node: Node = None,
         watch_interval_s: float = 5.0,
+        overrides: Overrides | None = None,
     ) -> None:
         """Configure. All members of a group need the same settings except `weight`, `rack` and `agent`.
 
@@ -66,17 +68,21 @@ class HRWAssignor(Assignor):
             rack_by: a partition is local to the racks of its replicas (`replicas`), or only of its leader (`leader`).
             node: how to find the host in an identity: a function or a pattern; see `assignors.planner.member_hosts`.
             watch_interval_s: seconds between two reads of a function or file.
+            overrides: topics that a person gives to members: by topic one member, or several, by `group_instance_id` or
+                `agent`. While none of them is in the group and reads the topic, it is planned like any other; the
+                leader logs this.
 
         Raises:
             BoundError: epsilon is negative or not a finite number.
             MembershipError: agent or rack is not text, or too long.
             NodesError: node is not a regular expression.
+            OverrideError: overrides is not a mapping of topics to names.
             StrategyError: rack_by is unknown, or the seed is not a whole number.
             WeightError: the weight is not a finite number above 0.
             WorkersError: workers below 1, an invalid pattern, a file that cannot be read, or watch_interval_s not
                 above 0.
         """
-        super().__init__(rack=rack, agent=agent, weight=weight, cooperative=cooperative)
+        super().__init__(rack=rack, agent=agent, weight=weight, cooperative=cooperative, overrides=overrides)
         self._workers = WorkersSource(workers)
         self._fixed = (
             "" if workers is None else f"workers={'of a function or file' if self._workers.changes else workers!r}"
@@ -136,6 +142,7 @@ class HRWAssignor(Assignor):
             seed=self._seed,
             rack_by=self._rack_by,
             node=self._node,
+            overrides=self._present_overrides(members),
         )
 
     def _configuration(self) -> str:
@@ -143,6 +150,7 @@ class HRWAssignor(Assignor):
         parts += [f"epsilon={self._epsilon!r}"] if self._epsilon != _EPSILON else []
         parts += [f"seed={self._seed}"] if self._seed else []
         parts += [f"rack_by={self._rack_by}"] if self._rack_by != "replicas" else []
+        parts += [f"overrides={self._overrides!r}"] if self._overrides else []
         return " ".join(parts)
 
 
@@ -155,13 +163,15 @@ class ShuffledRoundRobinAssignor(Assignor):
 
     strategy = "shuffled"
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - as above
         self,
         seed: int = 0,
         rack: str | None = None,
         agent: str | None = None,
         cooperative: bool = False,  # noqa: FBT001, FBT002
         keep: bool = True,  # noqa: FBT001, FBT002
+        *,
+        overrides: Overrides | None = None,
     ) -> None:
         """Configure. All members of a group need the same settings except `rack` and `agent`.
 
@@ -171,18 +181,26 @@ class ShuffledRoundRobinAssignor(Assignor):
             agent: identity that survives a restart, if there is no group_instance_id: prefer group_instance_id.
             cooperative: incremental rebalancing (KIP-429), under the name `shuffled-cooperative`.
             keep: whether members keep owned partitions if possible.
+            overrides: topics that a person gives to members, as for `HRWAssignor`.
+
+        Raises:
+            OverrideError: overrides is not a mapping of topics to names.
         """
-        super().__init__(rack=rack, agent=agent, weight=1.0, cooperative=cooperative)
+        super().__init__(rack=rack, agent=agent, weight=1.0, cooperative=cooperative, overrides=overrides)
         self._seed = seed
         self._keep = keep
         self._plan([], [])  # raises StrategyError
 
     def _plan(self, topics: list[Topic], members: list[Member]) -> Plan:
-        return plan(topics, members, strategy="shuffled", epsilon=0, seed=self._seed, keep=self._keep)
+        overrides = self._present_overrides(members)
+        return plan(
+            topics, members, strategy="shuffled", epsilon=0, seed=self._seed, keep=self._keep, overrides=overrides
+        )
 
     def _configuration(self) -> str:
         parts = [f"seed={self._seed}"] if self._seed else []
         parts += [] if self._keep else ["keep=False"]
+        parts += [f"overrides={self._overrides!r}"] if self._overrides else []
         return " ".join(parts)
 
 

@@ -6,6 +6,7 @@
 * `policy_contract`: the input and the output of a policy.
 * `default_policy`: the default policy.
 * `baseline_policies`: published rules of other systems.
+* `topic_rates`: rates of arrivals that are published as weights of topics.
 * `retention`: workers that prevent the deletion of unread records.
 * `limits`: bounds, steps and windows after a policy.
 * `workers_needed`: combines gate, policy and limits into one pure decision.

@@ -13,10 +13,11 @@ from assignors.scaling.decision_journal import DecisionJournal, entry
 from assignors.scaling.evaluator_settings import ScalingSettings
 from assignors.scaling.kafka_lag import LagSource, TopicFacts
 from assignors.scaling.lag_gate import SHARED, finding_of_many
-from assignors.scaling.observation import Observation, window
+from assignors.scaling.observation import Observation, Window, window
 from assignors.scaling.pipelines import Pipeline
 from assignors.scaling.policy_contract import State
 from assignors.scaling.state_store import Store
+from assignors.scaling.topic_rates import TopicRates
 from assignors.scaling.workers_needed import Decision, decide
 from assignors.scaling.workers_topic import ScaledTopic, WorkersRecord
 
@@ -63,6 +64,7 @@ class Evaluator:
         self._in_force: dict[ScaledTopic, WorkersRecord] = {}
         self._numbers: Callable[[], Mapping[ScaledTopic, WorkersRecord]] | None = None
         self._leads: Callable[[str], bool] = lambda _: True
+        self._rates = {group: TopicRates() for group in settings.groups}
         self.groups: Mapping[str, Sequence[Decision]] = {}
         """The last round's decisions by group; a group with a pipeline that could not be observed is left out."""
 
@@ -98,6 +100,10 @@ class Evaluator:
         self.groups = {}
         if not self._refresh():
             return []
+        for group, rates in self._rates.items():
+            rates.begin(
+                {one.topic: record.records_per_s for one, record in self._in_force.items() if one.group == group}
+            )
         for name, pipeline in self._settings.pipelines.items():
             try:
                 made[pipeline.group] += self._pipeline(pipeline)
@@ -173,8 +179,9 @@ class Evaluator:
         # Without a number in force, readers use their configuration, whatever was decided before.
         workers = max(pipeline.workers, pipeline.min_workers) if current is None else current.workers
         state = replace(self._store.state(key) or State(workers=workers), workers=workers)
-        decision = decide(pipeline.scaler(facts.retention_s), window(self._store.recent(key)), state, name.topic)
-        record = self._record(pipeline, decision)
+        recent = window(self._store.recent(key))
+        decision = decide(pipeline.scaler(facts.retention_s), recent, state, name.topic)
+        record = replace(self._record(pipeline, decision), records_per_s=self._rate(pipeline, name, recent))
         applied = self._may_publish(pipeline) and not _same(current, record)
         if applied:
             self._publish(name, record)
@@ -187,6 +194,12 @@ class Evaluator:
         self._journal.append(entry(decision, name, pipeline.policy, applied=applied))
         self._report(name, decision.findings)
         return decision
+
+    def _rate(self, pipeline: Pipeline, name: ScaledTopic, recent: Window) -> float | None:
+        if not pipeline.publish_rates:
+            return None
+        record = self._in_force.get(name)
+        return self._rates[pipeline.group].next(name.topic, record.records_per_s if record else None, recent)
 
     def _may_publish(self, pipeline: Pipeline) -> bool:
         return self._publisher is not None and self._leads(pipeline.group)
@@ -239,7 +252,7 @@ def _key(name: ScaledTopic) -> str:
 def _same(current: WorkersRecord | None, new: WorkersRecord) -> bool:
     """Return whether two records are equal for their followers."""
 
-    def said(record: WorkersRecord) -> tuple[int | None, ...]:
-        return record.workers, record.max_poll_records, record.poll_timeout_ms
+    def said(record: WorkersRecord) -> tuple[float | None, ...]:
+        return record.workers, record.max_poll_records, record.poll_timeout_ms, record.records_per_s
 
     return current is not None and said(current) == said(new)

@@ -68,6 +68,10 @@ class Pipeline(BaseModel):
         default=None, gt=0, le=MOST, description="Published for workers: how long a poll waits."
     )
 
+    publish_rates: bool = Field(
+        default=False, description="Publish the topics' rates of arrivals, for a fleet with balance = 'volume'."
+    )
+
     @model_validator(mode="after")
     def _makes_sense(self) -> Self:
         try:

@@ -5,7 +5,7 @@ without a value withdraws the number, and followers use their own configuration.
 
     key    <cluster id>/<consumer group>/<topic>            UTF-8; cluster ids and topic names have no slash
     value  {"v": 1, "workers": 3, "at_ms": 1767225600000, "reason": "...", "policy": "capacity",
-            "max_poll_records": 500, "poll_timeout_ms": 1000}        the last two are optional
+            "max_poll_records": 500, "poll_timeout_ms": 1000, "records_per_s": 40.5}    the last three are optional
 """
 
 import json
@@ -38,6 +38,8 @@ class WorkersRecord:
         policy: name of the policy.
         max_poll_records: most records of a worker's poll; None for its own setting.
         poll_timeout_ms: longest time of a worker's poll; None for its own setting.
+        records_per_s: rate of arrivals relative to the other topics of the group (`topic_rates`); None if it is not
+            published.
     """
 
     workers: int
@@ -46,6 +48,7 @@ class WorkersRecord:
     policy: str = ""
     max_poll_records: int | None = None
     poll_timeout_ms: int | None = None
+    records_per_s: float | None = None
 
 
 def encode_key(name: ScaledTopic) -> bytes:
@@ -72,7 +75,7 @@ def encode(record: WorkersRecord) -> bytes:
         "reason": record.reason,
         "policy": record.policy,
     }
-    for name in ("max_poll_records", "poll_timeout_ms"):
+    for name in ("max_poll_records", "poll_timeout_ms", "records_per_s"):
         if (given := getattr(record, name)) is not None:
             value[name] = given
     return json.dumps(value, separators=(",", ":")).encode()
@@ -99,11 +102,21 @@ def decode(value: bytes | None) -> WorkersRecord | None:
         policy=str(read.get("policy", "")),
         max_poll_records=_optional(read.get("max_poll_records")),
         poll_timeout_ms=_optional(read.get("poll_timeout_ms")),
+        records_per_s=_rate(read.get("records_per_s")),
     )
 
 
 def _whole(value: object, least: int, most: int) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+
+
+def _rate(value: Any) -> float | None:  # noqa: ANN401 -- what JSON holds
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    # Also refuses nan and infinity, which Python's JSON accepts.
+    return (
+        float(value) if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MOST else None
+    )
 
 
 def _optional(value: Any) -> int | None:  # noqa: ANN401 -- what JSON holds

@@ -24,7 +24,10 @@ def owner(  # noqa: PLR0913, PLR0917 -- each is a flag
     hierarchical: Annotated[bool, typer.Option("--hierarchical", help="For tens of thousands of nodes.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show which nodes own keys by rendezvous hashing; every process gives the same answer."""
+    """Show which nodes own keys by rendezvous hashing; every process gives the same answer.
+
+    Copies on several nodes, weights, and what moves on a change: docs/how-to/routers.md.
+    """
     from assignors import Rendezvous  # noqa: PLC0415 -- numpy loads slowly
 
     rendezvous = Rendezvous(_nodes(nodes), _weights(weight), seed, hierarchical=hierarchical)

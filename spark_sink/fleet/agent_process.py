@@ -133,10 +133,10 @@ def build(settings: FleetSettings) -> FleetAgent:
                 members=members(settings, lambda: any_answers(found)),
                 watches=found,
                 ingestion=LightIngestion(readers, _surroundings(settings, readers)),
-                workers=WorkersNow(settings.fleet_workers, settings.name, settings.workers.file, feed),
+                workers=WorkersNow.of(settings, feed),
                 configured=settings.fleet_workers,
                 lanes=settings.lane_count,
-                balance=settings.balance,
+                balance=settings.placement,
                 prefer_zones=settings.prefer_zones,
                 # In a static fleet no agent takes over the topics of another.
                 hand_over_s=0.0 if isinstance(settings.membership, StaticMembership) else _HAND_OVER_S,

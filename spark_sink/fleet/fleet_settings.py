@@ -10,7 +10,16 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from assignors.clients import topic_name
 from assignors.errors import FleetError, WorkersError
-from assignors.fleet import PRESENT_DIVISION, Balance, FleetWorkers, Lanes, Session, Source, declared_settings
+from assignors.fleet import (
+    PRESENT_DIVISION,
+    Balance,
+    BalanceBy,
+    FleetWorkers,
+    Lanes,
+    Session,
+    Source,
+    declared_settings,
+)
 from assignors.fleet import Agent as FleetAgentId
 from assignors.settings import Real, Whole, message, no_boolean, place, plain
 from spark_sink.errors import OptionError, SparkSinkError
@@ -112,6 +121,9 @@ class WorkersSettings(BaseModel):
     topic: Annotated[str, AfterValidator(topic_name)] | None = Field(
         None, description="Workers topic of the autoscaler, on the home cluster."
     )
+    weights: dict[str, Real] = Field(
+        default_factory=dict, description="By hand: volume of a topic relative to the others, for balance = 'volume'."
+    )
 
 
 class FleetSettings(BaseSettings):
@@ -137,6 +149,9 @@ class FleetSettings(BaseSettings):
     session_s: Real = Field(10.0, description="After this long without a sign of life an agent is removed.")
     lanes: Whole = Field(4, description="Consumers of an agent for each cluster, at most; the same in the whole fleet.")
     epsilon: Real = Field(0.05, description="Allowed excess over the fair share of topics.")
+    balance: BalanceBy = Field(
+        "count", description="What epsilon bounds: the number of topics, or their volume by workers.weights and topic."
+    )
     prefer_zones: bool = Field(
         default=False, description="Place topics on agents in the zones of their replicas, as far as epsilon allows."
     )
@@ -244,7 +259,12 @@ class FleetSettings(BaseSettings):
                 self.rows(name)
         except SparkSinkError as error:
             raise OptionError(f"{config}: {error}") from error
-        _ = self.agent_id, self.session, self.fleet_workers, self.balance, self.lane_count
+        if self.balance == "volume" and not (self.workers.topic or self.workers.weights):
+            raise OptionError(
+                f"{config}: balance = 'volume' needs the topics' volumes: set workers.topic, where the autoscaler "
+                "publishes rates, or workers.weights"
+            )
+        _ = self.agent_id, self.session, self.fleet_workers, self.placement, self.lane_count
         for name in self.sources:
             self.source(name)
         for one, other in combinations(self.sources, 2):
@@ -279,6 +299,9 @@ class FleetSettings(BaseSettings):
             "epsilon": self.epsilon,
             "seed": self.seed,
             "prefer_zones": int(self.prefer_zones),
+            # Left out by default, so that agents of earlier versions declare the same.
+            "balance": None if self.balance == "count" else self.balance,
+            "workers.weights": sorted(given.weights.items()),
             "table": self.table,
             "workers.default": given.default,
             "workers.patterns": list(given.patterns.items()),  # in order, because the first match counts
@@ -324,9 +347,9 @@ class FleetSettings(BaseSettings):
         return Session(session_s=self.session_s)
 
     @property
-    def balance(self) -> Balance:
+    def placement(self) -> Balance:
         """The settings of the balance of topics on agents."""
-        return Balance(epsilon=self.epsilon, seed=self.seed)
+        return Balance(epsilon=self.epsilon, seed=self.seed, by=self.balance)
 
     @property
     def lane_count(self) -> Lanes:
@@ -341,7 +364,9 @@ class FleetSettings(BaseSettings):
     def fleet_workers(self) -> FleetWorkers:
         """The configured workers, before the autoscaler and the file."""
         given = self.workers
-        return FleetWorkers(default=given.default, patterns=given.patterns, overrides=given.overrides)
+        return FleetWorkers(
+            default=given.default, patterns=given.patterns, overrides=given.overrides, weights=given.weights
+        )
 
     @property
     def home(self) -> str:

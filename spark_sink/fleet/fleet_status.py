@@ -103,13 +103,13 @@ def look(settings: FleetSettings, topics: Sequence[str] = ()) -> FleetStatus:
         raise FleetError(f"fleet {settings.name!r} has no living agent: start one with `azimuth agent`")
     figures = _figures(settings, watches)
     found = with_zones(found, agreed_zones(membership.view, found) if settings.prefer_zones else None)
-    decision = decide(membership.view, found, workers, settings.balance)
+    decision = decide(membership.view, found, workers, settings.placement)
     problems += workers.unknown(found, membership.view.ids)
     mine = KnownWorkers()
     mine.take(workers, 0.0)
     this = replace(mine.declared(settings.agent_id), id="this file")
     problems += status_drift(membership.view, this, unread=unread)
-    lines = [explain(decision, _find(found, name).identity, workers, settings.balance) for name in topics]
+    lines = [explain(decision, _find(found, name).identity, workers, settings.placement) for name in topics]
     return FleetStatus(
         membership=membership, decision=decision, lines=lines, problems=problems, paused=paused, figures=figures
     )
@@ -150,7 +150,7 @@ def _workers(
     if settings.workers.topic is not None:
         feed = WorkersFeed(settings.kafka(settings.home), settings.workers.topic)
     try:
-        return WorkersNow(settings.fleet_workers, settings.name, settings.workers.file, feed)(watches), False
+        return WorkersNow.of(settings, feed)(watches), False
     except AssignorError as error:
         problems.append(str(error))
         return settings.fleet_workers, True

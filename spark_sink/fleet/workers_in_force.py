@@ -1,15 +1,16 @@
-"""The present workers per topic: the configuration, a file of overrides, and the autoscaler's topic."""
+"""The present workers and weights per topic: the configuration, a file of overrides, and the autoscaler's topic."""
 
 import json
 import logging
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from assignors import AssignorError, WorkersError
 from assignors.fleet import ClusterWatch, FleetWorkers, Override
 from assignors.scaling import WorkersFeed
+from spark_sink.fleet.fleet_settings import FleetSettings
 
 log = logging.getLogger(__name__)
 
@@ -26,10 +27,20 @@ class WorkersNow:
         file: JSON of overrides: name to number or list of agents; None for none. A missing or invalid file is an error,
             and the previous overrides stay. An empty object removes all overrides.
         feed: reads the workers topic; None for none.
+        by_volume: whether the rates on the workers topic are weights of topics; configured weights come first.
     """
 
-    def __init__(self, configured: FleetWorkers, group: str, file: Path | None, feed: WorkersFeed | None) -> None:
+    def __init__(
+        self,
+        configured: FleetWorkers,
+        group: str,
+        file: Path | None,
+        feed: WorkersFeed | None,
+        *,
+        by_volume: bool = False,
+    ) -> None:
         self._configured = configured
+        self._by_volume = by_volume
         self._group = group
         self._file = file
         self._feed = feed
@@ -37,6 +48,12 @@ class WorkersNow:
         self._value = configured
         self._failure: AssignorError | None = None
         self._next = 0.0
+
+    @classmethod
+    def of(cls, settings: FleetSettings, feed: WorkersFeed | None) -> Self:
+        """Return the workers of these settings."""
+        given = settings.workers
+        return cls(settings.fleet_workers, settings.name, given.file, feed, by_volume=settings.balance == "volume")
 
     def __call__(self, watches: Sequence[ClusterWatch]) -> FleetWorkers:
         """Return the present workers.
@@ -65,7 +82,18 @@ class WorkersNow:
             scaled=scaled,
             overrides=overrides,
             published=published,
+            weights={**self._rates(), **self._configured.weights},
         )
+
+    def _rates(self) -> dict[str, float]:
+        """Return the published rates by `<cluster id>/<name>`: also those of clusters that this agent cannot reach."""
+        if self._feed is None or not self._by_volume:
+            return {}
+        return {
+            f"{named.cluster}/{named.topic}": record.records_per_s
+            for named, record in self._feed.records.items()
+            if named.group == self._group and record.records_per_s is not None
+        }
 
     def _scaled(self, watches: Sequence[ClusterWatch]) -> tuple[dict[str, int], dict[str, int] | None]:
         """Return the published numbers by source and topic, and by cluster and topic."""

@@ -7,6 +7,7 @@ from typing import Any, Self, cast
 from assignors.fleet import (
     Agent,
     AgentParts,
+    Balance,
     ClusterWatch,
     FleetAgent,
     FleetTopic,
@@ -138,7 +139,7 @@ class ModelIngestion:
 class ModelAgent:
     """One agent with its own workers, which a test changes."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- what a test may set
         self,
         name: str,
         server: Server,
@@ -146,6 +147,7 @@ class ModelAgent:
         workers: FleetWorkers | None = None,
         growth_s: float = 0.0,
         zone: str | None = None,
+        balance: Balance | None = None,
     ) -> None:
         self.name = name
         self.workers = workers or FleetWorkers()
@@ -165,6 +167,7 @@ class ModelAgent:
                 lanes=Lanes(count=2, seated=True),
                 growth_s=growth_s,
                 prefer_zones=zone is not None,
+                balance=balance or Balance(),
             )
         )
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assignors.fleet import Agent, FleetTopic, FleetWorkers, View
+from assignors.fleet import Agent, Balance, FleetTopic, FleetWorkers, View
 from assignors.fleet.agreed_workers import KnownWorkers, agreed_digest, workers_digest
 from assignors.fleet.topic_descriptions import Sighting
 from tests.unit.assignors.fleet.model_fleet import ModelAgent, Server, readers
@@ -19,6 +19,8 @@ NUMBERS = (
     FleetWorkers(scaled={"s/t0": 3}, overrides={"t2": ("a",), "t3": ("b", "c"), "t4": 2}),
     FleetWorkers(overrides={"t2": ("c",), "t3": ("a",), "t5": ("b",)}),
 )
+SETS = ((0, 1, 2), (3, 4, 7))
+"""Topics that are large, before and after."""
 STEPS = st.lists(
     st.tuples(
         st.integers(0, 2),  # the agent
@@ -67,6 +69,27 @@ def test_each_partition_has_a_reader_whenever_all_agents_have_the_same_view(
             one: last.wanted(topic) for one, topic in zip(("t0", "t1"), TOPICS, strict=False)
         }
         assert not [problem for one in agents for problem in one.loop.status()["problems"] if "differ" in problem]
+
+
+def test_weights_that_agents_take_up_one_after_another_give_each_partition_one_reader() -> None:
+    """All compute with the previous weights until the last one has the new ones, so no two placements are mixed."""
+    server = Server()
+    agents = [
+        ModelAgent(name, server, Sighting(cluster="c", topics=TOPICS), balance=Balance(by="volume")) for name in NAMES
+    ]
+    heavy = [FleetWorkers(weights={f"c/t{n}": 100.0 if n in {a, b, c} else 1.0 for n in range(8)}) for a, b, c in SETS]
+    for one in agents * 2:
+        one.step()
+    for numbers in heavy:
+        for one in agents:
+            one.workers = numbers
+            for other in agents * 2:
+                other.step()
+            found = readers(agents, TOPICS)
+            assert [len(who) for who in found.values()] == [1] * len(found)
+            assert all(lane.seated for each in agents for lane in each.ingestion.lanes)
+    loads = {found[f"t{n}", 0][0] for n in SETS[1]}
+    assert loads == set(NAMES), "each agent has one of the three large topics"
 
 
 def test_a_change_that_reaches_all_agents_in_time_leaves_seats_in_force() -> None:

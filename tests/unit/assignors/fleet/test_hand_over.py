@@ -54,6 +54,15 @@ def test_a_topic_that_goes_to_a_new_agent_is_read_until_it_has_begun() -> None:
     assert set(made.topics(both, mine, TOPICS, 15.0)) == mine
 
 
+def test_a_topic_that_moves_because_of_weights_is_read_until_its_new_agent_has_begun() -> None:
+    """The same agents divide the topics in another way: each needs the time to start that a new agent needs."""
+    made, view = HandOver(HOLD_S), View((Agent("a"), Agent("b")), 1)
+    made.topics(view, TOPICS[:6], TOPICS, 10.0)
+    assert set(made.topics(view, TOPICS[3:9], TOPICS, 11.0, reweighed=True)) == set(TOPICS[:9])
+    assert set(made.topics(view, TOPICS[3:9], TOPICS, 14.9)) == set(TOPICS[:9])
+    assert set(made.topics(view, TOPICS[3:9], TOPICS, 15.0)) == set(TOPICS[3:9])
+
+
 def test_an_agent_that_may_not_read_keeps_nothing() -> None:
     """It is removed by the others, who read its topics."""
     made = HandOver(HOLD_S)

@@ -11,6 +11,8 @@ from assignors import (
     HRWAssignor,
     MembershipError,
     NodesError,
+    OverrideError,
+    ShuffledRoundRobinAssignor,
     StrategyError,
     WeightError,
     WorkersError,
@@ -118,3 +120,35 @@ def test_an_agent_of_half_a_character_is_foreign() -> None:
     """JSON may contain text that cannot be hashed: the plan ignores it, without the fallback plan."""
     raw = json.dumps({"azimuth": 1, "agent": "\ud800", "weight": 1, "plan": ""}).encode()
     assert decode_user_data(raw) is None
+
+
+@pytest.mark.parametrize("kind", [HRWAssignor, ShuffledRoundRobinAssignor])
+def test_a_pinned_topic_goes_to_its_member_while_that_is_there(
+    kind: type[HRWAssignor | ShuffledRoundRobinAssignor], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Members come and go: without the named one the topic is planned like any other, which is logged once."""
+    lead = kind(overrides={"t": "host-1"})
+    people = [joined(kind(), f"m{n}", {"t", "u"}, f"host-{n}") for n in range(3)]
+    cluster = Cluster({"t": 3, "u": 6})
+    answer = read(lead.assign(cluster, people))
+    assert {topic: {m for m, mine in answer.items() if topic in dict(mine)} for topic in ("t", "u")} == {
+        "t": {"m1"},
+        "u": {"m0", "m2"},
+    }
+    assert caplog.messages == []
+    for _ in range(2):
+        answer = read(lead.assign(cluster, [people[0], people[2]]))
+        assert sorted(p for mine in answer.values() for p in mine if p[0] == "t") == [("t", 0), ("t", 1), ("t", 2)]
+    (said,) = (one for one in caplog.messages if "override" in one)
+    assert said.startswith("override for topic 't': not in the group, or without a subscription to it: host-1; it is")
+
+
+@pytest.mark.parametrize("kind", [HRWAssignor, ShuffledRoundRobinAssignor])
+@pytest.mark.parametrize("overrides", [["t"], {"t": 3}, {"t": []}, {5: "host"}])
+def test_overrides_that_are_none_are_found_where_they_are_made(
+    kind: type[HRWAssignor | ShuffledRoundRobinAssignor],
+    overrides: Any,  # noqa: ANN401 -- anything
+) -> None:
+    """Not on the leader, in the middle of a rebalance."""
+    with pytest.raises(OverrideError, match="override"):
+        kind(overrides=overrides)

@@ -392,3 +392,16 @@ def test_the_journal_has_a_bound_and_keeps_the_newest(tmp_path: Path) -> None:
     found = [line["number"] for line in journal_entries(file, "t")]
     assert found == list(range(found[0], 1000))
     assert len(found) > 100
+
+
+def test_rates_are_published_only_if_the_pipeline_asks_for_them(tmp_path: Path) -> None:
+    """Once they are known, with the number; and then again only if they change."""
+    for wanted in (True, False):
+        file = write(tmp_path / "s.toml", group="ingest", topics=["flights"], worker_rate=1e4, publish_rates=wanted)
+        source, publisher = Source(), Publisher()
+        evaluator = Evaluator(ScalingSettings.load(file), source, MemoryStore(), publisher)
+        for _ in range(60):
+            evaluator.round()
+        rates = [record and record.records_per_s for _, record in publisher.published]
+        # Until the window is ten minutes long, no rate is known.
+        assert rates == ([None, 800.0] if wanted else [None])

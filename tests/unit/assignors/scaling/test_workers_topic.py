@@ -15,6 +15,7 @@ from assignors.scaling.workers_topic import (
 
 NAMES = st.text("abc.-_", min_size=1)
 COUNTS = st.none() | st.integers(1, 10**9)
+RATES = st.none() | st.floats(0, 2**31 - 1)
 
 
 @given(NAMES, st.text(), NAMES)
@@ -24,9 +25,9 @@ def test_a_key_is_read_as_it_was_written(cluster: str, group: str, topic: str) -
     assert decode_key(encode_key(name)) == name
 
 
-@given(st.integers(1, 10**6), st.integers(0, 2**53), st.text("abc é"), NAMES, COUNTS, COUNTS)
+@given(st.integers(1, 10**6), st.integers(0, 2**53), st.text("abc é"), NAMES, COUNTS, COUNTS, RATES)
 def test_a_value_is_read_as_it_was_written(  # noqa: PLR0913, PLR0917 -- the fields of a record
-    workers: int, at_ms: int, reason: str, policy: str, records: int | None, timeout: int | None
+    workers: int, at_ms: int, reason: str, policy: str, records: int | None, timeout: int | None, rate: float | None
 ) -> None:
     """All fields, the optional ones also absent."""
     record = WorkersRecord(
@@ -36,8 +37,17 @@ def test_a_value_is_read_as_it_was_written(  # noqa: PLR0913, PLR0917 -- the fie
         policy=policy,
         max_poll_records=records,
         poll_timeout_ms=timeout,
+        records_per_s=rate,
     )
     assert decode(encode(record)) == record
+
+
+@pytest.mark.parametrize("rate", ["-1", "NaN", "Infinity", "1e999", "true", '"4"'])
+def test_a_rate_that_is_no_rate_is_left_out(rate: str) -> None:
+    """A weight that is not finite would fail the placement of all topics; the number of workers still counts."""
+    record = decode(f'{{"v": 1, "workers": 2, "at_ms": 1, "records_per_s": {rate}}}'.encode())
+    assert record is not None
+    assert (record.workers, record.records_per_s) == (2, None)
 
 
 @pytest.mark.parametrize(

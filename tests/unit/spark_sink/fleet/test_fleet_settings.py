@@ -96,6 +96,9 @@ def test_a_file_serves_all_agents_and_the_environment_tells_them_apart(
         ("default = 2", 'default = 2\ntopic = ""', "workers.topic: no topic is named ''"),
         ('topics = ["t"]', 'topics = ["t", "a/b"]', "source 'two': no topic is named 'a/b'"),
         ('topics = ["t"]', 'topics = "t"', "sources.two.topics: need a list, in brackets"),
+        ("default = 2", "default = 2\nweights = { t = -1.0 }", "weight of 't': -1.0, need a finite number"),
+        ("table =", 'balance = "bytes"\ntable =', "balance: "),
+        ("table =", 'balance = "volume"\ntable =', "balance = 'volume' needs the topics' volumes: set workers.topic"),
         ("client.id", "no.such.property", 'No such configuration property: "no.such.property"'),
     ],
     ids=[
@@ -131,6 +134,9 @@ def test_a_file_serves_all_agents_and_the_environment_tells_them_apart(
         "workers topic",
         "topic",
         "topics that are no list",
+        "weight",
+        "balance",
+        "balance without weights",
         "property",
     ],
 )
@@ -167,6 +173,20 @@ def test_an_environment_variable_that_is_no_json_is_an_expected_error(
     monkeypatch.setenv(f"AZIMUTH_FLEET_{field}", "x")
     with pytest.raises(OptionError, match="need JSON"):
         FleetSettings.load(file)
+
+
+def test_the_balance_is_declared_only_if_it_is_by_volume(tmp_path: Path) -> None:
+    """Agents that balance in another way must not mix; by default an agent declares what earlier versions declare."""
+    file = tmp_path / "fleet.toml"
+    file.write_text(GOOD)
+    by_count = FleetSettings.load(file)
+    assert not [one for one in by_count.agent_id.settings if one.startswith(("balance=", "workers.weights="))]
+    volume = GOOD.replace("table =", 'balance = "volume"\ntable =')
+    file.write_text(volume.replace("default = 2", "default = 2\nweights = { t = 3.0 }"))
+    found = FleetSettings.load(file)
+    assert (found.placement.by, found.fleet_workers.weights) == ("volume", {"t": 3.0})
+    changed = set(found.agent_id.settings) - set(by_count.agent_id.settings)
+    assert {one.partition("=")[0] for one in changed} == {"balance", "workers.weights"}
 
 
 def test_a_property_of_the_home_cluster_without_a_meaning_is_an_expected_error(tmp_path: Path) -> None:

@@ -1,11 +1,13 @@
 """The present workers, and the effect of an invalid file."""
 
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from assignors import WorkersError
-from assignors.fleet import FleetWorkers
+from assignors.fleet import FleetTopic, FleetWorkers
+from assignors.scaling import ScaledTopic, WorkersFeed, WorkersRecord
 from spark_sink.fleet.workers_in_force import WorkersNow, read_overrides
 
 
@@ -66,3 +68,33 @@ def test_a_failure_is_told_until_the_file_is_read_again(tmp_path: Path, monkeypa
     file.write_text("{}")
     now += 5
     assert workers([]) == FleetWorkers(default=2)
+
+
+class Feed:
+    """A workers topic with these records."""
+
+    def __init__(self, records: dict[ScaledTopic, WorkersRecord]) -> None:
+        self.records = records
+
+    def refresh(self, _timeout_s: float, *, to_end: bool) -> None:
+        """Nothing to read."""
+
+    def workers(self, cluster: str, group: str) -> dict[str, int]:
+        """As in `WorkersFeed`."""
+        return {n.topic: r.workers for n, r in self.records.items() if (n.cluster, n.group) == (cluster, group)}
+
+
+@pytest.mark.parametrize("by_volume", [True, False])
+def test_published_rates_are_weights_if_the_balance_is_by_volume(by_volume: bool) -> None:  # noqa: FBT001
+    """Of all clusters, also unknown ones, because agents compare them; those of the configuration come first."""
+    feed = Feed(
+        {
+            ScaledTopic("c", "f", "t"): WorkersRecord(workers=2, at_ms=1, records_per_s=5.0),
+            ScaledTopic("c", "f", "u"): WorkersRecord(workers=1, at_ms=1),
+            ScaledTopic("c", "other", "v"): WorkersRecord(workers=1, at_ms=1, records_per_s=7.0),
+        }
+    )
+    configured = FleetWorkers(weights={"s/t": 9.0} if by_volume else {})
+    found = WorkersNow(configured, "f", None, cast("WorkersFeed", feed), by_volume=by_volume)([])
+    assert found.weights == ({"c/t": 5.0, "s/t": 9.0} if by_volume else {})
+    assert found.weight(FleetTopic("c", "id", "t", "s")) == (9.0 if by_volume else None)
