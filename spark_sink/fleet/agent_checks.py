@@ -6,8 +6,9 @@ from assignors.errors import FleetError
 from assignors.fleet import Lane
 from spark_sink.checks import BrokerChecks, Check, Finding, check_writable, run
 from spark_sink.fleet.agent_process import members
-from spark_sink.fleet.fleet_settings import FleetSettings, KafkaMembership
+from spark_sink.fleet.fleet_settings import FleetSettings
 from spark_sink.fleet.row_checks import row_checks
+from spark_sink.fleet.settings_tables import KafkaMembership
 from spark_sink.fleet.table_writer import CLUSTER
 
 log = logging.getLogger(__name__)

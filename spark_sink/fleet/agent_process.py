@@ -24,11 +24,12 @@ from assignors.fleet import (
 )
 from assignors.scaling import WorkersFeed
 from spark_sink.errors import OptionError
-from spark_sink.fleet.fleet_settings import FleetSettings, RedisMembership, StaticMembership
+from spark_sink.fleet.fleet_settings import FleetSettings
 from spark_sink.fleet.light_ingestion import LightIngestion, Surroundings
 from spark_sink.fleet.progress_lines import progress
 from spark_sink.fleet.quarantine_counts import Quarantined
 from spark_sink.fleet.received_bytes import BrokerZones
+from spark_sink.fleet.settings_tables import RedisMembership, StaticMembership
 from spark_sink.fleet.source_reader import ReaderParts, ReaderSettings, SourceReader
 from spark_sink.fleet.table_writer import CLUSTER, TableWriter
 from spark_sink.fleet.whole_fleet import WholeFleet

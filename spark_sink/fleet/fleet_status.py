@@ -27,7 +27,8 @@ from assignors.pauses import Pause, PausesFeed
 from assignors.scaling import WorkersFeed
 from spark_sink.fleet.agent_process import members
 from spark_sink.fleet.fleet_lag import FleetLag, TopicFigures
-from spark_sink.fleet.fleet_settings import FleetSettings, StaticMembership
+from spark_sink.fleet.fleet_settings import FleetSettings
+from spark_sink.fleet.settings_tables import StaticMembership
 from spark_sink.fleet.workers_in_force import WorkersNow
 
 _BETWEEN_S = 1.0

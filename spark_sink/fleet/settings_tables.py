@@ -1,0 +1,103 @@
+"""The tables of a fleet's settings file: its clusters, its membership, and the agents per topic."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+from assignors.clients import topic_name
+from assignors.settings import Real, Whole, no_boolean
+
+_STRICT = ConfigDict(extra="forbid", frozen=True)
+
+
+def _named(value: str) -> str:
+    if value != value.strip() or not value or any(one in value for one in _NO_NAME):
+        raise ValueError(
+            f"{value!r} is no name: one character or more, no space around it, none of {' '.join(_NO_NAME)}"
+        )
+    return value
+
+
+# Names are parts of groups' names, of tables' addresses and of the positions that tables keep.
+_NO_NAME = ("/", "\\", "{", "}")
+
+Name = Annotated[str, AfterValidator(_named)]
+
+
+class SourceSettings(BaseModel):
+    """One cluster."""
+
+    model_config = _STRICT
+
+    bootstrap_servers: str = Field(description="Kafka brokers, host:port by commas.")
+    topics: tuple[str, ...] = Field((), description="Names.")
+    pattern: str | None = Field(None, description="Regular expression of whole names.")
+    kafka: dict[str, str] = Field(default_factory=dict, description="Kafka client properties.")
+
+
+class StaticAgent(BaseModel):
+    """One agent of a static fleet."""
+
+    model_config = _STRICT
+
+    id: Name
+    capacity: Real = 1.0
+    zone: str | None = None
+
+
+class KafkaMembership(BaseModel):
+    """Membership by Kafka's group protocol."""
+
+    model_config = _STRICT
+
+    kind: Literal["kafka"] = "kafka"
+    home: str | None = Field(None, description="Name of the source that is the home cluster; the first by default.")
+
+
+class RedisMembership(BaseModel):
+    """Membership by Redis."""
+
+    model_config = _STRICT
+
+    kind: Literal["redis"]
+    url: str = Field(description="redis://host:port/db")
+
+
+class StaticMembership(BaseModel):
+    """Membership from the configuration."""
+
+    model_config = _STRICT
+
+    kind: Literal["static"]
+    agents: tuple[StaticAgent, ...]
+
+
+def _with_kind(value: object) -> object:
+    return {"kind": "kafka", **value} if isinstance(value, dict) else value
+
+
+AnyMembership = Annotated[
+    Annotated[KafkaMembership | RedisMembership | StaticMembership, Field(discriminator="kind")],
+    BeforeValidator(_with_kind),
+]
+"""Kafka's, if no kind is given."""
+
+
+class WorkersSettings(BaseModel):
+    """Agents per topic."""
+
+    model_config = _STRICT
+
+    default: Whole | None = Field(1, description="Agents of a topic; 0 is no number, leave a topic out to not read it.")
+    patterns: dict[str, Whole] = Field(default_factory=dict, description="Regular expression of names to number.")
+    overrides: dict[str, Annotated[int | tuple[str, ...], BeforeValidator(no_boolean)]] = Field(
+        default_factory=dict, description="By hand: number or agents."
+    )
+    file: Path | None = Field(None, description="JSON file of overrides, read again when it changes.")
+    topic: Annotated[str, AfterValidator(topic_name)] | None = Field(
+        None, description="Workers topic of the autoscaler, on the home cluster."
+    )
+    weights: dict[str, Real] = Field(
+        default_factory=dict, description="By hand: volume of a topic relative to the others, for balance = 'volume'."
+    )
