@@ -19,6 +19,7 @@ from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.parquet_landing import normal_schema
 from spark_sink.lake.quarantine_records import quarantine_records
 from spark_sink.lake.table_contract import Change, Snapshot
+from spark_sink.lake.table_repair import repair
 from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Offset, Range
 from spark_sink.sink.quarantine_replay import Replayed, as_is, replay, waiting
@@ -185,6 +186,18 @@ def test_conflicts_without_end_are_said_so(table: str, monkeypatch: pytest.Monke
     monkeypatch.setattr("spark_sink.sink.quarantine_replay.ATTEMPTS", 3)
     with pytest.raises(TableError, match="run it again"):
         replay(table, "g")
+
+
+def test_a_record_that_is_in_quarantine_twice_is_found_and_repaired(table: str) -> None:
+    """The promise is one place for each offset, so `verify` counts both places."""
+    address = quarantine_of(table)
+    rows = DeltaTable(address).to_pyarrow_table()
+    write_deltalake(address, rows.filter(pc.equal(rows.column("offset"), 5)), mode="append")
+    report = verify(table)
+    assert (report.ok, report.duplicates, report.missing) == (False, 1, 0)
+    assert report.findings[0].quarantine_doubles == ((5, 6),)
+    assert [one.rows for one in repair(table)] == [0, 1]
+    assert verify(table).ok
 
 
 @pytest.mark.parametrize("milliseconds", [1_700_000_000_000_000, -62_135_596_800_001])
