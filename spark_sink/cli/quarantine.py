@@ -6,6 +6,7 @@ import signal
 import sys
 import threading
 import traceback
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from spark_sink.sink.quarantine_replay import Repair
 
 _LARGEST = 2**63 - 1  # of the columns
+_TIMES = ("timestamp", "ingested_at")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _Table = Annotated[
     str | None,
     typer.Argument(
@@ -88,7 +91,8 @@ def show(  # noqa: PLR0913, PLR0917 -- each is a flag
     as_json: _Json = False,
 ) -> None:
     """Show quarantined records in full, with the reason."""
-    from spark_sink.sink.quarantine_listing import lowest  # noqa: PLC0415 -- pyarrow and deltalake load slowly
+    from spark_sink.formats.quarantined_rows import python_rows  # noqa: PLC0415 -- pyarrow and deltalake load slowly
+    from spark_sink.sink.quarantine_listing import lowest  # noqa: PLC0415 -- as above
 
     wanted = {"topic": topic, "partition": partition, "offset": offset}
     asked = {name: value for name, value in wanted.items() if value is not None}
@@ -98,8 +102,8 @@ def show(  # noqa: PLR0913, PLR0917 -- each is a flag
             say_fault(rows)
             faults += 1
             continue
-        shown += [] if rows is None else rows.to_pylist()
-    shown = shown[:limit]
+        shown += [] if rows is None else python_rows(rows)
+    shown = [{**row, **{name: _time(row[name]) for name in _TIMES}} for row in shown[:limit]]
     if as_json:
         typer.echo(json.dumps([{name: _plain(value) for name, value in row.items()} for row in shown]))
         raise typer.Exit(2 if faults else 0)
@@ -240,4 +244,12 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 -- any column
         return [_plain(one) for one in value]
     if isinstance(value, dict):
         return {name: _plain(one) for name, one in value.items()}
-    return value.isoformat() if hasattr(value, "isoformat") else value
+    return value
+
+
+def _time(microseconds: int | None) -> str | int | None:
+    """Return a time as ISO 8601; its microseconds since 1970 if Python's calendar lacks it."""
+    try:
+        return None if microseconds is None else (_EPOCH + timedelta(microseconds=microseconds)).isoformat()
+    except OverflowError:
+        return microseconds

@@ -70,10 +70,11 @@ def _value(report: "Report") -> dict[str, Any]:
                 "begin": one.begin,
                 "end": one.end,
                 "duplicates": [list(run) for run in one.doubles],
+                "quarantine_duplicates": [list(run) for run in one.quarantine_doubles],
                 "missing": [list(run) for run in one.holes],
             }
             for one in report.findings
-            if one.doubles or one.holes
+            if one.duplicates or one.holes
         ],
     }
 
@@ -83,7 +84,9 @@ def _print(table: str, report: "Report") -> None:
         if one.holes:
             typer.echo(f"{one.topic}/{one.partition}: {one.missing} missing: {_runs(one.holes)}")
         if one.doubles:
-            typer.echo(f"{one.topic}/{one.partition}: {one.duplicates} double: {_runs(one.doubles)}")
+            typer.echo(f"{one.topic}/{one.partition}: {_rows(one.doubles)} double: {_runs(one.doubles)}")
+        if again := one.quarantine_doubles:
+            typer.echo(f"{one.topic}/{one.partition}: {_rows(again)} double in the quarantine: {_runs(again)}")
     typer.echo(
         f"{table}: {report.rows} rows in {len(report.findings)} partitions, "
         f"{report.duplicates} duplicates, {report.missing} missing"
@@ -92,6 +95,10 @@ def _print(table: str, report: "Report") -> None:
         typer.echo(f"`azimuth repair {table}` removes rows that are there twice; --dry-run shows them")
     if report.missing:
         typer.echo("the end of a transaction, and what compaction removed, look missing, too")
+
+
+def _rows(runs: "Sequence[Run]") -> int:
+    return sum(end - first for first, end in runs)
 
 
 def _runs(runs: "Sequence[Run]") -> str:

@@ -9,6 +9,7 @@ LANDED = "_landed string"  # Spark's column if the tasks write the data files: d
 
 _HEADER = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
 TIMESTAMP = pa.timestamp("us", tz="UTC")
+LAST_MS = (2**63 - 1) // 1000  # in the year 294247; a later time is null
 _FIELDS = [
     pa.field("topic", pa.string()),
     pa.field("partition", pa.int32()),

@@ -8,9 +8,7 @@ import pyarrow as pa
 
 from spark_sink.fetch.librdkafka_symbols import Addresses, library
 from spark_sink.fetch.message_copy import binary, headers
-from spark_sink.fetch.raw_columns import TIMESTAMP, TIMESTAMP_TYPE
-
-_LAST_MS = (2**63 - 1) // 1000
+from spark_sink.fetch.raw_columns import LAST_MS, TIMESTAMP, TIMESTAMP_TYPE
 
 
 def record_batch(
@@ -25,8 +23,7 @@ def record_batch(
         schema: of `arrow_schema`.
     """
     stamps = records["timestamp"]
-    # A time beyond the range of microseconds (the year 294247) becomes null.
-    known = (stamps >= 0) & (stamps <= _LAST_MS)
+    known = (stamps >= 0) & (stamps <= LAST_MS)
     columns = [
         topics,
         _numbers(records["partition"], pa.int32()),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from spark_sink.fetch.raw_columns import arrow_schema
+from spark_sink.fetch.raw_columns import LAST_MS, arrow_schema
 from spark_sink.sink.rows_by_topic import RowsByTopic
 
 _RECORD_BYTES = 200  # approximate size of numbers, references and list slots of one record
@@ -54,7 +54,8 @@ class RecordBuffer:
         kind, stamp_ms = message.timestamp()
         key, value = message.key(), message.value()
         self.size_bytes += _RECORD_BYTES + len(key or b"") + len(value or b"")
-        values = [label, message.partition(), message.offset(), stamp_ms * 1000 if kind else None, key, value]
+        stamp = stamp_ms * 1000 if kind and 0 <= stamp_ms <= LAST_MS else None  # as the Spark source has it
+        values = [label, message.partition(), message.offset(), stamp, key, value]
         if self.include_headers:
             values.append(self._headers(message))
         elif label not in self._sampled:

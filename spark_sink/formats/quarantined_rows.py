@@ -10,6 +10,7 @@ differently the second time. A temporary error (a registry that is down) stops t
 """
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -71,6 +72,22 @@ def good_schema(schema: pa.Schema) -> pa.Schema:
     if names != {field.name for field in REASON}:
         raise SchemaError(f"column {COLUMN!r} is {schema.field(COLUMN).type}, need {REASON}")
     return schema.remove(schema.get_field_index(COLUMN))
+
+
+def python_rows(rows: pa.Table) -> list[dict[str, Any]]:
+    """Return rows as Python values, with times as microseconds since 1970.
+
+    The time of a record may be outside the years 1 to 9999, Python's limits, as some producers give
+    microseconds as milliseconds.
+
+    Args:
+        rows: any columns of the quarantine.
+    """
+    for number, field in enumerate(rows.schema):
+        if pa.types.is_timestamp(field.type):
+            rows = rows.set_column(number, field.name, rows.column(number).cast(pa.int64()))
+    found: list[dict[str, Any]] = rows.to_pylist()
+    return found
 
 
 def split(rows: pa.Table, run: str, now: datetime | None = None) -> tuple[pa.Table, pa.Table]:

@@ -42,7 +42,13 @@ def describe_quarantined(group: str, quarantined: Quarantined) -> dict[str, Any]
 
 
 def parse_quarantined(value: Mapping[str, Any]) -> Quarantined:
-    """The bad rows of one commit from their JSON value."""
+    """The bad rows of one commit from their JSON value.
+
+    Raises:
+        ValueError: it has another form, as do KeyError, TypeError and AttributeError.
+    """
+    if not all(isinstance(value[name], list) for name in ("files", "ends", "before")):
+        raise ValueError("need lists")
     return Quarantined(
         files=[parse_file(one) for one in value["files"]],
         ends={TopicPartition(topic, number): end for topic, number, end in value["ends"]},

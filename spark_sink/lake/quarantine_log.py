@@ -8,8 +8,9 @@ from dataclasses import replace
 
 from pyarrow import fs as pa_fs
 
+from spark_sink.errors import TableError
 from spark_sink.formats.quarantined_rows import quarantine_of
-from spark_sink.lake.delta_transactions import TransactionLog
+from spark_sink.lake.delta_transactions import LogEntry, TransactionLog
 from spark_sink.lake.file_descriptions import parse_quarantined
 from spark_sink.lake.parquet_landing import storage_errors
 from spark_sink.lake.positions import parse_quarantined as parse_ends
@@ -37,6 +38,7 @@ def named_quarantine(
 
     Raises:
         LostRecordsError: a commit that named some was cleaned up, or their files are gone.
+        TableError: a commit names some in an unknown form.
     """
     ends = parse_ends(log.transactions, group)
     # The next commit to find, by partition: each commit names the previous one.
@@ -45,11 +47,8 @@ def named_quarantine(
     if not wanted:
         return found
     for entry in log.earlier_commits():
-        named = entry.note.get("quarantined")
-        if named is None or named["group"] != group:
-            continue
-        one = parse_quarantined(named)
-        if not any(wanted.get(key) == end for key, end in one.ends.items()):
+        one = noted_quarantine(log.uri, entry, group)
+        if one is None or not any(wanted.get(key) == end for key, end in one.ends.items()):
             continue
         found.append(one)
         for key in one.ends:
@@ -65,6 +64,27 @@ def named_quarantine(
         f"log entry from a backup, {_REWIND}",
         [oldest, *_without(found[::-1], _gone(log, found))],
     )
+
+
+def noted_quarantine(uri: str, entry: LogEntry, group: str) -> Quarantined | None:
+    """Read the bad rows of a group that one commit of a table names; None for none.
+
+    Raises:
+        TableError: it names them in another form than this sink.
+    """
+    named = entry.note.get("quarantined")
+    if named is None:
+        return None
+    try:
+        if named["group"] != group:
+            return None
+        return parse_quarantined(named)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise TableError(
+            f"{uri}: commit {entry.version} names bad records in an unknown form, so it is unknown whether some are "
+            f"missing in {quarantine_of(uri)}: did another program write `kafka-azimuth` into the log, or change this "
+            "entry? Restore that log entry from a backup"
+        ) from error
 
 
 def _with_files(log: TransactionLog, found: list[Quarantined]) -> list[Quarantined]:

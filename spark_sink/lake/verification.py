@@ -88,6 +88,7 @@ class Finding:
         end: expected end, exclusive.
         doubles: runs of offsets that occur more than once.
         holes: runs of missing offsets.
+        quarantine_doubles: runs of offsets that occur more than once in the quarantine.
     """
 
     topic: str
@@ -97,11 +98,12 @@ class Finding:
     end: int
     doubles: Sequence[Run] = ()
     holes: Sequence[Run] = ()
+    quarantine_doubles: Sequence[Run] = ()
 
     @property
     def duplicates(self) -> int:
-        """Rows too many."""
-        return sum(end - first for first, end in self.doubles)
+        """Rows too many, in the table and in its quarantine."""
+        return sum(end - first for first, end in [*self.doubles, *self.quarantine_doubles])
 
     @property
     def missing(self) -> int:
@@ -181,6 +183,7 @@ def judge(
                 end=end,
                 doubles=tuple(sorted(found[key].doubles)) if key in found else (),
                 holes=tuple(_gaps(known, begin, end)),
+                quarantine_doubles=tuple(_below(elsewhere[key].doubles, reach)) if key in elsewhere else (),
             )
         )
     return Report(findings=findings)
@@ -314,6 +317,10 @@ def _union(runs: Iterable[Run]) -> list[Run]:
         else:
             joined.append((first, end))
     return joined
+
+
+def _below(runs: Iterable[Run], reach: int) -> Iterator[Run]:
+    return ((first, min(end, reach)) for first, end in sorted(runs) if first < reach)
 
 
 def _gaps(runs: Sequence[Run], begin: int, end: int) -> Iterator[Run]:

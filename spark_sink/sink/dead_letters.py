@@ -24,7 +24,7 @@ from deltalake.exceptions import DeltaError
 from assignors.clients import CompactedFeed, TableTopic, make_compacted_topic
 from assignors.errors import AssignorError
 from spark_sink.errors import DeadLetterError, TableError, plain
-from spark_sink.formats.quarantined_rows import SCHEMA, quarantine_of
+from spark_sink.formats.quarantined_rows import SCHEMA, python_rows, quarantine_of
 from spark_sink.lake.table_storage import Storage, table_uri
 from spark_sink.ranges.batch_offset import TopicPartition
 from spark_sink.sink.quarantine_listing import lowest
@@ -96,7 +96,7 @@ def headers(row: Mapping[str, Any], group: str) -> Headers:
     All values are texts, as Connect's are. Connect has no name for the time of the record.
 
     Args:
-        row: a row of a quarantine.
+        row: a row of a quarantine, with times as microseconds since 1970.
         group: the consumer group that read the record.
     """
     found: Headers = [(one["key"], one["value"]) for one in row["headers"] or ()]
@@ -109,7 +109,7 @@ def headers(row: Mapping[str, Any], group: str) -> Headers:
         f"{_CONNECT}stage": _STAGE,
         f"{_CONNECT}exception.class.name": row["error_class"],
         f"{_CONNECT}exception.message": row["error_text"],
-        "__azimuth.errors.timestamp.ms": None if stamp is None else round(stamp.timestamp() * 1000),
+        "__azimuth.errors.timestamp.ms": None if stamp is None else stamp // 1000,
         "__azimuth.errors.schema.id": row["schema_id"],
     }
     return found + [(name, str(value).encode()) for name, value in texts.items() if value is not None]
@@ -246,7 +246,7 @@ class DeadLetters:
             part = lowest(found.above(done), {}, _PART, _PART_BYTES)
             if part is None or not part.num_rows:
                 return records
-            rows = part.to_pylist()
+            rows = python_rows(part)
             ends = {Published(self._topic, found.id, key): at for key, at in next_offsets(rows).items()}
             with _failing(self._topic):
                 self._send(rows, ends)

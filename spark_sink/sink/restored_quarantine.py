@@ -24,9 +24,9 @@ from spark_sink.errors import TableError, plain
 from spark_sink.formats.quarantined_rows import SCHEMA, quarantine_of
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.delta_transactions import OURS, LogEntry
-from spark_sink.lake.file_descriptions import parse_quarantined
 from spark_sink.lake.parquet_landing import Landing
 from spark_sink.lake.positions import parse_positions, rewound
+from spark_sink.lake.quarantine_log import noted_quarantine
 from spark_sink.lake.quarantine_records import file_records
 from spark_sink.lake.row_floors import above
 from spark_sink.lake.table_contract import Change, DataFile
@@ -68,7 +68,7 @@ def find_removed(
     Raises:
         TableError: the commits that name them are no longer in the log.
     """
-    past = _Past(group, dict(ends))
+    past = _Past(uri, group, dict(ends))
     oldest = 0
     for entry in entries:
         oldest = entry.version
@@ -94,6 +94,7 @@ class _Past:
     """The commits that made the rows of a table, and the rewinds that a later RESTORE undid.
 
     Attributes:
+        uri: address of the table, for messages.
         group: the consumer group.
         ends: end of the rows that commits not yet seen have made, by partition.
         lineage: the version at which those commits end.
@@ -103,6 +104,7 @@ class _Past:
         files: that these commits name, with the end of their records.
     """
 
+    uri: str
     group: str
     ends: dict[TopicPartition, int]
     lineage: float = math.inf
@@ -134,9 +136,9 @@ class _Past:
         if (restore := entry.restore) is not None:
             version = restore.get("version")
             self.lineage = target(entry.version) if version is None else int(version)
-        named = entry.note.get("quarantined")
-        if named is not None and named["group"] == self.group:
-            self.files += [(file, dict(self.ends)) for file in parse_quarantined(named).files]
+        named = noted_quarantine(self.uri, entry, self.group)
+        if named is not None:
+            self.files += [(file, dict(self.ends)) for file in named.files]
         positions = parse_positions(entry.transactions, self.group)
         self.reached |= {key: min(at, self.reached.get(key, at)) for key, at in positions.items()}
         if _is_rewind(entry, self.group):

@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 from pyarrow.fs import FileSystem
 
 from spark_sink.cli import main
+from spark_sink.formats.quarantined_rows import SCHEMA as QUARANTINE
+from spark_sink.formats.quarantined_rows import quarantine_of
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.parquet_landing import Landing
 from spark_sink.lake.table_storage import filesystem
@@ -105,6 +108,18 @@ def test_doubles_name_the_command_that_removes_them(azimuth: Callable[..., Done]
     assert azimuth("verify", table).returncode == 0
     assert f"{table}: 0 double rows were removed" in azimuth("repair", table).stdout
     assert azimuth("repair", "/none").stderr == "azimuth: /none: there is no Delta table\n"
+
+
+def test_doubles_in_the_quarantine_are_named(azimuth: Callable[..., Done], tmp_path: Path) -> None:
+    """They count like those of the table, for the exit code, too."""
+    table = _table(tmp_path / "t", [0, 1, 2, 4, 5])
+    bad = pa.Table.from_pylist([{"topic": "t", "partition": 0, "offset": 3}] * 2, schema=QUARANTINE)
+    write_deltalake(quarantine_of(table), bad)
+    done = azimuth("verify", table)
+    assert (done.returncode, done.stdout.splitlines()[0]) == (1, "t/0: 1 double in the quarantine: 3")
+    assert f"{table}: 5 rows in 1 partitions, 1 duplicates, 0 missing" in done.stdout
+    found = json.loads(azimuth("verify", table, "--json").stdout)
+    assert (found["duplicates"], found["findings"][0]["quarantine_duplicates"]) == (1, [[3, 4]])
 
 
 FLEET = """

@@ -9,7 +9,7 @@ import pytest
 from deltalake import write_deltalake
 
 from spark_sink.errors import DeadLetterError
-from spark_sink.formats.quarantined_rows import SCHEMA, quarantine_of
+from spark_sink.formats.quarantined_rows import SCHEMA, python_rows, quarantine_of
 from spark_sink.ranges.batch_offset import TopicPartition
 from spark_sink.sink import dead_letters as module
 from spark_sink.sink.dead_letters import DeadLetters, Published, Quarantine, decode, decode_key, encode_key, headers
@@ -51,7 +51,8 @@ class Kafka(DeadLetters):
 
 def test_the_headers_are_those_of_the_record_and_of_kafka_connect() -> None:
     """Tools that read Connect's dead letters read these."""
-    found = headers(ROW, "g")
+    (row,) = python_rows(pa.Table.from_pylist([ROW], schema=SCHEMA))
+    found = headers(row, "g")
     assert found[0] == ("trace", b"\x00\x01")
     assert dict(found[1:]) == {
         "__connect.errors.topic": b"t",
@@ -91,6 +92,26 @@ def test_each_record_is_published_once_in_the_order_of_offsets(tmp_path: Path, m
     assert kafka.publish(again) == 2
     assert kafka.transactions[2] == [("a", 1, 6), ("c", 0, 0)]
     assert kafka.publish(again) == 0
+
+
+@pytest.mark.parametrize("milliseconds", [1_700_000_000_000_000, 253_402_300_800_000, -62_135_596_800_001, -1])
+def test_a_record_of_any_time_is_published(tmp_path: Path, milliseconds: int) -> None:
+    """A producer may write microseconds as milliseconds, and that record must not stop those after it."""
+    table = str(tmp_path / "t")
+    rows = pa.Table.from_pylist([ROW, ROW], schema=SCHEMA)
+    number = SCHEMA.get_field_index("timestamp")
+    times = pa.array([milliseconds * 1000] * 2, pa.int64()).cast(SCHEMA.field(number).type)
+    write_deltalake(quarantine_of(table), rows.set_column(number, SCHEMA.field(number), times))
+    sent: list[str | bytes | None] = []
+
+    class Headers(Kafka):
+        def _send(self, rows: Any, ends: Any) -> None:  # noqa: ANN401, ARG002 -- as in the publisher
+            sent.extend(dict(headers(row, "g"))["__azimuth.errors.timestamp.ms"] for row in rows)
+
+    found = Quarantine.of(table)
+    assert found is not None
+    assert Headers().publish(found) == 2
+    assert sent == [b"%d" % milliseconds] * 2
 
 
 def test_a_failed_transaction_is_repeated_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

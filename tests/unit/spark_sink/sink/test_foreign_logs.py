@@ -188,6 +188,31 @@ def test_what_cannot_be_read_or_written_is_refused_with_a_sentence(copy: Path, c
         assert "lost against other writers" not in one
 
 
+OTHER_FORMS: list[object] = [
+    "x",
+    1,
+    [],
+    {},
+    {"group": "g"},
+    {"group": "g", "files": {}, "ends": [["t", 0, 60]], "before": []},
+]
+OTHER_FILES: list[object] = [[1], [{}], ["x"]]
+OTHER_ENDS: list[object] = [1, [1], [["t"]], {"t": 1}]
+OTHER_FORMS += [{"group": "g", "files": files, "ends": [["t", 0, 60]], "before": []} for files in OTHER_FILES]
+OTHER_FORMS += [{"group": "g", "files": [], "ends": ends, "before": []} for ends in OTHER_ENDS]
+
+
+@pytest.mark.parametrize("form", OTHER_FORMS, ids=json.dumps)
+def test_bad_rows_that_a_commit_names_in_another_form_are_refused(copy: Path, form: object) -> None:
+    """Such a note is read only while the quarantine is behind; the sentence names the commit."""
+    shutil.rmtree(copy.with_name("table_quarantine"))
+    append({"commitInfo": {"operation": "WRITE", "kafka-azimuth": {"quarantined": form}}})(copy)
+    ways: dict[str, Callable[[str], object]] = {**PATHS, "commit": lambda path: commit(Path(path), COMMITS * 10)}
+    for name in ("commit", "verify", "quarantine", "replay", "rewind"):
+        with pytest.raises(TableError, match=r"commit \d+ names bad records in an unknown form"):
+            ways[name](str(copy))
+
+
 # A log without its newest entries is a whole table of an earlier day; only its quarantine shows that it went back, and
 # the rewind is what takes that back as well.
 WRITES = {("the newest entries are gone", name) for name in ("rewind", "replay", "compaction")}

@@ -1,5 +1,6 @@
 """Back from quarantine, each record once."""
 
+import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 from typer.testing import CliRunner
 
 from spark_sink.cli._app import app
@@ -18,6 +19,7 @@ from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.parquet_landing import normal_schema
 from spark_sink.lake.quarantine_records import quarantine_records
 from spark_sink.lake.table_contract import Change, Snapshot
+from spark_sink.lake.table_repair import repair
 from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Offset, Range
 from spark_sink.sink.quarantine_replay import Replayed, as_is, replay, waiting
@@ -184,6 +186,39 @@ def test_conflicts_without_end_are_said_so(table: str, monkeypatch: pytest.Monke
     monkeypatch.setattr("spark_sink.sink.quarantine_replay.ATTEMPTS", 3)
     with pytest.raises(TableError, match="run it again"):
         replay(table, "g")
+
+
+def test_a_record_that_is_in_quarantine_twice_is_found_and_repaired(table: str) -> None:
+    """The promise is one place for each offset, so `verify` counts both places."""
+    address = quarantine_of(table)
+    rows = DeltaTable(address).to_pyarrow_table()
+    write_deltalake(address, rows.filter(pc.equal(rows.column("offset"), 5)), mode="append")
+    report = verify(table)
+    assert (report.ok, report.duplicates, report.missing) == (False, 1, 0)
+    assert report.findings[0].quarantine_doubles == ((5, 6),)
+    assert [one.rows for one in repair(table)] == [0, 1]
+    assert verify(table).ok
+
+
+@pytest.mark.parametrize("milliseconds", [1_700_000_000_000_000, -62_135_596_800_001])
+def test_a_record_of_any_time_is_shown(table: str, milliseconds: int) -> None:
+    """A producer may write microseconds as milliseconds; Python's calendar ends with the year 9999."""
+    (address, at) = (quarantine_of(table), milliseconds * 1000)
+    rows = DeltaTable(address).to_pyarrow_table()
+    times = pc.if_else(pc.equal(rows.column("offset"), 5), at, 0).cast(pa.timestamp("us", tz="UTC"))
+    rows = rows.set_column(rows.schema.get_field_index("timestamp"), "timestamp", times)
+    write_deltalake(address, rows, mode="overwrite")
+    register(app)
+    run = CliRunner().invoke
+    shown = run(app, ["quarantine", "show", table]).output
+    assert [line.strip() for line in shown.splitlines() if "timestamp:" in line] == [
+        "timestamp: 1970-01-01T00:00:00+00:00",
+        f"timestamp: {at}",
+        "timestamp: 1970-01-01T00:00:00+00:00",
+    ]
+    found = json.loads(run(app, ["quarantine", "show", table, "--offset", "5", "--json"]).output)
+    assert [one["timestamp"] for one in found] == [at]
+    assert found[0]["ingested_at"].endswith("+00:00")
 
 
 def test_the_command_lists_shows_and_replays(table: str) -> None:
