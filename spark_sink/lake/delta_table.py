@@ -31,6 +31,7 @@ from spark_sink.lake.positions import (
     groups,
     identity,
     parse_batch_writes,
+    parse_beginnings,
     parse_identities,
     parse_positions,
     parse_quarantined,
@@ -141,6 +142,7 @@ class DeltaLakeTable:
             identities=parse_identities(found, self._group),
             quarantined=parse_quarantined(found, self._group),
             writes=parse_batch_writes(found, self._group),
+            beginnings=parse_beginnings(found, self._group),
         )
 
     def create(self, schema: pa.Schema) -> None:
