@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from assignors.claims import Form, Lease, Picking
 from spark_sink.errors import OptionError
+from spark_sink.fleet.table_writer import refuse_quarantine_address
 from spark_sink.lake.table_storage import refuse_iceberg
 from spark_sink.sink.row_options import RowOptions
 
@@ -73,6 +74,7 @@ class ClaimedSettings:
                 raise OptionError(f"{flag} is empty (the setting {name!r} of a job)")
         instead = "`azimuth sink --table-format iceberg` writes Iceberg tables"
         refuse_iceberg("claims", self.table, self.storage, instead)
+        refuse_quarantine_address(self.table)
         for name, least, most in (
             ("partitions", 1, _MOST_PARTITIONS),
             ("records", 1, _MOST_RECORDS),

@@ -192,6 +192,11 @@ def _publish(publisher: "Publisher", chosen: Tables) -> int:
 def _tables(table: str | None, fleet: Path | None, group: str | None, storage: list[str] | None) -> Tables:
     chosen = tables(table, fleet, group, storage)
     chosen.refuse_iceberg("quarantine", "query the table of this name with _quarantine after it with another engine")
+    from spark_sink.lake.matching_tables import refuse_quarantine  # noqa: PLC0415 -- pyarrow and deltalake load slowly
+
+    if chosen.named is None:
+        for address in chosen.addresses:
+            refuse_quarantine("quarantine COMMAND", address, chosen.storage)
     return chosen
 
 

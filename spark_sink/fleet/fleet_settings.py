@@ -31,7 +31,7 @@ from spark_sink.fleet.settings_tables import (
     StaticMembership,
     WorkersSettings,
 )
-from spark_sink.fleet.table_writer import CLUSTER
+from spark_sink.fleet.table_writer import CLUSTER, refuse_quarantine_address
 from spark_sink.kafka.client_properties import librdkafka_config
 from spark_sink.lake.table_storage import refuse_iceberg
 from spark_sink.sink.row_options import RowOptions
@@ -155,12 +155,14 @@ class FleetSettings(BaseSettings):
         """Check conditions on more than one setting.
 
         Raises:
-            OptionError: the table is Iceberg's, an option of values is invalid, two sources would write into one table,
-                or the home cluster is not one of the sources.
+            OptionError: the table is Iceberg's or has the address of a quarantine, an option of values is invalid, two
+                sources would write into one table, or the home cluster is not one of the sources.
             FleetError: a source, a number or an agent is invalid.
             WorkersError: workers below 1, or an invalid pattern.
         """
         refuse_iceberg("agent", self.table, self.storage, "`azimuth sink --table-format iceberg` writes Iceberg tables")
+        for name in self.sources:
+            refuse_quarantine_address(self.table.replace(CLUSTER, name))
         if len(self.sources) > 1 and CLUSTER not in self.table:
             raise OptionError(
                 f"{config}: table {self.table!r} serves {len(self.sources)} sources, whose topics may have the same "

@@ -11,7 +11,7 @@ from assignors import hash64
 from assignors.fleet import FleetTopic
 from spark_sink.errors import ConflictError, SparkSinkError, TableError
 from spark_sink.fleet.writer_tables import LandedFiles, WriterTable
-from spark_sink.formats.quarantined_rows import quarantine_of
+from spark_sink.formats.quarantined_rows import quarantine_of, refuse_quarantine_name
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.table_contract import Change, Snapshot
 from spark_sink.lake.table_storage import PLACEHOLDER, Storage, table_uri
@@ -26,8 +26,18 @@ from spark_sink.sink.topic_routes import Routes
 log = logging.getLogger(__name__)
 
 CLUSTER = "{cluster}"
+_TOPIC = "do not read this topic, or let the address of the tables go on after {topic}, as in lake/{topic}/rows"
 _ATTEMPTS = 50
 _COMPACT_EVERY, _COMPACT_AFTER = 200, 20  # versions of a table, commits of this agent
+
+
+def refuse_quarantine_address(address: str) -> None:
+    """Refuse an address, with or without placeholders, at which every table would be a quarantine.
+
+    Raises:
+        OptionError: it ends in `_quarantine`.
+    """
+    refuse_quarantine_name(address, "the rows", "give the table a name that does not end in _quarantine")
 
 
 class Compactions:
@@ -82,6 +92,9 @@ class TableWriter:
         storage: options of the object store.
         rows: how records become rows. A table of raw records that lacks the column `headers` gets it, and is null there
             for earlier rows; a table that has it takes rows without it, too.
+
+    Raises:
+        OptionError: the address is a quarantine's. If only that of one topic is, the calls about this topic raise it.
     """
 
     def __init__(
@@ -94,6 +107,7 @@ class TableWriter:
         rows: RowOptions | None = None,
     ) -> None:
         self._address = table_uri(address)
+        refuse_quarantine_address(self._address)
         self._rows = rows or RowOptions()
         self._options = SinkOptions(
             routes=Routes(default=self._address),
@@ -248,6 +262,7 @@ class TableWriter:
     def _table(self, label: str) -> WriterTable:
         uri = self._uri(label)
         if uri not in self._tables:
+            refuse_quarantine_name(uri, f"topic {label!r}", _TOPIC)
             # Two threads may come here at the same time; one of the two objects, which have no handles yet, is dropped.
             topic = label.partition("@")[0]
             self._tables.setdefault(uri, WriterTable(uri, self._options, self._rows, self._decoders, topic))

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_sink.errors import SchemaError
+from spark_sink.errors import OptionError, SchemaError
 
 COLUMN = "_quarantine"
 SUFFIX = "_quarantine"
@@ -58,6 +58,32 @@ SCHEMA = pa.schema(
 def quarantine_of(table: str) -> str:
     """Return the address of a table's quarantine."""
     return f"{table.rstrip('/')}{SUFFIX}"
+
+
+def base_of(address: str) -> str | None:
+    """Return the address of the table whose quarantine has this address; None if it is no quarantine's."""
+    address = address.rstrip("/")
+    base = address.removesuffix(SUFFIX)
+    return None if base == address or base.endswith("/") else base
+
+
+def refuse_quarantine_name(address: str, what: str, way_out: str) -> None:
+    """Refuse a table that has the address of a quarantine: bad rows of another table would get into it.
+
+    Args:
+        address: of the table.
+        what: what goes to the table, for the message.
+        way_out: a clause that says what the user can do.
+
+    Raises:
+        OptionError: the address ends in `_quarantine`.
+    """
+    base = base_of(address)
+    if base is not None:
+        raise OptionError(
+            f"{what} would go to {address}, which is the address for the bad records of the table {base}; nothing was "
+            f"written there: {way_out}"
+        )
 
 
 def good_schema(schema: pa.Schema) -> pa.Schema:

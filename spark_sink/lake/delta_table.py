@@ -17,6 +17,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.transaction import AddAction
 
 from spark_sink.errors import ConflictError, SchemaError, TableError, plain
+from spark_sink.formats.quarantined_rows import base_of
 from spark_sink.formats.variant_type import arrow_columns, delta_field
 from spark_sink.lake.compaction import Compaction
 from spark_sink.lake.conditional_writes import refuse_overwriting_store
@@ -31,6 +32,7 @@ from spark_sink.lake.positions import (
     groups,
     identity,
     parse_batch_writes,
+    parse_beginnings,
     parse_identities,
     parse_positions,
     parse_quarantined,
@@ -141,6 +143,7 @@ class DeltaLakeTable:
             identities=parse_identities(found, self._group),
             quarantined=parse_quarantined(found, self._group),
             writes=parse_batch_writes(found, self._group),
+            beginnings=parse_beginnings(found, self._group),
         )
 
     def create(self, schema: pa.Schema) -> None:
@@ -314,8 +317,8 @@ class DeltaLakeTable:
             return
         raise TableError(
             f"{self._uri}: version {at} is a RESTORE, which takes rows back and leaves the positions; nothing was "
-            "written, because the offsets between would be lost. `azimuth rewind TABLE` sets the positions to what the "
-            "rows hold"
+            f"written, because the offsets between would be lost. `azimuth rewind {base_of(self._uri) or self._uri}` "
+            "sets the positions to what the rows hold"
             + (
                 "; run it once more, because the version that ran it before did not store for which group"
                 if found.get(FORMER_REWOUND, -1) >= at

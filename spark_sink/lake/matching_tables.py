@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from typing import Final
 
 import pyarrow.fs as pa_fs
+from deltalake import DeltaTable
 
 from spark_sink.errors import OptionError, TableError
-from spark_sink.formats.quarantined_rows import SUFFIX
+from spark_sink.formats.quarantined_rows import SUFFIX, base_of
 from spark_sink.lake.table_storage import (
     Storage,
     filesystem,
@@ -66,6 +67,24 @@ def refuse_bucket(address: str) -> None:
         raise OptionError(
             f"{address}: {found[0]} stands in the name of the bucket, and buckets cannot be listed; name the bucket, "
             "and use the placeholder after it, as in s3://bucket/{topic}"
+        )
+
+
+def refuse_quarantine(command: str, table: str, storage: Storage | None = None) -> None:
+    """Refuse the address of a quarantine, for a command that needs the address of its table.
+
+    Args:
+        command: its name after `azimuth`.
+        table: a folder or an address on an object store.
+        storage: options of the object store.
+
+    Raises:
+        TableError: it is a quarantine's: its table is beside it.
+    """
+    base = base_of(table_uri(table))
+    if base is not None and DeltaTable.is_deltatable(base, dict(storage or {}) or None):
+        raise TableError(
+            f"{table} is the quarantine of {base}, and nothing was done: `azimuth {command} {base}` includes it"
         )
 
 

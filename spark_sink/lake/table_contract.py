@@ -86,6 +86,7 @@ class Snapshot:
         identities: the topic id of each name, as a number, if a writer stored it.
         quarantined: the table's next offset, by partition, after the newest commit that named bad rows of it.
         writes: the number of the last batch write of each query in `foreachBatch`.
+        beginnings: the group's first offset, by partition; a quarantine has none.
     """
 
     version: int
@@ -95,6 +96,7 @@ class Snapshot:
     identities: Mapping[str, int] = field(default_factory=dict)
     quarantined: Mapping[TopicPartition, int] = field(default_factory=dict)
     writes: Mapping[str, int] = field(default_factory=dict)
+    beginnings: Mapping[TopicPartition, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

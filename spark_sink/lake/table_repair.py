@@ -16,6 +16,7 @@ from spark_sink.formats.quarantined_rows import quarantine_of
 from spark_sink.lake.double_rows import DoubleRows, find_doubles
 from spark_sink.lake.fenced_replacement import replace_files
 from spark_sink.lake.file_rewrite import write_without
+from spark_sink.lake.matching_tables import refuse_quarantine
 from spark_sink.lake.table_storage import Storage, filesystem, table_uri
 
 _ATTEMPTS = 5
@@ -65,8 +66,10 @@ def repair(
         The table, and its quarantine if there is one, each when it is done.
 
     Raises:
-        TableError: there is no table, it cannot be read, or its rows have no identifying columns; it was not changed.
+        TableError: there is no table, it is a quarantine, it cannot be read, or its rows have no identifying columns;
+            it was not changed.
     """
+    refuse_quarantine("repair", table, storage)
     uri, options = table_uri(table), dict(storage or {}) or None
     for address in (uri, quarantine_of(uri)):
         with _refused(address):

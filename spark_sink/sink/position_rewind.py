@@ -16,6 +16,7 @@ from spark_sink.errors import TableError, plain
 from spark_sink.formats.quarantined_rows import quarantine_of
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.delta_transactions import OURS, TransactionLog
+from spark_sink.lake.matching_tables import refuse_quarantine
 from spark_sink.lake.positions import (
     FORMER_REWOUND,
     application,
@@ -29,7 +30,7 @@ from spark_sink.lake.positions import (
 from spark_sink.lake.table_storage import Storage, table_uri
 from spark_sink.lake.verification import scan_table, the_group
 from spark_sink.ranges.batch_offset import TopicPartition
-from spark_sink.sink.quarantine_commit import add_those_left
+from spark_sink.sink.quarantine_commit import add_those_left, refuse_other_table
 from spark_sink.sink.restored_quarantine import CHANGED, Removed, bring_back, find_removed, from_offsets
 
 _NOTE = {"kind": "rewind", "rows": 0}
@@ -67,8 +68,10 @@ def rewind(
         Partitions whose position changes.
 
     Raises:
-        TableError: the table cannot be read, or another writer committed in between.
+        TableError: the table cannot be read, it is a quarantine or its quarantine is none, or another
+            writer committed in between.
     """
+    refuse_quarantine("rewind", table, storage)
     uri, options = table_uri(table), dict(storage or {}) or None
     if not DeltaTable.is_deltatable(uri, options):
         raise TableError(f"{uri}: there is no Delta table")
@@ -77,6 +80,8 @@ def rewind(
         log = TransactionLog(uri, storage)
         kept = dict(log.refresh(handle.version()))
         name = the_group(uri, kept, group)
+        quarantine = DeltaLakeTable(quarantine_of(uri), name, storage, restored=True)
+        refuse_other_table(quarantine.name, quarantine.refresh())
         ends = _row_ends(handle, kept, name)
         found = _behind(uri, ends, parse_positions(kept, name))
         removed = Removed()

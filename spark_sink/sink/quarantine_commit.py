@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from spark_sink.errors import TableError
-from spark_sink.formats.quarantined_rows import SCHEMA
+from spark_sink.formats.quarantined_rows import SCHEMA, base_of
 from spark_sink.lake.table_contract import Change, LostRecordsError, Quarantined, Snapshot, Table
 from spark_sink.ranges.batch_offset import TopicPartition
 from spark_sink.sink.compare_and_swap import ATTEMPTS, Batch, Outcome, commit, swapped
@@ -51,6 +51,25 @@ class TableWithQuarantine:
         return outcome
 
 
+def refuse_other_table(address: str, found: Snapshot | None) -> None:
+    """Refuse to take another table for a quarantine, because a topic's name ends in `_quarantine`.
+
+    Args:
+        address: of the quarantine.
+        found: the table at this address; None if there is none.
+
+    Raises:
+        TableError: the table has other columns, or a group has begun to write topics to it.
+    """
+    if found is None or ("error_class" in found.schema.names and not found.beginnings):
+        return
+    raise TableError(
+        f"{address}: the bad records of {base_of(address)} belong here, but this is the table of another topic or "
+        "query; nothing was changed. Rename one of the two tables, so that the name of one is not that of the other "
+        "with _quarantine after it"
+    )
+
+
 def refuse_ahead(table: Table, quarantine: Table) -> Mapping[TopicPartition, int]:
     """Compare a table with its quarantine, before the first commit of a process and after an error.
 
@@ -58,13 +77,15 @@ def refuse_ahead(table: Table, quarantine: Table) -> Mapping[TopicPartition, int
         Positions of the table.
 
     Raises:
-        TableError: the quarantine has records that the table has not come to, or one of them cannot be read.
+        TableError: the quarantine has records that the table has not come to or is no quarantine, or one of them
+            cannot be read.
     """
     # A rewind sets the table back before its quarantine. So the table is read before both: its next read notices a
     # rewind in between, after which the quarantine that was read is that of an earlier past.
     table.refresh()
     # The quarantine follows its table, so it is read first: the table must name all that the quarantine has.
     held = quarantine.refresh()
+    refuse_other_table(quarantine.name, held)
     snapshot = table.refresh()
     known = snapshot.positions if snapshot else {}
     for key, at in held.positions.items() if held else ():
@@ -72,8 +93,8 @@ def refuse_ahead(table: Table, quarantine: Table) -> Mapping[TopicPartition, int
             raise TableError(
                 f"{quarantine.name}: it has records of {key.topic}/{key.partition} up to offset {at}, and "
                 f"its table has come to {known.get(key, 0)} only; nothing was written. Was the table restored, "
-                "deleted or copied without its quarantine? `azimuth rewind TABLE` takes out the records that the "
-                "table has not come to"
+                f"deleted or copied without its quarantine? `azimuth rewind {table.name}` takes out the records that "
+                "the table has not come to"
             )
     return known
 
@@ -134,6 +155,7 @@ def _look(quarantine: Table) -> Snapshot:
     if snapshot is None:
         quarantine.create(SCHEMA)
         snapshot = quarantine.refresh()
+    refuse_other_table(quarantine.name, snapshot)
     if snapshot is None:
         raise TableError(f"{quarantine.name}: the quarantine was created and is gone again; does someone delete it?")
     return snapshot

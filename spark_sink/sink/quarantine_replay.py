@@ -16,6 +16,7 @@ from spark_sink.errors import ConflictError, SchemaError, TableError, plain
 from spark_sink.formats.quarantined_rows import SCHEMA
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.delta_transactions import TransactionLog
+from spark_sink.lake.matching_tables import refuse_quarantine
 from spark_sink.lake.parquet_landing import Landing, Layout
 from spark_sink.lake.quarantine_records import quarantine_records
 from spark_sink.lake.table_contract import Change, Snapshot
@@ -97,6 +98,7 @@ def replay(table: str, group: str, repair: Repair | None = None, storage: Storag
         SchemaError: the repaired rows do not fit the table.
         TableError: the repair returned unknown records, or other writers were always faster.
     """
+    refuse_quarantine("quarantine replay", table, storage)
     uri = table_uri(table)
     handle = DeltaLakeTable(uri, group, storage)
     _snapshot(handle)  # before the quarantine is read: the table's next reading then detects a rewind

@@ -6,7 +6,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from spark_sink.errors import OptionError
+from spark_sink.formats.quarantined_rows import refuse_quarantine_name
 from spark_sink.lake.table_storage import PLACEHOLDER, table_uri
+
+_OTHER_NAME = "give the table a name that does not end in _quarantine"
+_ROUTE = "send this topic to a table with another name by the option 'routes', or do not read it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,8 +35,8 @@ class Routes:
             address: returns the canonical address of a table.
 
         Raises:
-            OptionError: an address is empty, a rule is not a regular expression, or `routes` not a JSON object of
-                texts.
+            OptionError: an address is empty or a quarantine's, a rule is not a regular expression, or `routes` not a
+                JSON object of texts.
         """
         try:
             given = json.loads(routes) if routes else {}
@@ -43,15 +47,29 @@ class Routes:
             raise OptionError(
                 f'option \'routes\': {routes!r}, need JSON {{"regex of topics": "address"}}: {error}'
             ) from error
-        return cls(default=address(path), rules=rules)
+        found = cls(default=address(path), rules=rules)
+        refuse_quarantine_name(found.default, "option 'path': the rows", _OTHER_NAME)
+        for pattern, table in rules:
+            refuse_quarantine_name(table, f"option 'routes': topics of {pattern!r}", _OTHER_NAME)
+        return found
 
     def table(self, topic: str) -> str:
-        """Return the address of the table of one topic."""
+        """Return the address of the table of one topic.
+
+        Raises:
+            OptionError: it is the address of a quarantine, because the topic's name ends in `_quarantine`.
+        """
         found = next((address for pattern, address in self.rules if re.fullmatch(pattern, topic)), self.default)
-        return found.replace(PLACEHOLDER, topic)
+        address = found.replace(PLACEHOLDER, topic)
+        refuse_quarantine_name(address, f"topic {topic!r}", _ROUTE)
+        return address
 
     def by_table(self, topics: Iterable[str]) -> Mapping[str, set[str]]:
-        """Group topics by the address of their table."""
+        """Group topics by the address of their table.
+
+        Raises:
+            OptionError: a table has the address of a quarantine.
+        """
         found: dict[str, set[str]] = {}
         for topic in topics:
             found.setdefault(self.table(topic), set()).add(topic)

@@ -95,6 +95,7 @@ class IcebergTable:
             identities=state.identities,
             quarantined=state.quarantined,
             writes=state.writes,
+            beginnings=state.beginnings,
         )
 
     def create(self, schema: pa.Schema) -> None:

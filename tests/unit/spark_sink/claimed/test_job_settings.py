@@ -24,3 +24,9 @@ def test_a_setting_without_a_meaning_is_named(name: str, value: object) -> None:
     ClaimedSettings(**GOOD)
     with pytest.raises(SparkSinkError, match=name):
         ClaimedSettings(**{**GOOD, name: value})
+
+
+def test_a_table_with_the_address_of_a_quarantine_is_refused() -> None:
+    """The bad records of the table `t` go there."""
+    with pytest.raises(SparkSinkError, match="bad records of the table t;"):
+        ClaimedSettings(**{**GOOD, "table": "t_quarantine"})

@@ -309,3 +309,12 @@ def test_an_invalid_format_of_values_is_one_sentence(
     assert end.value.code == 2
     assert named in said
     assert len(said.splitlines()) == 1
+
+
+@pytest.mark.parametrize("table", ["/lake/{cluster}_quarantine", "/lake/x{cluster}"])
+def test_a_table_with_the_address_of_a_quarantine_is_refused(tmp_path: Path, table: str) -> None:
+    """Also if only one source's name makes it one."""
+    file = tmp_path / "fleet.toml"
+    file.write_text(GOOD.replace("/lake/{cluster}", table).replace("[sources.two]", "[sources.one_quarantine]"))
+    with pytest.raises(OptionError, match=r"the rows would go to .*, which is the address for the bad records of"):
+        FleetSettings.load(file)

@@ -75,7 +75,7 @@ def test_spellings_of_one_place_are_one_table(tmp_path: Path, landed: str, commi
         ("lake", "lake", "t"),  # relative, and another working directory
         ("{root}/one", "{root}/two", "t"),  # landing names another table than the sink
         ("{root}/raw_{topic}", "{root}/raw_{topic}", "T"),  # the query rewrites the topic
-        ("{root}/raw_{topic}", "{root}/raw_{topic}", "T_quarantine"),
+        ("{root}/raw_{topic}", "{root}/raw_{topic}", "t_bad"),
         ("{root}/one", "{root}/one_{topic}", "t"),
     ],
 )

@@ -61,7 +61,7 @@ def test_a_restored_table_is_refused_and_goes_on_after_a_rewind(
     if checkpoint:
         DeltaTable(path).create_checkpoint()
     for again in (kept if running else None, None):
-        with pytest.raises(TableError, match=r"version 5 is a RESTORE, .*`azimuth rewind TABLE` sets the positions"):
+        with pytest.raises(TableError, match=rf"version 5 is a RESTORE, .*`azimuth rewind {path}` sets the positions"):
             _commit(path, 40, again)
     assert {(one.key.partition, one.before, one.after) for one in rewind(path)} == {(0, 40, 20), (1, 40, 20)}
     assert positions(path, "g") == {("t", 0): 40, ("t", 1): 40}
@@ -151,3 +151,14 @@ def test_the_command_says_what_it_would_do_and_does_it_when_told(tmp_path: Path)
         assert "2 positions are ahead of the rows" in shown.output
     assert "2 positions were set back" in run(app, ["rewind", path, "--apply"]).output
     assert run(app, ["rewind", path, "--json"]).output == "[]\n"
+
+
+def test_the_refusal_of_a_restored_quarantine_names_its_table(tmp_path: Path) -> None:
+    """`azimuth rewind` takes the address of the table, not that of the quarantine."""
+    path = str(tmp_path / "table")
+    _commit(path, 0)
+    _commit(path, 10)
+    quarantine = DeltaTable(quarantine_of(path))
+    quarantine.restore(quarantine.version() - 1)
+    with pytest.raises(TableError, match=rf"is a RESTORE, .*`azimuth rewind {path}` sets"):
+        _commit(path, 20)

@@ -39,3 +39,25 @@ def test_a_folder_that_would_be_taken_for_another_is_refused(tmp_path: Path) -> 
     with pytest.raises(OptionError, match="read as another folder"):
         Routes.parse(str(tmp_path / "a%20b" / "table"))
     assert Routes.parse(str(tmp_path / "100%")).default.endswith("/100%")
+
+
+@pytest.mark.parametrize("address", ["/lake/a_quarantine", "s3://lake/a_quarantine/", "/lake/{topic}_quarantine"])
+def test_a_table_with_the_address_of_a_quarantine_is_refused(address: str) -> None:
+    """Bad rows of the table without the suffix would get into it."""
+    with pytest.raises(OptionError, match=r"option 'path': .*a name that does not end in _quarantine"):
+        Routes.parse(address)
+    with pytest.raises(OptionError, match=r"option 'routes': topics of 'a\.\*'"):
+        Routes.parse("/rest", f'{{"a.*": "{address}"}}')
+
+
+def test_a_topic_whose_table_would_be_a_quarantine_is_refused() -> None:
+    """Only this topic: it can arrive while a query runs, and another address is the way out."""
+    routes = Routes.parse("/lake/{topic}")
+    assert routes.table("a") == "/lake/a"
+    with pytest.raises(OptionError, match=r"'a_quarantine' would go to .* records of the table /lake/a; .*'routes'"):
+        routes.by_table(["a", "a_quarantine"])
+    routes = Routes.parse("/lake/{topic}", '{"(.*)_quarantine": "/lake/{topic}/rows"}')
+    assert routes.table("a_quarantine") == "/lake/a_quarantine/rows"
+    assert Routes.parse("iceberg://c.n.{topic}", address=str).table("a") == "iceberg://c.n.a"
+    with pytest.raises(OptionError, match="bad records of the table iceberg://c"):
+        Routes.parse("iceberg://c.n.{topic}", address=str).table("a_quarantine")
