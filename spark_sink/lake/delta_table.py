@@ -315,9 +315,16 @@ class DeltaLakeTable:
         )
         if self._restored or at <= self._rewound or not any(ahead):
             return
+        base = base_of(self._uri)
+        if base is not None:
+            raise TableError(
+                f"{self._uri}: version {at} is a RESTORE of a quarantine, which took bad records back; nothing was "
+                f"written. RESTORE it to version {at - 1}, which has them, and run `azimuth rewind {base} --apply`; "
+                "without the first step those records are given up"
+            )
         raise TableError(
             f"{self._uri}: version {at} is a RESTORE, which takes rows back and leaves the positions; nothing was "
-            f"written, because the offsets between would be lost. `azimuth rewind {base_of(self._uri) or self._uri}` "
+            f"written, because the offsets between would be lost. `azimuth rewind {self._uri}` "
             "sets the positions to what the rows hold"
             + (
                 "; run it once more, because the version that ran it before did not store for which group"
