@@ -6,9 +6,11 @@ import azimuth.planner.Settings;
 import azimuth.planner.Strategy;
 import java.util.HashMap;
 import java.util.HashSet;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.stream.IntStream;
 import org.apache.kafka.common.Configurable;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.coordinator.group.api.assignor.ConsumerGroupPartitionAssignor;
@@ -29,6 +31,9 @@ abstract sealed class AzimuthAssignor implements ConsumerGroupPartitionAssignor,
         permits HrwAssignor, ShuffledAssignor {
     private static final Logger LOG = LoggerFactory.getLogger(AzimuthAssignor.class);
     private static final AtomicBoolean WARNED = new AtomicBoolean();
+
+    /** Most sets of large groups have one partition, mostly with a low number: assignments share these, which never change. */
+    private static final List<Set<Integer>> SINGLES = IntStream.range(0, 128).<Set<Integer>>mapToObj(Set::of).toList();
 
     private final Strategy strategy;
     private volatile Settings settings = Settings.DEFAULT;
@@ -53,7 +58,7 @@ abstract sealed class AzimuthAssignor implements ConsumerGroupPartitionAssignor,
 
     /** Most members of each topic: by its id, then by its name if the broker lets it be known, then the number for all. */
     private static int[] caps(Group group, Settings settings, SubscribedTopicDescriber cluster) {
-        int[] caps = new int[group.names.length];
+        int[] caps = new int[group.topics()];
         TopicNames names = settings.workersByName().isEmpty() ? null : new TopicNames(cluster);
         for (int t = 0; t < caps.length; t++) {
             Uuid topic = (Uuid) group.topic(t);
@@ -119,13 +124,17 @@ abstract sealed class AzimuthAssignor implements ConsumerGroupPartitionAssignor,
 
     private static Set<Integer> numbers(int[] partitions, int start, int end, int first) {
         if (end - start == 1) {
-            return Set.of(partitions[start] - first); // most sets of large groups; a hash set takes five times its memory
+            return single(partitions[start] - first);
         }
         Set<Integer> out = new HashSet<>(2 * (end - start));
         for (int i = start; i < end; i++) {
             out.add(partitions[i] - first);
         }
         return out;
+    }
+
+    private static Set<Integer> single(int partition) {
+        return partition < SINGLES.size() ? SINGLES.get(partition) : Set.of(partition);
     }
 
     private static void mark(boolean[] changed, int member) {

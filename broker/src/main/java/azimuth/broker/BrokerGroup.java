@@ -43,8 +43,8 @@ record BrokerGroup(GroupSpec spec, SubscribedTopicDescriber cluster) implements 
     }
 
     @Override
-    public String name(Uuid topic) {
-        return topic.toString();
+    public byte[] name(Uuid topic) {
+        return TopicIds.text(topic);
     }
 
     @Override

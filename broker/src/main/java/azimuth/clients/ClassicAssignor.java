@@ -71,9 +71,9 @@ abstract sealed class ClassicAssignor implements ConsumerPartitionAssignor, Conf
         ClassicGroup source = new ClassicGroup(cluster, subscriptions.groupSubscription());
         warnOfWeights(source);
         Group group = Group.read(source, settings.seed());
-        int[] caps = new int[group.names.length];
+        int[] caps = new int[group.topics()];
         for (int t = 0; t < caps.length; t++) {
-            caps[t] = strategy == Strategy.HRW ? settings.workersByName().of(group.names[t], settings.workers()) : Planner.NO_CAP;
+            caps[t] = strategy == Strategy.HRW ? settings.workersByName().of((String) group.topic(t), settings.workers()) : Planner.NO_CAP;
         }
         double epsilon = strategy == Strategy.HRW ? settings.epsilon() : 0;
         int[] owner = new Planner(group, strategy, caps, epsilon, settings.seed()).plan();
@@ -102,7 +102,7 @@ abstract sealed class ClassicAssignor implements ConsumerPartitionAssignor, Conf
         }
         for (int p = 0; p < owner.length; p++) {
             int topic = group.topicOf[p];
-            Integer claimant = claimants.get(new TopicPartition(group.names[topic], p - group.first[topic]));
+            Integer claimant = claimants.get(new TopicPartition((String) group.topic(topic), p - group.first[topic]));
             if (claimant != null && claimant != owner[p] && group.owner[p] != owner[p]) {
                 boolean late = claimant >= 0 && claimant == group.owner[p] && source.generation(group.members[claimant]) < newest;
                 owner[p] = late ? claimant : Group.NOBODY;
@@ -120,7 +120,7 @@ abstract sealed class ClassicAssignor implements ConsumerPartitionAssignor, Conf
         for (int p = 0; p < owner.length; p++) {
             if (owner[p] >= 0) {
                 int topic = group.topicOf[p];
-                given.get(owner[p]).add(new TopicPartition(group.names[topic], p - group.first[topic]));
+                given.get(owner[p]).add(new TopicPartition((String) group.topic(topic), p - group.first[topic]));
             }
         }
         return new GroupAssignment(out);

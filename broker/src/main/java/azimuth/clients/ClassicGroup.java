@@ -1,6 +1,7 @@
 package azimuth.clients;
 
 import azimuth.planner.Source;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.HashMap;
@@ -83,8 +84,8 @@ final class ClassicGroup implements Source<String> {
     }
 
     @Override
-    public String name(String topic) {
-        return topic;
+    public byte[] name(String topic) {
+        return topic.getBytes(StandardCharsets.UTF_8);
     }
 
     @Override

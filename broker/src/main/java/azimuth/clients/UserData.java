@@ -49,7 +49,9 @@ record UserData(String agent, double weight) {
             Map<String, Object> content = new Reader(StandardCharsets.UTF_8.newDecoder().decode(raw.duplicate())).object();
             boolean ours = Double.valueOf(1).equals(content.get("azimuth")) && content.containsKey("plan");
             Object agent = content.get("agent");
-            if (ours && (agent == null ? content.containsKey("agent") : agent instanceof String)
+            // JSON may contain half of a surrogate pair, which has no bytes to hash; Python's leader does not read it either.
+            boolean encodable = StandardCharsets.UTF_8.newEncoder().canEncode(agent + " " + content.get("plan"));
+            if (ours && encodable && (agent == null ? content.containsKey("agent") : agent instanceof String)
                     && content.get("weight") instanceof Double weight && weight > 0 && Double.isFinite(weight)) {
                 return new UserData((String) agent, weight);
             }

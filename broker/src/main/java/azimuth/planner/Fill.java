@@ -8,7 +8,29 @@ final class Fill {
     interface Ranking {
         void rank(int topic, long[] scores);
 
-        /** A score that about so many of the members exceed; only the speed of a plan depends on it. */
+        /**
+         * Finds members that score at least so much, and perhaps some that score a little less.
+         *
+         * <p>Those found score more than those left out.
+         *
+         * @param among members to choose from, the first of this array
+         * @param count how many there are
+         * @param found takes the members
+         * @param scores takes the scores of the members found
+         * @return how many were found
+         */
+        default int best(int topic, long least, int[] among, int count, int[] found, long[] scores) {
+            rank(topic, scores);
+            int size = 0;
+            for (int i = 0; i < count; i++) {
+                if (Long.compareUnsigned(scores[among[i]], least) >= 0) {
+                    found[size++] = among[i];
+                }
+            }
+            return size;
+        }
+
+        /** A score that about so many of the members reach; only the speed of a plan depends on it. */
         default long exceededBy(int wanted, int members) {
             return wanted >= members ? 0 : -1 - Long.divideUnsigned(-1, members) * wanted;
         }
@@ -17,6 +39,7 @@ final class Fill {
     /** Owner of each partition so far; {@link Group#NOBODY} where none. */
     final int[] owner;
 
+    private static final int SPARE = 3; // looked at beyond a multiple of what is needed: chance varies most where few are needed
     private static final int FEW = 32; // chosen by insertion; more by a heap
 
     private final Group group;
@@ -30,6 +53,7 @@ final class Fill {
     private final int[] chosen;
     private final boolean[] over;
     private final int[] place;
+    private final OpenMembers open;
 
     private int[] low;
     private int[] high;
@@ -40,7 +64,7 @@ final class Fill {
     private long need;
     private int left;
     /** Members looked at for each that is needed: grows where few of them have room. */
-    private int spread = 3;
+    private int spread = 2;
 
     Fill(Group group, Ranking ranking, double epsilon, int[] owner) {
         this.group = group;
@@ -54,6 +78,7 @@ final class Fill {
         chosen = new int[count];
         over = new boolean[count];
         place = new int[count];
+        open = new OpenMembers(count);
     }
 
     /**
@@ -73,6 +98,7 @@ final class Fill {
         placed = 0;
         need = 0;
         left = free.length;
+        open.forget();
         for (int m = 0; m < count; m++) {
             placed += load[m];
             need += Math.max(low[m] - load[m], 0);
@@ -81,12 +107,11 @@ final class Fill {
             int start = (int) run;
             int topic = group.topicOf[free[start]];
             int length = Integer.MAX_VALUE - (int) (run >>> 32);
-            ranking.rank(topic, scores);
+            countHeld(topic);
             if (length == 1 && group.size(topic) == 1) {
-                owner[free[start]] = placeOne();
+                owner[free[start]] = placeOne(topic);
             } else {
-                countHeld(topic);
-                place(free, start, length);
+                place(topic, free, start, length);
             }
         }
     }
@@ -130,36 +155,35 @@ final class Fill {
         return (int) Math.min(high[member], limit);
     }
 
-    private int placeOne() {
-        boolean needy = left <= need;
-        int evenBound = even ? evenBound(1) : 0;
-        int best = -1;
-        for (int m = 0; m < count; m++) {
-            int limit = bound(m, evenBound, 1);
-            if (load[m] < (needy ? Math.min(limit, low[m]) : limit) && isBetter(m, best)) {
-                best = m;
-            }
-        }
-        if (best < 0) { // no member is under the running bound
-            for (int m = 0; m < count; m++) {
-                if (load[m] < (needy ? low[m] : high[m]) && isBetter(m, best)) {
-                    best = m;
-                }
-            }
-        }
+    private int placeOne(int topic) {
+        int best = chooseFirst(topic, 1) > 0 ? chosen[0] : bestAboveItsBound(topic);
         give(best);
         return best;
     }
 
-    private boolean isBetter(int member, int best) {
-        return best < 0 || Long.compareUnsigned(scores[member], scores[best]) > 0;
+    /** The best of the members with room; no member is under the running bound. */
+    private int bestAboveItsBound(int topic) {
+        int[] top = left <= need ? low : high;
+        int best = -1;
+        ranking.rank(topic, scores);
+        for (int m = 0; m < count; m++) {
+            if (load[m] < top[m] && (best < 0 || isAhead(m, best))) {
+                best = m;
+            }
+        }
+        return best;
     }
 
-    private void place(int[] free, int start, int length) {
+    private void place(int topic, int[] free, int start, int length) {
+        boolean ranked = false;
         int done = 0;
         while (done < length) {
             int more = length - done;
-            int found = severalNodes ? -1 : chooseFirst(more);
+            int found = severalNodes ? -1 : chooseFirst(topic, more);
+            if (found < more && !ranked) {
+                ranking.rank(topic, scores);
+                ranked = true;
+            }
             int taken = spareTheNeeded(found < more ? choose(more) : found);
             for (int i = 0; i < taken; i++) {
                 int member = chosen[i];
@@ -173,45 +197,35 @@ final class Fill {
     /**
      * Chooses from the members below the running bound that hold nothing of the topic: nearly always enough.
      *
-     * <p>Most members are not looked at, because a few have scores above what the worst of those chosen can have. If too
+     * <p>Most of them are not looked at, because a few have scores above what the worst of those chosen can have. If too
      * few of them have room, more are looked at here, and in the next topic.
      */
-    private int chooseFirst(int most) {
-        int[] top = left <= need ? low : high;
-        int evenBound = even ? evenBound(most) : 0;
+    private int chooseFirst(int topic, int most) {
+        open.refresh(load, left <= need ? low : high, high, even ? evenBound(most) : Integer.MAX_VALUE);
         int found = 0;
-        for (int wanted = (int) Math.min(count, (long) most * spread); ; wanted = (int) Math.min(count, wanted * 4L)) {
-            int near = above(ranking.exceededBy(wanted, count));
-            found = 0;
-            for (int i = 0; i < near; i++) {
-                if (isOpen(place[i], top, evenBound, most)) {
-                    place[found++] = place[i];
-                }
-            }
-            if (found >= most || near == count) {
+        for (long look = (long) most * spread + SPARE; ; look *= 4) {
+            int wanted = (int) Math.min(open.count, look);
+            int near = ranking.best(topic, ranking.exceededBy(wanted, open.count), open.members, open.count, place, scores);
+            found = withoutHolders(near, most);
+            if (found >= most || near == open.count) {
                 break;
             }
             spread = Math.min(spread + 1, count);
         }
-        if (found > 4L * most && spread > 1) {
+        if (found > 4L * most + SPARE && spread > 1) {
             spread--;
         }
         int wanted = Math.min(found, most);
         return wanted <= FEW ? insertBest(found, wanted) : chooseBest(found, wanted, null);
     }
 
-    /** Writes the members whose score exceeds this one; all of them if it is 0. */
-    private int above(long least) {
+    /** Keeps those of the members found that hold nothing of the topic and, where bounds differ, are below theirs. */
+    private int withoutHolders(int near, int more) {
         int found = 0;
-        if (least == 0) {
-            for (; found < count; found++) {
-                place[found] = found;
-            }
-            return found;
-        }
-        long border = signed(least);
-        for (int m = 0; m < count; m++) {
-            if (signed(scores[m]) > border) {
+        for (int i = 0; i < near; i++) {
+            int m = place[i];
+            if (have[m] == 0 && (even || load[m] < bound(m, 0, more))) {
+                over[m] = false;
                 place[found++] = m;
             }
         }
@@ -223,14 +237,13 @@ final class Fill {
         int size = 0;
         for (int i = 0; i < candidates; i++) {
             int m = place[i];
-            long score = signed(scores[m]);
             int at = size;
             if (size < wanted) {
                 size++;
-            } else if (score <= signed(scores[chosen[--at]])) {
+            } else if (size == 0 || !isAhead(m, chosen[--at])) {
                 continue;
             }
-            for (; at > 0 && signed(scores[chosen[at - 1]]) < score; at--) {
+            for (; at > 0 && isAhead(m, chosen[at - 1]); at--) {
                 chosen[at] = chosen[at - 1];
             }
             chosen[at] = m;
@@ -238,14 +251,9 @@ final class Fill {
         return size;
     }
 
-    private boolean isOpen(int member, int[] top, int evenBound, int more) {
-        over[member] = false;
-        return have[member] == 0 && load[member] < top[member] && load[member] < bound(member, evenBound, more);
-    }
-
-    /** Unsigned numbers compare as signed ones if the first bit of each is flipped. */
-    private static long signed(long score) {
-        return score ^ Long.MIN_VALUE;
+    private boolean isAhead(int one, int two) {
+        int byRank = Long.compareUnsigned(scores[one], scores[two]);
+        return byRank == 0 ? one < two : byRank > 0;
     }
 
     /** Chooses up to `most` of the members with room that hold the fewest of the topic, best first. */
@@ -345,8 +353,7 @@ final class Fill {
         if (over[one] != over[two]) {
             return over[two];
         }
-        int byRank = Long.compareUnsigned(scores[one], scores[two]);
-        return byRank == 0 ? one < two : byRank > 0;
+        return isAhead(one, two);
     }
 
     /** Leaves as many partitions as the members below their lower bound still need. */
@@ -367,6 +374,7 @@ final class Fill {
             need--;
         }
         load[member]++;
+        open.gave(member, load[member]);
         left--;
         placed++;
     }

@@ -1,11 +1,13 @@
 package azimuth.planner;
 
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.BitSet;
 import java.util.Collection;
 import java.util.Comparator;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -23,8 +25,6 @@ public final class Group {
     public static final int NOBODY = -1;
     private static final int VOID = -2;
 
-    /** Names of the topics that have partitions and a subscriber. */
-    public final String[] names;
     /** Hash of each topic's name, mixed for pairs. */
     final long[] keys;
     /** Number of the first partition of each topic, and at the end how many there are. */
@@ -58,41 +58,28 @@ public final class Group {
     private final Object[] topics;
 
     private <T> Group(Source<T> source, int seed) {
-        Roster[] roster = readMembers(source);
-        int count = roster.length;
+        List<Roster> roster = readMembers(source);
+        int count = roster.size();
         members = new String[count];
         hashes = new long[count];
         nodeOf = new int[count];
         nodes = nameMembers(roster, seed);
 
         List<Set<T>> subscriptions = subscriptions(source, roster);
-        Map<T, Integer> sizes = new LinkedHashMap<>();
-        for (Set<T> subscription : subscriptions) {
-            for (T topic : subscription) {
-                if (topic != null && !sizes.containsKey(topic)) {
-                    sizes.put(topic, source.partitions(topic));
-                }
-            }
-        }
-        sizes.values().removeIf(size -> size <= 0);
-        List<Named<T>> sorted = new ArrayList<>(sizes.size());
-        sizes.keySet().forEach(topic -> sorted.add(new Named<>(source.name(topic), topic)));
-        sorted.sort(Comparator.comparing(Named::name, Group::compareCodePoints));
-        names = new String[sorted.size()];
-        topics = new Object[names.length];
-        keys = new long[names.length];
-        first = new int[names.length + 1];
-        Map<T, Integer> places = new HashMap<>(2 * names.length);
-        for (int t = 0; t < names.length; t++) {
-            T topic = sorted.get(t).topic();
-            names[t] = sorted.get(t).name();
-            topics[t] = topic;
-            keys[t] = Hash.mix(Hash.name(names[t], seed) + Hash.GOLDEN);
-            first[t + 1] = first[t] + sizes.get(topic);
-            places.put(topic, t);
+        List<Named<T>> sorted = readTopics(source, subscriptions);
+        topics = new Object[sorted.size()];
+        keys = new long[topics.length];
+        first = new int[topics.length + 1];
+        Map<T, Integer> places = new HashMap<>(2 * topics.length);
+        for (int t = 0; t < topics.length; t++) {
+            Named<T> topic = sorted.get(t);
+            topics[t] = topic.topic();
+            keys[t] = Hash.mix(Hash.name(topic.name(), seed) + Hash.GOLDEN);
+            first[t + 1] = first[t] + topic.size();
+            places.put(topic.topic(), t);
         }
         topicOf = new int[partitions()];
-        for (int t = 0; t < names.length; t++) {
+        for (int t = 0; t < topics.length; t++) {
             Arrays.fill(topicOf, first[t], first[t + 1], t);
         }
 
@@ -114,11 +101,39 @@ public final class Group {
         return new Group(source, seed);
     }
 
-    private record Named<T>(String name, T topic) {}
+    private record Named<T>(T topic, byte[] name, int size) {}
+
+    /** Topics that have partitions and a subscriber, in the order of their names. */
+    private static <T> List<Named<T>> readTopics(Source<T> source, List<Set<T>> subscriptions) {
+        Set<T> known = new HashSet<>();
+        List<Named<T>> found = new ArrayList<>();
+        for (Set<T> subscription : subscriptions) {
+            for (T topic : subscription) {
+                // The topics of one set differ from each other.
+                if (topic != null && (subscriptions.size() == 1 || known.add(topic))) {
+                    int size = source.partitions(topic);
+                    if (size > 0) {
+                        found.add(new Named<>(topic, source.name(topic), size));
+                    }
+                }
+            }
+        }
+        byte[][] names = new byte[found.size()][];
+        Arrays.setAll(names, i -> found.get(i).name());
+        return inOrder(found, NameOrder.ascending(names, Comparator.naturalOrder()));
+    }
+
+    private static <E> List<E> inOrder(List<E> elements, int[] order) {
+        List<E> out = new ArrayList<>(order.length);
+        for (int i : order) {
+            out.add(elements.get(i));
+        }
+        return out;
+    }
 
     /** Number of topics. */
-    int topics() {
-        return names.length;
+    public int topics() {
+        return topics.length;
     }
 
     /** A topic as the source knows it. */
@@ -144,6 +159,22 @@ public final class Group {
         }
     }
 
+    /** Finds the best of some members as {@link Fill.Ranking#best} does. */
+    int best(int topic, long least, int[] among, int count, int[] found, long[] scores) {
+        long key = keys[topic];
+        long border = least >>> Hash.CHANGED_AT_LAST;
+        int size = 0;
+        for (int i = 0; i < count; i++) {
+            int m = among[i];
+            long started = Hash.startMix(hashes[m] ^ key);
+            if (started >>> Hash.CHANGED_AT_LAST >= border) { // nearly all members fail here, without the last step
+                scores[m] = Hash.finishMix(started);
+                found[size++] = m;
+            }
+        }
+        return size;
+    }
+
     /** Whether some member is known to be away from some partition. */
     boolean anyOff() {
         for (boolean[] set : off) {
@@ -156,18 +187,21 @@ public final class Group {
         return false;
     }
 
-    private record Roster(String id, String identity, String rack) {}
+    private record Roster(String id, String identity, byte[] name, String rack) {}
 
-    private static Roster[] readMembers(Source<?> source) {
+    private static List<Roster> readMembers(Source<?> source) {
         Collection<String> ids = source.members();
-        Roster[] sorted = new Roster[ids.size()];
-        int count = 0;
+        List<Roster> found = new ArrayList<>(ids.size());
         for (String id : ids) {
-            sorted[count++] = new Roster(id, source.identity(id), source.rack(id));
+            String identity = source.identity(id);
+            found.add(new Roster(id, identity, identity.getBytes(StandardCharsets.UTF_8), source.rack(id)));
         }
-        Arrays.sort(sorted, Comparator.comparing(Roster::identity, Group::compareCodePoints)
-                .thenComparing(Roster::id, Group::compareCodePoints));
-        return sorted;
+        byte[][] names = new byte[found.size()][];
+        Arrays.setAll(names, i -> found.get(i).name());
+        // Half of a surrogate pair has no bytes of its own: names that differ in it are compared as text.
+        Comparator<Integer> ties = Comparator.<Integer, String>comparing(i -> found.get(i).identity(), Group::compareCodePoints)
+                .thenComparing(i -> found.get(i).id(), Group::compareCodePoints);
+        return inOrder(found, NameOrder.ascending(names, ties));
     }
 
     /** Compares as Python does: Java's own order puts characters beyond the first 65,536 before U+E000. */
@@ -184,22 +218,22 @@ public final class Group {
         return Integer.compare(one.length(), two.length());
     }
 
-    private int nameMembers(Roster[] roster, int seed) {
+    private int nameMembers(List<Roster> roster, int seed) {
         Map<String, Integer> numbers = new HashMap<>();
         String before = null;
-        for (int m = 0; m < roster.length; m++) {
-            String identity = roster[m].identity();
-            members[m] = roster[m].id();
+        for (int m = 0; m < members.length; m++) {
+            String identity = roster.get(m).identity();
+            members[m] = roster.get(m).id();
             // Two members of one identity must not rank alike.
-            hashes[m] = Hash.name(identity.equals(before) ? identity + '\0' + members[m] : identity, seed);
+            hashes[m] = identity.equals(before) ? Hash.name(identity + '\0' + members[m], seed) : Hash.name(roster.get(m).name(), seed);
             before = identity;
             nodeOf[m] = numbers.computeIfAbsent(Nodes.of(identity), name -> numbers.size());
         }
         return numbers.size();
     }
 
-    private static <T> List<Set<T>> subscriptions(Source<T> source, Roster[] roster) {
-        List<Set<T>> found = new ArrayList<>(roster.length);
+    private static <T> List<Set<T>> subscriptions(Source<T> source, List<Roster> roster) {
+        List<Set<T>> found = new ArrayList<>(roster.size());
         boolean alike = source.alike();
         for (Roster member : roster) {
             found.add(source.topics(member.id()));
@@ -212,13 +246,13 @@ public final class Group {
     private <T> boolean readSubscriptions(List<Set<T>> subscriptions, Map<T, Integer> places) {
         if (subscriptions.size() == 1) {
             BitSet all = new BitSet();
-            all.set(0, names.length);
+            all.set(0, topics.length);
             Arrays.fill(reads, all);
             return true;
         }
         Map<BitSet, BitSet> known = new HashMap<>();
         for (int m = 0; m < reads.length; m++) {
-            BitSet mine = new BitSet(names.length);
+            BitSet mine = new BitSet(topics.length);
             for (T topic : subscriptions.get(m)) {
                 Integer place = places.get(topic);
                 if (place != null) {
@@ -283,7 +317,7 @@ public final class Group {
         return differ ? out : null;
     }
 
-    private <T> boolean[][] readRacks(Roster[] roster, Source<T> source, List<Named<T>> sorted) {
+    private <T> boolean[][] readRacks(List<Roster> roster, Source<T> source, List<Named<T>> sorted) {
         boolean some = false;
         for (Roster member : roster) {
             some |= member.rack() != null;
@@ -296,10 +330,10 @@ public final class Group {
                 racksOf[p] = racks == null ? 0 : numbers.computeIfAbsent(racks, set -> numbers.size());
             }
         }
-        boolean[][] away = new boolean[numbers.size()][roster.length];
+        boolean[][] away = new boolean[numbers.size()][members.length];
         numbers.forEach((racks, number) -> {
-            for (int m = 0; m < roster.length; m++) {
-                String rack = roster[m].rack();
+            for (int m = 0; m < members.length; m++) {
+                String rack = roster.get(m).rack();
                 away[number][m] = !racks.isEmpty() && rack != null && !racks.contains(rack);
             }
         });

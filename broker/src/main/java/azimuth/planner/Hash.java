@@ -1,6 +1,7 @@
 package azimuth.planner;
 
-import java.nio.ByteBuffer;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 
@@ -12,22 +13,28 @@ import java.nio.charset.StandardCharsets;
  */
 final class Hash {
     static final long GOLDEN = 0x9E3779B97F4A7C15L;
+    /** Low bits that the last step of {@link #mix} changes. */
+    static final int CHANGED_AT_LAST = 33;
 
     private static final long C1 = 0x87C37B91114253D5L;
     private static final long C2 = 0x4CF5AD432745937FL;
+    private static final VarHandle WORDS = MethodHandles.byteArrayViewVarHandle(long[].class, ByteOrder.LITTLE_ENDIAN);
 
     private Hash() {}
 
     /** The first 64 bits, little endian, of MurmurHash3 x64 128 of the name's UTF-8 bytes. */
     static long name(String name, int seed) {
-        byte[] data = name.getBytes(StandardCharsets.UTF_8);
-        ByteBuffer words = ByteBuffer.wrap(data).order(ByteOrder.LITTLE_ENDIAN);
+        return name(name.getBytes(StandardCharsets.UTF_8), seed);
+    }
+
+    /** The same for a name as its UTF-8 bytes. */
+    static long name(byte[] data, int seed) {
         long h1 = seed & 0xFFFFFFFFL;
         long h2 = h1;
-        for (int blocks = data.length / 16; blocks > 0; blocks--) {
-            h1 ^= scrambleLow(words.getLong());
+        for (int at = 0; at + 16 <= data.length; at += 16) {
+            h1 ^= scrambleLow((long) WORDS.get(data, at));
             h1 = (Long.rotateLeft(h1, 27) + h2) * 5 + 0x52DCE729L;
-            h2 ^= scrambleHigh(words.getLong());
+            h2 ^= scrambleHigh((long) WORDS.get(data, at + 8));
             h2 = (Long.rotateLeft(h2, 31) + h1) * 5 + 0x38495AB5L;
         }
         int tail = data.length & 15;
@@ -46,9 +53,18 @@ final class Hash {
 
     /** The finalizer of SplitMix64: a bijection in which each input bit moves each output bit half of the time. */
     static long mix(long value) {
+        return finishMix(startMix(value));
+    }
+
+    /** All of {@link #mix} but its last step, which does not change the high 31 bits. */
+    static long startMix(long value) {
         long z = (value ^ (value >>> 30)) * 0xBF58476D1CE4E5B9L;
-        z = (z ^ (z >>> 27)) * 0x94D049BB133111EBL;
-        return z ^ (z >>> 31);
+        return (z ^ (z >>> 27)) * 0x94D049BB133111EBL;
+    }
+
+    /** The last step of {@link #mix}. */
+    static long finishMix(long started) {
+        return started ^ (started >>> 31);
     }
 
     /** The pair of a hashed member and a hashed topic; the highest of a topic is its first choice. */

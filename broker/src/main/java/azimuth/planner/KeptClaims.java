@@ -1,6 +1,9 @@
 package azimuth.planner;
 
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
+import java.util.List;
 
 /** Picks which claims go where a member keeps fewer than it has. */
 final class KeptClaims {
@@ -30,8 +33,7 @@ final class KeptClaims {
         int[] topicBefore = new int[members];
         int[] held = new int[members];
         Arrays.fill(topicBefore, -1);
-        Claim[] found = new Claim[owner.length];
-        int count = 0;
+        List<Claim> found = new ArrayList<>(); // of few: most members keep all of their claims
         for (int p = 0; p < owner.length; p++) {
             int m = owner[p];
             int kind = kindOf == null ? 0 : kindOf[p];
@@ -41,11 +43,10 @@ final class KeptClaims {
             int topic = group.topicOf[p];
             held[m] = topicBefore[m] == topic ? held[m] + 1 : 0;
             topicBefore[m] = topic;
-            found[count++] = new Claim(p, m, kind, held[m], Hash.mix(group.hashes[m] ^ group.keys[topic]));
+            found.add(new Claim(p, m, kind, held[m], Hash.mix(group.hashes[m] ^ group.keys[topic])));
         }
-        Arrays.sort(found, 0, count);
-        for (int i = 0; i < count; i++) {
-            Claim claim = found[i];
+        Collections.sort(found);
+        for (Claim claim : found) {
             if (surplus[claim.member][claim.kind]-- > 0) {
                 owner[claim.partition] = Group.NOBODY;
             }

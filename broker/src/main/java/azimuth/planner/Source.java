@@ -33,8 +33,8 @@ public interface Source<T> {
         return -1;
     }
 
-    /** The text that ranks and sorts a topic. */
-    String name(T topic);
+    /** The text that ranks and sorts a topic, in UTF-8. */
+    byte[] name(T topic);
 
     /** Partitions of a topic; below 1 if it does not exist. */
     int partitions(T topic);

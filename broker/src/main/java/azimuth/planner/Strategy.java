@@ -8,7 +8,17 @@ public enum Strategy {
     HRW {
         @Override
         Fill.Ranking ranking(Group group, int seed) {
-            return group::rank;
+            return new Fill.Ranking() {
+                @Override
+                public void rank(int topic, long[] scores) {
+                    group.rank(topic, scores);
+                }
+
+                @Override
+                public int best(int topic, long least, int[] among, int count, int[] found, long[] scores) {
+                    return group.best(topic, least, among, count, found, scores);
+                }
+            };
         }
     },
     /** By place in a seeded shuffle of the members, which each topic starts where the one before it ended. */
@@ -39,7 +49,7 @@ public enum Strategy {
 
                 @Override
                 public long exceededBy(int wanted, int members) {
-                    return Math.max(0, members - wanted);
+                    return wanted >= members ? 0 : count - (long) count * wanted / members;
                 }
             };
         }

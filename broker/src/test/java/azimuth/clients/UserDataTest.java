@@ -41,6 +41,15 @@ class UserDataTest {
         assertNull(UserData.decode(bytes(text)));
     }
 
+    @ParameterizedTest
+    @ValueSource(strings = {
+        "{\"azimuth\":1,\"agent\":\"a\\ud800\",\"weight\":1.0,\"plan\":null}", "{\"azimuth\":1,\"agent\":\"a\",\"weight\":1.0,\"plan\":\"\\udc0e\"}",
+        "{\"azimuth\":1,\"agent\":\"\\ud83d\",\"weight\":1.0,\"plan\":\"\\udc0e\"}"
+    })
+    void halfOfASurrogatePairIsNoneAsInPython(String text) {
+        assertNull(UserData.decode(bytes(text)));
+    }
+
     @Test
     void noBytesThrow() {
         Random dice = new Random(1);
