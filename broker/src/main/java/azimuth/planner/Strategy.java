@@ -42,9 +42,27 @@ public enum Strategy {
                 public void rank(int topic, long[] scores) {
                     int start = group.first[topic] % count;
                     for (int m = 0; m < count; m++) {
-                        int nth = place[m] - start;
-                        scores[m] = count - (nth < 0 ? nth + count : nth);
+                        scores[m] = score(m, start);
                     }
+                }
+
+                @Override
+                public int best(int topic, long least, int[] among, int wanted, int[] found, long[] scores) {
+                    int start = group.first[topic] % count;
+                    int size = 0;
+                    for (int i = 0; i < wanted; i++) {
+                        int m = among[i];
+                        scores[m] = score(m, start);
+                        if (scores[m] >= least) {
+                            found[size++] = m;
+                        }
+                    }
+                    return size;
+                }
+
+                private long score(int member, int start) {
+                    int nth = place[member] - start;
+                    return count - (nth < 0 ? nth + count : nth);
                 }
 
                 @Override
