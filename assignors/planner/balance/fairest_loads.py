@@ -7,11 +7,14 @@ chain of hand-overs leads from a member to one that is still less loaded after t
 Source: semi-matchings, Harvey, Ladner, Lovasz and Tamir 2006.
 """
 
+from typing import Final
+
 import numpy as np
 
 from assignors.hashing.hash import F64
 from assignors.planner.input_arrays import I64, Bools
 
+_SINGLE: Final = 64  # loads up to which single steps take less time than arrays
 Chain = list[tuple[int, int, int]]
 """Hand-overs (from, kind, to): one partition of the kind moves from one member to the other."""
 
@@ -45,6 +48,8 @@ def fairest_counts(counts: I64, allowed: Bools, weights: F64) -> I64:
 
 def water_fill(amount: int, load: I64, weights: F64) -> I64:
     """Give units one by one to the smallest (load + 1) / weight, computed in one step (water-filling)."""
+    if len(load) <= _SINGLE and (weights == 1).all():
+        return np.array(_fill_few(amount, load.tolist()), dtype=np.int64)
     order = np.argsort(load / weights, kind="stable")
     filled, weight = np.cumsum(load[order]), np.cumsum(weights[order])
     levels = (amount + filled) / weight
@@ -60,6 +65,42 @@ def water_fill(amount: int, load: I64, weights: F64) -> I64:
         least = np.lexsort((np.arange(len(load)), (load + out + 1) / weights))[: max(1, over // 2)]
         out[least] += 1
         over -= len(least)
+    return out
+
+
+def _fill_few(amount: int, load: list[int]) -> list[int]:
+    """Give units one by one to the lowest load, the first of equal ones; a few loads take less time without arrays."""
+    total = amount
+    for count, full in enumerate(sorted(load)):  # `count` loads are below the level
+        if count and total <= full * count:
+            break
+        total += full
+    else:
+        count = len(load)
+    level, over = divmod(total, count)
+    out = [max(0, level - full) for full in load]
+    for i, full in enumerate(load):
+        if over and full <= level:
+            out[i] += 1
+            over -= 1
+    return out
+
+
+def water_fill_capped(amount: int, load: I64, cap: I64) -> I64:
+    """Give units one by one to the lowest load that is below its cap, computed in one step."""
+    room = cap - load
+    if amount >= int(room.sum()):
+        return room
+    low, high = int(load.min()), int(cap.max())
+    while low < high:  # find the highest level that needs at most `amount`
+        middle = (low + high + 1) // 2
+        if int(np.clip(middle - load, 0, room).sum()) <= amount:
+            low = middle
+        else:
+            high = middle - 1
+    out: I64 = np.clip(low - load, 0, room)
+    more = np.flatnonzero((out < room) & (load + out == low))[: amount - int(out.sum())]
+    out[more] += 1
     return out
 
 

@@ -2,7 +2,7 @@
 
 The problem is a minimum cost flow between kinds of partitions and members. It is solved by a good start and by
 cancelling negative cycles (Klein 1967). If no cycle is left, the counts are optimal and `Flow.proven` is true. Costs
-are dense arrays of members x kinds, so a round of Bellman-Ford is a handful of vectorised operations.
+are arrays of members x kinds, so a round of Bellman-Ford is a handful of vectorised operations (`cheapest_lines`).
 """
 
 from dataclasses import dataclass
@@ -10,6 +10,8 @@ from typing import Final
 
 import numpy as np
 
+from assignors.planner.balance.cheapest_lines import SingleCells, lines_of, single_cells
+from assignors.planner.balance.fairest_loads import water_fill_capped
 from assignors.planner.input_arrays import I64, Bools
 
 _OFF: Final = 1 << 24
@@ -69,6 +71,7 @@ class Flow:
         self.given = np.zeros(allowed.shape, dtype=np.int64)
         self.load = np.zeros(allowed.shape[0], dtype=np.int64)
         self.proven = False
+        self.to_kind, self.to_member = lines_of(allowed)
 
     def solve(self, exchange: Exchange, preferred: I64 | None, least: int) -> bool:
         """Place all partitions within the bounds, at the lowest cost.
@@ -105,6 +108,9 @@ class Flow:
         free = self._free()
         if not free.any():
             return
+        if isinstance(self.to_kind, SingleCells):
+            self._keep_cells(self.to_kind, claims, high, free)
+            return
         wanted = np.maximum(claims - self.given, 0)
         wanted = np.clip(free - (np.cumsum(wanted, axis=0) - wanted), 0, wanted)
         # Kinds that few members may read go first, because the others are easier to place elsewhere.
@@ -114,6 +120,22 @@ class Flow:
         self.given[:, order] += ranked
         self.load += ranked.sum(axis=1)
 
+    def _keep_cells(self, by_kind: SingleCells, claims: I64, high: I64, free: I64) -> None:
+        """Keep claims as `_keep` does, for the allowed cells alone."""
+        if not by_kind.cells.size:
+            return
+        kind = by_kind.repeat(by_kind.lines)
+        wanted = np.maximum(by_kind.costs(claims) - by_kind.costs(self.given), 0)
+        wanted = np.clip(free[kind] - by_kind.before(wanted), 0, wanted)
+        rank = np.empty(len(self.counts), dtype=np.int64)
+        rank[np.argsort(self.allowed.sum(axis=0), kind="stable")] = np.arange(len(rank))
+        order = np.lexsort((rank[kind], by_kind.others))
+        member = by_kind.others[order]
+        by_member = single_cells(member, kind[order], by_kind.cells[order], len(self.load))
+        ranked = np.clip((high - self.load)[member] - by_member.before(wanted[order]), 0, wanted[order])
+        self.given.reshape(-1)[by_member.cells] += ranked
+        self.load[by_member.lines] += np.add.reduceat(ranked, by_member.starts)
+
     def _spread(self, where: Bools, exchange: Exchange) -> None:
         """Distribute free partitions evenly among members with room, first to those below their lower bound."""
         free = self._free()
@@ -122,7 +144,7 @@ class Flow:
             for cap in (exchange.low, exchange.high):
                 who = np.flatnonzero(where[:, kind] & (self.load < cap))
                 if free[kind] and who.size:
-                    more = _water_fill_capped(int(free[kind]), self.load[who], cap[who])
+                    more = water_fill_capped(int(free[kind]), self.load[who], cap[who])
                     self.given[who, kind] += more
                     self.load[who] += more
                     free[kind] -= more.sum()
@@ -159,16 +181,13 @@ class Flow:
         from_kind = np.full(len(members), -1)
         from_member = np.full(len(kinds), -1)
         # Gains count as 0: with negative cycles, which are cancelled later, a cheapest path does not exist.
-        take_cost, give_cost = np.maximum(self.take_cost, 0), np.maximum(self.give_cost, 0)
+        take_cost = np.maximum(self.to_kind.costs(self.take_cost), 0)
+        give_cost = np.maximum(self.to_member.costs(self.give_cost), 0)
         for _ in range(len(members) + len(kinds)):
-            through = members[:, None] + take_cost
-            best = through.argmin(axis=0)
-            cost = through[best, np.arange(len(kinds))]
+            best, cost = self.to_kind.cheapest(take_cost, members)
             better = cost < kinds
             kinds[better], from_member[better] = cost[better], best[better]
-            through = kinds[None, :] + give_cost
-            best = through.argmin(axis=1)
-            cost = through[np.arange(len(members)), best]
+            best, cost = self.to_member.cheapest(give_cost, kinds)
             closer = (cost < members) & ~source_members
             members[closer], from_kind[closer] = cost[closer], best[closer]
             if not better.any() and not closer.any():
@@ -235,15 +254,13 @@ class Flow:
             np.zeros(count, dtype=np.int64),
             np.zeros(classes),
         )
-        rows, columns = np.arange(count), np.arange(kinds_count)
+        take_cost, give_cost = self.to_kind.costs(self.take_cost), self.to_member.costs(self.give_cost)
         via = np.full(count, -1)  # kind, or kinds_count + class
         from_member = np.full(kinds_count, -1)
         from_swap = np.full(classes, -1)
         takers, givers = np.flatnonzero(takes >= 0), np.flatnonzero(gives >= 0)
         for turn in range(1, 2 * (count + kinds_count) + 4):
-            through = members[:, None] + self.take_cost
-            best = through.argmin(axis=0)
-            cost = through[best, columns]
+            best, cost = self.to_kind.cheapest(take_cost, members)
             better = cost < kinds
             kinds[better], from_member[better] = cost[better], best[better]
             by_cost = takers[np.argsort(members[takers], kind="stable")[::-1]]
@@ -251,9 +268,7 @@ class Flow:
             least[takes[by_cost]], who[takes[by_cost]] = members[by_cost], by_cost
             lower = (who >= 0) & (least < swaps)
             swaps[lower], from_swap[lower] = least[lower], who[lower]
-            through = kinds[None, :] + self.give_cost
-            best = through.argmin(axis=1)
-            cost = through[rows, best]
+            best, cost = self.to_member.cheapest(give_cost, kinds)
             closer = cost < members
             members[closer], via[closer] = cost[closer], best[closer]
             swapped = givers[swaps[gives[givers]] < members[givers]]
@@ -291,6 +306,8 @@ def _cycles(via: I64, from_member: I64, from_swap: I64, kinds: int) -> list[list
     before = from_kind_or_swap[via]  # via == -1 reads the last entry
     far = before.copy()
     for _ in range(max(1, len(via)).bit_length() + 1):
+        if far.max(initial=-1) < 0:  # every way has an end
+            return []
         far = np.where(far >= 0, far[far], -1)
     found, seen = [], set()
     for start in np.unique(far[far >= 0]).tolist():
@@ -304,21 +321,3 @@ def _cycles(via: I64, from_member: I64, from_swap: I64, kinds: int) -> list[list
             at = int(before[at])
         found.append(cycle)
     return found
-
-
-def _water_fill_capped(amount: int, load: I64, cap: I64) -> I64:
-    """Give units one by one to the lowest load that is below its cap, computed in one step."""
-    room = cap - load
-    if amount >= int(room.sum()):
-        return room
-    low, high = int(load.min()), int(cap.max())
-    while low < high:  # find the highest level that needs at most `amount`
-        middle = (low + high + 1) // 2
-        if int(np.clip(middle - load, 0, room).sum()) <= amount:
-            low = middle
-        else:
-            high = middle - 1
-    out: I64 = np.clip(low - load, 0, room)
-    more = np.flatnonzero((out < room) & (load + out == low))[: amount - int(out.sum())]
-    out[more] += 1
-    return out

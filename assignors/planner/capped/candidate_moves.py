@@ -1,4 +1,9 @@
-"""Hand-overs between the readers of capped topics, one per row, from which one step of the search chooses."""
+"""Hand-overs between the readers of capped topics, one per row, from which one step of the search chooses.
+
+Takers are alike for a topic if they have the same weight, bounds and load, and neither hold nor claim any of it. A
+hand-over to one of them is as good as to the others, and the search takes the first of equally good ones. So a row to
+the first of them stands for all: 1,000 members have a few different loads.
+"""
 
 from dataclasses import dataclass, fields, replace
 from typing import Final
@@ -6,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from assignors.planner.capped.search_state import Move, SearchState
-from assignors.planner.input_arrays import I64
+from assignors.planner.input_arrays import I64, Bools
 
 _TRIES: Final = 8  # fullest and emptiest members that a step considers
 _FEW: Final = 3  # the number of these that exchange pieces
@@ -15,7 +20,10 @@ _WIDE: Final = 4  # fullest members of a step that finds many hand-overs
 
 @dataclass(frozen=True, slots=True)
 class CandidateMoves:
-    """Hand-overs, one per row, with the topic given in exchange (`back`; -1 for none)."""
+    """Hand-overs, one per row, with the topic given in exchange (`back`; -1 for none).
+
+    `alike` is the number of hand-overs for which a row stands.
+    """
 
     topic: I64
     giver: I64
@@ -23,6 +31,7 @@ class CandidateMoves:
     count: I64
     back: I64
     back_count: I64
+    alike: I64
 
     def without(self, topic: int, member: int) -> "CandidateMoves":
         """Leave out the rows in which the member gives partitions of the topic."""
@@ -52,21 +61,18 @@ def wide_gifts(state: SearchState) -> CandidateMoves:
     room, surplus = state.band.high - state.load, state.load - state.band.low
     lacking, over = np.flatnonzero(surplus < 0), np.flatnonzero(room < 0)
     givers = over[np.argsort(room[over], kind="stable")] if over.size else np.argsort(-surplus, kind="stable")
-    return _between(state, givers[:_WIDE], lacking if lacking.size else np.flatnonzero(room > 0))
-
-
-def _between(state: SearchState, givers: I64, takers: I64) -> CandidateMoves:
-    topic, giver = np.nonzero(state.pieces[:, givers])
+    takers = lacking if lacking.size else np.flatnonzero(room > 0)
+    topic, giver = np.nonzero(state.pieces[:, givers[:_WIDE]])
     topics, givers = np.repeat(topic, len(takers)), np.repeat(givers[giver], len(takers))
-    return _whole(state, topics, givers, np.tile(takers, len(topic)))
-
-
-def _whole(state: SearchState, topics: I64, givers: I64, takers: I64) -> CandidateMoves:
-    """Return hand-overs of whole pieces to takers that subscribe to the topic."""
+    takers = np.tile(takers, len(topic))
     fits = state.may[topics, takers] & (givers != takers)
-    topics, givers, takers = topics[fits], givers[fits], takers[fits]
+    return _whole(state, topics[fits], givers[fits], takers[fits], np.ones(int(fits.sum()), dtype=np.int64))
+
+
+def _whole(state: SearchState, topics: I64, givers: I64, takers: I64, alike: I64) -> CandidateMoves:
+    """Return hand-overs of whole pieces."""
     piece = state.pieces[topics, givers]
-    return CandidateMoves(topics, givers, takers, piece, np.full(len(topics), -1), np.zeros_like(piece))
+    return CandidateMoves(topics, givers, takers, piece, np.full(len(topics), -1), np.zeros_like(piece), alike)
 
 
 def extremes(state: SearchState) -> tuple[I64, I64]:
@@ -79,11 +85,56 @@ def extremes(state: SearchState) -> tuple[I64, I64]:
 
 def gifts(state: SearchState, full: I64, empty: I64) -> CandidateMoves:
     """Return pieces that the fullest can give to any member, and that the emptiest can take from any."""
-    given = _between(state, full, np.arange(len(state.load)))
-    topic, giver = np.nonzero(state.pieces) if empty.size else (given.topic[:0], given.giver[:0])
-    topics, givers = np.tile(topic, len(empty)), np.tile(giver, len(empty))
-    taken = _whole(state, topics, givers, np.repeat(empty, len(topic)))
+    given = _given(state, full)
+    if not empty.size:
+        return given
+    taken = _taken(state, empty)
     return CandidateMoves(*(np.r_[getattr(given, f.name), getattr(taken, f.name)] for f in fields(CandidateMoves)))
+
+
+def _given(state: SearchState, givers: I64) -> CandidateMoves:
+    """Return pieces of the givers, each to one of the takers that are alike; by piece, then by taker."""
+    topics, giver = np.nonzero(state.pieces[:, givers])
+    givers, every = givers[giver], np.arange(len(state.load))
+    known = (state.pieces[topics] > 0) | (state.owned[topics] > 0)
+    alike = _first_of_alike(state, state.may[topics], known, every)
+    alike[np.arange(len(topics)), givers] = 0
+    piece, taker = np.nonzero(alike)
+    return _whole(state, topics[piece], givers[piece], taker, alike[piece, taker])
+
+
+def _taken(state: SearchState, takers: I64) -> CandidateMoves:
+    """Return all pieces, each to one of the takers that are alike; by taker, then by piece."""
+    topics, givers = state.held()
+    known = (state.pieces[:, takers] > 0) | (state.owned[:, takers] > 0)
+    alike = _first_of_alike(state, state.may[:, takers], known, takers)[topics]
+    alike[givers[:, None] == takers] = 0
+    taker, piece = np.nonzero(alike.T)
+    return _whole(state, topics[piece], givers[piece], takers[taker], alike[piece, taker])
+
+
+def _first_of_alike(state: SearchState, may: Bools, known: Bools, takers: I64) -> I64:
+    """Return for how many takers each one stands: the first of those that are alike for all of them.
+
+    Args:
+        state: the members.
+        may: which takers subscribe to the topic of each row, shape (R, N).
+        known: which takers hold or claim partitions of it, shape (R, N); each of these stands for itself.
+        takers: the members of the columns, shape (N,).
+
+    Returns:
+        Numbers of takers, 0 for those that another one stands for, and for those that do not subscribe, shape (R, N).
+    """
+    key = state.kind[takers] * (int(state.load.max()) + 1) + state.load[takers]
+    order = np.argsort(key, kind="stable")
+    starts = np.flatnonzero(np.r_[True, np.diff(key[order]) > 0])
+    out: I64 = (may & known).astype(np.int64)
+    like = (may & ~known)[:, order]
+    count = np.add.reduceat(like, starts, axis=1, dtype=np.int64)
+    first = np.minimum.reduceat(np.where(like, order, len(takers)), starts, axis=1)
+    row, group = np.nonzero(count)
+    out[row, first[row, group]] = count[row, group]
+    return out
 
 
 def swaps(state: SearchState, full: I64, empty: I64) -> CandidateMoves:
@@ -92,7 +143,8 @@ def swaps(state: SearchState, full: I64, empty: I64) -> CandidateMoves:
     low, high = order[:_TRIES], order[::-1][:_TRIES]
     one, two = _exchanges(state, full[:_FEW], low), _exchanges(state, high, empty[:_FEW])
     topic, giver, back, taker = (np.r_[a, b] for a, b in zip(one, two, strict=True))
-    return CandidateMoves(topic, giver, taker, state.pieces[topic, giver], back, state.pieces[back, taker])
+    piece, alike = state.pieces[topic, giver], np.ones(len(topic), dtype=np.int64)
+    return CandidateMoves(topic, giver, taker, piece, back, state.pieces[back, taker], alike)
 
 
 def _exchanges(state: SearchState, givers: I64, takers: I64) -> tuple[I64, I64, I64, I64]:

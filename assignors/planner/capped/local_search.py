@@ -198,7 +198,7 @@ def _nearest(state: SearchState, moves: CandidateMoves) -> tuple[int, Move] | No
 
 def _priced(state: SearchState, moves: CandidateMoves) -> tuple[CandidateMoves, I64]:
     """Limit each hand-over to the needed count, and price it; _NEVER if it brings no load nearer."""
-    state.work += _CALL_WORK + moves.topic.size
+    state.work += _CALL_WORK + int(moves.alike.sum())  # the same limit however many rows stand for others
     load, low, high = state.load, state.band.low, state.band.high
     giver, taker = moves.giver, moves.taker
     over, under = np.maximum(load - high, 0)[giver], np.maximum(low - load, 0)[taker]

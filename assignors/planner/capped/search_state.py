@@ -27,6 +27,7 @@ class SearchState:
         pieces: partitions of each topic on each member, shape (T, M).
         sets: partitions of each capped topic by their rack set, shape (T, K); empty where no member is off rack.
         off: which members are outside which rack set, shape (K, M).
+        kind: members with the same weight and bounds have the same number, shape (M,).
         load: sums of the pieces, shape (M,).
         readers: number of members that read each topic, shape (T,).
         moved: valid claims that other members hold now.
@@ -41,12 +42,17 @@ class SearchState:
     pieces: I64
     sets: I64 = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int64))
     off: Bools = field(default_factory=lambda: np.zeros((0, 0), dtype=bool))
+    kind: I64 = field(init=False)
     load: I64 = field(init=False)
     readers: I64 = field(init=False)
     moved: int = field(init=False)
     work: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
+        bounds = np.c_[self.band.low, self.band.high, self.weights]
+        self.kind = np.zeros(len(bounds), dtype=np.int64)
+        if (bounds != bounds[:1]).any():
+            self.kind[:] = np.unique(bounds, axis=0, return_inverse=True)[1].reshape(-1)
         self.reset(self.pieces)
 
     def reset(self, pieces: I64) -> None:
@@ -55,6 +61,11 @@ class SearchState:
         self.load = self.pieces.sum(axis=0)
         self.readers = (self.pieces > 0).sum(axis=1)
         self.moved = int(np.maximum(self.owned - self.pieces, 0).sum())
+
+    def held(self) -> tuple[I64, I64]:
+        """Return topic and reader of each piece, by topic, then by reader."""
+        topics, readers = np.divmod(np.flatnonzero(self.pieces.reshape(-1) != 0), self.pieces.shape[1])
+        return topics, readers
 
     def take(self, topic: int, takers: I64, counts: I64) -> None:
         """Give partitions without an owner to these members."""
