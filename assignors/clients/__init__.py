@@ -2,6 +2,7 @@
 
 * `property_names`: librdkafka's properties under kafka-python's names.
 * `addresses`: addresses without secrets, for messages.
+* `client_creation`: clients of confluent-kafka from a user's properties.
 * `unreachable`: the reason why brokers do not answer.
 * `compacted_topic`: a compacted topic as a table.
 * `log_offsets`: offsets of many partitions in a few requests.

@@ -8,12 +8,11 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # its stub has no __all__
 
-from assignors.clients.property_names import CLIENT
+from assignors.clients.client_creation import Client, made
 from assignors.errors import AssignorError
 
 Key = TypeVar("Key")
 Record = TypeVar("Record")
-Client = TypeVar("Client")
 
 _TIMEOUT_S = 15.0
 _REPLICAS = 3
@@ -48,10 +47,7 @@ class TableTopic(Generic[Key, Record]):
         Raises:
             AssignorError: the class `refusal`: a property that librdkafka does not know, or a value that it refuses.
         """
-        try:
-            return kind({"client.id": f"{CLIENT}.{self.client}", **kafka, "log_level": 2})
-        except KafkaException as error:
-            raise self.refusal(f"properties of the Kafka client: {error.args[0].str()}") from error
+        return made(kind, {**kafka, "log_level": 2}, client=self.client, refusal=self.refusal)
 
 
 class CompactedFeed(Generic[Key, Record]):

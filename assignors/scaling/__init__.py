@@ -16,7 +16,6 @@
 * `evaluator`: observe, decide, record, publish.
 * `evaluator_election`: which of several evaluators publishes.
 * `kafka_lag`: the lag of all topics in a few requests.
-* `kafka_client`: Kafka clients from settings.
 * `state_store`: windows and states in memory or in Redis.
 * `alerts`: log, webhook and Redis hooks.
 * `decision_journal`: decisions as JSON lines.

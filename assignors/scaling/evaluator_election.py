@@ -13,8 +13,8 @@ import structlog
 from confluent_kafka import OFFSET_END, Consumer, KafkaException
 from confluent_kafka import TopicPartition as KafkaPartition
 
-from assignors.errors import PublishError
-from assignors.scaling.kafka_client import made
+from assignors.clients.client_creation import made
+from assignors.errors import PublishError, ScalingFileError
 
 _log = structlog.get_logger("azimuth.scaling")
 
@@ -106,6 +106,8 @@ class _Candidate:
                 "enable.auto.commit": False,
                 "log_level": 2,
             },
+            client="autoscale",
+            refusal=ScalingFileError,
         )
         self._consumer.subscribe([topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked)
 

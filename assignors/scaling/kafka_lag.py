@@ -15,12 +15,12 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its stub ha
     ResourceType,
 )
 
+from assignors.clients.client_creation import made
 from assignors.clients.log_offsets import LogOffsets
 from assignors.clients.property_names import kafka_python_settings
 from assignors.clients.unreachable import why_unreachable
-from assignors.errors import LagError, MembershipError
+from assignors.errors import LagError, MembershipError, ScalingFileError
 from assignors.fleet.lanes import lane_groups
-from assignors.scaling.kafka_client import made
 from assignors.scaling.observation import NEVER, UNKNOWN, Observation
 
 _log = structlog.get_logger("azimuth.scaling")
@@ -75,7 +75,7 @@ class KafkaLag:
             ScalingFileError: a property is invalid.
         """
         self._config = {"log_level": 2, **kafka}
-        self._admin = made(AdminClient, self._config)
+        self._admin = made(AdminClient, self._config, client="autoscale", refusal=ScalingFileError)
         self._logs: dict[str, LogOffsets] = {}
 
     def cluster_id(self) -> str:

@@ -1,4 +1,4 @@
-"""Counts the quarantined records of an agent's tables, whoever put them there."""
+"""Counts all quarantined records of an agent's tables, also those of other writers."""
 
 import logging
 from collections.abc import Callable, Collection

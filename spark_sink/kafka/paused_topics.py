@@ -41,7 +41,7 @@ class PausedTopics:
     * If the brokers do not answer for 15 s, the last known pauses count; without any, no topic is paused. The topic of
       the pauses must not be able to stop the reading of all others.
     * Any thread may call.
-    * The thread ends with `close`, and also when nobody holds the object any longer.
+    * The thread ends with `close`, or when the object is no longer referenced.
 
     Args:
         kafka: librdkafka's properties of the cluster, at least `bootstrap.servers`.
@@ -128,7 +128,7 @@ def _follow(
     kafka: Mapping[str, Any],
     ended: threading.Event,
 ) -> None:
-    """Read the pauses until the end. The owner is held only while it reads: else the thread would keep it for ever."""
+    """Read the pauses until the end. The owner is referenced only during a read: else it would never be collected."""
     try:
         feed = connect(kafka)
     except PauseError as error:  # the client that reads the topics reports the same property

@@ -12,9 +12,10 @@ from confluent_kafka.admin import AdminClient
 
 from assignors.claims import PartitionClaims
 from assignors.clients import LogOffsets, ask_brokers, log_offsets
+from assignors.clients.client_creation import made
 from assignors.comparison import live_group, read_group
+from assignors.errors import ScalingFileError
 from assignors.fleet import Lane
-from assignors.scaling.kafka_client import made
 from spark_sink.agent.agent_settings import AgentSettings
 from spark_sink.claimed import ClaimedSettings, job_process
 from spark_sink.cli import _plan_producer
@@ -147,7 +148,7 @@ def forecast(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def autoscale(_: pytest.MonkeyPatch) -> None:
     """Of `azimuth autoscale`."""
-    made(refuse, {"bootstrap.servers": SERVERS})
+    made(refuse, {"bootstrap.servers": SERVERS}, client="autoscale", refusal=ScalingFileError)
 
 
 ASKING: Mapping[str, Callable[[pytest.MonkeyPatch], None]] = {
@@ -156,7 +157,7 @@ ASKING: Mapping[str, Callable[[pytest.MonkeyPatch], None]] = {
     "assignors/comparison/live_group.py": group,
     "assignors/clients/unreachable.py": brokers,
     "spark_sink/cli/_plan_producer.py": forecast,
-    "assignors/scaling/kafka_client.py": autoscale,
+    "assignors/clients/client_creation.py": autoscale,
 }
 
 
@@ -172,7 +173,7 @@ def test_a_commands_clients_have_the_projects_name(place: str, monkeypatch: pyte
 def test_no_client_is_left_out() -> None:
     """A new place that creates a client has to be added to one of the tables above."""
     agents = {"spark_sink/fleet/lane.py", "assignors/fleet/kafka_membership.py"}
-    known = {*ASKING, *OF_USERS, *CONFIGURED, *agents} - {"assignors/scaling/kafka_client.py"}
+    known = {*ASKING, *OF_USERS, *CONFIGURED, *agents} - {"assignors/clients/client_creation.py"}
     assert creators() == known
 
 

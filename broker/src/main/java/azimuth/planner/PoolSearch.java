@@ -144,7 +144,7 @@ final class PoolSearch {
     /** The divisions of a topic, as counts of each pool member, and their costs. */
     private record Item(int topic, int[][] ways, long[] cost) {}
 
-    /** Members whose partitions are divided anew; a table has the lowest cost of each vector of all loads but the last. */
+    /** Members whose partitions are divided again; a table has the lowest cost of each vector of all loads but the last. */
     private final class Pool {
         private final int[] pool;
         private final int last;
