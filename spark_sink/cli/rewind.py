@@ -1,6 +1,7 @@
 """`azimuth rewind`: sets the positions of a table back to the offsets of its rows."""
 
 import json
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -27,7 +28,7 @@ def rewind(
 
     options = pairs(storage, "--storage")
     refuse_iceberg("rewind", table, options, "set its current snapshot to the one that the agents' error names")
-    found = set_back(table, group, options, apply=apply)
+    found = set_back(table, group, options, apply=apply, tell=partial(typer.echo, err=as_json))
     if as_json:
         typer.echo(json.dumps([{**one.key._asdict(), "before": one.before, "after": one.after} for one in found]))
         return

@@ -319,8 +319,7 @@ class DeltaLakeTable:
         if base is not None:
             raise TableError(
                 f"{self._uri}: version {at} is a RESTORE of a quarantine, which took bad records back; nothing was "
-                f"written. RESTORE it to version {at - 1}, which has them, and run `azimuth rewind {base} --apply`; "
-                "without the first step those records are given up"
+                f"written. `azimuth rewind {base} --apply` puts them back"
             )
         raise TableError(
             f"{self._uri}: version {at} is a RESTORE, which takes rows back and leaves the positions; nothing was "

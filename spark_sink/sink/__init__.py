@@ -17,5 +17,7 @@
 * `quarantine_listing`: counts and shows the records that wait in quarantine.
 * `dead_letters`: publishes quarantined records to a Kafka topic.
 * `position_rewind`: sets positions back to the offsets of the rows.
+* `rewind_commit`: the commits and the mark of a rewind.
+* `taken_records`: puts bad records back that a RESTORE of the quarantine took.
 * `restored_quarantine`: brings bad records back that an earlier rewind removed.
 """

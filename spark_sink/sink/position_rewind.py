@@ -4,12 +4,12 @@ The table comes first, its quarantine second. After a crash between the two the 
 sink refuses this state, and the next rewind completes it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake import CommitProperties, DeltaTable
 from deltalake.exceptions import DeltaError
 
 from spark_sink.errors import TableError, plain
@@ -31,9 +31,9 @@ from spark_sink.lake.table_storage import Storage, table_uri
 from spark_sink.lake.verification import scan_table, the_group
 from spark_sink.ranges.batch_offset import TopicPartition
 from spark_sink.sink.quarantine_commit import add_those_left, refuse_other_table
-from spark_sink.sink.restored_quarantine import CHANGED, Removed, bring_back, find_removed, from_offsets
-
-_NOTE = {"kind": "rewind", "rows": 0}
+from spark_sink.sink.restored_quarantine import Removed, bring_back, find_removed, from_offsets
+from spark_sink.sink.rewind_commit import NOTE, set_numbers
+from spark_sink.sink.taken_records import find_taken, put_back
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,17 +52,24 @@ class Rewound:
 
 
 def rewind(
-    table: str, group: str | None = None, storage: Storage | None = None, *, apply: bool = False
+    table: str,
+    group: str | None = None,
+    storage: Storage | None = None,
+    *,
+    apply: bool = False,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> Sequence[Rewound]:
     """Set positions that are ahead of the rows back, and remove later records from the quarantine.
 
-    Stop the agents first: a commit in between fails this call.
+    Bad records that a RESTORE of the quarantine took are put back. Stop the agents first: a commit in between fails
+    this call.
 
     Args:
         table: address of the table.
         group: the consumer group; not needed if there is only one.
         storage: options of the object store.
         apply: write the change; otherwise only report it.
+        tell: is called with a sentence on a quarantine that was restored.
 
     Returns:
         Partitions whose position changes.
@@ -87,7 +94,12 @@ def rewind(
         removed = Removed()
         if max(kept.get(rewound(name), -1), kept.get(FORMER_REWOUND, -1)) >= 0:
             removed = find_removed(uri, log.earlier_commits(), name, ends, partial(_restored_version, uri, options))
+        taken = find_taken(uri, name, storage)
+        if taken is not None and not taken.complete:
+            back = "is put back" if apply else "would be put back"
+            tell(f"{taken.address}: it was restored, and {back} to version {taken.before}")
         if apply:
+            put_back(taken, name, storage)
             _add_named(uri, name, storage)
             bring_back(uri, name, removed, storage)
             _set_positions(handle, name, found, removed, log)
@@ -154,7 +166,7 @@ def _set_positions(
     numbers |= {quarantined(group, one.key): one.after for one in found if named.get(one.key, 0) > one.after}
     if found:
         numbers |= _fence_of_replays(log.transactions, group)
-    _set(handle, group, numbers, log, {**{one.key: one.after for one in found}, **removed.floors})
+    set_numbers(handle, group, numbers, log, {**{one.key: one.after for one in found}, **removed.floors})
 
 
 def _fence_of_replays(kept: Mapping[str, int], group: str) -> dict[str, int]:
@@ -172,32 +184,7 @@ def _rewind_quarantine(uri: str, group: str, storage: Storage | None) -> None:
     held = parse_positions(log.refresh(handle.version()), group)
     ahead = {key: reached.get(key, 0) for key, at in held.items() if at > reached.get(key, 0)}
     if ahead:
-        handle.delete(from_offsets(ahead), commit_properties=CommitProperties(custom_metadata={OURS: _NOTE}))
+        handle.delete(from_offsets(ahead), commit_properties=CommitProperties(custom_metadata={OURS: dict(NOTE)}))
         handle.update_incremental()
     numbers = {application(group, key): at for key, at in ahead.items()}
-    _set(handle, group, numbers, log)
-
-
-def _set(
-    handle: DeltaTable,
-    group: str,
-    numbers: Mapping[str, int],
-    log: TransactionLog,
-    changed: Mapping[TopicPartition, int] | None = None,
-) -> None:
-    """Set positions, and the mark by which the group's running writers detect the rewind."""
-    if not numbers and log.restored <= log.transactions.get(rewound(group), -1):
-        return
-    numbers = {**numbers, rewound(group): handle.version()}
-    note = {**_NOTE, CHANGED: [[*key, at] for key, at in sorted((changed or {}).items())]}
-    handle.create_write_transaction(
-        [],
-        mode="append",
-        schema=handle.schema(),
-        partition_by=handle.metadata().partition_columns,
-        commit_properties=CommitProperties(
-            app_transactions=[Transaction(name, number) for name, number in numbers.items()],
-            custom_metadata={OURS: note},
-            max_commit_retries=0,  # a commit after the rows were read must make this one fail
-        ),
-    )
+    set_numbers(handle, group, numbers, log)

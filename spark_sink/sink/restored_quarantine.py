@@ -32,10 +32,9 @@ from spark_sink.lake.row_floors import above
 from spark_sink.lake.table_contract import Change, DataFile
 from spark_sink.lake.table_storage import Storage, filesystem
 from spark_sink.ranges.batch_offset import TopicPartition
+from spark_sink.sink.rewind_commit import CHANGED, NOTE
 
 Ends = Mapping[TopicPartition, int]
-
-CHANGED = "quarantine"  # in the note of a rewind: from which offset on it changed the quarantine, by partition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,13 +178,12 @@ def bring_back(uri: str, group: str, removed: Removed, storage: Storage | None) 
     quarantine = DeltaLakeTable(address, group, storage, restored=True)
     if quarantine.refresh() is None:
         quarantine.create(SCHEMA)
-    note = {"kind": "rewind", "rows": 0}
     DeltaTable(address, storage_options=options).delete(
-        from_offsets(removed.floors), commit_properties=CommitProperties(custom_metadata={OURS: note})
+        from_offsets(removed.floors), commit_properties=CommitProperties(custom_metadata={OURS: dict(NOTE)})
     )
     snapshot = quarantine.refresh()
     if snapshot is not None and files:
-        quarantine.swap(snapshot, Change(files=files, positions={}, beginnings={}, schema=SCHEMA, note=note))
+        quarantine.swap(snapshot, Change(files=files, positions={}, beginnings={}, schema=SCHEMA, note=NOTE))
 
 
 def from_offsets(floors: Ends) -> str:

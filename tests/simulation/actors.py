@@ -14,7 +14,7 @@ from deltalake.exceptions import DeltaError
 import spark_sink.sink.position_rewind as rewind_module
 import spark_sink.sink.quarantine_commit as quarantine_module
 from spark_sink.errors import HoleError, SparkSinkError, TableError
-from spark_sink.formats.quarantined_rows import COLUMN
+from spark_sink.formats.quarantined_rows import COLUMN, quarantine_of
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.positions import positions
 from spark_sink.options.source_options import SourceOptions
@@ -37,7 +37,7 @@ SOURCE = SourceOptions.parse(
     {"kafka.bootstrap.servers": "x:1", "kafka.group.id": GROUP, "subscribe": TOPIC, "startingOffsets": "earliest"}
 )
 _PACKING = Packing(tasks=2, min_tasks=2, min_records=1, min_piece=1)
-_REPAIRED, _OPTIMIZES, _KEEPS, _REWINDS = 0.7, 0.7, 0.5, 0.7
+_REPAIRED, _OPTIMIZES, _KEEPS, _REWINDS, _BAD_TAKEN = 0.7, 0.7, 0.5, 0.7, 0.3
 _PAST_POSITION = re.compile(r"rows of t/(\d+) .* past its position .* from offset (\d+) on")
 _members = itertools.count()
 
@@ -340,12 +340,12 @@ def restorer(world: World) -> None:
     for left in reversed(range(world.restores)):
         world.pass_by("wait before RESTORE", 20, 400)
         with contextlib.suppress(DeltaError, Crash):
-            handle = world.table(TABLE)
+            handle = world.table(quarantine_of(TABLE) if world.taken.random() < _BAD_TAKEN else TABLE)
             if handle.version() and world.promises.positions:  # a table without positions has nothing to set back
                 handle.restore(scheduler.random.randrange(handle.version()))
         if left and world.reach.random() >= _REWINDS:
             continue
-        while world.promises.restored:
+        while world.promises.taken:
             set_back(world)
 
 
@@ -388,7 +388,7 @@ def producer(world: World) -> None:
 def last_agent(world: World) -> None:
     """When all others have ended: what is left is read, and nothing fails any more."""
     world.ending = True
-    if world.promises.restored:
+    if world.promises.taken:
         set_back(world)
     for key in world.group.ends:  # a batch more, because bad rows that a dead agent left come with the next one
         world.group.ends[key] += 1

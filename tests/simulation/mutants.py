@@ -18,7 +18,9 @@ import spark_sink.sink.delta_sink as sink_module
 import spark_sink.sink.position_rewind as rewind_module
 import spark_sink.sink.quarantine_commit as quarantine_module
 import spark_sink.sink.quarantine_replay as replay_module
+import spark_sink.sink.rewind_commit as commit_module
 import spark_sink.sink.rows_by_table as rows_module
+import spark_sink.sink.taken_records as taken_module
 from spark_sink.formats.quarantined_rows import SUFFIX, split
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.delta_transactions import TransactionLog
@@ -155,13 +157,13 @@ def _with_retries(**given: Any) -> CommitProperties:  # noqa: ANN401 -- delta-rs
     return CommitProperties(**{**given, "max_commit_retries": None})
 
 
-_set = rewind_module._set
+_set = commit_module.set_numbers
 
 
 def _set_on_any_version(handle: DeltaTable, group: str, numbers: Mapping[str, int], *more: Any) -> None:  # noqa: ANN401
     """Without the fence of replays, which stops a replay and a rewind from passing each other in both orders."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rewind_module, "CommitProperties", _with_retries)
+        patch.setattr(commit_module, "CommitProperties", _with_retries)
         _set(handle, group, {name: at for name, at in numbers.items() if name != replays(group)}, *more)
 
 
@@ -175,6 +177,10 @@ _snapshot = replay_module._snapshot
 class _Far(dict[TopicPartition, int]):
     def get(self, *_: object) -> int:
         return 1 << 40
+
+
+def _no_restore(*_: object) -> tuple[None, dict[str, object]]:
+    return None, {}
 
 
 _behind = rewind_module._behind
@@ -212,12 +218,13 @@ MUTANTS: Mapping[str, Callable[[], Patch]] = {
     ),
     "a rewind leaves the quarantine": lambda: (rewind_module, "_rewind_quarantine", _nothing),
     "a RESTORE is not noticed": lambda: (TransactionLog, "restored", -1),
-    "a rewind is committed on any version": lambda: (rewind_module, "_set", _set_on_any_version),
+    "a rewind is committed on any version": lambda: (rewind_module, "set_numbers", _set_on_any_version),
     "a rewind does not fence replays": lambda: (rewind_module, "_fence_of_replays", lambda *_: {}),
     "a running writer does not notice a rewind": lambda: (DeltaLakeTable, "_refuse_other_past", _forget_rewind),
     "a writer trusts its first look at a quarantine": lambda: (DeltaLakeTable, "refresh", _trust_first_look),
     "a rewind leaves rows past the positions": lambda: (rewind_module, "_behind", _no_rows_past),
     "a rewind brings no bad records back": lambda: (rewind_module, "bring_back", _nothing),
+    "a rewind leaves what a RESTORE of the quarantine took": lambda: (taken_module, "find_restores", _no_restore),
     "rows without a value are dropped": lambda: (rows_module, "split", _drop_tombstones),
     "files of another batch are taken": lambda: (batch_module, "_refuse_strangers", _nothing),
     "a batch that was read in part is taken": lambda: (sink_module, "refuse_unread", _nothing),

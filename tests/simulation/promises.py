@@ -28,9 +28,16 @@ class Promises:
         self._replayed: set[Row] = set()
         self.restored = False  # rows were taken back, and no rewind has set the positions yet
         self._restores = 0
+        self._bad_taken = False  # the same for bad records of the quarantine
+        self._bad_restores = 0
         # A false alarm after two stale reads can lead a person to a rewind without a RESTORE. It sets a partition whose
         # last records are bad to the end of its rows, and they are read again.
         self._set_back = False
+
+    @property
+    def taken(self) -> bool:
+        """Whether rows or bad records were taken back, and no rewind has come since."""
+        return self.restored or self._bad_taken
 
     @property
     def positions(self) -> dict[int, int]:
@@ -48,6 +55,7 @@ class Promises:
             self._follow(version, number)
             self._check_table(number)
         else:
+            self._follow_quarantine(version)
             self._rows_once(uri, number)
 
     def check_acknowledged(self, offset: Offset) -> None:
@@ -80,6 +88,13 @@ class Promises:
             if uri in self._store.logs:
                 self._check_values(uri)
 
+    def _follow_quarantine(self, version: Version) -> None:
+        if '"RESTORE"' in version.text and self.positions:
+            self._bad_taken = True
+            self._bad_restores += 1
+        elif rewound(GROUP) in version.applications:
+            self._bad_taken = False
+
     def _follow(self, version: Version, number: int) -> None:
         if '"RESTORE"' in version.text and self.positions:  # without positions nothing is to be set back
             self.restored = True
@@ -110,7 +125,7 @@ class Promises:
     def _check_table(self, number: int) -> None:
         rows = self._rows_once(self._uri, number)
         # After a rewind the quarantine has rows that are to be read again, until it was set back as well.
-        elsewhere = self._named | (set() if self._restores else self._held())
+        elsewhere = self._named | (set() if self._restores or self._bad_restores else self._held())
         if self.restored and self._restores > 1:  # rows of an earlier past, until the rewind
             return
         if twice := (rows & elsewhere) - self._replayed:

@@ -24,6 +24,7 @@ import spark_sink.sink.quarantine_replay as replay_module
 import spark_sink.sink.query_tables as tables_module
 import spark_sink.sink.restored_quarantine as restored_module
 import spark_sink.sink.spark_checkpoint as checkpoint_module
+import spark_sink.sink.taken_records as taken_module
 import spark_sink.source.trigger_steps as trigger_module
 from spark_sink.ranges.batch_offset import TopicPartition
 from spark_sink.sink.quarantine_commit import TableWithQuarantine, add_those_left
@@ -51,6 +52,7 @@ class World:
         restores: RESTOREs that a person runs at most.
         part_rows: rows of the quarantine that a replay commits at once.
         tombstones: records without a value, by partition and offset.
+        taken: draws whether a person restores the table or its quarantine.
     """
 
     def __init__(self, seed: int) -> None:
@@ -66,6 +68,7 @@ class World:
         self.reach = Random(f"reach {seed}")
         self.restores = self.reach.choice((1, 2))
         self.part_rows = self.reach.choice((1, 1, 1_000_000))
+        self.taken = Random(f"taken {seed}")
         rate = self.reach.choice((0.0, 0.0, 0.3))
         places = [(partition, offset) for partition in range(self.partitions) for offset in range(_MOST_RECORDS)]
         self.tombstones = frozenset(one for one in places if self.reach.random() < rate)
@@ -98,7 +101,7 @@ class World:
     def done(self) -> bool:
         """Whether everything was read."""
         wanted = {key.partition: end for key, end in self.group.ends.items()}
-        return self.produced and not self.promises.restored and self.promises.positions == wanted
+        return self.produced and not self.promises.taken and self.promises.positions == wanted
 
     def end_sessions(self) -> None:
         """The group drops members that ended or are silent, some time later."""
@@ -142,7 +145,14 @@ class World:
     def _edges(self) -> Iterator[tuple[Any, str, Any]]:
         table, scheduler = self.table, self.scheduler
         yield from pure_functions()
-        for module in (delta_table_module, replay_module, rewind_module, restored_module, records_module):
+        for module in (
+            delta_table_module,
+            replay_module,
+            rewind_module,
+            restored_module,
+            taken_module,
+            records_module,
+        ):
             yield module, "DeltaTable", table
         for module in (
             formats_module,

@@ -151,22 +151,3 @@ def test_the_command_says_what_it_would_do_and_does_it_when_told(tmp_path: Path)
         assert "2 positions are ahead of the rows" in shown.output
     assert "2 positions were set back" in run(app, ["rewind", path, "--apply"]).output
     assert run(app, ["rewind", path, "--json"]).output == "[]\n"
-
-
-def test_a_restored_quarantine_gets_its_records_back_by_the_steps_of_its_refusal(tmp_path: Path) -> None:
-    """The rewind alone would give up the bad records that the RESTORE took; it takes the address of the table."""
-    path = str(tmp_path / "table")
-    _commit(path, 0)
-    _commit(path, 10)
-    quarantine = DeltaTable(quarantine_of(path))
-    before = _offsets(quarantine_of(path))
-    version = quarantine.version()
-    quarantine.restore(version - 1)
-    steps = rf"RESTORE of a quarantine, .* RESTORE it to version {version}, .*`azimuth rewind {path} --apply`"
-    with pytest.raises(TableError, match=steps):
-        _commit(path, 20)
-    DeltaTable(quarantine_of(path)).restore(version)
-    rewind(path, apply=True)
-    assert _offsets(quarantine_of(path)) == before
-    _commit(path, 20)
-    assert verify(path).ok
