@@ -11,6 +11,7 @@ if typing.TYPE_CHECKING:
     from spark_sink.sink.iceberg_sink import IcebergExactlyOnceSink
     from spark_sink.source.kafka_source import KafkaGroupSource
     from spark_sink.source.query_metrics import QueryMetrics
+    from spark_sink.union_read.union_reader import union
 
 # Loaded at first use: pyspark and pyarrow take most of a second, and `azimuth --help` does not need them.
 _HOMES = {
@@ -20,6 +21,7 @@ _HOMES = {
     "QueryMetrics": "source.query_metrics",
     "SparkSinkError": "errors",
     "positions": "lake.positions",
+    "union": "union_read.union_reader",
 }
 
 __all__ = [
@@ -29,6 +31,7 @@ __all__ = [
     "QueryMetrics",
     "SparkSinkError",
     "positions",
+    "union",
 ]
 
 

@@ -73,7 +73,11 @@ _idle: dict[str, NativeConsumer] = {}  # of this process; Spark gives a Python w
 
 
 def fetch(
-    pieces: Sequence[Range], settings: FetchSettings, identities: Mapping[str, str] | None = None
+    pieces: Sequence[Range],
+    settings: FetchSettings,
+    identities: Mapping[str, str] | None = None,
+    *,
+    keep: bool = True,
 ) -> Iterator[pa.RecordBatch]:
     """Read ranges.
 
@@ -82,6 +86,7 @@ def fetch(
         settings: how to read them.
         identities: `<cluster id>/<topic id>` by topic at the time when the ranges were planned; compared after the
             last record. Topics without an identity are not compared.
+        keep: keep the consumer for the next task of this process.
 
     Yields:
         Record batches; offsets ascend within a partition. Every record of the ranges is in exactly one batch.
@@ -103,7 +108,7 @@ def fetch(
         consumer.unassign()
         whole = True
     finally:
-        if whole:
+        if whole and keep:
             _idle[key] = consumer
         else:
             consumer.close()

@@ -102,6 +102,12 @@ class PartitionOffsets:
                 if error is not None and error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
                     raise JoinError(f"topic {topic!r} is refused to this user: allow it DESCRIBE and READ there")
 
+    def close(self) -> None:
+        """Close the connections."""
+        if self._logs is not None:
+            self._logs.close()
+            self._logs = None
+
     def _asked(self) -> "LogOffsets":
         from assignors.clients import LogOffsets  # noqa: PLC0415 -- kafka-python, which no task needs
 

@@ -17,7 +17,6 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.transaction import AddAction
 
 from spark_sink.errors import ConflictError, SchemaError, TableError, plain
-from spark_sink.formats.quarantined_rows import base_of
 from spark_sink.formats.variant_type import arrow_columns, delta_field
 from spark_sink.lake.compaction import Compaction
 from spark_sink.lake.conditional_writes import refuse_overwriting_store
@@ -25,7 +24,6 @@ from spark_sink.lake.delta_transactions import OURS, TransactionLog
 from spark_sink.lake.file_descriptions import describe_quarantined
 from spark_sink.lake.parquet_landing import KEYS, Landing, Layout, bounded_columns, normal_schema, storage_errors
 from spark_sink.lake.positions import (
-    FORMER_REWOUND,
     application,
     batch_write,
     beginning,
@@ -44,6 +42,7 @@ from spark_sink.lake.quarantine_log import named_quarantine
 from spark_sink.lake.row_floors import above
 from spark_sink.lake.schema_fit import fit_schema, refuse_other_partitioning, refuse_unenforced
 from spark_sink.lake.table_contract import Change, DataFile, Quarantined, Snapshot
+from spark_sink.lake.table_past import refuse_restored
 from spark_sink.lake.table_storage import Storage, filesystem, table_uri
 from spark_sink.ranges.batch_offset import TopicPartition
 
@@ -307,30 +306,8 @@ class DeltaLakeTable:
                 f"{self._uri}: `azimuth rewind` set the positions back while this process was running; nothing was "
                 "written. Start it again, a Spark query with a new checkpoint: it continues from the new positions"
             )
-        at = self._log.restored
-        # A RESTORE left those positions ahead that the group had before it.
-        ahead = (
-            beginning(self._group, key) not in self._log.set_since_restore
-            for key in parse_positions(found, self._group)
-        )
-        if self._restored or at <= self._rewound or not any(ahead):
-            return
-        base = base_of(self._uri)
-        if base is not None:
-            raise TableError(
-                f"{self._uri}: version {at} is a RESTORE of a quarantine, which took bad records back; nothing was "
-                f"written. `azimuth rewind {base} --apply` puts them back"
-            )
-        raise TableError(
-            f"{self._uri}: version {at} is a RESTORE, which takes rows back and leaves the positions; nothing was "
-            f"written, because the offsets between would be lost. `azimuth rewind {self._uri}` "
-            "sets the positions to what the rows hold"
-            + (
-                "; run it once more, because the version that ran it before did not store for which group"
-                if found.get(FORMER_REWOUND, -1) >= at
-                else ""
-            )
-        )
+        if not self._restored:
+            refuse_restored(self._uri, self._log, self._group)
 
     def _refuse_other_groups(self, keys: Container[TopicPartition]) -> None:
         """Refuse a second group: it would write the records of the first group again."""

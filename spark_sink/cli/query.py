@@ -1,0 +1,81 @@
+"""`azimuth query`: SQL over a table and the records of Kafka that it lacks."""
+
+import itertools
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from spark_sink.cli._output import console, table
+from spark_sink.cli._pairs import pairs
+from spark_sink.cli._tables import Storage
+from spark_sink.cli._texts import given, servers
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_SHOWN: Final = 40
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("query", rich_help_panel="Look and check (changes nothing)")(query)
+
+
+def query(  # noqa: PLR0913, PLR0917 -- each is a flag
+    sql: Annotated[str, typer.Argument(callback=given, help="One statement over the view `records`.")],
+    table: Annotated[str, typer.Option(callback=given, help="Address of the table; {topic} as in agents.")],
+    bootstrap_servers: Annotated[str, typer.Option(callback=servers, help="Kafka brokers, host:port by commas.")],
+    topic: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="A topic that may have no table yet; repeatable.")
+    ] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="Option of the agents that write the table, such as valueFormat=json."),
+    ] = None,
+    kafka: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Kafka client property.")] = None,
+    storage: Storage = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print every row as a line of JSON.")] = False,
+) -> None:
+    """Query a table up to now: its rows, and the records of Kafka that it lacks."""
+    from spark_sink.cli._reachable import reach  # noqa: PLC0415 -- clients load slowly
+    from spark_sink.union_read.table_query import query as run  # noqa: PLC0415 -- as above
+    from spark_sink.union_read.union_reader import open_union  # noqa: PLC0415 -- as above
+
+    properties = {"bootstrap.servers": bootstrap_servers, **pairs(kafka, "--kafka")}
+    stored = pairs(storage, "--storage")
+    options = {
+        **pairs(option, "--option"),
+        **{name if name.startswith("catalog.") else f"storage.{name}": text for name, text in stored.items()},
+    }
+    reach(properties)
+    found = open_union(table, properties, options=options, topics=topic or ())
+    with run(found, sql) as rows:
+        if as_json:
+            for row in _rows(rows):
+                typer.echo(json.dumps(row, default=_text))
+            return
+        _show(rows)
+
+
+def _rows(reader: "pa.RecordBatchReader") -> "Iterator[dict[str, Any]]":
+    for batch in reader:
+        yield from batch.to_pylist()
+
+
+def _show(reader: "pa.RecordBatchReader") -> None:
+    """Print the first rows as a table."""
+    names = reader.schema.names
+    rows = _rows(reader)
+    shown = table(*names, names=names)
+    for row in itertools.islice(rows, _SHOWN):
+        shown.add_row(*("" if row[name] is None else str(_text(row[name])) for name in names))
+    console().print(shown)
+    if more := sum(1 for _ in rows):
+        typer.echo(f"and {more} rows more; --json prints all of them", err=True)
+
+
+def _text(value: object) -> object:
+    """Return a value as text that JSON can hold: bytes that are no UTF-8 get escapes."""
+    return value.decode(errors="backslashreplace") if isinstance(value, bytes) else str(value)

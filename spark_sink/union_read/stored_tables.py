@@ -1,0 +1,134 @@
+"""Tables of either format, each at one version: its rows and its positions belong together."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from spark_sink.errors import TableError, plain
+from spark_sink.formats.variant_type import arrow_columns
+from spark_sink.lake.delta_transactions import TransactionLog
+from spark_sink.lake.iceberg.columns import arrow_columns as iceberg_columns
+from spark_sink.lake.iceberg.stored_rows import open_stored
+from spark_sink.lake.matching_tables import has_placeholder, matching_tables
+from spark_sink.lake.parquet_landing import normal_schema
+from spark_sink.lake.positions import groups, parse_identities, parse_positions
+from spark_sink.lake.table_past import refuse_restored
+from spark_sink.lake.table_storage import Storage, full_address, is_iceberg, table_uri
+from spark_sink.ranges.batch_offset import TopicPartition
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as pa_dataset
+
+
+class Rows(Protocol):
+    """Reads the rows of one version; each call begins again."""
+
+    def __call__(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield columns of all rows."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredTable:
+    """A table at one version.
+
+    Attributes:
+        name: in messages.
+        schema: its columns.
+        rows: reads its rows.
+        dataset: the same rows, for engines that push filters down; None for Iceberg.
+        positions: the next offset of each partition, of all groups; no two groups write the same partition.
+        identities: the topic id of each name, as a number, if a writer stored it.
+    """
+
+    name: str
+    schema: pa.Schema
+    rows: Rows
+    positions: Mapping[TopicPartition, int]
+    identities: Mapping[str, int] = field(default_factory=dict)
+    dataset: "Callable[[], pa_dataset.Dataset] | None" = None
+
+
+def open_tables(address: str, storage: Storage) -> list[StoredTable]:
+    """Open the tables of an address.
+
+    Args:
+        address: as for the sink; `{topic}` in it names the table of each topic. An Iceberg table is
+            `catalog.namespace.table` with options of its catalog.
+        storage: options of the object store, and of the catalog with `catalog.` before their names.
+
+    Returns:
+        Sorted by address; empty if `{topic}` is in the address and no table is there yet.
+
+    Raises:
+        OptionError: no store has the scheme of the address.
+        TableError: there is no table, or one cannot be read or was restored and not rewound.
+    """
+    address = full_address(address, storage)
+    if is_iceberg(address):
+        return [_iceberg(address, storage)]
+    if not has_placeholder(address):
+        return [_delta(address, storage)]
+    try:
+        found = matching_tables(address, storage)
+    except TableError as error:
+        if "no Delta table matches" in str(error):
+            return []
+        raise
+    return [_delta(one, storage) for one in found]
+
+
+def _delta(address: str, storage: Storage) -> StoredTable:
+    uri, options = table_uri(address), dict(storage) or None
+    try:
+        if not DeltaTable.is_deltatable(uri, options):
+            raise TableError(f"{uri}: there is no Delta table")
+        handle = DeltaTable(uri, storage_options=options)
+        schema = normal_schema(arrow_columns(handle.schema()))
+    except (DeltaError, OSError) as error:
+        raise TableError(f"{uri}: the table cannot be read: {plain(error)}") from error
+    log = TransactionLog(uri, storage)
+    kept = log.refresh(handle.version())
+    positions: dict[TopicPartition, int] = {}
+    identities: dict[str, int] = {}
+    for group in groups(kept):
+        refuse_restored(uri, log, group)
+        positions |= parse_positions(kept, group)
+        identities |= parse_identities(kept, group)
+
+    def rows(columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from handle.to_pyarrow_dataset().to_batches(columns=list(columns))
+        except (DeltaError, OSError, pa.ArrowException) as error:
+            raise TableError(f"{uri}: the rows cannot be read: {plain(error)}") from error
+
+    return StoredTable(
+        name=uri,
+        schema=schema,
+        rows=rows,
+        positions=positions,
+        identities=identities,
+        dataset=handle.to_pyarrow_dataset,
+    )
+
+
+def _iceberg(address: str, storage: Storage) -> StoredTable:
+    found = open_stored(address, storage)
+    if found is None:
+        raise TableError(f"{address}: there is no Iceberg table")
+    positions: dict[TopicPartition, int] = {}
+    identities: dict[str, int] = {}
+    for state in found.state.groups.values():
+        positions |= state.positions
+        identities |= state.identities
+    return StoredTable(
+        name=found.name,
+        schema=iceberg_columns(found.table.schema()),
+        rows=found.rows,
+        positions=positions,
+        identities=identities,
+    )

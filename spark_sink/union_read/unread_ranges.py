@@ -1,0 +1,128 @@
+"""The offsets that Kafka has and the tables lack."""
+
+import contextlib
+import time
+from collections.abc import Collection, Iterator, Mapping
+from typing import Final
+
+import structlog
+
+from spark_sink.errors import DataLossError, FetchError
+from spark_sink.kafka.partition_offsets import PartitionOffsets
+from spark_sink.options.source_options import SourceOptions
+from spark_sink.ranges.batch_offset import Range, TopicPartition
+from spark_sink.sink.batch_against_table import identity_number
+
+_log = structlog.get_logger("azimuth.union")
+# A leader that was just elected may not know the end of its log yet (KIP-207), and an election takes a moment.
+_PATIENCE_S: Final = 10.0
+_PAUSE_S: Final = 0.1
+
+
+def unread(
+    positions: Mapping[TopicPartition, int],
+    beginnings: Mapping[TopicPartition, int],
+    ends: Mapping[TopicPartition, int],
+) -> list[Range]:
+    """Return the ranges from the positions to the ends, sorted. Pure.
+
+    Args:
+        positions: the next offset, for partitions that the tables know.
+        beginnings: the first offset of the log, for the others.
+        ends: the end of the log (exclusive), by partition.
+
+    Raises:
+        DataLossError: a log ends before the position.
+    """
+    found = []
+    for key, end in sorted(ends.items()):
+        begin = positions.get(key, beginnings.get(key, end))
+        if begin > end:
+            raise DataLossError(
+                f"{key.topic}/{key.partition}: the table has come to offset {begin}, and the log ends at {end}: is it "
+                "another cluster, or was the topic deleted and recreated?"
+            )
+        if begin < end:
+            found.append(Range(*key, begin, end))
+    return found
+
+
+def find_unread(
+    options: SourceOptions, positions: Mapping[TopicPartition, int], identities: Mapping[str, int]
+) -> tuple[list[Range], dict[str, str]]:
+    """Ask the brokers for the ranges that the tables lack.
+
+    Args:
+        options: of the source; its topics are all that the tables know, and more if some are asked for.
+        positions: of the tables.
+        identities: of the tables: the topic id of each name, as a number.
+
+    Returns:
+        The ranges; and `<cluster id>/<topic id>` by topic, for the check after the last record.
+
+    Raises:
+        DataLossError: a topic was recreated, or a log ends before the position.
+        FetchError: no topic is on this cluster, or the end of a log is not known.
+    """
+    with _offsets(options) as logs:
+        keys = logs.subscribed()
+        _warn_of_missing(options, {key.topic for key in keys})
+        found = logs.identities({key.topic for key in keys})
+        _refuse_recreated(found, identities)
+        ends = _ends(logs, keys, positions)
+        fresh = keys - positions.keys()
+        beginnings = logs.beginnings(fresh)
+        if unknown := sorted(fresh - beginnings.keys()):
+            raise FetchError(f"{unknown[0].topic}/{unknown[0].partition}: the first offset of its log is not known")
+    return unread(positions, beginnings, ends), found
+
+
+@contextlib.contextmanager
+def _offsets(options: SourceOptions) -> Iterator[PartitionOffsets]:
+    logs = PartitionOffsets(options)
+    try:
+        yield logs
+    finally:
+        logs.close()
+
+
+def _warn_of_missing(options: SourceOptions, present: Collection[str]) -> None:
+    missing = sorted(set(options.topics) - set(present))
+    if missing and not present:
+        raise FetchError(
+            f"{options.kafka['bootstrap.servers']}: it has none of the topics of the table, such as {missing[0]}: is "
+            "it the right cluster, and may this user describe them?"
+        )
+    if missing:
+        _log.warning("topics of the table are not on the cluster", topics=len(missing), first=missing[0])
+
+
+def _refuse_recreated(now: Mapping[str, str], known: Mapping[str, int]) -> None:
+    for topic, identity in sorted(now.items()):
+        if identity_number(identity) != known.get(topic, identity_number(identity)):
+            raise DataLossError(
+                f"{topic}: the topic was deleted and recreated after the table's rows were written, or this is another "
+                "cluster, so its offsets mean other records"
+            )
+
+
+def _ends(
+    logs: PartitionOffsets, keys: Collection[TopicPartition], positions: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, int]:
+    deadline = time.monotonic() + _PATIENCE_S
+    while True:
+        ends = logs.ends(keys)
+        missing = sorted(key for key in keys if key not in ends)
+        short = any(end < positions.get(key, 0) for key, end in ends.items())
+        if not missing and not short:
+            return ends
+        if time.monotonic() >= deadline:
+            break
+        time.sleep(_PAUSE_S)
+    if missing:
+        one = missing[0]
+        raise FetchError(
+            f"{one.topic}/{one.partition}: the end of its log is not known, so rows would be missing "
+            f"({len(missing)} partitions): has it a leader?"
+        )
+    return ends

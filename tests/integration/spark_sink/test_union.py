@@ -1,0 +1,247 @@
+"""The union of tables and Kafka on real brokers: every acknowledged record once, whatever the agents do."""
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Self
+
+import pyarrow as pa
+import pytest
+from confluent_kafka import KafkaError, Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+from deltalake import DeltaTable
+from typer.testing import CliRunner
+
+from spark_sink import positions, union
+from spark_sink.cli._app import app
+from spark_sink.cli.query import register
+from spark_sink.demo.cluster import Cluster
+from spark_sink.errors import DataLossError, FetchError, OptionError, SchemaError
+from spark_sink.fetch.range_reader import fetch
+from spark_sink.kafka.partition_offsets import PartitionOffsets
+from spark_sink.options.source_options import SourceOptions
+from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
+from spark_sink.sink.delta_sink import SinkWriter
+from spark_sink.sink.sink_options import SinkOptions
+from tests.integration.spark_sink.fleet.fleet_process import FleetProcesses, config, make_topics, wait_until
+
+pytestmark = pytest.mark.integration
+
+MakeTopic = Callable[..., str]
+PARTITIONS, LOOKS = 3, 10
+
+
+def _put(producer: Producer, topic: str, *values: bytes | str, partition: int = 0) -> None:
+    for value in values:
+        producer.produce(topic, value, partition=partition)
+    assert producer.flush(30) == 0
+
+
+def _commit(cluster: Cluster, topic: str, begin: int, end: int, options: dict[str, str]) -> None:
+    """Commit a range of partition 0 as an agent does, by a new process."""
+    source = SourceOptions.parse(
+        {"kafka.bootstrap.servers": cluster.bootstrap_servers, "kafka.group.id": "g", "subscribe": topic}
+    )
+    logs = PartitionOffsets(source)
+    identities = logs.identities([topic])
+    logs.close()
+    given = {"kafka.group.id": "g", "checkpointLocation": options["path"] + "-checkpoint", **options}
+    parsed = SinkOptions.parse(given)
+    rows = list(fetch([Range(topic, 0, begin, end)], source.fetch, keep=False))
+    checkpoint = Path(given["checkpointLocation"].removeprefix("file://")) / topic / str(begin)
+    (checkpoint / "offsets").mkdir(parents=True)
+    offset = Offset.of([Range(topic, 0, begin, end)], identities)
+    (checkpoint / "offsets" / "0").write_text(f"v1\n{{}}\n{offset.json()}")
+    parsed = SinkOptions.parse({**given, "checkpointLocation": str(checkpoint)})
+    writer = SinkWriter(parsed, rows[0].schema)
+    writer.commit([writer.write(iter(rows))], 0)
+
+
+def _values(reader: pa.RecordBatchReader) -> list[bytes]:
+    return sorted(reader.read_all().column("value").to_pylist())
+
+
+class _Acknowledged:
+    """A producer in a thread, and how many of its records are acknowledged."""
+
+    def __init__(self, servers: str, topic: str) -> None:
+        self.acknowledged = self.sent = 0
+        self._producer = Producer({"bootstrap.servers": servers, "linger.ms": 5, "log_level": 0})
+        self._topic, self._ended = topic, threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._ended.is_set():
+            for _ in range(50):
+                self.sent += 1
+                self._producer.produce(self._topic, b"%d" % self.sent, on_delivery=self._note)
+            self._producer.poll(0.02)
+        assert self._producer.flush(60) == 0
+
+    def _note(self, error: KafkaError | None, _: object) -> None:
+        assert error is None
+        self.acknowledged += 1
+
+
+def test_each_acknowledged_record_is_there_once_while_agents_commit_and_die(cluster: Cluster, tmp_path: Path) -> None:
+    """An agent is killed and started between the looks; two read the topic."""
+    topic = "union-live.t"
+    make_topics(cluster.bootstrap_servers, [topic], PARTITIONS)
+    table = str(tmp_path / "lake" / "home")
+    with (
+        FleetProcesses(tmp_path, config("union-live", tmp_path, cluster)) as fleet,
+        _Acknowledged(cluster.bootstrap_servers, topic) as producer,
+    ):
+        fleet.start("a", "b")
+        wait_until((tmp_path / "lake" / "home" / "_delta_log").exists, 120, "a table", lambda: fleet.log("a"))
+        for look in range(LOOKS):
+            version = DeltaTable(table).version()
+            wait_until(partial(_committed, table, version), 120, "a commit", lambda: fleet.log("a"))
+            least = producer.acknowledged
+            rows = union(table, cluster.bootstrap_servers, topics=[topic], columns=["partition", "offset"]).read_all()
+            most = producer.sent
+            by_partition = Counter(rows.column("partition").to_pylist())
+            places = set(zip(*(rows.column(name).to_pylist() for name in ("partition", "offset")), strict=True))
+            assert len(places) == rows.num_rows, "a record is there twice"
+            assert places == {(one, at) for one, count in by_partition.items() for at in range(count)}
+            assert least <= rows.num_rows <= most
+            if look % 3 == 1:
+                fleet.kill("ab"[look % 2])
+                fleet.start("ab"[look % 2])
+
+
+def _committed(table: str, version: int) -> bool:
+    return DeltaTable(table).version() > version
+
+
+@pytest.fixture(params=["delta", "iceberg"])
+def sink(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[str, str]]:
+    """Options of a sink and of the union, for each format."""
+    if request.param == "delta":
+        yield {"path": str(tmp_path / "table")}
+    else:
+        warehouse = {"tableFormat": "iceberg", "catalog.warehouse": str(tmp_path / "warehouse")}
+        yield {"path": "lake.raw.events", **warehouse, "checkpointLocation": str(tmp_path / "checkpoint")}
+
+
+def _union(cluster: Cluster, sink: dict[str, str], **more: object) -> pa.RecordBatchReader:
+    options = {name: text for name, text in sink.items() if name.startswith("catalog.")}
+    return union(sink["path"], cluster.bootstrap_servers, options=options, **more)  # type: ignore[arg-type]
+
+
+def test_rows_come_before_the_records_that_the_table_lacks(
+    cluster: Cluster, topic: MakeTopic, producer: Producer, sink: dict[str, str]
+) -> None:
+    """With a partition that the table does not know yet, and columns in another order."""
+    name = topic("t", partitions=2)
+    _put(producer, name, b"a", b"b", b"c")
+    _commit(cluster, name, 0, 2, sink)
+    _put(producer, name, b"d", partition=1)
+    found = _union(cluster, sink).read_all()
+    assert found.column("value").to_pylist()[:2] == [b"a", b"b"]
+    assert sorted(found.column("value").to_pylist()[2:]) == [b"c", b"d"]
+    assert _union(cluster, sink, columns=["offset", "value"]).schema.names == ["offset", "value"]
+    with pytest.raises(SchemaError, match="there is no column 'x'; known are topic, partition"):
+        _union(cluster, sink, columns=["x"])
+
+
+def test_tables_by_topic_and_a_topic_without_a_table(
+    cluster: Cluster, topic: MakeTopic, producer: Producer, tmp_path: Path
+) -> None:
+    """`{topic}` in the address; a topic without rows is read from the beginning of its log, if it is named."""
+    names = [topic(one) for one in ("a", "b", "c")]
+    for name in names:
+        _put(producer, name, name, f"{name}+")
+    address = f"{tmp_path}/lake/{{topic}}"
+    with pytest.raises(OptionError, match="name them with 'topics'"):
+        union(address, cluster.bootstrap_servers)
+    assert _values(union(address, cluster.bootstrap_servers, topics=names[:1])) == [
+        one.encode() for one in (names[0], f"{names[0]}+")
+    ]
+    for name in names[:2]:
+        _commit(cluster, name, 0, 1, {"path": address})
+    wanted = sorted(one.encode() for name in names for one in (name, f"{name}+"))
+    assert _values(union(address, cluster.bootstrap_servers, topics=names)) == wanted
+
+
+def test_decoded_records_get_the_columns_of_the_table(
+    cluster: Cluster, topic: MakeTopic, producer: Producer, tmp_path: Path
+) -> None:
+    """Records that cannot be decoded are left out, as from the table; columns come from the table by default."""
+    name, path = topic("t"), tmp_path / "lake" / "home"
+    schema = '{"id": "bigint", "at": "timestamp"}'
+    values = f"value_format = \"json\"\nvalue_schema = '{schema}'"
+    _put(producer, name, *(json.dumps({"id": one, "at": "2026-01-02T03:04:05Z"}) for one in range(5)), b"{")
+    file = config("union-json", tmp_path, cluster, values).replace("union-json[.].*", name.replace(".", "[.]"))
+    with FleetProcesses(tmp_path, file) as fleet:
+        fleet.start("a")
+        wait_until(lambda: _position(path, name) == 6, 120, "a commit", lambda: fleet.log("a"))
+        assert fleet.stop() == {"a": 0}
+    _put(producer, name, json.dumps({"id": 6, "more": 1}), b"poison", json.dumps({"id": 8}))
+    for options in ({"valueFormat": "json"}, {"valueFormat": "json", "valueSchema": schema}):
+        found = union(str(path), cluster.bootstrap_servers, options=options).read_all()
+        assert sorted(found.column("id").to_pylist()) == [0, 1, 2, 3, 4, 6, 8]
+        assert '{"more":1}' in [str(one).replace(" ", "") for one in found.column("_rescued").to_pylist()]
+    with pytest.raises(SchemaError, match="the table has the column 'id', which its records do not give"):
+        union(str(path), cluster.bootstrap_servers).read_all()
+    computed = union(str(path), cluster.bootstrap_servers, columns=["id"], transform=_ids).read_all()
+    assert sorted(computed.column("id").to_pylist()) == [-8, -7, -6, 0, 1, 2, 3, 4]
+
+
+def _position(path: Path, topic: str) -> int:
+    known = positions(str(path), "union-json") if DeltaTable.is_deltatable(str(path)) else {}
+    return known.get(TopicPartition(topic, 0), 0)
+
+
+def _ids(rows: pa.Table) -> pa.Table:
+    return pa.table({"id": [-one for one in rows.column("offset").to_pylist()]})
+
+
+def test_a_recreated_topic_and_another_cluster_are_refused(
+    cluster: Cluster, admin: AdminClient, topic: MakeTopic, producer: Producer, tmp_path: Path
+) -> None:
+    """Its offsets mean other records."""
+    name, path = topic("t"), str(tmp_path / "table")
+    _put(producer, name, b"a", b"b")
+    _commit(cluster, name, 0, 2, {"path": path})
+    admin.delete_topics([name])[name].result(30)
+    wait_until(lambda: name not in admin.list_topics(timeout=10).topics, 30, "the topic is gone")
+    with pytest.raises(FetchError, match=rf"it has none of the topics of the table, such as {name}"):
+        union(path, cluster.bootstrap_servers)
+    wait_until(lambda: _made(admin, name), 30, "the topic is made again")
+    _put(Producer({"bootstrap.servers": cluster.bootstrap_servers}), name, b"x", b"y", b"z")
+    with pytest.raises(DataLossError, match=f"{name}: the topic was deleted and recreated"):
+        union(path, cluster.bootstrap_servers)
+
+
+def _made(admin: AdminClient, name: str) -> bool:
+    return admin.create_topics([NewTopic(name, 1, 1)])[name].exception(30) is None
+
+
+def test_the_command_answers_over_both(cluster: Cluster, topic: MakeTopic, producer: Producer, tmp_path: Path) -> None:
+    """A table may be asked several times in one statement, and `unread` has only what it lacks."""
+    name, path = topic("t"), str(tmp_path / "table")
+    _put(producer, name, b"a", b"b", b"c")
+    _commit(cluster, name, 0, 2, {"path": path})
+    if not any(command.name == "query" for command in app.registered_commands):
+        register(app)
+    common = ["--table", path, "--bootstrap-servers", cluster.bootstrap_servers]
+    twice = "SELECT count(*) AS n, max(value) AS last FROM (FROM records UNION ALL FROM records)"
+    answer = CliRunner().invoke(app, ["query", twice, *common, "--json"], catch_exceptions=False)
+    assert json.loads(answer.output) == {"n": 6, "last": "c"}
+    shown = CliRunner().invoke(app, ["query", 'SELECT "offset", value FROM unread', *common]).output
+    assert shown.split() == ["offset", "value", "2", "c"]
+    with pytest.raises(OptionError, match=r"DuckDB refuses the query: .*nothing"):
+        CliRunner().invoke(app, ["query", "SELECT nothing FROM records", *common], catch_exceptions=False)
