@@ -33,7 +33,7 @@ class History:
             return
         while (text := read_text(self._files, f"_delta_log/{self._next:020}.json")) is not None:
             self._next += 1
-            for line in text.splitlines():
+            for line in text.split("\n"):
                 if '"commitInfo"' in line and (note := json.loads(line)["commitInfo"].get("kafka-azimuth")):
                     yield note
 

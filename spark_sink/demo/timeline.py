@@ -82,7 +82,7 @@ class CommitLog:
 
 def parse_commit(text: str, group: str) -> Commit | None:
     """Parse one entry of a Delta log; None if it moves no position of the group."""
-    actions = [json.loads(line) for line in text.splitlines() if line.strip()]
+    actions = [json.loads(line) for line in text.split("\n") if line.strip()]
     transactions = {a["txn"]["appId"]: int(a["txn"]["version"]) for a in actions if "txn" in a}
     positions = parse_positions(transactions, group)
     if not positions:

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from spark_sink.errors import FetchError, OptionError
 from spark_sink.formats import unknown_fields
+from spark_sink.formats.calendar_dates import rows_outside
 from spark_sink.formats.quarantined_rows import COLUMN, REASON
 from spark_sink.formats.unknown_fields import Found
 from spark_sink.formats.unknown_policy import COLUMN as RESCUED
@@ -136,7 +137,7 @@ def decode_batch(raw: pa.RecordBatch, decoder: Decoder) -> pa.RecordBatch:
 
 def _decode(raw: pa.RecordBatch, decoder: Decoder) -> pa.RecordBatch:
     values = raw.column("value").to_pylist()
-    found = _decoded(values, decoder)
+    found = _without_strange_dates(_decoded(values, decoder), decoder.columns)
     if found.unknown:
         unknown_fields.log_once(raw.column("topic"), found.unknown, decoder.unknown, _logged)
     bad = found.bad
@@ -163,6 +164,15 @@ def _decoded(values: Sequence[bytes | None], decoder: Decoder) -> Decoded:
         for path in part.unknown:
             unknown.setdefault(path, []).append(number)
     return Decoded(columns, {number: part.bad[0] for number, part in enumerate(parts) if part.bad}, unknown)
+
+
+def _without_strange_dates(found: Decoded, columns: pa.Schema) -> Decoded:
+    """Make rows bad whose date no partition column can have."""
+    strange = rows_outside(found.columns, columns)
+    if not strange:
+        return found
+    bad = {row: Bad("DateOutOfRange", f"{name} is outside the years 1 to 9999") for row, name in strange.items()}
+    return Decoded(without_rows(found.columns, bad), {**bad, **found.bad}, found.unknown)
 
 
 def _text(error: Exception) -> str:

@@ -5,11 +5,11 @@ import time
 from collections.abc import Sequence
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake import CommitProperties, DeltaTable
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from spark_sink.errors import TableError
-from spark_sink.lake.delta_transactions import OURS, TransactionLog
+from spark_sink.lake.delta_transactions import OURS, TransactionLog, lasting
 from spark_sink.lake.fenced_replacement import replace_files
 from spark_sink.lake.file_rewrite import Rewrite, plan_rewrites, write_rewrite
 from spark_sink.lake.table_storage import Storage, filesystem
@@ -66,13 +66,13 @@ class Compaction:
             files = filesystem(self._uri, self._storage)
             rewrites = [write_rewrite(files, one) for one in plan_rewrites(handle, (128 if large else 16) << 20)]
             return self._commit(handle, rewrites, self._compacted)
-        except (DeltaError, OSError, pa.ArrowException, TableError) as error:
+        except (DeltaError, OSError, pa.ArrowException, OverflowError, ValueError, TableError) as error:
             _log.info("%s: compaction left to the next time: %s", self._uri, error)
             return False
 
     def _commit(self, handle: DeltaTable, rewrites: Sequence[Rewrite], number: int) -> bool:
         """Replace the small files with the compacted ones, if all of them are in the table until the commit."""
-        if not replace_files(handle, rewrites, _NO_ROWS, [Transaction(_COMPACTION_DONE, number)]):
+        if not replace_files(handle, rewrites, _NO_ROWS, [lasting(_COMPACTION_DONE, number)]):
             _log.info("%s: compaction dropped: another writer removed some of its files", self._uri)
             return False
         return bool(rewrites)
@@ -111,7 +111,7 @@ def _set_application(handle: DeltaTable, name: str, number: int) -> None:
         schema=handle.schema(),
         partition_by=handle.metadata().partition_columns,
         commit_properties=CommitProperties(
-            app_transactions=[Transaction(name, number)],
+            app_transactions=[lasting(name, number)],
             custom_metadata={OURS: _NO_ROWS},
         ),
     )

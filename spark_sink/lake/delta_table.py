@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from deltalake import CommitProperties, DeltaTable, Schema, Transaction
+from deltalake import CommitProperties, DeltaTable, Schema
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction
 
@@ -20,7 +20,7 @@ from spark_sink.errors import ConflictError, SchemaError, TableError, plain
 from spark_sink.formats.variant_type import arrow_columns, delta_field
 from spark_sink.lake.compaction import Compaction
 from spark_sink.lake.conditional_writes import refuse_overwriting_store
-from spark_sink.lake.delta_transactions import OURS, TransactionLog
+from spark_sink.lake.delta_transactions import OURS, TransactionLog, lasting
 from spark_sink.lake.file_descriptions import describe_quarantined
 from spark_sink.lake.parquet_landing import KEYS, Landing, Layout, bounded_columns, normal_schema, storage_errors
 from spark_sink.lake.positions import (
@@ -205,17 +205,17 @@ class DeltaLakeTable:
         if change.beginnings:
             self._refuse_other_groups(change.beginnings)
         transactions = [
-            *(Transaction(application(self._group, key), end) for key, end in change.positions.items()),
-            *(Transaction(beginning(self._group, key), begin) for key, begin in change.beginnings.items()),
-            *(Transaction(identity(self._group, topic), number) for topic, number in change.identities.items()),
-            *(Transaction(batch_write(self._group, query), number) for query, number in change.writes.items()),
+            *(lasting(application(self._group, key), end) for key, end in change.positions.items()),
+            *(lasting(beginning(self._group, key), begin) for key, begin in change.beginnings.items()),
+            *(lasting(identity(self._group, topic), number) for topic, number in change.identities.items()),
+            *(lasting(batch_write(self._group, query), number) for query, number in change.writes.items()),
         ]
         note = dict(change.note)
         if change.replays is not None:
-            transactions.append(Transaction(replays(self._group), change.replays))
+            transactions.append(lasting(replays(self._group), change.replays))
         if change.quarantined is not None:
             ends = change.quarantined.ends
-            transactions += [Transaction(quarantined(self._group, key), end) for key, end in ends.items()]
+            transactions += [lasting(quarantined(self._group, key), end) for key, end in ends.items()]
             note["quarantined"] = describe_quarantined(self._group, change.quarantined)
         # delta-rs repeats a commit without a look at the positions of other groups, so a group begins in one attempt.
         retries = 0 if change.beginnings else None

@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow.fs as pa_fs
 import pyarrow.parquet as pq
+from deltalake import Transaction
 
 from spark_sink.errors import TableError, plain
 from spark_sink.lake.rewrite_lineage import RewriteLineage
@@ -26,6 +27,8 @@ _LOOKED_BACK = 10
 
 # The last two: an entry is JSON, but does not have the shape of an action.
 _UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError)
+
+_FOREVER_MS = 253_402_300_799_000  # the end of the year 9999, ms since 1970
 
 _LOG, _RESTORE = "_delta_log", '"RESTORE"'
 _COMMIT = re.compile(r"(\d{20})\.json")
@@ -55,7 +58,7 @@ class LogEntry:
     @property
     def transactions(self) -> Mapping[str, int]:
         """Version by application id, as far as this commit sets them."""
-        return dict(_transactions(self.text.splitlines()))
+        return dict(_transactions(lines_of(self.text)))
 
     @property
     def note(self) -> Mapping[str, Any]:
@@ -65,10 +68,19 @@ class LogEntry:
     @property
     def restore(self) -> Mapping[str, Any] | None:
         """The parameters of a RESTORE; None for other operations."""
-        infos = _commit_infos(self.text.splitlines()) if _RESTORE in self.text else ()
+        infos = _commit_infos(lines_of(self.text)) if _RESTORE in self.text else ()
         found = next((one for one in infos if one.get("operation") == "RESTORE"), None)
         parameters = None if found is None else found.get("operationParameters")
         return parameters if found is None or isinstance(parameters, dict) else {}
+
+
+def lasting(name: str, number: int) -> Transaction:
+    """Return an application transaction that no retention removes.
+
+    Once `delta.setTransactionRetentionDuration` is set, Spark leaves transactions out of its checkpoints that are older
+    or have no `lastUpdated`; see the Delta protocol, "Transaction Identifiers".
+    """
+    return Transaction(name, number, _FOREVER_MS)
 
 
 class TransactionLog:
@@ -201,7 +213,7 @@ class TransactionLog:
         self._last = read_text(self._files, _commit_path(target))
 
     def _apply(self, version: int, text: str) -> None:
-        self._transactions.update(_transactions(text.splitlines()))
+        self._transactions.update(_transactions(lines_of(text)))
         self._note_operation(version, text)
         self._version, self._last = version, text
 
@@ -210,13 +222,13 @@ class TransactionLog:
         if '"metaData"' in text or '"protocol"' in text:
             self._changed = version
         if self._restored >= 0:
-            self._set_since_restore.update(name for name, _ in _transactions(text.splitlines()))
+            self._set_since_restore.update(name for name, _ in _transactions(lines_of(text)))
         if LogEntry(version, text).restore is not None:
             self._restored = max(self._restored, version)
             self._set_since_restore = set()
             self._lineage.forget()
         if '"OPTIMIZE"' in text:
-            self._compacted_elsewhere_ms = max(self._compacted_elsewhere_ms, _compacted_elsewhere(text.splitlines()))
+            self._compacted_elsewhere_ms = max(self._compacted_elsewhere_ms, _compacted_elsewhere(lines_of(text)))
 
     def _checkpoint(self, paths: Iterable[str]) -> Iterator[tuple[str, int]]:
         for path in paths:
@@ -236,13 +248,18 @@ class TransactionLog:
         return _Listing(commits, whole)
 
 
+def lines_of(text: str) -> list[str]:
+    """Return the actions of a commit: `str.splitlines` would also cut at characters that JSON leaves unescaped."""
+    return text.split("\n")
+
+
 def _commit_path(version: int) -> str:
     return f"{_LOG}/{version:020}.json"
 
 
 def our_note(text: str) -> Mapping[str, Any]:
     """Return our metadata of a commit; empty for a commit of another writer."""
-    for line in text.splitlines():
+    for line in lines_of(text):
         if '"commitInfo"' in line and OURS in line and "commitInfo" in (action := json.loads(line)):
             found = action["commitInfo"].get(OURS, {})
             return found if isinstance(found, dict) else {}

@@ -18,6 +18,7 @@ import pyarrow.fs as pa_fs
 import pyarrow.parquet as pq
 
 from spark_sink.errors import SchemaError, TableError, plain
+from spark_sink.formats.calendar_dates import rows_outside
 from spark_sink.formats.variant_type import VARIANT, is_variant, with_variants
 from spark_sink.lake import held_rows
 from spark_sink.lake.table_contract import DataFile, Span
@@ -315,6 +316,8 @@ def _partition_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
         pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_date32(kind)
     ):
         raise SchemaError(f"a partition column is {kind}, need text, a whole number, a date or a truth value")
+    if pa.types.is_date32(kind) and rows_outside([column], pa.schema([("", kind)])):
+        raise SchemaError("a partition column has a date outside the years 1 to 9999, which no reader of Delta accepts")
     return column.cast(pa.string())
 
 

@@ -1,8 +1,8 @@
 """The positions of a group in a table: the next offset of each partition, stored in the Delta log with the rows.
 
-The application id is `<group>/<topic>/<partition>`, its version the exclusive end offset. It has no `lastUpdated`, so
-that no retention removes it. `<group>/<topic>/<partition>/begin` stores the first offset of the group, so that
-`azimuth verify` finds a hole before the first row.
+The application id is `<group>/<topic>/<partition>`, its version the exclusive end offset. Its `lastUpdated` is in the
+far future, so that no retention removes it. `<group>/<topic>/<partition>/begin` stores the first offset of the group,
+so that `azimuth verify` finds a hole before the first row.
 """
 
 import json

@@ -38,6 +38,6 @@ class RewriteLineage:
 
 
 def _paths(text: str, kind: str) -> Iterator[str]:
-    for line in text.splitlines():
+    for line in text.split("\n"):
         if f'"{kind}"' in line and isinstance(action := json.loads(line).get(kind), dict):
             yield action["path"]

@@ -223,7 +223,7 @@ def verify(
             accounted = scan(quarantine_records(uri, log, storage_options, COLUMNS))
     except TableNotFoundError as error:
         raise TableError(f"{uri}: there is no Delta table") from error
-    except (DeltaError, OSError, KeyError, pa.ArrowInvalid) as error:
+    except (DeltaError, OSError, KeyError, OverflowError, ValueError) as error:
         raise TableError(f"{uri}: the table cannot be read: {plain(error)}") from error
     return judge(found, parse_positions(kept, name), parse_beginnings(kept, name), accounted)
 

@@ -133,6 +133,7 @@ def _replay(handle: DeltaLakeTable, part: pa.Table, repair: Repair | None, stora
         _refuse_strangers(good, rows)
         if not good.num_rows:
             return Replayed(rows=0, left=rows.num_rows)
+        _refuse_columns(good, snapshot.schema)
         good = good.select([name for name in snapshot.schema.names if name in good.column_names])
         landing = Landing(filesystem(uri, storage), good.schema, Layout(partition_columns=handle.partition_columns))
         for batch in good.to_batches():
@@ -194,6 +195,14 @@ def _known(uri: str, version: int, rows: pa.Table, wanted: set[_Key], storage: S
 
 def _keys(rows: pa.Table | pa.RecordBatch) -> list[_Key]:
     return list(zip(*(rows.column(name).to_pylist() for name in _KEYS), strict=True))
+
+
+def _refuse_columns(good: pa.Table, schema: pa.Schema) -> None:
+    """Refuse a column that neither table nor quarantine has: its values would be lost without a word."""
+    if strange := [name for name in good.column_names if name not in {*schema.names, *SCHEMA.names}]:
+        raise SchemaError(
+            f"the repair handed on the column {strange[0]!r}, which the table lacks; it has {', '.join(schema.names)}"
+        )
 
 
 def _refuse_strangers(good: pa.Table, asked: pa.Table) -> None:

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake import CommitProperties, DeltaTable
 from deltalake.transaction import AddAction
 
-from spark_sink.lake.delta_transactions import OURS, TransactionLog
+from spark_sink.lake.delta_transactions import OURS, TransactionLog, lasting
 from spark_sink.lake.positions import rewound
 from spark_sink.ranges.batch_offset import TopicPartition
 
@@ -53,7 +53,7 @@ def commit(
         schema=handle.schema(),
         partition_by=handle.metadata().partition_columns,
         commit_properties=CommitProperties(
-            app_transactions=[Transaction(name, number) for name, number in numbers.items()],
+            app_transactions=[lasting(name, number) for name, number in numbers.items()],
             custom_metadata={OURS: dict(note)},
             max_commit_retries=0,  # a commit after the rows were read must make this one fail
         ),

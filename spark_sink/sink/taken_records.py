@@ -23,7 +23,7 @@ from deltalake.transaction import AddAction
 
 from spark_sink.errors import TableError, plain
 from spark_sink.formats.quarantined_rows import quarantine_of
-from spark_sink.lake.delta_transactions import LogEntry, TransactionLog
+from spark_sink.lake.delta_transactions import LogEntry, TransactionLog, lines_of
 from spark_sink.lake.positions import rewound
 from spark_sink.lake.table_storage import Storage
 from spark_sink.sink.rewind_commit import KIND, NOTE, commit
@@ -134,7 +134,7 @@ def _paths(handle: DeltaTable) -> set[str]:
 
 
 def _added(text: str) -> Iterable[AddAction]:
-    for line in text.splitlines():
+    for line in lines_of(text):
         found: dict[str, Any] | None = json.loads(line).get("add") if '"add"' in line else None
         if found is not None:
             yield AddAction(
