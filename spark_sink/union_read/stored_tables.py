@@ -102,7 +102,10 @@ def _delta(address: str, storage: Storage) -> StoredTable:
 
     def rows(columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         try:
-            yield from handle.to_pyarrow_dataset().to_batches(columns=list(columns))
+            # Reading far ahead would delay the first row by that of others.
+            yield from handle.to_pyarrow_dataset().to_batches(
+                columns=list(columns), batch_readahead=2, fragment_readahead=1
+            )
         except (DeltaError, OSError, pa.ArrowException) as error:
             raise TableError(f"{uri}: the rows cannot be read: {plain(error)}") from error
 

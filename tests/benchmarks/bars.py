@@ -83,6 +83,8 @@ BARS = (
     Bar("scaling", "policies/bars/*", least=1),
     Bar("spark", "overhead of */ratios/*/median", most=1.02),
     Bar("spark", "an answer of */share_of_a_core_asked_every_2_s", most=0.02),
+    Bar("union", "raw/first_row_s", most=0.5),
+    Bar("union", "raw/tail_rows_a_second", least=300_000),
 )
 
 
