@@ -8,7 +8,7 @@ from assignors.fleet import Source
 from spark_sink.checks import BrokerChecks, Check, Finding, run
 from spark_sink.claimed.job_settings import ClaimedSettings
 from spark_sink.errors import ClusterError
-from spark_sink.fleet.row_checks import row_checks
+from spark_sink.fleet.row_checks import ops_checks, row_checks
 from spark_sink.kafka.client_properties import librdkafka_config
 from spark_sink.kafka.group_lag import admin
 
@@ -42,6 +42,7 @@ def questions(settings: ClaimedSettings, source: Source) -> list[Check]:
         ),
         Check(subject="claims", place=shown(settings.database), ask=lambda: _claims(settings)),
         *row_checks(settings.rows, settings.table, settings.name, settings.storage, settings.topics),
+        *ops_checks(settings.ops),
     ]
 
 

@@ -118,7 +118,7 @@ class ClaimedIngest:
             if str(error) != self._problem:
                 log.error("claims: %s", error)  # noqa: TRY400 -- the message is enough
             self._problem, self._looked = str(error), None  # a topic may have been deleted
-            return Round(failed=True)
+            return Round(failed=True, problem=str(error))
         self._problem = ""
         for topic, refusal in done.refused.items():
             if self._reported.get(topic) != str(refusal):

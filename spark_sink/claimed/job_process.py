@@ -1,6 +1,7 @@
 """A job as a process: built from its settings, run until a signal stops it."""
 
 import logging
+import os
 import signal
 import socket
 import threading
@@ -22,12 +23,16 @@ from spark_sink.claimed.job_metrics import JobMetrics
 from spark_sink.claimed.job_parts import Parts
 from spark_sink.claimed.job_round import Round
 from spark_sink.claimed.job_settings import ClaimedSettings
+from spark_sink.fleet.commit_counts import CommitCounts
 from spark_sink.fleet.table_writer import TableWriter
 from spark_sink.kafka.client_properties import librdkafka_config
 from spark_sink.kafka.group_lag import admin
 from spark_sink.kafka.partition_offsets import PartitionOffsets
 from spark_sink.kafka.paused_topics import PausedTopics
 from spark_sink.live import serve_metrics
+from spark_sink.logs.masked_secrets import Mask, secret_values
+from spark_sink.ops_log.ops_counts import OpsCounts
+from spark_sink.ops_log.ops_writer import written
 from spark_sink.options.fetch_settings import FetchSettings
 from spark_sink.options.source_options import SourceOptions
 
@@ -39,7 +44,10 @@ _HOLDING_S = 8.0  # the same while partitions are held: their records are being 
 
 
 def build(
-    settings: ClaimedSettings, steps: StartSteps | None = None, observe: Callable[[Round], None] = lambda _: None
+    settings: ClaimedSettings,
+    steps: StartSteps | None = None,
+    observe: Callable[[Round], None] = lambda _: None,
+    ops: CommitCounts | None = None,
 ) -> ClaimedIngest:
     """Create a job, and log each step of it.
 
@@ -47,6 +55,7 @@ def build(
         settings: settings of the job.
         steps: logs the steps.
         observe: called after each round.
+        ops: counts commits for an ops log; None without one.
 
     Raises:
         ClaimsError: the database's address is invalid.
@@ -80,6 +89,7 @@ def build(
                 claims.owner,
                 settings.storage,
                 rows=settings.rows,
+                ops=ops,
             ),
             logs=PartitionOffsets(SourceOptions(kafka=named, group=settings.name)),
             topics=topics.look,
@@ -110,21 +120,36 @@ def run(settings: ClaimedSettings) -> None:
         signal.signal(number, hear)
     place = f"brokers {settings.kafka['bootstrap.servers']}, claims in {shown(settings.database)}"
     log.info("claims: job %s of group %r starts: %s", settings.owner or socket.gethostname(), settings.name, place)
-    _Work(settings, stop).end_within()
+    counts = None
+    if settings.ops is not None:
+        given = {"database": settings.database, "kafka": settings.kafka, "storage": settings.storage}
+        counts = OpsCounts(Mask(secret_values({**given, "registry": settings.rows.value.registry})))
+    agent = settings.owner or f"{socket.gethostname()}-{os.getpid()}"
+    with written(settings.ops, counts, {"kind": "claims", "group_id": settings.name, "agent": agent}):
+        _Work(settings, stop, counts).end_within()
+
+
+def count_errors(done: Round, ops: CommitCounts) -> None:
+    """Count the errors of a round for the ops log."""
+    if done.failed:
+        ops.failed((), done.problem)
+    for topic, error in done.refused.items():
+        ops.failed({topic}, error)
 
 
 class _Work:
     """A job in a thread of its own: a request to brokers that are away would keep the main thread from a signal."""
 
-    def __init__(self, settings: ClaimedSettings, stop: threading.Event) -> None:
+    def __init__(self, settings: ClaimedSettings, stop: threading.Event, counts: OpsCounts | None) -> None:
         self._settings = settings
         self._stop = stop
         self._job: ClaimedIngest | None = None
         self._error: BaseException | None = None
-        self._observe: Callable[[Round], None] = lambda _: None
+        self._ops = CommitCounts(counts) if counts is not None else None
+        self._metrics: JobMetrics | None = None
         if settings.metrics_port is not None:
             registry = CollectorRegistry()
-            self._observe = JobMetrics(registry).note
+            self._metrics = JobMetrics(registry)
             serve_metrics(settings.metrics_port, registry)
         self._thread = threading.Thread(target=self._run, name="claims", daemon=True)
 
@@ -148,10 +173,16 @@ class _Work:
         if self._error is not None:
             raise self._error
 
+    def _observe(self, done: Round) -> None:
+        if self._metrics is not None:
+            self._metrics.note(done)
+        if self._ops is not None:
+            count_errors(done, self._ops)
+
     def _run(self) -> None:
         settings, steps = self._settings, StartSteps(log=log)
         try:
-            self._job = job = build(settings, steps, self._observe)
+            self._job = job = build(settings, steps, self._observe, self._ops)
             owner = settings.owner or socket.gethostname()
             steps.done(f"job {owner} of group {settings.name!r} writes to {settings.table}")
             job.run(self._stop)

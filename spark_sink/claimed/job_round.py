@@ -15,6 +15,7 @@ class Round:
         lost: claims that were already lost.
         late_s: age of the oldest unread record when its topic was claimed, by topic.
         failed: whether the round as a whole failed: a server does not answer, or no topic can be read.
+        problem: why it failed.
         refused: reason why a topic's records were not written, by topic; other topics of the round are not affected.
     """
 
@@ -24,4 +25,5 @@ class Round:
     lost: int = 0
     late_s: Mapping[str, float] = field(default_factory=dict)
     failed: bool = False
+    problem: str = ""
     refused: Mapping[str, Exception] = field(default_factory=dict)

@@ -7,6 +7,7 @@ from assignors.claims import Form, Lease, Picking
 from spark_sink.errors import OptionError
 from spark_sink.fleet.table_writer import refuse_quarantine_address
 from spark_sink.lake.table_storage import refuse_iceberg
+from spark_sink.ops_log.ops_settings import OpsSettings
 from spark_sink.sink.row_options import RowOptions
 
 _DAY_S = 86_400.0
@@ -44,6 +45,7 @@ class ClaimedSettings:
         storage: options of the object store.
         rows: how records become rows of the table; the same for all jobs of one set.
         metrics_port: port of the Prometheus endpoint; None for none.
+        ops: settings of the ops log; None for none.
     """
 
     name: str
@@ -67,6 +69,7 @@ class ClaimedSettings:
     storage: Mapping[str, str] = field(default_factory=dict)
     rows: RowOptions = field(default_factory=RowOptions)
     metrics_port: int | None = None
+    ops: OpsSettings | None = None
 
     def __post_init__(self) -> None:
         for name, flag in (("name", "--group"), ("table", "--table"), ("database", "--database")):
@@ -75,6 +78,8 @@ class ClaimedSettings:
         instead = "`azimuth sink --table-format iceberg` writes Iceberg tables"
         refuse_iceberg("claims", self.table, self.storage, instead)
         refuse_quarantine_address(self.table)
+        if self.ops is not None:
+            self.ops.refuse_near([self.table])
         for name, least, most in (
             ("partitions", 1, _MOST_PARTITIONS),
             ("records", 1, _MOST_RECORDS),

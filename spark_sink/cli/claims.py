@@ -102,6 +102,11 @@ def run(  # noqa: PLR0913, PLR0917 -- each is a flag
     merge_schema: Annotated[bool, typer.Option("--merge-schema", help="Add columns that a table lacks.")] = False,
     optimistic: Annotated[bool, typer.Option("--optimistic", help="Claim without locks.")] = False,
     metrics_port: Annotated[int | None, typer.Option(min=0, max=65535, help="Port of the Prometheus endpoint.")] = None,
+    ops_log: Annotated[
+        str | None, typer.Option(help="Delta table of batches, rows, bytes and errors, by topic and job.")
+    ] = None,
+    ops_log_s: Annotated[float, typer.Option(help="The ops log is written so often.")] = 60.0,
+    ops_log_days: Annotated[int, typer.Option(help="Days that the ops log keeps.")] = 90,
     kafka: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Kafka client property.")] = None,
     storage: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Option of the object store.")] = None,
     *,
@@ -113,6 +118,7 @@ def run(  # noqa: PLR0913, PLR0917 -- each is a flag
     """Ingest until SIGTERM; start as many jobs as the load needs, on any machines."""
     from assignors.claims import Form, Lease, Picking  # noqa: PLC0415 -- an extra
     from spark_sink.claimed.job_settings import ClaimedSettings  # noqa: PLC0415 -- as below
+    from spark_sink.ops_log.ops_settings import OpsSettings  # noqa: PLC0415 -- as below
     from spark_sink.sink.row_options import RowOptions  # noqa: PLC0415 -- as below
 
     topics = tuple(one.strip() for names in subscribe or () for one in names.split(","))
@@ -128,6 +134,10 @@ def run(  # noqa: PLR0913, PLR0917 -- each is a flag
         "mergeSchema": str(merge_schema),
     }
     named = () if subscribe_pattern else topics
+    stored = pairs(storage, "--storage")
+    ops = None
+    if ops_log is not None:
+        ops = OpsSettings(table=ops_log, every_s=ops_log_s, keep_days=ops_log_days, storage=stored)
     settings = ClaimedSettings(
         name=name,
         table=table,
@@ -143,9 +153,10 @@ def run(  # noqa: PLR0913, PLR0917 -- each is a flag
         lease=Lease(lease_s=lease_s),
         picking=Picking(worth_records=worth_records, longest_s=longest_s),
         form=Form.OPTIMISTIC if optimistic else Form.LOCKING,
-        storage=pairs(storage, "--storage"),
+        storage=stored,
         rows=RowOptions.parse(given, registry, table=table, topics=named, headers=include_headers),
         metrics_port=metrics_port,
+        ops=ops,
     )
     if check:
         from spark_sink.claimed.job_checks import look  # noqa: PLC0415 -- clients and Arrow load slowly

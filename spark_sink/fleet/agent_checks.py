@@ -7,7 +7,7 @@ from assignors.fleet import Lane
 from spark_sink.checks import BrokerChecks, Check, Finding, check_writable, run
 from spark_sink.fleet.agent_process import members
 from spark_sink.fleet.fleet_settings import FleetSettings
-from spark_sink.fleet.row_checks import row_checks
+from spark_sink.fleet.row_checks import ops_checks, row_checks
 from spark_sink.fleet.settings_tables import KafkaMembership
 from spark_sink.fleet.table_writer import CLUSTER
 
@@ -39,6 +39,7 @@ def questions(settings: FleetSettings) -> list[Check]:
             return home.topics([topic], None, "workers.topic")
 
         found.append(Check(subject="workers", place=home.servers, ask=workers))
+    found += ops_checks(settings.ops)
     if (file := settings.status_file) is not None:
         folder = str(file.absolute().parent)
         found.append(Check(subject="status", place=str(file), ask=lambda: check_writable(folder, {})))

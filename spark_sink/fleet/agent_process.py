@@ -24,6 +24,7 @@ from assignors.fleet import (
 )
 from assignors.scaling import WorkersFeed
 from spark_sink.errors import OptionError
+from spark_sink.fleet.commit_counts import CommitCounts
 from spark_sink.fleet.fleet_settings import FleetSettings
 from spark_sink.fleet.light_ingestion import LightIngestion, Surroundings
 from spark_sink.fleet.progress_lines import progress
@@ -37,6 +38,9 @@ from spark_sink.fleet.workers_in_force import WorkersNow
 from spark_sink.kafka.client_properties import kafka_python_config
 from spark_sink.kafka.paused_topics import PausedTopics
 from spark_sink.live import Access, LiveServer
+from spark_sink.logs.masked_secrets import Mask, secret_values
+from spark_sink.ops_log.ops_counts import OpsCounts
+from spark_sink.ops_log.ops_writer import written
 
 log = logging.getLogger(__name__)
 
@@ -67,8 +71,10 @@ def run(settings: FleetSettings, http: tuple[str, int] | None = None, access: Ac
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, hear)
-    agent = build(settings)
-    with contextlib.ExitStack() as served:
+    counts = None if settings.ops is None else OpsCounts(Mask(secret_values(settings.model_dump())))
+    agent = build(settings, counts)
+    columns = {"kind": "fleet", "group_id": settings.name, "agent": settings.agent}
+    with written(settings.ops, counts, columns), contextlib.ExitStack() as served:
         if http is not None:
             whole = WholeFleet(settings, agent)
             page = LiveServer(
@@ -93,8 +99,12 @@ def _ingest(agent: FleetAgent, settings: FleetSettings, stop: threading.Event) -
             write_status(settings.status_file, agent.status())
 
 
-def build(settings: FleetSettings) -> FleetAgent:
+def build(settings: FleetSettings, counts: OpsCounts | None = None) -> FleetAgent:
     """Create an agent. Only the readers' threads start, and wait for topics; there are no connections yet.
+
+    Args:
+        settings: settings of the agent.
+        counts: counts commits and errors for an ops log; None without one.
 
     Raises:
         FleetError: the settings contradict each other.
@@ -114,11 +124,14 @@ def build(settings: FleetSettings) -> FleetAgent:
         buffer_bytes=settings.buffer_bytes,
         include_headers=settings.include_headers,
     )
+    ops = {name: None if counts is None else CommitCounts(counts, name) for name in watches}
     readers = {
         name: SourceReader(
             name,
             reading,
-            ReaderParts(writer=_writer(settings, name), ids=watch.ids, look_again=watch.look_now),
+            ReaderParts(
+                writer=_writer(settings, name, ops[name]), ids=watch.ids, look_again=watch.look_now, ops=ops[name]
+            ),
         )
         for name, watch in watches.items()
     }
@@ -190,9 +203,9 @@ def write_status(file: Path, status: dict[str, Any]) -> None:
     new.replace(file)
 
 
-def _writer(settings: FleetSettings, source: str) -> TableWriter:
+def _writer(settings: FleetSettings, source: str, ops: CommitCounts | None) -> TableWriter:
     address = settings.table.replace(CLUSTER, source)
-    return TableWriter(address, settings.name, settings.agent, settings.storage, rows=settings.rows(source))
+    return TableWriter(address, settings.name, settings.agent, settings.storage, rows=settings.rows(source), ops=ops)
 
 
 def _tell(agent: FleetAgent, file: Path, stop: threading.Event) -> None:

@@ -34,6 +34,7 @@ from spark_sink.fleet.settings_tables import (
 from spark_sink.fleet.table_writer import CLUSTER, refuse_quarantine_address
 from spark_sink.kafka.client_properties import librdkafka_config
 from spark_sink.lake.table_storage import refuse_iceberg
+from spark_sink.ops_log.ops_settings import OpsSettings
 from spark_sink.sink.row_options import RowOptions
 
 _HOUR_S = 3600.0
@@ -93,6 +94,9 @@ class FleetSettings(BaseSettings):
     partition_by: str | None = Field(None, description="Partition columns of new tables, by commas.")
     merge_schema: bool = Field(default=False, description="Add columns that a table lacks.")
     price_per_gb: Real = Field(0.01, ge=0, description="Money per GB (10^9 bytes) that comes from another zone.")
+    ops_log: str | None = Field(None, description="Delta table of batches, rows, bytes and errors, by topic and agent.")
+    ops_log_s: Real = Field(60.0, ge=1, le=_HOUR_S, description="The ops log is written so often.")
+    ops_log_days: Whole = Field(90, ge=1, description="Days that the ops log keeps.")
     status_file: Path | None = Field(None, description="JSON of how the agent stands, written again and again.")
 
     @classmethod
@@ -156,13 +160,16 @@ class FleetSettings(BaseSettings):
 
         Raises:
             OptionError: the table is Iceberg's or has the address of a quarantine, an option of values is invalid, two
-                sources would write into one table, or the home cluster is not one of the sources.
+                sources would write into one table, the ops log's address meets theirs, or the home cluster is not one
+                of the sources.
             FleetError: a source, a number or an agent is invalid.
             WorkersError: workers below 1, or an invalid pattern.
         """
         refuse_iceberg("agent", self.table, self.storage, "`azimuth sink --table-format iceberg` writes Iceberg tables")
         for name in self.sources:
             refuse_quarantine_address(self.table.replace(CLUSTER, name))
+        if (ops := self.ops) is not None:
+            ops.refuse_near([self.table])
         if len(self.sources) > 1 and CLUSTER not in self.table:
             raise OptionError(
                 f"{config}: table {self.table!r} serves {len(self.sources)} sources, whose topics may have the same "
@@ -256,6 +263,19 @@ class FleetSettings(BaseSettings):
             "partitionBy": self.partition_by,
             "mergeSchema": "true" if self.merge_schema else None,
         }
+
+    @property
+    def ops(self) -> OpsSettings | None:
+        """The settings of the ops log; None without one.
+
+        Raises:
+            OptionError: its address is invalid.
+        """
+        if self.ops_log is None:
+            return None
+        return OpsSettings(
+            table=self.ops_log, every_s=self.ops_log_s, keep_days=self.ops_log_days, storage=self.storage
+        )
 
     @property
     def session(self) -> Session:

@@ -14,6 +14,7 @@ from confluent_kafka import KafkaException
 from assignors.errors import AssignorError
 from assignors.fleet import FleetTopic, Lane, lane_change
 from spark_sink.errors import SparkSinkError, TableError
+from spark_sink.fleet.commit_counts import CommitCounts
 from spark_sink.fleet.lane import LaneConsumer, LaneParts
 from spark_sink.fleet.lane_consumers import Consumers
 from spark_sink.fleet.record_buffer import RecordBuffer
@@ -64,11 +65,13 @@ class ReaderParts:
         writer: writes the source's tables.
         ids: called for each batch of records.
         look_again: called when a topic may have been recreated.
+        ops: counts the errors for an ops log; None without one.
     """
 
     writer: TableWriter
     ids: TopicIds
     look_again: Callable[[], None]
+    ops: CommitCounts | None = None
 
 
 class SourceReader:
@@ -238,6 +241,8 @@ class SourceReader:
         """Record that the table of these refuses: retry it after a pause; topics of other tables continue."""
         if self._writer.shared:
             raise error
+        if self._parts.ops is not None:
+            self._parts.ops.failed(labels, error)
         self._refusals.note(labels, error)
 
     def _try_again(self) -> None:
@@ -371,6 +376,8 @@ class SourceReader:
             self._settle(wait=True)  # the outcome does not matter, because the tables' positions decide
         # The file name differs in each attempt, so it is removed from the message: the same refusal is reported once.
         problem = _PART.sub("part-*", f"{self._source}: {error}")
+        if self._parts.ops is not None:
+            self._parts.ops.failed((), error)
         if problem != self._problem:
             log.error("fleet: %s", problem)
         self._problem = problem

@@ -3,6 +3,7 @@
 import logging
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 import pyarrow as pa
@@ -10,11 +11,13 @@ import pyarrow as pa
 from assignors import hash64
 from assignors.fleet import FleetTopic
 from spark_sink.errors import ConflictError, SparkSinkError, TableError
+from spark_sink.fleet.commit_counts import CommitCounts
 from spark_sink.fleet.writer_tables import LandedFiles, WriterTable
 from spark_sink.formats.quarantined_rows import quarantine_of, refuse_quarantine_name
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.table_contract import Change, Snapshot
 from spark_sink.lake.table_storage import PLACEHOLDER, Storage, table_uri
+from spark_sink.ops_log.record_bytes import record_bytes
 from spark_sink.options.value_decoders import TopicDecoders
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 from spark_sink.sink.batch_against_table import Verdict
@@ -92,12 +95,13 @@ class TableWriter:
         storage: options of the object store.
         rows: how records become rows. A table of raw records that lacks the column `headers` gets it, and is null there
             for earlier rows; a table that has it takes rows without it, too.
+        ops: counts the commits for an ops log; None without one.
 
     Raises:
         OptionError: the address is a quarantine's. If only that of one topic is, the calls about this topic raise it.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- what a table is
         self,
         address: str,
         group: str,
@@ -105,7 +109,9 @@ class TableWriter:
         storage: Storage | None = None,
         *,
         rows: RowOptions | None = None,
+        ops: CommitCounts | None = None,
     ) -> None:
+        self._ops = ops
         self._address = table_uri(address)
         refuse_quarantine_address(self._address)
         self._rows = rows or RowOptions()
@@ -195,7 +201,7 @@ class TableWriter:
             raise TableError(
                 f"{table.uri}: {held.num_rows} records were read and {files.rows} are in the files: writing them again"
             )
-        return files
+        return files if self._ops is None else replace(files, record_bytes=record_bytes(held))
 
     def commit(self, files: LandedFiles, ranges: Sequence[Range]) -> dict[TopicPartition, int]:
         """Commit records to their table and its quarantine, each in one of them, whatever other agents do.
@@ -225,6 +231,8 @@ class TableWriter:
             outcome = table.commit(batch)
             doubted = {key for key, verdict in outcome.verdicts.items() if verdict in {Verdict.SKIP, Verdict.TRIM}}
             snapshot = table.table.refresh() if doubted else None
+        if self._ops is not None:
+            self._ops.wrote(table.uri, files, outcome)
         if outcome.rows:
             self._compactions.committed(table.uri, table.handle)
         if outcome.quarantined is not None:

@@ -1,8 +1,8 @@
 """The tables of one writer, each with its quarantine and its decoder."""
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,6 +15,7 @@ from spark_sink.lake.parquet_landing import Landing, storage_errors
 from spark_sink.lake.table_contract import DataFile
 from spark_sink.lake.table_storage import filesystem
 from spark_sink.options.value_decoders import TopicDecoders
+from spark_sink.ranges.batch_offset import TopicPartition
 from spark_sink.sink.compare_and_swap import Batch, Outcome
 from spark_sink.sink.quarantine_commit import TableWithQuarantine, refuse_ahead
 from spark_sink.sink.row_options import RowOptions
@@ -33,10 +34,12 @@ class LandedFiles:
     Attributes:
         good: files of the table.
         bad: files of its quarantine, with the records that could not be decoded.
+        record_bytes: keys and values of the records, by partition; empty without an ops log.
     """
 
     good: Sequence[DataFile] = ()
     bad: Sequence[DataFile] = ()
+    record_bytes: Mapping[TopicPartition, int] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:

@@ -62,6 +62,11 @@ def normal_schema(schema: pa.Schema) -> pa.Schema:
                 f"column {name!r} is {found or 'missing'}, need {kind}: the sink tells records apart by topic, "
                 "partition and offset, so a query must pass these columns through"
             )
+    return normal_columns(schema)
+
+
+def normal_columns(schema: pa.Schema) -> pa.Schema:
+    """Return the columns in the same form; they need not identify records."""
     return pa.schema([pa.field(field.name, _normal_type(field.type)) for field in schema])
 
 

@@ -55,6 +55,7 @@ class Outcome:
 
     Attributes:
         rows: number of committed rows.
+        files: the files with these rows.
         rows_left_out: number of rows that were already in the table.
         conflicts: number of times that another writer was faster.
         verdicts: by partition.
@@ -63,6 +64,7 @@ class Outcome:
     """
 
     rows: int = 0
+    files: Sequence[DataFile] = ()
     rows_left_out: int = 0
     conflicts: int = 0
     verdicts: Mapping[TopicPartition, Verdict] = field(default_factory=dict)
@@ -106,6 +108,7 @@ def commit(
                 continue
         return Outcome(
             rows=rows,
+            files=files,
             rows_left_out=written - rows,
             conflicts=attempt,
             verdicts=decision.verdicts,

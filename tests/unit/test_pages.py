@@ -5,11 +5,17 @@ import textwrap
 import tomllib
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, QueryBuilder
 
 from assignors.scaling.evaluator_settings import ScalingSettings
 from spark_sink.agent.agent_settings import AgentSettings
 from spark_sink.fleet.fleet_settings import FleetSettings
+from spark_sink.ops_log import ops_writer
+from spark_sink.ops_log.ops_counts import OpsCounts, Written
+from spark_sink.ops_log.ops_settings import OpsSettings
+from spark_sink.ops_log.ops_table import SCHEMA
 from spark_sink.options.source_options import _KNOWN as SOURCE
 from spark_sink.sink.sink_options import _KNOWN as SINK
 
@@ -22,6 +28,7 @@ TESTED = {"python", "bash", "console", "toml"}
 SHOWN = {
     ("broker.md", "properties"),
     ("deploy.md", "sql"),
+    ("ops-log.md", "sql"),
     ("commands.md", "text"),
     ("scaling.md", "text"),
     ("kubernetes.md", "yaml"),
@@ -51,7 +58,7 @@ def test_every_block_of_a_page_is_of_a_language_that_is_tested(page: Path) -> No
 def test_every_file_that_a_page_shows_is_loaded_by_a_test() -> None:
     """A page with a new one has to be added below."""
     with_files = {page.name for page in PAGES if toml(page.name)}
-    assert with_files == {"lake.md", "iceberg.md", "deploy.md", "fleet.md", "scaling.md"}
+    assert with_files == {"lake.md", "iceberg.md", "deploy.md", "fleet.md", "scaling.md", "ops-log.md"}
 
 
 @pytest.mark.parametrize(
@@ -74,7 +81,7 @@ def test_the_file_of_a_fleet_loads(tmp_path: Path) -> None:
     """As it stands, with the agent's name from outside; the other blocks are parts of such a file."""
     whole, *parts = toml("fleet.md")
     file = tmp_path / "fleet.toml"
-    for part in ["", *parts]:
+    for part in ["", *parts, *toml("ops-log.md")]:
         file.write_text(part + whole)
         assert FleetSettings.load(file, agent="agent-1").home == "home"
 
@@ -85,6 +92,23 @@ def test_the_file_of_the_autoscaler_loads(tmp_path: Path) -> None:
     file = tmp_path / "scaling.toml"
     file.write_text(block)
     assert set(ScalingSettings.load(file).pipelines) == {"flights"}
+
+
+def test_the_query_of_an_ops_log_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a table as agents write it, with the columns that the page lists."""
+    ((_, query),) = [block for block in blocks(ROOT / "docs" / "how-to" / "ops-log.md") if block[0] == "sql"]
+    monkeypatch.setattr(ops_writer, "_LAST_S", 60.0)
+    counts = OpsCounts()
+    counts.wrote("home", "/lake", {"x": Written(5, 1, 2_000_000)})
+    counts.failed("home", ("x", "y"), "read-only")
+    with ops_writer.written(OpsSettings(table=str(tmp_path / "ops")), counts, {"agent": "one"}):
+        pass
+    engine = QueryBuilder().register("ops", DeltaTable(str(tmp_path / "ops")))
+    found = pa.table(engine.execute(query).read_all()).to_pylist()
+    assert [tuple(row.values())[:5] for row in found] == [("x", 5, 2.0, 1, 1), ("y", 0, 0.0, 0, 1)]
+    text = (ROOT / "docs" / "how-to" / "ops-log.md").read_text(encoding="utf-8")
+    listed = [name for line in text.splitlines() if line.startswith("| `") for name in re.findall("`([a-z_]+)`", line)]
+    assert set(SCHEMA.names) <= set(listed)
 
 
 @pytest.mark.parametrize(("heading", "known"), [("kafka-group", SOURCE), ("delta-exactly-once", SINK)])

@@ -12,8 +12,11 @@ import pytest
 from assignors.errors import FleetError
 from producer.testing import MockCluster
 from spark_sink.agent.progress_log import StartSteps
-from spark_sink.claimed import ClaimedSettings, build
+from spark_sink.claimed import ClaimedSettings, Round, build
 from spark_sink.claimed import job_process as module
+from spark_sink.errors import TableError
+from spark_sink.fleet.commit_counts import CommitCounts
+from spark_sink.ops_log.ops_counts import OpsCounts
 
 
 @pytest.fixture
@@ -118,3 +121,13 @@ def test_an_error_of_the_start_is_the_commands_error(
     monkeypatch.setattr("signal.signal", lambda *_: None)
     with pytest.raises(FleetError, match="no broker answers"):
         module.run(settings)
+
+
+def test_the_errors_of_a_round_are_counted_for_the_ops_log() -> None:
+    """By topic where a topic was refused, and without one where the round failed as a whole."""
+    counts = OpsCounts()
+    module.count_errors(Round(failed=True, problem="no broker answers"), CommitCounts(counts))
+    module.count_errors(Round(refused={"x": TableError("read-only"), "y": TableError("full")}), CommitCounts(counts))
+    module.count_errors(Round(claimed=3, rows=7), CommitCounts(counts))
+    found = {row["topic"]: (row["errors"], row["last_error"]) for row in counts.take()}
+    assert found == {None: (1, "no broker answers"), "x": (1, "read-only"), "y": (1, "full")}

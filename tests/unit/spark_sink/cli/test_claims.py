@@ -44,6 +44,8 @@ RUN = ("run", "--group", "n", "--table", "t", "--database", "sqlite:///{tmp}/c.d
         ((*RUN, "--subscribe", "a,b", "--value-format", "avro", "--schema-registry", "url=http://r"), "valueSubject"),
         ((*RUN, "--subscribe", "a", "--unknown-fields", "rescue"), "unknownFields"),
         ((*RUN, "--subscribe", "a", "--partition-by", "day"), "'day'"),
+        ((*RUN, "--subscribe", "a", "--ops-log", "t"), "ops_log 't' is at, above or below an address of the tables"),
+        ((*RUN, "--subscribe", "a", "--ops-log", "o", "--ops-log-s", "0"), "ops_log_s=0"),
     ],
     ids=lambda one: " ".join(one) if isinstance(one, tuple) else "",
 )

@@ -10,6 +10,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 
 from assignors.fleet import FleetTopic, Lane
 from spark_sink.fleet import lane
+from spark_sink.fleet.commit_counts import CommitCounts
 from spark_sink.fleet.source_reader import ReaderParts, ReaderSettings, SourceReader
 from spark_sink.fleet.table_writer import TableWriter
 
@@ -109,19 +110,21 @@ class Client:
         self.calls["on_revoke"](self, [KafkaPartition(topic, 0) for topic in topics])
 
 
-def read(
+def read(  # noqa: PLR0913 -- most tests give two of them
     monkeypatch: pytest.MonkeyPatch,
     table: Path,
     rows: int,
     *script: Callable[[Client], list[Record]],
     ids: Callable[[], dict[str, str]] = lambda: {"x": "1", "y": "2"},
     buffer_bytes: int = 32 << 20,
+    ops: CommitCounts | None = None,
 ) -> SourceReader:
     """Let a reader go through a script, until so many rows are written."""
     Client.script = iter(script)
     monkeypatch.setattr(lane, "Consumer", Client)
     settings = ReaderSettings(group="g", kafka={"s": {}}, flush_s=0.05, buffer_bytes=buffer_bytes)
-    parts = ReaderParts(writer=TableWriter(str(table), "g", "a"), ids=lambda _: ids, look_again=lambda: None)
+    writer = TableWriter(str(table), "g", "a", ops=ops)
+    parts = ReaderParts(writer=writer, ids=lambda _: ids, look_again=lambda: None, ops=ops)
     reader = SourceReader("s", settings, parts)
     reader.assign({LANE: frozenset({FleetTopic("c", "1", "x", "s"), FleetTopic("c", "2", "y", "s")})})
     deadline = time.monotonic() + 20

@@ -99,6 +99,12 @@ def test_a_file_serves_all_agents_and_the_environment_tells_them_apart(
         ("default = 2", "default = 2\nweights = { t = -1.0 }", "weight of 't': -1.0, need a finite number"),
         ("table =", 'balance = "bytes"\ntable =', "balance: "),
         ("table =", 'balance = "volume"\ntable =', "balance = 'volume' needs the topics' volumes: set workers.topic"),
+        (
+            "table =",
+            'ops_log = "/lake/ops"\ntable =',
+            "ops_log '/lake/ops' is at, above or below an address",
+        ),
+        ("table =", 'ops_log = "/ops"\nops_log_s = 0.1\ntable =', "ops_log_s: "),
         ("client.id", "no.such.property", 'No such configuration property: "no.such.property"'),
     ],
     ids=[
@@ -137,6 +143,8 @@ def test_a_file_serves_all_agents_and_the_environment_tells_them_apart(
         "weight",
         "balance",
         "balance without weights",
+        "ops log among the tables",
+        "ops log too often",
         "property",
     ],
 )

@@ -1,0 +1,150 @@
+"""An agent and a job with claims tell what they did; whatever is wrong with the ops log, they go on."""
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from spark_sink.demo.cluster import Cluster
+from spark_sink.lake.verification import verify
+from spark_sink.ops_log.ops_counts import OpsCounts, Written
+from spark_sink.ops_log.ops_table import OpsTable
+from spark_sink.ops_log.ops_writer import OpsWriter
+from tests.integration.spark_sink.fleet.fleet_process import (
+    FleetProcesses,
+    config,
+    delete_topics,
+    make_topics,
+    send,
+    wait_until,
+)
+
+pytestmark = pytest.mark.integration
+
+COUNTS = {"a": 40, "b": 7, "idle": 0}
+
+
+@pytest.fixture
+def topics(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[str]:
+    """Their common name; they are `<name>.a`, `<name>.b` and `<name>.idle`, with records in the first two."""
+    name = f"ops-{request.node.name[5:20]}-{os.getpid()}".replace("[", "-").replace("_", "-")
+    names = [f"{name}.{one}" for one in COUNTS]
+    make_topics(cluster.bootstrap_servers, names)
+    send(cluster.bootstrap_servers, {f"{name}.{one}": count for one, count in COUNTS.items()})
+    yield name
+    delete_topics(cluster.bootstrap_servers, names)
+
+
+def rows(table: Path, group: str) -> int:
+    """Of the lake's table; 0 before it is there."""
+    return verify(str(table), group).rows if DeltaTable.is_deltatable(str(table)) else 0
+
+
+def told(table: Path, column: str = "rows") -> dict[str | None, int]:
+    """The ops log's sums by topic."""
+    found = Counter[str | None]()
+    if DeltaTable.is_deltatable(str(table)):
+        for row in DeltaTable(str(table)).to_pyarrow_table().to_pylist():
+            found[row["topic"]] += row[column]
+    return dict(found)
+
+
+def wanted(name: str) -> dict[str | None, int]:
+    """The records by topic; a topic without any has no row."""
+    return {f"{name}.{one}": count for one, count in COUNTS.items() if count}
+
+
+def test_an_agent_writes_what_it_did_at_intervals_and_at_its_end(cluster: Cluster, tmp_path: Path, topics: str) -> None:
+    """By topic, as the table has it; the second records come after the first interval."""
+    table, ops = tmp_path / "lake" / "home", tmp_path / "ops"
+    more = f'ops_log = "{ops}"\nops_log_s = 1'
+    with FleetProcesses(tmp_path, config(topics, tmp_path, cluster, more)) as fleet:
+        fleet.start("one")
+        wait_until(lambda: told(ops) == wanted(topics), 120, "all counted", lambda: fleet.log("one"))
+        send(cluster.bootstrap_servers, {f"{topics}.a": 5})
+        wait_until(lambda: rows(table, topics) == 52, 60, "all written", lambda: fleet.log("one"))
+        assert fleet.stop() == {"one": 0}
+    assert told(ops) == wanted(topics) | {f"{topics}.a": 45}
+    (first, *_) = DeltaTable(str(ops)).to_pyarrow_table().to_pylist()
+    assert (first["kind"], first["group_id"], first["agent"], first["source"]) == ("fleet", topics, "one", "home")
+    assert first["table_uri"] == str(table)
+    sizes = sum(len(str(number)) for number in (*range(40), *range(5)))
+    assert told(ops, "bytes")[f"{topics}.a"] == sizes
+
+
+def test_a_job_with_claims_writes_what_it_did(cluster: Cluster, tmp_path: Path, topics: str) -> None:
+    """The same by the flags of `azimuth claims run`; it ends before the first interval."""
+    table, ops, log = tmp_path / "table", tmp_path / "ops", tmp_path / "job.log"
+    command = [sys.executable, "-m", "spark_sink", "claims", "run", "--group", topics, "--table", str(table)]
+    command += ["--database", f"sqlite:///{tmp_path}/claims.db", "--bootstrap-servers", cluster.bootstrap_servers]
+    command += ["--subscribe-pattern", f"{topics}[.].*", "--longest-s", "0.5", "--ops-log", str(ops)]
+    with log.open("wb") as out:
+        job = subprocess.Popen([*command, "--owner", "one"], stdout=out, stderr=out)
+    try:
+        wait_until(lambda: rows(table, topics) == 47, 120, "all written", log.read_text)
+        job.terminate()
+        assert job.wait(60) == 0, log.read_text()
+    finally:
+        job.kill()
+        job.wait()
+    assert told(ops) == wanted(topics), log.read_text()
+    (first, *_) = DeltaTable(str(ops)).to_pyarrow_table().to_pylist()
+    assert (first["kind"], first["agent"], first["source"]) == ("claims", "one", None)
+
+
+def test_an_agent_goes_on_beside_a_foreign_table(cluster: Cluster, tmp_path: Path, topics: str) -> None:
+    """It is logged once, and the other table has not changed."""
+    table, ops = tmp_path / "lake" / "home", tmp_path / "ops"
+    write_deltalake(str(ops), pa.table({"id": [1, 2]}))
+    before = DeltaTable(str(ops)).version()
+    more = f'ops_log = "{ops}"\nops_log_s = 1'
+    with FleetProcesses(tmp_path, config(topics, tmp_path, cluster, more)) as fleet:
+        fleet.start("one")
+        wait_until(lambda: rows(table, topics) == 47, 120, "all written", lambda: fleet.log("one"))
+        wait_until(lambda: "ops log: " in fleet.log("one"), 30, "the reason", lambda: fleet.log("one"))
+        send(cluster.bootstrap_servers, {f"{topics}.a": 5})
+        wait_until(lambda: rows(table, topics) == 52, 60, "all written", lambda: fleet.log("one"))
+        assert fleet.stop() == {"one": 0}
+        assert fleet.log("one").count("is another table, with no column") == 2  # the check of the start says it, too
+    assert DeltaTable(str(ops)).version() == before
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 256 kB."""
+    mounted = subprocess.run(
+        ["/bin/mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(tmp_path)], check=False, capture_output=True
+    )
+    if mounted.returncode:
+        pytest.skip("mounting a small file system takes root")
+    yield tmp_path
+    subprocess.run(["/bin/umount", "-l", str(tmp_path)], check=True)
+
+
+def test_counts_of_a_full_disk_are_written_when_there_is_room(disk: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Wherever it runs full: one line, no file of a failed attempt stays, and each count is there once."""
+    counts, ops = OpsCounts(), disk / "ops"
+    writer = OpsWriter(counts, OpsTable(str(ops)), 60, {"agent": "one"})
+    written = 0
+    while not caplog.records:
+        counts.wrote("home", "/t", {f"{written}-{n}": Written(1, 0, 1) for n in range(50)})
+        writer.write()
+        written += 50
+        assert written < 100_000
+    for _ in range(5):
+        counts.wrote("home", "/t", {"last": Written(1, 0, 1)})
+        writer.write()
+    assert len(caplog.records) == 1
+    assert "No space left on device" in caplog.text
+    files = {Path(one).name for one in DeltaTable(str(ops)).file_uris()}
+    assert {one.name for one in ops.glob("*.parquet")} == files
+    subprocess.run(["/bin/mount", "-o", "remount,size=4m", str(disk)], check=True)
+    writer.write()
+    assert sum(told(ops).values()) == written + 5
+    assert told(ops)["last"] == 5
