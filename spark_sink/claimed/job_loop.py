@@ -22,6 +22,7 @@ from spark_sink.claimed.job_round import Round
 from spark_sink.claimed.job_settings import ClaimedSettings
 from spark_sink.claimed.labelled_batches import Batches
 from spark_sink.claimed.round_bytes import RoundBytes
+from spark_sink.claimed.start_backlog import Ending, StartBacklog
 from spark_sink.errors import SparkSinkError
 from spark_sink.fleet.write_queue import BatchWriter, ReadBatch, WriteOutcome
 from spark_sink.ranges.batch_offset import Range, TopicPartition
@@ -32,6 +33,8 @@ log = logging.getLogger(__name__)
 _RENEW_PER_LEASE = 3
 _HOPELESS = 3
 """If this many topics cannot be read, and none can, the rest of the round is skipped."""
+_SETTLE_S = 2.0
+_NAMED = 5
 _UNREADABLE = (SparkSinkError, KafkaException, OSError)
 
 
@@ -62,19 +65,64 @@ class ClaimedIngest:
         self._problem = ""
         self._refused: dict[str, Exception] = {}
         self._reported: dict[str, str] = {}
+        self._backlog = StartBacklog() if settings.once else None
+        self._whole = False  # whether the last list of topics was
+        self._hastened = False
+        self._settled = float("-inf")
         self.holds = False  # whether partitions are, or may be, claimed
 
-    def run(self, stop: threading.Event) -> None:
-        """Ingest until `stop` is set; after an error, log it once and retry."""
+    def run(self, stop: threading.Event) -> Ending | None:
+        """Ingest until `stop` is set, or with `once` until all is read; after an error, log it once and retry.
+
+        Returns:
+            How it has ended; None without `once`.
+        """
         try:
             while not stop.is_set():
                 done = self._try()
                 self._observe(done)
                 self._progress.note(done.rows, done.late_s, all_read=bool(done.claimed) and not done.refused)
+                if self._backlog is not None and (ending := self._ending(self._backlog, done)) is not None:
+                    return ending
                 if not done.claimed or (done.refused and not done.rows):
                     stop.wait(self._settings.idle_s)
+            return None if self._backlog is None else self._ending(self._backlog, Round(), over=True)
         finally:
             self.close()
+
+    def _ending(self, backlog: StartBacklog, done: Round, *, over: bool = False) -> Ending | None:
+        """Compare the records of before the start with the tables: after each quiet round, and every few seconds."""
+        if not over:
+            backlog.note(done.refused, failed=done.failed)
+        now = time.monotonic()
+        if over or not done.rows or now - self._settled > _SETTLE_S:
+            self._settled = now
+            try:
+                self._settle(backlog)
+            except (AssignorError, *_UNREADABLE) as error:
+                log.debug("claims: positions are not known: %s", error)
+        ending = backlog.ending(self._parts.paused() or (), over=over)
+        if ending is Ending.READ:
+            log.info("claims: the records that were there at the start are in the tables")
+        elif ending is not None:
+            names = sorted({key.topic for key in (*backlog.left, *backlog.unknown)})
+            text = "claims: %d records of %d partitions are left from before the start: %s"
+            log.warning(text, backlog.records, len(backlog.left), ", ".join(names[:_NAMED]))
+        return ending
+
+    def _settle(self, backlog: StartBacklog) -> None:
+        backlog.see(self._topics, whole=self._whole)
+        unknown = backlog.unknown
+        backlog.add(self._parts.logs.beginnings(unknown), self._parts.logs.ends(unknown))
+        topics = {key.topic for key in backlog.left}
+        labels = self._labels({name for name in topics if name in self._topics})
+        found = self._positions(labels)
+        names = {label: name for name, label in labels.items()}
+        backlog.settle({key._replace(topic=names[key.topic]): at for key, at in found.items() if key.topic in names})
+        if backlog.known and not self._hastened:
+            # Earlier visits may have set their due times to long after this job's end.
+            self._parts.claims.hasten(backlog.left)
+            self._hastened = True
 
     def close(self) -> None:
         """Disown all partitions; if the database is away, their leases end by themselves."""
@@ -132,7 +180,7 @@ class ClaimedIngest:
         if self._looked is not None and now - self._looked < self._settings.discover_s:
             return
         seen = self._parts.topics()
-        self._topics = {topic.name: topic for topic in seen.topics}
+        self._topics, self._whole = {topic.name: topic for topic in seen.topics}, seen.whole
         wanted = {(topic.name, n) for topic in self._topics.values() for n in range(topic.partitions)}
         new = self._parts.claims.register(wanted)
         if new or len(wanted) != self._listed:

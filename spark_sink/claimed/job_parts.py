@@ -26,6 +26,9 @@ class Claims(Protocol):
     def forget(self, partitions: Iterable[tuple[str, int]]) -> None:
         """Remove partitions."""
 
+    def hasten(self, partitions: Iterable[tuple[str, int]]) -> None:
+        """Make partitions due now."""
+
     def claim(self, most: int) -> list[Claim]:
         """Claim partitions."""
 

@@ -23,6 +23,7 @@ from spark_sink.claimed.job_metrics import JobMetrics
 from spark_sink.claimed.job_parts import Parts
 from spark_sink.claimed.job_round import Round
 from spark_sink.claimed.job_settings import ClaimedSettings
+from spark_sink.claimed.start_backlog import Ending
 from spark_sink.fleet.commit_counts import CommitCounts
 from spark_sink.fleet.table_writer import TableWriter
 from spark_sink.kafka.client_properties import librdkafka_config
@@ -101,8 +102,11 @@ def build(
     )
 
 
-def run(settings: ClaimedSettings) -> None:
-    """Ingest until SIGTERM or SIGINT, then disown and end.
+def run(settings: ClaimedSettings) -> int:
+    """Ingest until SIGTERM or SIGINT, or with `once` until all is read or the time is over; then disown and end.
+
+    Returns:
+        The exit code: an `Ending` with `once`, else 0.
 
     Raises:
         ClaimsError: the database's address is invalid.
@@ -126,7 +130,7 @@ def run(settings: ClaimedSettings) -> None:
         counts = OpsCounts(Mask(secret_values({**given, "registry": settings.rows.value.registry})))
     agent = settings.owner or f"{socket.gethostname()}-{os.getpid()}"
     with written(settings.ops, counts, {"kind": "claims", "group_id": settings.name, "agent": agent}):
-        _Work(settings, stop, counts).end_within()
+        return _Work(settings, stop, counts).end_within()
 
 
 def count_errors(done: Round, ops: CommitCounts) -> None:
@@ -145,6 +149,8 @@ class _Work:
         self._stop = stop
         self._job: ClaimedIngest | None = None
         self._error: BaseException | None = None
+        self._ending: Ending | None = None
+        self._began = time.monotonic()
         self._ops = CommitCounts(counts) if counts is not None else None
         self._metrics: JobMetrics | None = None
         if settings.metrics_port is not None:
@@ -153,8 +159,11 @@ class _Work:
             serve_metrics(settings.metrics_port, registry)
         self._thread = threading.Thread(target=self._run, name="claims", daemon=True)
 
-    def end_within(self) -> None:
+    def end_within(self) -> int:
         """Run the job; after a signal wait for its round as long as it holds partitions, else for a moment.
+
+        Returns:
+            The exit code.
 
         Raises:
             BaseException: the job's error.
@@ -162,16 +171,30 @@ class _Work:
         self._thread.start()
         while self._thread.is_alive() and not self._stop.is_set():
             self._thread.join(_LOOK_S)
+            self._end_in_time()
         signalled = time.monotonic()
         while self._thread.is_alive():
-            holds = self._job is not None and self._job.holds
+            holds = self._job is not None and (self._job.holds or self._settings.once)
             if time.monotonic() - signalled > (_HOLDING_S if holds else _IDLE_S):
                 ends = ": its partitions are free when their leases end" if holds else ""
                 log.warning("claims: the job ends in the middle of a request that has no answer%s", ends)
-                return
+                return self._code
             self._thread.join(_LOOK_S)
         if self._error is not None:
             raise self._error
+        return self._code
+
+    @property
+    def _code(self) -> int:
+        if not self._settings.once:
+            return 0
+        return Ending.OVER if self._ending is None else self._ending
+
+    def _end_in_time(self) -> None:
+        most = self._settings.max_runtime_s
+        if most is not None and time.monotonic() - self._began >= most and not self._stop.is_set():
+            log.info("claims: the time is over (%g s)", most)
+            self._stop.set()
 
     def _observe(self, done: Round) -> None:
         if self._metrics is not None:
@@ -185,7 +208,7 @@ class _Work:
             self._job = job = build(settings, steps, self._observe, self._ops)
             owner = settings.owner or socket.gethostname()
             steps.done(f"job {owner} of group {settings.name!r} writes to {settings.table}")
-            job.run(self._stop)
+            self._ending = job.run(self._stop)
         except BaseException as error:  # noqa: BLE001 -- raised in the main thread
             self._error = error
 

@@ -11,6 +11,7 @@ from spark_sink.ops_log.ops_settings import OpsSettings
 from spark_sink.sink.row_options import RowOptions
 
 _DAY_S = 86_400.0
+_MOST_RUNTIME_S = 30 * _DAY_S
 _MOST_PARTITIONS = 1_000_000
 _MOST_RECORDS = 1_000_000_000
 _LEAST_BYTES, _MOST_BYTES = 16 << 20, 1 << 40
@@ -46,6 +47,8 @@ class ClaimedSettings:
         rows: how records become rows of the table; the same for all jobs of one set.
         metrics_port: port of the Prometheus endpoint; None for none.
         ops: settings of the ops log; None for none.
+        once: end when the records that were there at the start are in the tables.
+        max_runtime_s: end after this time, seconds, with `once`; None for no limit.
     """
 
     name: str
@@ -70,6 +73,8 @@ class ClaimedSettings:
     rows: RowOptions = field(default_factory=RowOptions)
     metrics_port: int | None = None
     ops: OpsSettings | None = None
+    once: bool = False
+    max_runtime_s: float | None = None
 
     def __post_init__(self) -> None:
         for name, flag in (("name", "--group"), ("table", "--table"), ("database", "--database")):
@@ -92,6 +97,14 @@ class ClaimedSettings:
             given = getattr(self, name)
             if not isinstance(given, int | float) or not 0 < given <= _DAY_S:  # also catches nan
                 raise OptionError(f"{name}={given!r}, need more than 0, and {_DAY_S:g} at most")
+        if self.max_runtime_s is not None:
+            self._check_runtime(self.max_runtime_s)
+
+    def _check_runtime(self, given: float) -> None:
+        if not self.once:
+            raise OptionError("--max-runtime has no effect without --once: a job without it runs until a signal")
+        if not 0 < given <= _MOST_RUNTIME_S:  # also catches nan
+            raise OptionError(f"max_runtime={given!r}, need more than 0 seconds, and {_MOST_RUNTIME_S:g} at most")
 
     @property
     def round_bytes(self) -> int:

@@ -110,12 +110,21 @@ def run(  # noqa: PLR0913, PLR0917 -- each is a flag
     kafka: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Kafka client property.")] = None,
     storage: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Option of the object store.")] = None,
     *,
+    once: Annotated[
+        bool, typer.Option("--once", help="End when the records that are there at the start are in the table.")
+    ] = False,
+    max_runtime: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="With --once: end after this time, too.")
+    ] = None,
     check: Annotated[
         bool, typer.Option("--check", help="Only check the database, brokers, rights and tables.")
     ] = False,
     log_format: Format = LogFormat.TEXT,
 ) -> None:
-    """Ingest until SIGTERM; start as many jobs as the load needs, on any machines."""
+    """Ingest until SIGTERM; start as many jobs as the load needs, on any machines.
+
+    With --once, for cron, the exit code is 0 if all is read, 1 if a topic was refused, 3 if the time was over.
+    """
     from assignors.claims import Form, Lease, Picking  # noqa: PLC0415 -- an extra
     from spark_sink.claimed.job_settings import ClaimedSettings  # noqa: PLC0415 -- as below
     from spark_sink.ops_log.ops_settings import OpsSettings  # noqa: PLC0415 -- as below
@@ -157,6 +166,8 @@ def run(  # noqa: PLR0913, PLR0917 -- each is a flag
         rows=RowOptions.parse(given, registry, table=table, topics=named, headers=include_headers),
         metrics_port=metrics_port,
         ops=ops,
+        once=once,
+        max_runtime_s=max_runtime,
     )
     if check:
         from spark_sink.claimed.job_checks import look  # noqa: PLC0415 -- clients and Arrow load slowly
@@ -167,7 +178,7 @@ def run(  # noqa: PLR0913, PLR0917 -- each is a flag
     with logged(log_format, secrets, agent=settings.owner):
         from spark_sink.claimed import run as run_job  # noqa: PLC0415 -- clients load slowly
 
-        run_job(settings)
+        raise typer.Exit(run_job(settings))
 
 
 @group.command()

@@ -177,6 +177,19 @@ def test_clusters_do_not_mix(way: Way) -> None:
     assert len(here.claim(5)) == len(there.claim(5)) == 1
 
 
+def test_a_partition_is_due_at_once_if_a_job_needs_it(way: Way) -> None:
+    """Only that one, and not while another job holds it."""
+    seldom = Picking(worth_records=1_000, longest_s=3_000)
+    one, other = way.claims(picking=seldom), way.claims(picking=seldom)
+    one.register([("t", number) for number in range(4)])
+    held = one.claim(4)
+    one.disown(dict.fromkeys(held[:3], Visit()))
+    assert other.claim(4) == []
+    other.hasten([("t", 0), ("t", 3), ("unknown", 0)])
+    assert [claim.partition for claim in other.claim(4)] == [0]
+    assert one.renew(held[3:]) == held[3:]
+
+
 def test_quiet_partitions_are_not_due_until_a_visit_is_worthwhile(way: Way) -> None:
     """One that gave nothing rests, one that left records behind comes back at once, and the rest ends."""
     claims = way.claims(picking=Picking(worth_records=1000, longest_s=0.6))

@@ -45,6 +45,7 @@ COUNTS: list[object] = [0, -1, 1 << 63, 2.0, math.nan, math.inf, None, True, "7"
 CALLS: list[tuple[Call, list[object]]] = [
     (lambda claims, one: claims.register([("flights", 0), one]), PARTITIONS),
     (lambda claims, one: claims.forget([one]), PARTITIONS),
+    (lambda claims, one: claims.hasten([one]), PARTITIONS),
     (lambda claims, one: claims.renew([MINE, Claim(one[0], one[1], 1)]), PARTITIONS),
     (lambda claims, one: claims.disown([Claim(one[0], one[1], 1)]), PARTITIONS),
     (lambda claims, one: claims.renew([Claim("flights", 0, one)]), [-1, 1 << 63, 0.5, None]),

@@ -5,6 +5,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from producer.testing import MockCluster
 from spark_sink.agent.progress_log import StartSteps
 from spark_sink.claimed import ClaimedSettings, Round, build
 from spark_sink.claimed import job_process as module
+from spark_sink.claimed.start_backlog import Ending
 from spark_sink.errors import TableError
 from spark_sink.fleet.commit_counts import CommitCounts
 from spark_sink.ops_log.ops_counts import OpsCounts
@@ -107,6 +109,36 @@ def test_a_signal_ends_a_job_whose_request_has_no_answer(
     sender.join()
     job.answer.set()
     assert (3.0 if holds else 1.0) <= took_s < most_s + 2
+
+
+@pytest.mark.parametrize(("ending", "code"), [(Ending.READ, 0), (Ending.REFUSED, 1), (Ending.OVER, 3)])
+def test_the_ending_of_a_job_is_the_exit_code(
+    settings: ClaimedSettings, monkeypatch: pytest.MonkeyPatch, ending: Ending, code: int
+) -> None:
+    """As the page says."""
+
+    class Ends:
+        holds = False
+
+        def run(self, _: threading.Event) -> Ending:
+            """End at once."""
+            return ending
+
+    monkeypatch.setattr(module, "build", lambda *_: Ends())
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    assert module.run(replace(settings, once=True)) == code
+
+
+def test_a_job_whose_time_is_over_ends_although_its_request_has_no_answer(
+    settings: ClaimedSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cron starts the next one; this one's leases end by themselves."""
+    job = Stuck(holds=True)
+    monkeypatch.setattr(module, "build", lambda *_: job)
+    monkeypatch.setattr(module, "_HOLDING_S", 0.5)
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    assert module.run(replace(settings, once=True, max_runtime_s=0.2)) == 3
+    job.answer.set()
 
 
 def test_an_error_of_the_start_is_the_commands_error(

@@ -26,6 +26,16 @@ def test_a_setting_without_a_meaning_is_named(name: str, value: object) -> None:
         ClaimedSettings(**{**GOOD, name: value})
 
 
+@pytest.mark.parametrize("seconds", [0, -1, math.nan, math.inf])
+def test_a_longest_runtime_is_for_jobs_that_end(seconds: float) -> None:
+    """One without --once would look like a failure to its supervisor."""
+    ClaimedSettings(**GOOD, once=True, max_runtime_s=3600.0)
+    with pytest.raises(SparkSinkError, match="max_runtime="):
+        ClaimedSettings(**GOOD, once=True, max_runtime_s=seconds)
+    with pytest.raises(SparkSinkError, match="--max-runtime has no effect without --once"):
+        ClaimedSettings(**GOOD, max_runtime_s=3600.0)
+
+
 def test_a_table_with_the_address_of_a_quarantine_is_refused() -> None:
     """The bad records of the table `t` go there."""
     with pytest.raises(SparkSinkError, match="bad records of the table t;"):
