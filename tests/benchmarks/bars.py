@@ -70,6 +70,7 @@ BARS = (
     Bar("assignors", "speed/1000 members, 50000 partitions, 1000 topics/full_ms", most=300),
     Bar("assignors", "speed/unequal subscriptions, 1000 members, 10000 partitions/*_ms", most=500),
     Bar("fleet", "decision/decide_ms/*", most=100),
+    Bar("fleet", "volume balance/max_to_mean_by_volume/*/bytes", most=1.10),
     Bar("producer", "decision/worst_us/null", most=0.5),
     Bar("producer", "decision/worst_us/key", most=1.0),
     Bar("producer", "decision/growth_6_to_10000/*", most=1.3),
