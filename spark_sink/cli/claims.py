@@ -128,6 +128,7 @@ def run(  # noqa: PLR0913, PLR0917 -- each is a flag
     from assignors.claims import Form, Lease, Picking  # noqa: PLC0415 -- an extra
     from spark_sink.claimed.job_settings import ClaimedSettings  # noqa: PLC0415 -- as below
     from spark_sink.ops_log.ops_settings import OpsSettings  # noqa: PLC0415 -- as below
+    from spark_sink.options.option_spellings import Spelling  # noqa: PLC0415 -- as below
     from spark_sink.sink.row_options import RowOptions  # noqa: PLC0415 -- as below
 
     topics = tuple(one.strip() for names in subscribe or () for one in names.split(","))
@@ -163,7 +164,9 @@ def run(  # noqa: PLR0913, PLR0917 -- each is a flag
         picking=Picking(worth_records=worth_records, longest_s=longest_s),
         form=Form.OPTIMISTIC if optimistic else Form.LOCKING,
         storage=stored,
-        rows=RowOptions.parse(given, registry, table=table, topics=named, headers=include_headers),
+        rows=RowOptions.parse(
+            given, registry, table=table, topics=named, headers=include_headers, spelling=Spelling.FLAG
+        ),
         metrics_port=metrics_port,
         ops=ops,
         once=once,

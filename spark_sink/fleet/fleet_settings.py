@@ -35,6 +35,7 @@ from spark_sink.fleet.table_writer import CLUSTER, refuse_quarantine_address
 from spark_sink.kafka.client_properties import librdkafka_config
 from spark_sink.lake.table_storage import refuse_iceberg
 from spark_sink.ops_log.ops_settings import OpsSettings
+from spark_sink.options.option_spellings import Spelling
 from spark_sink.sink.row_options import RowOptions
 
 _HOUR_S = 3600.0
@@ -249,6 +250,7 @@ class FleetSettings(BaseSettings):
             table=self.table,
             topics=() if given.pattern else given.topics,
             headers=self.include_headers,
+            spelling=Spelling.FILE,
         )
 
     def _row_texts(self) -> dict[str, str | None]:

@@ -1,6 +1,6 @@
 """The questions of fleets and claims about rows: whether tables fit them, and whether a registry knows the schema."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -9,6 +9,7 @@ from spark_sink.checks import Check, check_registry, check_table, check_writable
 from spark_sink.lake.parquet_landing import KEYS
 from spark_sink.ops_log.ops_settings import OpsSettings
 from spark_sink.ops_log.ops_table import OpsTable
+from spark_sink.options.option_spellings import spelled
 from spark_sink.options.value_format import TOPIC
 from spark_sink.sink.row_options import RowOptions
 
@@ -35,13 +36,20 @@ def row_checks(  # noqa: PLR0913, PLR0917 -- what a table is
         Check(
             subject=f"{source}table",
             place=table,
-            ask=lambda: check_table(table, group, storage, known, merge_schema=merge),
+            ask=lambda: _respelled(rows, lambda: check_table(table, group, storage, known, merge_schema=merge)),
         )
     ]
     if columns is None:
         url = shown(str(rows.value.registry["url"]))
-        found.append(Check(subject=f"{source}registry", place=url, ask=lambda: _registry(rows, topics)))
+        found.append(
+            Check(subject=f"{source}registry", place=url, ask=lambda: _respelled(rows, lambda: _registry(rows, topics)))
+        )
     return found
+
+
+def _respelled(rows: RowOptions, ask: Callable[[], str]) -> str:
+    with spelled(rows.spelling):
+        return ask()
 
 
 def ops_checks(ops: OpsSettings | None) -> list[Check]:

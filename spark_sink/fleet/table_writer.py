@@ -18,6 +18,7 @@ from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.table_contract import Change, Snapshot
 from spark_sink.lake.table_storage import PLACEHOLDER, Storage, table_uri
 from spark_sink.ops_log.record_bytes import record_bytes
+from spark_sink.options.option_spellings import spelled
 from spark_sink.options.value_decoders import TopicDecoders
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 from spark_sink.sink.batch_against_table import Verdict
@@ -161,8 +162,9 @@ class TableWriter:
         if not topics:
             return {}
         table = self._table(next(iter(topics)).name)
-        columns = table.columns  # outside the lock, because a registry may be slow
-        with self._lock:
+        with spelled(self._rows.spelling):
+            columns = table.columns  # outside the lock, because a registry may be slow
+        with self._lock, spelled(self._rows.spelling):
             known = self._register(table.table, columns, {topic.name: _number(topic) for topic in topics})
         return {
             topic: topic.name if known[topic.name] == _number(topic) else f"{topic.name}@{topic.printed_id}"
@@ -195,7 +197,8 @@ class TableWriter:
         """
         held = rows.rows(set(labels))
         table = self._table(next(iter(labels)))
-        files = table.land(held)
+        with spelled(self._rows.spelling):
+            files = table.land(held)
         if files.rows != held.num_rows:
             # The commit states the whole range, so no position would show the loss of a row.
             raise TableError(
@@ -227,7 +230,7 @@ class TableWriter:
             number=self._number,
             agent=self._options.agent,
         )
-        with self._lock:
+        with self._lock, spelled(self._rows.spelling):
             outcome = table.commit(batch)
             doubted = {key for key, verdict in outcome.verdicts.items() if verdict in {Verdict.SKIP, Verdict.TRIM}}
             snapshot = table.table.refresh() if doubted else None

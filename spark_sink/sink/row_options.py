@@ -11,6 +11,7 @@ from spark_sink.formats import Decoder
 from spark_sink.formats.quarantined_rows import good_schema
 from spark_sink.lake.delta_table import TableSettings
 from spark_sink.lake.parquet_landing import Layout, check_partition_columns
+from spark_sink.options.option_spellings import Spelling, spelled
 from spark_sink.options.value_decoders import make_value_decoder
 from spark_sink.options.value_format import REGISTRY, TABLE_SCHEMA, TOPIC, ValueFormat, value_format
 from spark_sink.sink.rows_by_table import landed_schema
@@ -27,15 +28,17 @@ class RowOptions:
         headers: rows have the column `headers`.
         partition_by: partition columns of the tables.
         merge_schema: add columns that a table lacks.
+        spelling: of the names of options in messages.
     """
 
     value: ValueFormat = field(default_factory=ValueFormat)
     headers: bool = False
     partition_by: tuple[str, ...] = ()
     merge_schema: bool = False
+    spelling: Spelling = Spelling.QUERY
 
     @classmethod
-    def parse(
+    def parse(  # noqa: PLR0913 -- most callers leave out some
         cls,
         given: Mapping[str, str | None],
         registry: Mapping[str, str],
@@ -43,6 +46,7 @@ class RowOptions:
         table: str,
         topics: Sequence[str] = (),
         headers: bool = False,
+        spelling: Spelling = Spelling.QUERY,
     ) -> "RowOptions":
         """Read options with the names of Spark's source and sink.
 
@@ -52,11 +56,25 @@ class RowOptions:
             table: address of the table; `{topic}` in it makes a table, and a subject of the registry, of each topic.
             topics: the topics, if all of them are named.
             headers: rows have the column `headers`.
+            spelling: how messages spell the names of options.
 
         Raises:
             OptionError: an option is invalid, missing or without effect.
             SchemaError: a partition column is not among the columns.
         """
+        with spelled(spelling):
+            return replace(cls._parse(given, registry, table, topics, headers=headers), spelling=spelling)
+
+    @classmethod
+    def _parse(
+        cls,
+        given: Mapping[str, str | None],
+        registry: Mapping[str, str],
+        table: str,
+        topics: Sequence[str],
+        *,
+        headers: bool,
+    ) -> "RowOptions":
         texts = {name.lower(): text for name, text in given.items() if text}
         kind = texts.get("valueformat", "raw").lower()
         _refuse_unsupported(kind, texts, given, registry)

@@ -298,10 +298,10 @@ def test_the_format_of_values_is_that_of_a_query(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "named"),
     [
-        ('value_format = "csv"', "csv"),
-        ('value_format = "json"', "valueSchema"),
-        ('value_format = "avro"', "schema.registry.url"),
-        ('value_schema = "{}"', "no effect"),
+        ('value_format = "csv"', "setting 'value_format': 'csv', need one of"),
+        ('value_format = "json"', "value_format=json needs the setting 'value_schema' with"),
+        ('value_format = "avro"', "needs the setting 'schema_registry.url'"),
+        ('value_schema = "{}"', "setting 'value_schema' has no effect without value_format=json"),
         ('partition_by = "day"', "day"),
     ],
 )
