@@ -31,7 +31,7 @@ def agent(  # noqa: PLR0913 -- each is a flag
     ] = False,
     log_format: Format = LogFormat.TEXT,
 ) -> None:
-    """Ingest the topics of this agent until a signal stops it.
+    """Ingest the topics of this agent until SIGTERM or Ctrl-C.
 
     One file serves all agents: AZIMUTH_FLEET_AGENT, AZIMUTH_FLEET_CAPACITY and AZIMUTH_FLEET_ZONE tell them apart.
     """

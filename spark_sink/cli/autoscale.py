@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
     Tell = Callable[..., None]  # a line, and the topic that it is about
 
-group = typer.Typer(help="Choose workers per topic from lag; a dry run without --apply.", no_args_is_help=True)
+group = typer.Typer(
+    help="Choose workers per topic from lag, in rounds, until SIGTERM; a dry run without --apply.", no_args_is_help=True
+)
 
 _log = logging.getLogger("azimuth.scaling")
 

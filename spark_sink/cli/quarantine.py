@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import logging
 import signal
 import sys
 import threading
@@ -12,13 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from spark_sink.cli._log_options import Format, logged
 from spark_sink.cli._pairs import pairs
 from spark_sink.cli._tables import Fleet, Group, Storage, Tables, not_read, say_fault, tables
 from spark_sink.cli._texts import given, servers
 from spark_sink.errors import OptionError, SparkSinkError
+from spark_sink.logs.line_format import LogFormat
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import pyarrow as pa
 
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
 
 _LARGEST = 2**63 - 1  # of the columns
 _TIMES = ("timestamp", "ingested_at")
+_log = logging.getLogger("azimuth.quarantine")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _Table = Annotated[
     str | None,
@@ -156,36 +160,54 @@ def publish(  # noqa: PLR0913, PLR0917 -- each is a flag
     group: Group = None,
     storage: Storage = None,
     fleet: Fleet = None,
+    log_format: Format = LogFormat.TEXT,
 ) -> None:
     """Publish quarantined records to a Kafka topic, each once, with the reason in headers named as Kafka Connect's."""
+    properties = {"bootstrap.servers": bootstrap_servers, **pairs(kafka, "--kafka")}
+
+    def once(publisher: "Publisher") -> int:
+        return _publish(publisher, _tables(table, fleet, group, storage), log_format)
+
+    with logged(log_format, {"kafka": properties, "storage": pairs(storage, "--storage")}):
+        faults = _rounds(properties, topic, every_s, once)
+    raise typer.Exit(2 if faults else 0)
+
+
+def _rounds(properties: dict[str, str], topic: str, every_s: float | None, once: "Callable[[Publisher], int]") -> int:
+    """Publish once, or until a signal; return the number of tables that were not read in the last round."""
     from spark_sink.cli._reachable import reach  # noqa: PLC0415 -- clients load slowly
     from spark_sink.kafka.client_properties import librdkafka_config  # noqa: PLC0415 -- as above
     from spark_sink.sink.dead_letters import Publisher  # noqa: PLC0415 -- as above
 
-    properties = {"bootstrap.servers": bootstrap_servers, **pairs(kafka, "--kafka")}
     reach(properties)
     publisher = Publisher(librdkafka_config(properties), topic)
     stopped = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM) if every_s is not None else ():
         signal.signal(number, lambda *_: stopped.set())
     while True:
-        faults = _publish(publisher, _tables(table, fleet, group, storage))
+        faults = once(publisher)
         if every_s is None or stopped.wait(every_s):
-            raise typer.Exit(2 if faults else 0)
+            return faults
 
 
-def _publish(publisher: "Publisher", chosen: Tables) -> int:
-    records = read = faults = 0
+def _publish(publisher: "Publisher", chosen: Tables, form: LogFormat) -> int:
+    from spark_sink.sink.dead_letters import Sent  # noqa: PLC0415 -- pyarrow and deltalake load slowly
+
+    tell = _log.info if form is LogFormat.JSON else typer.echo
+    total, read, faults = Sent(0), 0, 0
     for address, done in chosen.each(lambda one: publisher.publish(one, _group(one, chosen), chosen.storage)):
         if isinstance(done, SparkSinkError):
-            say_fault(done)
+            if form is LogFormat.JSON:
+                _log.error("%s", done)
+            else:
+                say_fault(done)
             faults += 1
             continue
-        records, read = records + done, read + 1
-        if done or not chosen.named:
-            typer.echo(f"{address}: {done} records published")
+        total, read = Sent(total.records + done.records, total.stubs + done.stubs), read + 1
+        if done.records or not chosen.named:
+            tell(f"{address}: {done}")
     if chosen.named:
-        typer.echo(f"{chosen.named}: {records} records published, of {read} tables{not_read(faults)}")
+        tell(f"{chosen.named}: {total}, of {read} tables{not_read(faults)}")
     return faults
 
 

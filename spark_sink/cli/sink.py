@@ -78,7 +78,10 @@ def sink(  # noqa: PLR0913, PLR0917 -- every setting is a flag
     ] = False,
     log_format: Format = LogFormat.TEXT,
 ) -> None:
-    """Ingest topics into a table, every record once. Flags override AZIMUTH_* variables, variables the file."""
+    """Ingest topics into a table, every record once, until SIGTERM or Ctrl-C.
+
+    Flags override AZIMUTH_* variables, variables the file.
+    """
     flags = {name: value for name, value in locals().items() if name not in {"config", "check", "log_format"}}
     for name in ("catalog", "kafka", "source", "sink", "storage", "spark"):
         flags[name] = pairs(flags[name], f"--{name}")

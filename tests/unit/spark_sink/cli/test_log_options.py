@@ -1,11 +1,14 @@
 """`--log-format`: the log of a command."""
 
+import importlib
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import typer
 
+from spark_sink.cli import _app
 from spark_sink.cli._log_options import logged
 from spark_sink.errors import OptionError
 from spark_sink.logs.line_format import LogFormat
@@ -47,3 +50,46 @@ def test_in_text_the_error_stays_a_sentence_of_the_command_line() -> None:
     """`azimuth: <sentence>` is what people know."""
     with pytest.raises(OptionError), logged(LogFormat.TEXT, {}):
         raise OptionError("x")
+
+
+def commands(found: Any, *words: str) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 -- typer's own copy of click
+    """All commands below one, by their words; a group that can run by itself is a command, too."""
+    below = getattr(found, "commands", {})
+    if not below or found.invoke_without_command:
+        yield " ".join(words), found
+    for name, one in below.items():
+        yield from commands(one, *words, name)
+
+
+def all_commands() -> dict[str, Any]:
+    """The commands of `azimuth`, in an app of their own."""
+    app = typer.Typer()
+    for name in _app.COMMANDS:
+        importlib.import_module(f"spark_sink.cli.{name}").register(app)
+    return dict(commands(typer.main.get_command(app)))
+
+
+COMMANDS = all_commands()
+
+
+def runs_until_a_signal(command: Any) -> bool:  # noqa: ANN401 -- as above
+    """Whether the command's help says so, or that of an option."""
+    texts = [command.help or "", *(getattr(option, "help", None) or "" for option in command.params)]
+    return any("until SIGTERM" in text for text in texts)
+
+
+def test_the_help_names_the_commands_that_run_until_a_signal() -> None:
+    """The next test finds them by their help; `load`, `demo` and the others end by themselves."""
+    found = {name for name, command in COMMANDS.items() if runs_until_a_signal(command)}
+    assert found == {"agent", "autoscale", "claims run", "quarantine publish", "sink"}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_commands_that_run_until_a_signal_have_one_format_of_the_log(name: str) -> None:
+    """A collector of JSON drops the lines of a process that cannot write it; one variable sets it for all."""
+    command = COMMANDS[name]
+    options = {option.name: option for option in command.params}
+    assert ("log_format" in options) == runs_until_a_signal(command)
+    if "log_format" in options:
+        option = options["log_format"]
+        assert (option.opts, option.envvar) == (["--log-format"], "AZIMUTH_LOG_FORMAT")

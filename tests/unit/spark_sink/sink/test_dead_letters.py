@@ -1,5 +1,6 @@
 """What is published of a quarantine, with a Kafka that is a list."""
 
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,13 @@ import pytest
 from deltalake import write_deltalake
 
 from spark_sink.errors import DeadLetterError
-from spark_sink.formats.quarantined_rows import SCHEMA, python_rows, quarantine_of
+from spark_sink.formats.quarantined_rows import SCHEMA, quarantine_of
 from spark_sink.ranges.batch_offset import TopicPartition
 from spark_sink.sink import dead_letters as module
-from spark_sink.sink.dead_letters import DeadLetters, Published, Quarantine, decode, decode_key, encode_key, headers
+from spark_sink.sink.dead_letters import DeadLetters, Sent
+from spark_sink.sink.letter_progress import Published, decode, decode_key, encode_key
+from spark_sink.sink.letter_records import Letter, wire_bytes
+from spark_sink.sink.quarantine_version import Quarantine
 
 ROW: dict[str, Any] = {
     "topic": "t",
@@ -30,40 +34,70 @@ ROW: dict[str, Any] = {
 }
 
 
-def add(table: str, *places: tuple[str, int, int]) -> None:
+def add(table: str, *places: tuple[str, int, int], values: Sequence[bytes] = ()) -> None:
     """Add records to a quarantine, in one commit."""
     rows = [{**ROW, "topic": topic, "partition": n, "offset": at} for topic, n, at in places]
+    rows = [{**row, "value": value} for row, value in zip(rows, values, strict=True)] if values else rows
     write_deltalake(quarantine_of(table), pa.Table.from_pylist(rows, schema=SCHEMA), mode="append")
 
 
+def place(one: Letter) -> tuple[str, int, int]:
+    """The source of a dead letter, by its headers."""
+    texts = dict(one.headers)
+    named = [str(texts[f"__connect.errors.{name}"], "utf-8") for name in ("topic", "partition", "offset")]  # type: ignore[arg-type]  # bytes
+    return named[0], int(named[1]), int(named[2])
+
+
 class Kafka(DeadLetters):
-    """A publisher whose transactions are a list; it may fail before or after one."""
+    """A publisher whose transactions are a list, to a topic with a size of its largest batch in bytes.
 
-    def __init__(self) -> None:
+    Args:
+        largest: records that are sent together make one batch; None for a topic without a bound.
+        compressed: whether sizes say nothing of which record is refused; then those with the value `b"x..."` are.
+    """
+
+    def __init__(self, largest: int | None = None, *, compressed: bool = False) -> None:
         self._topic, self._group, self._failures = "dlq", "g", []
+        self._batch_bytes, self._compressed = 1_000_000, compressed
         self._done = {}
+        self._largest = largest
+        self.letters: list[Letter] = []
         self.transactions: list[list[tuple[str, int, int]]] = []
+        self.attempts = 0
 
-    def _send(self, rows: Any, ends: Any) -> None:  # noqa: ANN401 -- as in the publisher
+    def _use_smaller_batches(self) -> None:
+        self._batch_bytes = next(size for size in module._SMALLER if size < self._batch_bytes)
+
+    def _send(self, letters: Sequence[Letter], ends: Mapping[Published, int]) -> set[int]:
         assert ends
-        self.transactions.append([(row["topic"], row["partition"], row["offset"]) for row in rows])
+        self.attempts += 1
+        if refused := self._refuses(letters):
+            return refused
+        self.letters += letters
+        self.transactions.append([place(one) for one in letters])
+        return set()
 
+    def _refuses(self, letters: Sequence[Letter]) -> set[int]:
+        if self._largest is None:
+            return set()
+        for batch in self._batches(letters):
+            size = sum(wire_bytes(letters[number]) for number in batch)
+            squeezed = self._compressed and not any((letters[n].value or b"").startswith(b"x") for n in batch)
+            if size > self._largest and not squeezed:
+                return set(batch)  # the other batches get no answer
+        return set()
 
-def test_the_headers_are_those_of_the_record_and_of_kafka_connect() -> None:
-    """Tools that read Connect's dead letters read these."""
-    (row,) = python_rows(pa.Table.from_pylist([ROW], schema=SCHEMA))
-    found = headers(row, "g")
-    assert found[0] == ("trace", b"\x00\x01")
-    assert dict(found[1:]) == {
-        "__connect.errors.topic": b"t",
-        "__connect.errors.partition": b"3",
-        "__connect.errors.offset": b"41",
-        "__connect.errors.connector.name": b"g",
-        "__connect.errors.stage": b"VALUE_CONVERTER",
-        "__connect.errors.exception.class.name": b"JsonError",
-        "__connect.errors.exception.message": "no number: é".encode(),
-        "__azimuth.errors.timestamp.ms": b"1767312000000",
-    }
+    def _batches(self, letters: Sequence[Letter]) -> list[list[int]]:
+        """Numbers of letters as librdkafka groups them: a batch may exceed its size only by its first record."""
+        found: list[list[int]] = []
+        filled = self._batch_bytes
+        for number, one in enumerate(letters):
+            if filled + wire_bytes(one) > self._batch_bytes:
+                found.append([])
+                filled = 0
+            found[-1].append(number)
+            filled += wire_bytes(one)
+        return found
 
 
 def test_a_next_offset_is_read_as_it_was_written() -> None:
@@ -84,14 +118,14 @@ def test_each_record_is_published_once_in_the_order_of_offsets(tmp_path: Path, m
     kafka = Kafka()
     found = Quarantine.of(table)
     assert found is not None
-    assert kafka.publish(found) == 6
+    assert kafka.publish(found) == Sent(6)
     assert kafka.transactions == [[("a", 0, 7), ("a", 0, 8), ("a", 1, 4)], [("a", 1, 5), ("b", 0, 9), ("b", 0, 12)]]
     add(table, ("a", 1, 6), ("c", 0, 0))
     again = Quarantine.of(table)
     assert again is not None
-    assert kafka.publish(again) == 2
+    assert kafka.publish(again) == Sent(2)
     assert kafka.transactions[2] == [("a", 1, 6), ("c", 0, 0)]
-    assert kafka.publish(again) == 0
+    assert kafka.publish(again) == Sent(0)
 
 
 @pytest.mark.parametrize("milliseconds", [1_700_000_000_000_000, 253_402_300_800_000, -62_135_596_800_001, -1])
@@ -102,15 +136,10 @@ def test_a_record_of_any_time_is_published(tmp_path: Path, milliseconds: int) ->
     number = SCHEMA.get_field_index("timestamp")
     times = pa.array([milliseconds * 1000] * 2, pa.int64()).cast(SCHEMA.field(number).type)
     write_deltalake(quarantine_of(table), rows.set_column(number, SCHEMA.field(number), times))
-    sent: list[str | bytes | None] = []
-
-    class Headers(Kafka):
-        def _send(self, rows: Any, ends: Any) -> None:  # noqa: ANN401, ARG002 -- as in the publisher
-            sent.extend(dict(headers(row, "g"))["__azimuth.errors.timestamp.ms"] for row in rows)
-
-    found = Quarantine.of(table)
+    kafka, found = Kafka(), Quarantine.of(table)
     assert found is not None
-    assert Headers().publish(found) == 2
+    assert kafka.publish(found) == Sent(2)
+    sent = [dict(one.headers)["__azimuth.errors.timestamp.ms"] for one in kafka.letters]
     assert sent == [b"%d" % milliseconds] * 2
 
 
@@ -128,7 +157,7 @@ def test_a_failed_transaction_is_repeated_whole(tmp_path: Path, monkeypatch: pyt
         failing.setattr(Kafka, "_send", fail)
         with pytest.raises(DeadLetterError):
             kafka.publish(found)
-    assert kafka.publish(found) == 2
+    assert kafka.publish(found) == Sent(2)
 
 
 def test_a_table_without_a_quarantine_has_nothing_to_publish(tmp_path: Path) -> None:
@@ -142,5 +171,75 @@ def test_a_quarantine_of_very_many_partitions_is_published(tmp_path: Path) -> No
     kafka, found = Kafka(), Quarantine.of(str(tmp_path / "t"))
     assert found is not None
     kafka._done = {Published("dlq", found.id, TopicPartition("t", n)): 9 for n in range(1, 20_000)}
-    assert kafka.publish(found) == 1
+    assert kafka.publish(found) == Sent(1)
     assert kafka.transactions == [[("t", 0, 1)]]
+
+
+SIZES = [10, 50_000, 20, 9_000, 70_000, 50_000, 30]
+
+
+@pytest.mark.parametrize("compressed", [False, True], ids=["sizes count", "compressed"])
+def test_records_that_are_too_large_are_stubs_and_the_others_continue(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, *, compressed: bool
+) -> None:
+    """One such record stopped the publisher: each attempt met it again, and nothing behind it was published."""
+    table = str(tmp_path / "t")
+    places = [("a", 0, at) for at in range(len(SIZES))]
+    values = [(b"x" if size > 9_000 else b"v") * size for size in SIZES]
+    add(table, *places, values=values)
+    kafka, found = Kafka(20_000, compressed=compressed), Quarantine.of(table)
+    assert found is not None
+    assert kafka.publish(found) == Sent(7, 3)
+    assert kafka.transactions == [places]
+    assert [one.value for one in kafka.letters] == [b"" if size > 9_000 else b"v" * size for size in SIZES]
+    stub = dict(kafka.letters[4].headers)
+    assert (stub["__azimuth.errors.left.out"], stub["__azimuth.errors.value.bytes"]) == (b"value,headers", b"70000")
+    assert stub["__azimuth.errors.quarantine"] == found.name.encode()
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert "a/0 offset 1, a/0 offset 4, a/0 offset 5: published without the value" in line
+    assert kafka.attempts == (5 if compressed else 3)  # with large batches, an attempt a refusal, with stubs
+
+
+def test_a_record_above_the_size_of_a_batch_needs_no_smaller_batches(tmp_path: Path) -> None:
+    """The bound of most topics is above the size of a batch, so the others stay in large batches."""
+    table = str(tmp_path / "t")
+    add(table, *[("a", 0, at) for at in range(3)], values=[b"v", b"x" * 1_100_000, b"v"])
+    kafka, found = Kafka(1_048_588), Quarantine.of(table)
+    assert found is not None
+    assert kafka.publish(found) == Sent(3, 1)
+    assert (kafka.attempts, kafka._batch_bytes) == (2, 1_000_000)
+
+
+def test_an_attempt_names_all_that_are_at_least_as_large(tmp_path: Path) -> None:
+    """Else a topic with a small bound would need an attempt for each of 10,000 records."""
+    table = str(tmp_path / "t")
+    add(table, *[("a", 0, at) for at in range(300)], values=[b"x" * (20_000 + at % 2) for at in range(300)])
+    kafka, found = Kafka(17_000), Quarantine.of(table)
+    assert found is not None
+    assert kafka.publish(found) == Sent(300, 300)
+    assert kafka.attempts == 3
+
+
+@pytest.mark.parametrize(("largest", "batch"), [(20_000, 16_384), (1_500, 1)], ids=["batches", "each alone"])
+def test_small_records_are_published_in_full_where_only_their_batch_was_too_large(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, largest: int, batch: int
+) -> None:
+    """A producer's batch has up to 1 MB, and a topic may take less."""
+    monkeypatch.setattr(module, "_SMALL_PART", 40)
+    table, places = str(tmp_path / "t"), [("a", 0, at) for at in range(99)]
+    add(table, *places)
+    kafka, found = Kafka(largest), Quarantine.of(table)
+    assert found is not None
+    assert kafka.publish(found) == Sent(99)
+    assert kafka.transactions == [places[:40], places[40:80], places[80:]]
+    assert kafka._batch_bytes == batch
+
+
+def test_a_topic_that_takes_no_stub_is_one_sentence(tmp_path: Path) -> None:
+    """It would take no dead letter at all, so nothing may count as published."""
+    add(str(tmp_path / "t"), ("a", 0, 7))
+    kafka, found = Kafka(100), Quarantine.of(str(tmp_path / "t"))
+    assert found is not None
+    with pytest.raises(DeadLetterError, match="a/0 offset 7 is too large, also without its value: raise the topic's"):
+        kafka.publish(found)
+    assert not kafka._done

@@ -1,0 +1,91 @@
+"""One version of a quarantine, and its records that are not published yet."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+from typing import Final, Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from spark_sink.errors import TableError, plain
+from spark_sink.formats.quarantined_rows import SCHEMA, quarantine_of
+from spark_sink.lake.table_storage import Storage, table_uri
+from spark_sink.ranges.batch_offset import TopicPartition
+
+_ROWS: Final = 8192
+_FILTERED: Final = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quarantine:
+    """One version of a quarantine.
+
+    Attributes:
+        id: of the Delta table.
+        version: of the Delta table.
+        name: its address.
+        handle: reads it.
+    """
+
+    id: str
+    version: int
+    name: str
+    handle: DeltaTable
+
+    @classmethod
+    def of(cls, table: str, storage: Storage | None = None) -> Self | None:
+        """Open the quarantine of a table at its newest version; None if there is none.
+
+        Raises:
+            TableError: it cannot be read.
+        """
+        address, options = quarantine_of(table_uri(table)), dict(storage or {}) or None
+        try:
+            if not DeltaTable.is_deltatable(address, options):
+                return None
+            handle = DeltaTable(address, storage_options=options)
+            return cls(id=str(handle.metadata().id), version=handle.version(), name=address, handle=handle)
+        except (DeltaError, OSError) as error:
+            raise TableError(f"{address}: the quarantine cannot be read: {plain(error)}") from error
+
+    def above(self, done: Mapping[TopicPartition, int]) -> Iterator[pa.Table]:
+        """Read the records that are not published yet, in parts and in no particular order.
+
+        Args:
+            done: the next offset to publish, by partition; partitions without one begin at their first record.
+
+        Raises:
+            TableError: it cannot be read.
+        """
+        try:
+            batches = self.handle.to_pyarrow_dataset().to_batches(
+                columns=SCHEMA.names, filter=_above(done), batch_size=_ROWS, batch_readahead=2, fragment_readahead=1
+            )
+            for batch in batches:
+                rows = _unpublished(pa.Table.from_batches([batch]).cast(SCHEMA), done)
+                if rows.num_rows:
+                    yield rows
+        except (DeltaError, OSError, pa.ArrowException) as error:
+            raise TableError(f"{self.name}: the quarantine cannot be read: {plain(error)}") from error
+
+
+def _above(done: Mapping[TopicPartition, int]) -> pc.Expression | None:
+    """Return a filter that skips whole files; None for many partitions: thousands overflow the stack of Arrow."""
+    if not 0 < len(done) <= _FILTERED:
+        return None
+    old = [
+        (pc.field("topic") == key.topic) & (pc.field("partition") == key.partition) & (pc.field("offset") < at)
+        for key, at in done.items()
+    ]
+    return ~reduce(or_, old)
+
+
+def _unpublished(rows: pa.Table, done: Mapping[TopicPartition, int]) -> pa.Table:
+    if len(done) <= _FILTERED:
+        return rows  # filtered already
+    places = zip(*(rows.column(name).to_pylist() for name in ("topic", "partition", "offset")), strict=True)
+    return rows.filter(pa.array([at >= done.get(TopicPartition(topic, n), 0) for topic, n, at in places], pa.bool_()))
