@@ -4,6 +4,8 @@ import contextlib
 import json
 import logging
 import os
+import secrets
+import select
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, MutableMapping
@@ -18,7 +20,7 @@ WORKERS: Final = "AZIMUTH_WORKERS_LOG"
 # This project logs the important errors of kafka-python itself.
 _LEVELS: Final = {"": logging.WARNING, "kafka": logging.CRITICAL} | dict.fromkeys(OURS, logging.INFO)
 _STDERR: Final = 2
-_DRAIN_S: Final = 5.0  # a child process such as Spark's JVM may keep the pipe open
+_DRAIN_S: Final = 5.0  # longest wait for the reader at the end, if nothing takes its lines
 
 
 @contextlib.contextmanager
@@ -113,14 +115,18 @@ def _formatted_stderr(form: LineFormat) -> Iterator[TextIO]:
     with contextlib.ExitStack() as opened:
         real = os.fdopen(os.dup(_STDERR), "w", encoding="utf-8", errors="backslashreplace")
         opened.callback(_close, real)
+        answer, answering = os.pipe()
+        opened.callback(os.close, answer)
         # A session of its own: Ctrl-C and the end of a terminal are for this process.
         command = [sys.executable, "-m", "spark_sink.logs.stderr_reader"]
         reader = subprocess.Popen(  # noqa: S603 -- a module of this package
-            command, stdin=subprocess.PIPE, stdout=real, start_new_session=True
+            command, stdin=subprocess.PIPE, stdout=real, start_new_session=True, pass_fds=(answering,)
         )
+        os.close(answering)
         assert reader.stdin is not None  # noqa: S101 -- as asked for
+        end = secrets.token_hex()
         with reader.stdin as pipe:
-            pipe.write(json.dumps(form.value()).encode() + b"\n")
+            pipe.write(json.dumps({**form.value(), "end": end, "answering": answering}).encode() + b"\n")
             pipe.flush()
             os.dup2(pipe.fileno(), _STDERR)
         os.environ[WORKERS] = LogFormat.JSON
@@ -130,6 +136,19 @@ def _formatted_stderr(form: LineFormat) -> Iterator[TextIO]:
             os.environ.pop(WORKERS, None)
             with contextlib.suppress(OSError, ValueError):
                 sys.stderr.flush()
-            os.dup2(real.fileno(), _STDERR)  # the reader sees the end, once its last line is read
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                reader.wait(_DRAIN_S)
+            _await_reader(end, answer)
+            os.dup2(real.fileno(), _STDERR)
+
+
+def _await_reader(end: str, answer: int) -> None:
+    """Wait until the reader has written all lines so far. It may live on: Spark's JVM still has the pipe.
+
+    Args:
+        end: the line that the reader answers.
+        answer: a pipe that the reader closes as its answer, or with its end.
+    """
+    # An empty line before it: another process may have written a part of a line. The pipe may be full.
+    with contextlib.suppress(OSError):
+        if select.select([], [_STDERR], [], _DRAIN_S)[1]:
+            os.write(_STDERR, f"\n{end}\n".encode())
+            select.select([answer], [], [], _DRAIN_S)

@@ -21,17 +21,20 @@ _JOIN_S: Final = 0.2  # longest wait for the next line of a stack trace
 
 
 def run(stdin: int, out: TextIO) -> None:
-    """Read to the end.
+    """Read to the end. At the line that the settings name, write what waits, and close the descriptor that they name.
 
     Args:
         stdin: descriptor to read.
         out: takes the formatted lines; if it takes no more, lines are read and dropped, so that no writer waits.
     """
     lines = _lines(stdin)
-    form = LineFormat.of(json.loads(next(lines) or "{}"))
-    joined = JoinedLines()
+    settings = json.loads(next(lines) or "{}")
+    form, joined = LineFormat.of(settings), JoinedLines()
     for line in lines:
-        _write(joined.take() if line is None else joined.add(line), form, out)
+        asked = line is not None and line == settings.get("end")
+        _write(joined.take() if line is None or asked else joined.add(line), form, out)
+        if asked:
+            os.close(settings["answering"])
     _write(joined.take(), form, out)
 
 

@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 import structlog
 
+from spark_sink.logs import process_log as process_log_module
 from spark_sink.logs.line_format import LineFormat, LogFormat
 from spark_sink.logs.process_log import process_log
+from tests.waiting import wait_until
 
 BLOCK = """
 import logging, os, subprocess, sys, threading, warnings
@@ -123,6 +125,31 @@ def test_a_strange_line_stops_no_line_after_it() -> None:
     strange = '{"level": "error", "logger": null, "message": "x"}'
     found = parsed(f"os.write(2, {strange.encode()!r} + b'\\nnext\\n')")
     assert [message for _, _, message in found] == [strange, "next"]
+
+
+def test_the_end_does_not_wait_for_a_child_process(tmp_path: Path) -> None:
+    """Spark's JVM ends after its driver, and keeps the pipe until then: each agent ended five seconds later."""
+    body = """child = subprocess.Popen([sys.executable, "-c", "input(); import sys; print('late', file=sys.stderr)"],
+                         stdin=subprocess.PIPE)
+logging.getLogger("azimuth").info("last " + "x" * 50_000)
+os.write(2, b"a part of a line")
+import time; began = time.monotonic()"""
+    code = BLOCK.format(form="json", body="".join(f"    {line}\n" for line in body.splitlines()))
+    code += "print(time.monotonic() - began, file=sys.stderr, flush=True)\nchild.communicate(b'\\n')\n"
+    with (tmp_path / "log").open("wb") as log:
+        subprocess.run([sys.executable, "-c", code], stderr=log, check=True)
+
+    def said() -> list[str]:
+        return (tmp_path / "log").read_text().splitlines()
+
+    wait_until(lambda: len(said()) == 7, 30, lambda: str(said()))
+    *ours, last, part, after, seconds, late = said()
+    assert [json.loads(one)["message"] for one in ours] == ["own", "event"]
+    assert json.loads(last)["message"].startswith("last x")
+    assert json.loads(part)["message"] == "a part of a line"
+    assert after == "after"
+    assert float(seconds) < process_log_module._DRAIN_S
+    assert json.loads(late)["message"] == "late"  # it still gets the format
 
 
 def test_text_is_one_line_each_with_values_behind() -> None:
