@@ -55,6 +55,7 @@ class ClaimedIngest:
         self._parts = parts
         self._batch_writer = BatchWriter(parts.writer, parts.ids)
         self._topics: dict[str, FleetTopic] = {}
+        self._present: Collection[str] | None = None
         self._ages = UnreadAges(parts.logs.at_times)
         self._bytes = RoundBytes(settings.round_bytes)
         self._late_s: Mapping[str, float] = {}
@@ -140,7 +141,7 @@ class ClaimedIngest:
         """
         self._discover()
         if self._parts.paused() is None:  # soon known
-            return Round()
+            return Round(topics=self._present)
         self.holds = True
         try:
             return self._round()
@@ -150,7 +151,7 @@ class ClaimedIngest:
     def _round(self) -> Round:
         claims = self._parts.claims.claim(self._settings.partitions)
         if not claims:
-            return Round()
+            return Round(topics=self._present)
         visits: dict[Claim, Visit] = {}
         try:
             done, visits = self._visit(claims)
@@ -181,6 +182,7 @@ class ClaimedIngest:
             return
         seen = self._parts.topics()
         self._topics, self._whole = {topic.name: topic for topic in seen.topics}, seen.whole
+        self._present = frozenset(self._topics) if seen.whole else None
         wanted = {(topic.name, n) for topic in self._topics.values() for n in range(topic.partitions)}
         new = self._parts.claims.register(wanted)
         if new or len(wanted) != self._listed:
@@ -233,6 +235,7 @@ class ClaimedIngest:
             lost=lost,
             late_s=self._late_s,
             refused=dict(self._refused),
+            topics=self._present,
         )
         return done, visits
 

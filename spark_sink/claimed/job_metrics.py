@@ -1,11 +1,14 @@
 """The metrics of a job with claims, for Prometheus: `azimuth_claims_*`."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from spark_sink.claimed.job_round import Round
+
+_STALE_S: Final = 300.0
 
 
 class JobMetrics:
@@ -13,11 +16,16 @@ class JobMetrics:
 
     Args:
         registry: the registry of the metrics.
+        stale_s: age of a topic's lag at which it is dropped, as another job has claimed the topic since, seconds.
         clock: seconds since 1970.
     """
 
-    def __init__(self, registry: CollectorRegistry, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, registry: CollectorRegistry, stale_s: float = _STALE_S, clock: Callable[[], float] = time.time
+    ) -> None:
         self._clock = clock
+        self._stale_s = stale_s
+        self._seen: dict[str, float] = {}  # time of the last lag, by topic
         self._rows = Counter("azimuth_claims_rows", "Records that this job wrote.", registry=registry)
         self._quarantined = Counter(
             "azimuth_claims_quarantined", "Of these, records that could not be decoded.", registry=registry
@@ -52,3 +60,13 @@ class JobMetrics:
             self._refused.set(len(done.refused))
         for topic, seconds in done.late_s.items():
             self._late.labels(topic).set(seconds)
+            self._seen[topic] = self._clock()
+        self._drop(done.topics)
+
+    def _drop(self, present: Collection[str] | None) -> None:
+        """Drop the lag of topics that are gone, and of those that this job has not claimed for long."""
+        oldest = self._clock() - self._stale_s
+        for topic, at in list(self._seen.items()):
+            if at < oldest or (present is not None and topic not in present):
+                self._late.remove(topic)
+                del self._seen[topic]

@@ -41,6 +41,7 @@ log = logging.getLogger(__name__)
 
 _LOOK_S = 0.1
 _IDLE_S = 1.0  # longest wait for a request after a signal
+_STALE_S = 60.0  # of a topic's lag, besides two visits by another job
 _HOLDING_S = 8.0  # the same while partitions are held: their records are being written
 
 
@@ -155,7 +156,8 @@ class _Work:
         self._metrics: JobMetrics | None = None
         if settings.metrics_port is not None:
             registry = CollectorRegistry()
-            self._metrics = JobMetrics(registry)
+            # A topic is claimed at least every `longest_s` by one of the jobs.
+            self._metrics = JobMetrics(registry, stale_s=2 * settings.picking.longest_s + _STALE_S)
             serve_metrics(settings.metrics_port, registry)
         self._thread = threading.Thread(target=self._run, name="claims", daemon=True)
 
