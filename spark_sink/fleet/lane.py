@@ -237,8 +237,9 @@ class LaneConsumer:
             self.take_again(set(self._positions_held.labels.values()))
         except (SparkSinkError, KafkaException, OSError) as error:
             self._failure = error
+            self._look_at_lag()  # it grows meanwhile, and no other lane is read after the first failure
         else:
-            self._positions_held.stale = False
+            self._positions_held.resume()
 
     def take_again(self, labels: Collection[str]) -> None:
         """Continue these labels from the table's positions.

@@ -27,6 +27,7 @@ class LanePositions:
         self._labels: dict[str, str] = {}
         self._topics: dict[str, FleetTopic] = {}
         self._stands: dict[TopicPartition, int | None] = {}
+        self._written: dict[TopicPartition, int | None] = {}  # positions of the table, as last known
         self._read: dict[TopicPartition, tuple[int, int, int]] = {}  # begin, end, records
         self._log_ends: dict[TopicPartition, int] = {}  # of partitions that are read up to this end of their log
 
@@ -57,6 +58,7 @@ class LanePositions:
         self._topics = left | {label: topic for topic, label in labels.items()}
         self._stands = {key: at for key, at in self._stands.items() if key.topic in self._topics}
         self._log_ends = {key: at for key, at in self._log_ends.items() if key in self._stands}
+        self._written = {key: at for key, at in self._written.items() if key.topic in self._topics}
         return {name for name, label in self._labels.items() if before.get(name) != label}
 
     def key(self, name: str, partition: int) -> TopicPartition:
@@ -71,6 +73,13 @@ class LanePositions:
         """Take records of this partition from this offset on; None for its first record."""
         self._stands[key] = at
         self._log_ends.pop(key, None)
+        if not self.stale:
+            self._written[key] = at
+
+    def resume(self) -> None:
+        """Take records again: all partitions were begun at positions of the table."""
+        self.stale = False
+        self._written |= self._stands
 
     def wants(self, name: str, partition: int, offset: int) -> TopicPartition | None:
         """Return the partition if this record is wanted: followed, begun, and not below the position; else None."""
@@ -110,9 +119,14 @@ class LanePositions:
     def positions(self) -> Iterator[tuple[str, int, int | None]]:
         """Yield name, partition and offset of each held partition; None if reading begins at its first record.
 
-        All records below the offset were handed over.
+        All records below the offset were handed over. While `stale` the positions of the table are those last known.
         """
         names = self._names()
+        if self.stale:
+            yield from (
+                (names[key.topic], key.partition, at) for key, at in self._written.items() if key.topic in names
+            )
+            return
         for key, stands in self._stands.items():
             at = stands
             if key in self._log_ends and key not in self._read:
@@ -152,6 +166,7 @@ class LanePositions:
         """
         names = self._names()
         held = {key: ahead.get(key, end) for key, end in ends.items() if key in self._stands and key.topic in names}
+        self._written |= held
         onward: Offsets = {}
         for key in held.keys() & ahead.keys():
             _, read_to, _ = self._read.get(key, (0, self._stands[key] or 0, 0))
@@ -166,11 +181,13 @@ class LanePositions:
         """Drop the records read of these labels, and take no more of them until they are begun again."""
         self._read = {key: read for key, read in self._read.items() if key.topic not in labels}
         self._stands = {key: at for key, at in self._stands.items() if key.topic not in labels}
+        self._written = {key: at for key, at in self._written.items() if key.topic not in labels}
 
     def drop(self, partitions: Iterable[TopicPartition]) -> None:
         """Drop partitions that another agent owns now; records read of them can still be handed over."""
         for key in partitions:
             self._stands.pop(key, None)
+            self._written.pop(key, None)
 
     def forget(self) -> None:
         """Drop the records that are not in the table, and take no more until all partitions are begun again."""

@@ -171,3 +171,34 @@ def test_the_end_of_a_log_without_records_is_a_position() -> None:
     books.reach_end("flights", 0, 7)
     books.reach_end("flights", 1, 7)
     assert list(books.positions()) == [("flights", 0, 7)], "the other partition is not held"
+
+
+def test_while_a_table_refuses_its_last_known_positions_are_returned() -> None:
+    """The lag is measured from them: it grows while nothing is written, and neither stands still nor is unknown."""
+    books = ledger(5)
+    assert read(books, 5, 6) == [5, 6]
+    books.hand_over()
+    books.settle({KEY: 7}, {})
+    assert read(books, 7, 8) == [7, 8]
+    books.hand_over()  # the table refuses these
+    assert list(books.positions()) == [("flights", 0, 9)]
+    books.forget()
+    assert list(books.positions()) == [("flights", 0, 7)]
+    books.clear()
+    assert list(books.positions()) == [("flights", 0, 7)]
+    books.begin(KEY, 8)
+    books.resume()
+    assert list(books.positions()) == [("flights", 0, 8)]
+    books.clear()
+    assert list(books.positions()) == [("flights", 0, 8)]
+    books.drop([KEY])
+    assert not list(books.positions())
+
+
+def test_positions_of_a_table_that_never_answered_are_unknown() -> None:
+    """A lag from the first record of the log would be wrong by all records that are in the table already."""
+    books = LanePositions()
+    books.follow({TOPIC: "label"})
+    books.stale = True
+    books.begin(KEY, None)
+    assert not list(books.positions())
