@@ -109,9 +109,9 @@ class Feed:
     """A record for each topic, again and again, from a thread."""
 
     def __init__(self, topics: Mapping[str, Sequence[str]], interval_s: float) -> None:
-        self._producers = {
-            servers: Producer({"bootstrap.servers": servers, "linger.ms": 20, "log_level": 0}) for servers in topics
-        }
+        # Idempotent: else a repeated request on a busy machine puts records into the log twice.
+        config = {"linger.ms": 20, "enable.idempotence": True, "log_level": 0}
+        self._producers = {servers: Producer({"bootstrap.servers": servers, **config}) for servers in topics}
         self._topics = topics
         self._interval_s = interval_s
         self._ended = threading.Event()
