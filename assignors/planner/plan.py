@@ -110,15 +110,16 @@ def _solve(request: PlanRequest) -> Plan:
         return Plan(request, owner, count_moved(problem, owner))
     band = fair_band(problem.partitions, problem.weights, epsilon)
     least = least_moves(problem.owned, np.diff(problem.first), caps, band, problem.weights) if problem.equal else 0
-    proven = _plan_constrained(request, cap_binds, band, placement, least)
+    proven, fairest = _plan_constrained(request, cap_binds, band, placement, scores, topic_hashes, least)
     before = problem.owner
     for _ in range(_IMPROVEMENTS if cap_binds.any() else 0):
         # Choosing readers is a heuristic: it runs again on its own plan, because otherwise the next rebalance, which
-        # starts from that plan, would move partitions.
-        if _within(placement.owner, band) or np.array_equal(before, placement.owner):
+        # starts from that plan, would move partitions. It has nothing to improve where loads are the fairest.
+        if fairest or _within(placement.owner, band) or np.array_equal(before, placement.owner):
             break
         before = placement.owner
-        _plan_constrained(replace(request, problem=replace(problem, owner=before)), cap_binds, band, placement, least)
+        again = replace(request, problem=replace(problem, owner=before))
+        fairest = _plan_constrained(again, cap_binds, band, placement, scores, topic_hashes, least)[1]
     bound = 0
     if proven and not cap_binds.any():
         bound = count_moved(problem, placement.owner)
@@ -127,17 +128,31 @@ def _solve(request: PlanRequest) -> Plan:
     return Plan(request, placement.owner, bound)
 
 
-def _plan_constrained(request: PlanRequest, cap_binds: Bools, band: Band, placement: Placement, least: int) -> bool:
-    """Plan different subscriptions, racks and caps into `placement.owner`; return whether it is proven the cheapest."""
+def _plan_constrained(  # noqa: PLR0913, PLR0917
+    request: PlanRequest,
+    cap_binds: Bools,
+    band: Band,
+    placement: Placement,
+    scores: Scores,
+    topic_hashes: U64,
+    least: int,
+) -> tuple[bool, bool]:
+    """Plan different subscriptions, racks and caps into `placement.owner`.
+
+    Returns:
+        Whether the plan is proven the cheapest for its readers, and whether no plan has more even loads.
+    """
     problem = request.problem
-    scores = member_scores(problem, request.strategy, request.seed)
-    readers, pieces = choose_readers(problem, request.racks, request.caps, cap_binds, band, scores, least)
-    kinds = read_kinds(problem, request.racks, readers, cap_binds)
+    chosen = choose_readers(problem, request.racks, request.caps, cap_binds, band, scores, least)
+    kinds = read_kinds(problem, request.racks, chosen.may, cap_binds)
     if kinds.allowed.size > EXACT_CELLS:
-        topic_by_topic_plan(problem, readers, pieces, request.epsilon, placement, scores)
-        return False
-    hashes = hash64s([t.name for t in problem.topics], request.seed)
-    return general_plan(problem, kinds, pieces, request.epsilon, placement, scores, hashes)
+        pieces = chosen.pieces * cap_binds[:, None] if chosen.pieces.size else chosen.pieces
+        topic_by_topic_plan(problem, chosen.may, pieces, request.epsilon, placement, scores)
+        return False, False
+    proven = general_plan(
+        problem, kinds, chosen.pieces, request.epsilon, placement, scores, topic_hashes, chosen.fairest
+    )
+    return proven, chosen.fairest
 
 
 def _within(owner: I32, band: Band) -> bool:

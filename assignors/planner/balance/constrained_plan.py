@@ -56,18 +56,27 @@ def read_kinds(problem: Problem, racks: Racks, readers: Bools, cap_binds: Bools)
 
 
 def general_plan(  # noqa: PLR0913, PLR0917
-    problem: Problem, kinds: Kinds, pieces: I64, epsilon: float, placement: Placement, scores: Scores, hashes: U64
+    problem: Problem,
+    kinds: Kinds,
+    pieces: I64,
+    epsilon: float,
+    placement: Placement,
+    scores: Scores,
+    hashes: U64,
+    fairest: bool,  # noqa: FBT001
 ) -> bool:
     """Plan into `placement.owner`.
 
     Args:
         problem: what is planned.
         kinds: of the partitions.
-        pieces: number of partitions of each capped topic that its readers should get, shape (T, M), or empty.
+        pieces: partitions of each topic that its readers should get, shape (T, M), or empty; topics without a cap that
+            the same members read share the row of the first of them.
         epsilon: allowed distance from the fair share.
         placement: places the free partitions, and has the result.
         scores: preference of the members for a topic.
         hashes: of the topic names, shape (T,).
+        fairest: whether no plan has more even loads than the pieces.
 
     Returns:
         Whether no cheaper plan exists for these kinds.
@@ -77,7 +86,9 @@ def general_plan(  # noqa: PLR0913, PLR0917
     shape = kinds.allowed.shape
     cells = problem.owner[held].astype(np.int64) * shape[1] + kinds.of[held]
     owned = np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
-    flow = _solve(problem, kinds, owned, _preferred_counts(kinds, pieces, topic_of), epsilon)
+    preferred = _preferred_counts(kinds, pieces, topic_of)
+    fairest = fairest and preferred is not None and bool((preferred.sum(axis=0) == kinds.counts).all())
+    flow = _solve(problem, kinds, owned, preferred, epsilon, fairest=fairest)
     owner = np.where(held, problem.owner, NO_OWNER).astype(np.int32)
     kept = np.minimum(owned, flow.given)
     placement.owner = owner = release(problem, owner, kept, kinds.of, topic_of, hashes)
@@ -93,7 +104,7 @@ def general_plan(  # noqa: PLR0913, PLR0917
 
 
 def _preferred_counts(kinds: Kinds, pieces: I64, topic_of: I32) -> I64 | None:
-    """Return the pieces of the capped topics as counts of kinds, for topics that are one kind."""
+    """Return the pieces as counts of kinds, for rows of pieces that are one kind."""
     if not pieces.size:
         return None
     preferred = np.zeros(kinds.allowed.shape, dtype=np.int64)
@@ -105,10 +116,11 @@ def _preferred_counts(kinds: Kinds, pieces: I64, topic_of: I32) -> I64 | None:
     return preferred
 
 
-def _is_optimal(counts: I64, kinds: Kinds, owned: I64, band: Band, least: int) -> bool:
+def _is_optimal(counts: I64, kinds: Kinds, owned: I64, band: Band, least: int, *, fairest: bool) -> bool:  # noqa: PLR0913
     """Return whether the counts are obviously optimal: all placed, on rack, and only required moves.
 
-    The loads are within the band; or no claim moves, and loads of members with a readable kind differ by at most one.
+    The loads are within the band; or no claim moves, and the loads are the fairest, or those of members with a readable
+    kind differ by at most one.
     """
     if kinds.off.any() or (counts.sum(axis=0) != kinds.counts).any():
         return False
@@ -117,24 +129,36 @@ def _is_optimal(counts: I64, kinds: Kinds, owned: I64, band: Band, least: int) -
     if (load >= band.low).all() and (load <= band.high).all():
         return moved <= least
     able = load[kinds.allowed.any(axis=1)]
-    return moved == 0 and bool((band.high == band.high[0]).all()) and int(np.ptp(able)) <= 1
+    return moved == 0 and (fairest or (bool((band.high == band.high[0]).all()) and int(np.ptp(able)) <= 1))
 
 
-def _solve(problem: Problem, kinds: Kinds, owned: I64, preferred: I64 | None, epsilon: float) -> Flow:
-    """Solve within the band; if subscriptions differ or no plan fits the band, with the best exact loads."""
+def _solve(  # noqa: PLR0913
+    problem: Problem, kinds: Kinds, owned: I64, preferred: I64 | None, epsilon: float, *, fairest: bool
+) -> Flow:
+    """Solve within the band; if subscriptions differ or no plan fits the band, with the best exact loads.
+
+    If the loads of the preferred counts are the fairest and outside the band, no plan fits the band.
+    """
     _, weight_class = np.unique(problem.weights, return_inverse=True)
+    flow = Flow(kinds.counts, kinds.allowed, kinds.off, owned)
     if problem.equal:
         band = fair_band(int(kinds.counts.sum()), problem.weights, epsilon)
-        least = int(
-            (owned.sum(axis=1) - kept_loads(owned.sum(axis=1), band, problem.partitions, problem.weights)).sum()
-        )
-        flow = Flow(kinds.counts, kinds.allowed, kinds.off, owned)
-        if preferred is not None and _is_optimal(preferred, kinds, owned, band, least):
+        claims = owned.sum(axis=1)
+        least = int((claims - kept_loads(claims, band, problem.partitions, problem.weights)).sum())
+        if preferred is not None and _is_optimal(preferred, kinds, owned, band, least, fairest=fairest):
             flow.given, flow.proven = preferred, True
             return flow
-        if flow.solve(Exchange(band.low, band.high, exact=False, weights=weight_class), preferred, least):
-            return flow
-    best = fairest_counts(kinds.counts, kinds.allowed, problem.weights).sum(axis=1)
-    flow = Flow(kinds.counts, kinds.allowed, kinds.off, owned)
-    flow.solve(Exchange(best, best, exact=True, weights=weight_class), None, 0)
+        if not (fairest and preferred is not None and _is_outside(preferred.sum(axis=1), band)):
+            if flow.solve(Exchange(band.low, band.high, exact=False, weights=weight_class), preferred, least):
+                return flow
+            flow = Flow(kinds.counts, kinds.allowed, kinds.off, owned)
+    if fairest and preferred is not None:
+        best = preferred.sum(axis=1)
+    else:
+        best, preferred = fairest_counts(kinds.counts, kinds.allowed, problem.weights).sum(axis=1), None
+    flow.solve(Exchange(best, best, exact=True, weights=weight_class), preferred, 0)
     return flow
+
+
+def _is_outside(load: I64, band: Band) -> bool:
+    return bool((load < band.low).any() or (load > band.high).any())

@@ -6,5 +6,6 @@
 * `candidate_moves`: the hand-overs from which one step of the search chooses.
 * `search_state`: the partitions of each reader during the search.
 * `neighbourhood_search`: divides all partitions of a few members among them at the lowest cost.
+* `fairest_capped_loads`: the most even loads that the caps can allow; a plan that has them needs no search.
 * `movement_lower_bound`: a lower bound of the claims that move in any plan.
 """

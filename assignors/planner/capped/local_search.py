@@ -44,24 +44,10 @@ def bring_into_band(state: SearchState, least: int) -> None:
     """
     _approach_band(state)
     _balance(state, _ENDLESS, end=state.work + BALANCE_WORK)
-    if state.outside_band().any() and not _is_fairest(state):
+    if state.outside_band().any() and not state.is_fairest():
         _come_inside(state, least)
     if not state.outside_band().any():
         search_neighbourhoods(state, least, state.work + SEARCH_WORK)
-
-
-def _is_fairest(state: SearchState) -> bool:
-    """Return whether no plan has more even loads: the caps leave members without a topic, and the others are even.
-
-    This is the case if more members join than the caps allow as readers. No search can bring its loads into the bounds.
-    """
-    sizes = state.pieces.sum(axis=1)
-    readers = int(np.minimum(np.minimum(state.caps, sizes), state.may.sum(axis=1)).sum())
-    if readers >= len(state.load) or (state.weights != state.weights[0]).any():
-        return False
-    fewest, rest = divmod(int(sizes.sum()), max(1, readers))
-    fairest = [fewest + 1] * rest + [fewest] * (readers - rest) + [0] * (len(state.load) - readers)
-    return sorted(state.load.tolist(), reverse=True) == fairest
 
 
 def _come_inside(state: SearchState, least: int) -> None:

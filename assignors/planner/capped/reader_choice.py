@@ -9,6 +9,7 @@ readers.
 """
 
 import heapq
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,9 +23,25 @@ from assignors.planner.rack_locality import Racks
 from assignors.planner.worker_caps import NO_CAP
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChosenReaders:
+    """The readers of each topic.
+
+    Attributes:
+        may: which members may read which topic, shape (T, M).
+        pieces: partitions of each topic on each member, shape (T, M), or empty if no cap binds. Topics without a cap
+            that the same members read share the row of the first of them.
+        fairest: whether no plan has more even loads than the pieces, and no member is off rack.
+    """
+
+    may: Bools
+    pieces: I64
+    fairest: bool
+
+
 def choose_readers(  # noqa: PLR0913, PLR0917
     problem: Problem, racks: Racks, caps: I32, cap_binds: Bools, band: Band, scores: Scores, least: int
-) -> tuple[Bools, I64]:
+) -> ChosenReaders:
     """Choose the readers of each capped topic; owners stay while loads are in the band.
 
     Args:
@@ -35,31 +52,28 @@ def choose_readers(  # noqa: PLR0913, PLR0917
         band: loads of a balanced plan.
         scores: preference of the members for a topic.
         least: lower bound of the claims that move.
-
-    Returns:
-        Which members may read which topic, shape (T, M), and the number of partitions of the capped topics for each.
     """
     readers = problem.subscribed[problem.group_of].T.copy()
     if not cap_binds.any():
-        return readers, np.zeros((0, 0), dtype=np.int64)
+        return ChosenReaders(may=readers, pieces=np.zeros((0, 0), dtype=np.int64), fairest=False)
     capped = np.flatnonzero(cap_binds)
-    state = _keep_owners(problem, racks, caps, cap_binds, band, readers)
+    rows = _rows(problem, cap_binds)
+    state = _keep_owners(problem, racks, caps, cap_binds, band, readers, rows)
     sizes = np.diff(problem.first)[capped]
     chunk = -(-sizes // caps[capped])
     for topic in capped[np.lexsort((capped, -sizes, -chunk))].tolist():
         _add_newcomers(problem, racks, state, topic, scores)
-    _place_uncapped(problem, state, cap_binds)
+    _place_uncapped(problem, state, cap_binds, rows)
     bring_into_band(state, least)
     readers[capped] = state.pieces[capped] > 0
-    state.pieces[~cap_binds] = 0
-    return readers, state.pieces
+    fairest = not racks.off.any() and state.is_fairest()
+    return ChosenReaders(may=readers, pieces=state.pieces, fairest=fairest)
 
 
 def _keep_owners(  # noqa: PLR0913, PLR0917
-    problem: Problem, racks: Racks, caps: I32, cap_binds: Bools, band: Band, may: Bools
+    problem: Problem, racks: Racks, caps: I32, cap_binds: Bools, band: Band, may: Bools, rows: I64
 ) -> SearchState:
-    owned = np.zeros(may.shape, dtype=np.int64)
-    np.add.at(owned, _rows(problem, cap_binds), problem.owned)
+    owned = _owned(problem, rows, may.shape)
     pieces = owned.copy()
     for topic in np.flatnonzero(cap_binds & ((owned > 0).sum(axis=1) > caps)).tolist():
         # If a topic has more owners than its cap, those with the largest pieces stay readers.
@@ -76,12 +90,21 @@ def _keep_owners(  # noqa: PLR0913, PLR0917
     )
 
 
+def _owned(problem: Problem, rows: I64, shape: tuple[int, ...]) -> I64:
+    """Count the valid claims of each member on each row of topics."""
+    topic_of = np.repeat(np.arange(len(rows)), np.diff(problem.first))
+    held = problem.owner >= 0
+    cells = rows[topic_of[held]] * shape[1] + problem.owner[held]
+    return np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
+
+
 def _rack_sets(problem: Problem, racks: Racks, cap_binds: Bools) -> I64:
     """Count the partitions of each capped topic by rack set, shape (T, K)."""
-    topic_of = np.repeat(np.arange(len(cap_binds)), np.diff(problem.first))
-    sets = np.zeros((len(cap_binds), len(racks.off)), dtype=np.int64)
-    np.add.at(sets, (topic_of, racks.kind_of), 1)
-    return sets * cap_binds[:, None]
+    shape = len(cap_binds), len(racks.off)
+    topic_of = np.repeat(np.arange(shape[0]), np.diff(problem.first))
+    sets = np.bincount(topic_of * shape[1] + racks.kind_of, minlength=shape[0] * shape[1]).reshape(shape)
+    out: I64 = sets * cap_binds[:, None]
+    return out
 
 
 def _rows(problem: Problem, cap_binds: Bools) -> I64:
@@ -95,9 +118,8 @@ def _rows(problem: Problem, cap_binds: Bools) -> I64:
     return np.where(cap_binds, np.arange(len(cap_binds)), first[column_of])
 
 
-def _place_uncapped(problem: Problem, state: SearchState, cap_binds: Bools) -> None:
+def _place_uncapped(problem: Problem, state: SearchState, cap_binds: Bools, rows: I64) -> None:
     """Give unowned partitions of topics without a cap to the least loaded members."""
-    rows = _rows(problem, cap_binds)
     counts = np.bincount(rows, weights=np.diff(problem.first), minlength=len(rows)).astype(np.int64)
     for row in np.unique(rows[~cap_binds]).tolist():
         members = np.flatnonzero(state.may[row])

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from assignors.hashing.hash import F64
+from assignors.planner.capped.fairest_capped_loads import are_fairest
 from assignors.planner.input_arrays import I32, I64, Bools
 from assignors.planner.load_bounds import Band
 
@@ -109,6 +110,13 @@ class SearchState:
         """Return how far each load is outside its bounds, shape (M,); negative below."""
         out: I64 = np.maximum(self.load - self.band.high, 0) - np.maximum(self.band.low - self.load, 0)
         return out
+
+    def is_fairest(self) -> bool:
+        """Return whether the loads are proven to be the fairest that the caps allow, for members with equal weights."""
+        if (self.weights != self.weights[0]).any():
+            return False
+        sizes = self.pieces.sum(axis=1)
+        return are_fairest(self.load, sizes, np.minimum(np.minimum(self.caps, sizes), self.may.sum(axis=1)))
 
     def key(self) -> Key:
         """Return the values to minimise, in the order of the goals."""

@@ -43,39 +43,12 @@ final class LocalSearch {
         LocalSearch search = new LocalSearch(state);
         search.approach();
         search.balance(Integer.MAX_VALUE, -1, -1, true, state.work + BALANCE_WORK);
-        if (state.countOutside() > 0 && !search.isFairest()) {
+        if (state.countOutside() > 0 && !state.isFairest()) {
             search.comeInside(least);
         }
         if (state.countOutside() == 0) {
             new PoolSearch(state).run(least, state.work + SEARCH_WORK);
         }
-    }
-
-    /** Whether no plan has more even loads: the caps leave members without a topic, and the others are even. */
-    private boolean isFairest() {
-        long all = 0;
-        long readers = 0;
-        for (int t = 0; t < state.topics; t++) {
-            int size = Arrays.stream(state.pieces[t]).sum();
-            int may = 0;
-            for (boolean one : state.may[t]) {
-                may += one ? 1 : 0;
-            }
-            all += size;
-            readers += Math.min(Math.min(state.caps[t], size), may);
-        }
-        if (readers >= state.members) {
-            return false;
-        }
-        long fewest = all / Math.max(1, readers);
-        long rest = all % Math.max(1, readers);
-        int[] loads = state.highestFirst();
-        for (int i = 0; i < loads.length; i++) {
-            if (loads[i] != (i < rest ? fewest + 1 : i < readers ? fewest : 0)) {
-                return false;
-            }
-        }
-        return true;
     }
 
     /** Brings loads near to their bounds by many hand-overs a step, while many members are outside them. */

@@ -58,7 +58,7 @@ public final class Planner {
         if (group.equal && !group.anyOff()) {
             return equalPlan();
         }
-        return plannedFor(group.owner, new Readers(Kinds.subscribers(group), null), capped, fairBand());
+        return plannedFor(group.owner, new Readers(Kinds.subscribers(group), null, false), capped, fairBand()).owner;
     }
 
     private Band fairBand() {
@@ -72,23 +72,33 @@ public final class Planner {
         Band band = fairBand();
         long least = group.equal ? FewestMoves.find(group, Readers.owned(group, group.owner, null), caps, band) : 0;
         int[] before = group.owner;
-        int[] plan = cappedPlan(before, capped, band, least);
-        for (int i = 0; i < IMPROVEMENTS && !isWithin(plan, band) && !Arrays.equals(before, plan); i++) {
+        Planned plan = cappedPlan(before, capped, band, least);
+        for (int i = 0; i < IMPROVEMENTS && !isSettled(plan, before, band); i++) {
             // Choosing readers is a heuristic: it runs again on its own plan, because otherwise the next rebalance,
-            // which starts from that plan, would move partitions.
-            before = plan;
+            // which starts from that plan, would move partitions. It has nothing to improve where loads are the fairest.
+            before = plan.owner;
             plan = cappedPlan(before, capped, band, least);
         }
-        return plan;
+        return plan.owner;
     }
 
-    private int[] cappedPlan(int[] owner, boolean[] capped, Band band, long least) {
+    /** Owner of each partition, and whether no plan has more even loads. */
+    private record Planned(int[] owner, boolean fairest) {}
+
+    private boolean isSettled(Planned plan, int[] before, Band band) {
+        return plan.fairest || isWithin(plan.owner, band) || Arrays.equals(before, plan.owner);
+    }
+
+    private Planned cappedPlan(int[] owner, boolean[] capped, Band band, long least) {
         return plannedFor(owner, Readers.choose(group, owner, caps, capped, band, ranking, least), capped, band);
     }
 
     private boolean isWithin(int[] owner, Band band) {
-        int[] load = loads(owner);
-        for (int m = 0; m < members; m++) {
+        return isWithin(band, loads(owner));
+    }
+
+    private static boolean isWithin(Band band, int[] load) {
+        for (int m = 0; m < load.length; m++) {
             if (load[m] < band.low()[m] || load[m] > band.high()[m]) {
                 return false;
             }
@@ -96,9 +106,11 @@ public final class Planner {
         return true;
     }
 
-    private int[] plannedFor(int[] owner, Readers readers, boolean[] capped, Band band) {
+    private Planned plannedFor(int[] owner, Readers readers, boolean[] capped, Band band) {
         Kinds kinds = Kinds.read(group, readers.readers(), capped, CELLS);
-        return kinds == null ? topicByTopic(owner, readers, band) : plannedByCounts(owner, readers, kinds);
+        return kinds == null
+                ? new Planned(topicByTopic(owner, readers, capped, band), false)
+                : new Planned(plannedByCounts(owner, readers, kinds), readers.fairest());
     }
 
     // -- every member may read everything -----------------------------------------------------------------------------
@@ -140,7 +152,8 @@ public final class Planner {
                 owner[p] = Group.NOBODY;
             }
         }
-        int[][] given = counts(kinds, owned, preferred(kinds, readers.pieces()));
+        int[][] preferred = preferred(kinds, readers.pieces());
+        int[][] given = counts(kinds, owned, preferred, readers.fairest() && isWhole(preferred, kinds));
         int[][] kept = new int[members][count];
         for (int m = 0; m < members; m++) {
             for (int k = 0; k < count; k++) {
@@ -152,27 +165,47 @@ public final class Planner {
         return owner;
     }
 
-    /** Solves within the band; where subscriptions differ or no plan is in it, with the best exact loads. */
-    private int[][] counts(Kinds kinds, int[][] owned, int[][] preferred) {
+    /** Whether the counts place all partitions. */
+    private static boolean isWhole(int[][] counts, Kinds kinds) {
+        int[] placed = new int[kinds.counts().length];
+        for (int[] mine : counts) {
+            for (int k = 0; k < placed.length; k++) {
+                placed[k] += mine[k];
+            }
+        }
+        return Arrays.equals(placed, kinds.counts());
+    }
+
+    /**
+     * Solves within the band; where subscriptions differ or no plan is in it, with the best exact loads.
+     *
+     * @param fairest whether the preferred counts have the most even loads: if these are outside the band, so is every plan
+     */
+    private int[][] counts(Kinds kinds, int[][] owned, int[][] preferred, boolean fairest) {
         if (group.equal) {
-            int[] held = Arrays.stream(owned).mapToInt(mine -> Arrays.stream(mine).sum()).toArray();
+            int[] held = sums(owned);
             Band band = Band.fair(Arrays.stream(kinds.counts()).sum(), members, epsilon);
             long least = Arrays.stream(held).sum() - Arrays.stream(band.kept(held, group.partitions())).sum();
-            if (preferred != null && isOptimal(preferred, kinds, owned, band, least)) {
+            if (preferred != null && isOptimal(preferred, kinds, owned, band, least, fairest)) {
                 return preferred;
             }
             MinCostFlow flow = new MinCostFlow(kinds.counts(), kinds.allowed(), kinds.away(), owned);
-            if (flow.solve(new Exchange(band.low(), band.high(), false), preferred, least)) {
+            boolean beyond = fairest && !isWithin(band, sums(preferred));
+            if (!beyond && flow.solve(new Exchange(band.low(), band.high(), false), preferred, least)) {
                 return flow.given;
             }
         }
-        int[] best = FairestLoads.find(kinds.counts(), kinds.allowed());
+        int[] best = fairest ? sums(preferred) : FairestLoads.find(kinds.counts(), kinds.allowed());
         MinCostFlow flow = new MinCostFlow(kinds.counts(), kinds.allowed(), kinds.away(), owned);
-        flow.solve(new Exchange(best, best, true), null, 0);
+        flow.solve(new Exchange(best, best, true), fairest ? preferred : null, 0);
         return flow.given;
     }
 
-    /** The pieces of the capped topics as counts of kinds, for topics that are one kind; null without capped topics. */
+    private static int[] sums(int[][] counts) {
+        return Arrays.stream(counts).mapToInt(mine -> Arrays.stream(mine).sum()).toArray();
+    }
+
+    /** The pieces as counts of kinds, for rows of pieces that are one kind; null without capped topics. */
     private int[][] preferred(Kinds kinds, int[][] pieces) {
         if (pieces == null) {
             return null;
@@ -197,9 +230,11 @@ public final class Planner {
     /**
      * Whether counts are obviously optimal: all placed, on rack, and only required moves.
      *
-     * <p>The loads are within the band; or no claim moves, and loads of members with a readable kind differ by at most one.
+     * <p>The loads are within the band; or no claim moves, and the loads are the fairest, or those of members with a readable
+     * kind differ by at most one.
      */
-    private boolean isOptimal(int[][] counts, Kinds kinds, int[][] owned, Band band, long least) {
+    private boolean isOptimal(
+            int[][] counts, Kinds kinds, int[][] owned, Band band, long least, boolean fairest) {
         int[] placed = new int[kinds.counts().length];
         boolean within = true;
         boolean alike = true;
@@ -226,7 +261,7 @@ public final class Planner {
         if (!Arrays.equals(placed, kinds.counts())) {
             return false;
         }
-        return within ? moved <= least : moved == 0 && alike && highest - lowest <= 1;
+        return within ? moved <= least : moved == 0 && (fairest || alike && highest - lowest <= 1);
     }
 
     /** Kinds with the most free partitions choose first. */
@@ -269,7 +304,7 @@ public final class Planner {
     // -- groups too large for counts ----------------------------------------------------------------------------------
 
     /** Topics with few readers first; claims stay while their member is below its bound, the rest goes to the least loaded. */
-    private int[] topicByTopic(int[] before, Readers chosen, Band band) {
+    private int[] topicByTopic(int[] before, Readers chosen, boolean[] capped, Band band) {
         BitSet[] readers = chosen.readers();
         int[] owner = new int[group.partitions()];
         Arrays.fill(owner, Group.NOBODY);
@@ -281,7 +316,9 @@ public final class Planner {
             return byReaders != 0 ? byReaders : Integer.compare(group.size(two), group.size(one));
         });
         for (int topic : topics) {
-            int[] quota = pieces(chosen, topic) ? given(chosen.pieces()[topic], load) : quota(before, topic, readers[topic], load, band);
+            int[] quota = capped[topic] && pieces(chosen, topic)
+                    ? given(chosen.pieces()[topic], load)
+                    : quota(before, topic, readers[topic], load, band);
             int[] keeps = quota.clone();
             int[] free = new int[group.size(topic)];
             int count = 0;

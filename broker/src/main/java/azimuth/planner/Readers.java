@@ -15,9 +15,11 @@ import java.util.function.IntConsumer;
  * improve it.
  *
  * @param readers members that may read each topic
- * @param pieces partitions of each capped topic on each member; empty rows for topics without a cap
+ * @param pieces partitions of each topic on each member; topics without a cap that the same members read share the row of
+ *     the first of them; null without capped topics
+ * @param fairest whether no plan has more even loads than the pieces, and no member is off rack
  */
-record Readers(BitSet[] readers, int[][] pieces) {
+record Readers(BitSet[] readers, int[][] pieces, boolean fairest) {
     /** Topics whose cap is below what may read them. */
     static boolean[] capped(Group group, int[] caps) {
         boolean[] out = new boolean[caps.length];
@@ -55,11 +57,9 @@ record Readers(BitSet[] readers, int[][] pieces) {
                 for (int m = 0; m < state.members; m++) {
                     readers[t].set(m, state.pieces[t][m] > 0);
                 }
-            } else {
-                Arrays.fill(state.pieces[t], 0);
             }
         }
-        return new Readers(readers, state.pieces);
+        return new Readers(readers, state.pieces, !state.anyOff && state.isFairest());
     }
 
     private static int ceilDiv(int amount, int by) {

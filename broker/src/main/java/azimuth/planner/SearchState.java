@@ -135,6 +135,21 @@ final class SearchState {
         return new Key(countOutside() > 0, countOutside() > 0 ? highestFirst() : new int[0], moved);
     }
 
+    /** Whether the loads are proven to be the fairest that the caps allow. */
+    boolean isFairest() {
+        int[] sizes = new int[topics];
+        int[] most = new int[topics];
+        for (int t = 0; t < topics; t++) {
+            sizes[t] = Arrays.stream(pieces[t]).sum();
+            int subscribers = 0;
+            for (boolean one : may[t]) {
+                subscribers += one ? 1 : 0;
+            }
+            most[t] = Math.min(Math.min(caps[t], sizes[t]), subscribers);
+        }
+        return FairestCappedLoads.are(load, sizes, most);
+    }
+
     int[] highestFirst() {
         int[] sorted = load.clone();
         Arrays.sort(sorted);
