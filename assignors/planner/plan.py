@@ -120,12 +120,11 @@ def _solve(request: PlanRequest) -> Plan:
         before = placement.owner
         again = replace(request, problem=replace(problem, owner=before))
         fairest = _plan_constrained(again, cap_binds, band, placement, scores, topic_hashes, least)[1]
-    bound = 0
     if proven and not cap_binds.any():
-        bound = count_moved(problem, placement.owner)
-    elif problem.equal and _within(placement.owner, band):
-        bound = least
-    return Plan(request, placement.owner, bound)
+        return Plan(request, placement.owner, count_moved(problem, placement.owner))
+    if problem.equal and _within(placement.owner, band):
+        return Plan(request, placement.owner, least, band=band)
+    return Plan(request, placement.owner, 0)
 
 
 def _plan_constrained(  # noqa: PLR0913, PLR0917

@@ -6,8 +6,10 @@ from typing import Final, TypeVar
 
 import numpy as np
 
+from assignors.planner.capped.whole_topic_bound import whole_topic_moves
 from assignors.planner.explanation import Candidate, explain_topic
 from assignors.planner.input_arrays import I32, I64, Problem
+from assignors.planner.load_bounds import Band
 from assignors.planner.plan_request import PlanRequest
 from assignors.planner.topics_and_members import TopicPartition
 
@@ -21,19 +23,27 @@ def count_moved(problem: Problem, owner: I32) -> int:
 
 
 class Plan:
-    """The owner of each partition, and the cost of the plan.
+    """The owner of each partition, and the cost of the plan."""
 
-    Attributes:
-        lower_bound: no plan within the same bounds and caps moves fewer claims. If no worker cap binds, `moved` is
-            equal to it. If one binds in a group too large for an exact plan, it may be too low, and `moved` above it:
-            see `assignors.planner.capped.movement_lower_bound`. It is 0 if no bound is known.
-    """
-
-    def __init__(self, request: PlanRequest, owner: I32, lower_bound: int) -> None:
+    def __init__(self, request: PlanRequest, owner: I32, lower_bound: int, *, band: Band | None = None) -> None:
         self._question = request
         self._problem = request.problem
         self._owner = owner
-        self.lower_bound = lower_bound
+        self._least = lower_bound
+        self._band = band
+
+    @cached_property
+    def lower_bound(self) -> int:
+        """A number of claims below which no plan within the same bounds and caps moves.
+
+        If no worker cap binds, `moved` is equal to it. If one binds in a group too large for an exact plan, it may be
+        too low, and `moved` above it. It is 0 if no bound is known. Where every topic has one worker and `moved` is
+        above the quick bound, the first reading takes up to a second (`assignors.planner.capped.whole_topic_bound`).
+        """
+        sizes = np.diff(self._problem.first)
+        if self._band is None or self.moved <= self._least or (np.minimum(sizes, self._question.caps) > 1).any():
+            return self._least
+        return whole_topic_moves(self._problem.owned, sizes, self._band, self._least, self.moved)
 
     @cached_property
     def partitions(self) -> dict[str, list[TopicPartition]]:

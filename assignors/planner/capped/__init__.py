@@ -8,4 +8,5 @@
 * `neighbourhood_search`: divides all partitions of a few members among them at the lowest cost.
 * `fairest_capped_loads`: the most even loads that the caps can allow; a plan that has them needs no search.
 * `movement_lower_bound`: a lower bound of the claims that move in any plan.
+* `whole_topic_bound`: a higher one where each topic has one worker, computed only when it is asked for.
 """

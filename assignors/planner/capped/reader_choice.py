@@ -31,7 +31,7 @@ class ChosenReaders:
         may: which members may read which topic, shape (T, M).
         pieces: partitions of each topic on each member, shape (T, M), or empty if no cap binds. Topics without a cap
             that the same members read share the row of the first of them.
-        fairest: whether no plan has more even loads than the pieces, and no member is off rack.
+        fairest: whether loads are outside their bounds, but no plan has more even ones, and no member is off rack.
     """
 
     may: Bools
@@ -66,7 +66,7 @@ def choose_readers(  # noqa: PLR0913, PLR0917
     _place_uncapped(problem, state, cap_binds, rows)
     bring_into_band(state, least)
     readers[capped] = state.pieces[capped] > 0
-    fairest = not racks.off.any() and state.is_fairest()
+    fairest = not racks.off.any() and bool(state.outside_band().any()) and state.is_fairest()
     return ChosenReaders(may=readers, pieces=state.pieces, fairest=fairest)
 
 

@@ -17,7 +17,7 @@ import java.util.function.IntConsumer;
  * @param readers members that may read each topic
  * @param pieces partitions of each topic on each member; topics without a cap that the same members read share the row of
  *     the first of them; null without capped topics
- * @param fairest whether no plan has more even loads than the pieces, and no member is off rack
+ * @param fairest whether loads are outside their bounds, but no plan has more even ones, and no member is off rack
  */
 record Readers(BitSet[] readers, int[][] pieces, boolean fairest) {
     /** Topics whose cap is below what may read them. */
@@ -59,7 +59,7 @@ record Readers(BitSet[] readers, int[][] pieces, boolean fairest) {
                 }
             }
         }
-        return new Readers(readers, state.pieces, !state.anyOff && state.isFairest());
+        return new Readers(readers, state.pieces, !state.anyOff && state.countOutside() > 0 && state.isFairest());
     }
 
     private static int ceilDiv(int amount, int by) {
