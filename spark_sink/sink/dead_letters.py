@@ -81,7 +81,8 @@ class DeadLetters:
         self._config = {
             **kafka,
             **largest,
-            "transactional.id": f"azimuth.dead-letters.{topic}.{group}",
+            # A topic's name has no slash, so no two publishers have the same id.
+            "transactional.id": f"azimuth.dead-letters.{topic}/{group}",
             "enable.idempotence": True,
         }
         codec = kafka.get("compression.type", kafka.get("compression.codec", "none"))
@@ -110,7 +111,7 @@ class DeadLetters:
         records = stubs = 0
         while True:
             done = {name.key: at for name, at in self._done.items() if name.table == found.id}
-            part = lowest(found.above(done), {}, _PART, _PART_BYTES)
+            part = lowest(found.above(done, self._group), {}, _PART, _PART_BYTES)
             if part is None or not part.num_rows:
                 return Sent(records, stubs)
             rows = python_rows(part)

@@ -1,7 +1,7 @@
 """One version of a quarantine, and its records that are not published yet."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
 from typing import Final, Self
@@ -13,11 +13,14 @@ from deltalake.exceptions import DeltaError
 
 from spark_sink.errors import TableError, plain
 from spark_sink.formats.quarantined_rows import SCHEMA, quarantine_of
+from spark_sink.lake.delta_transactions import TransactionLog
+from spark_sink.lake.positions import groups, parse_positions
 from spark_sink.lake.table_storage import Storage, table_uri
 from spark_sink.ranges.batch_offset import TopicPartition
 
 _ROWS: Final = 8192
 _FILTERED: Final = 256
+_KEY: Final = ("topic", "partition")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,12 +32,14 @@ class Quarantine:
         version: of the Delta table.
         name: its address.
         handle: reads it.
+        groups: the partitions whose records each group has quarantined.
     """
 
     id: str
     version: int
     name: str
     handle: DeltaTable
+    groups: Mapping[str, frozenset[TopicPartition]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, table: str, storage: Storage | None = None) -> Self | None:
@@ -48,15 +53,23 @@ class Quarantine:
             if not DeltaTable.is_deltatable(address, options):
                 return None
             handle = DeltaTable(address, storage_options=options)
-            return cls(id=str(handle.metadata().id), version=handle.version(), name=address, handle=handle)
+            kept = TransactionLog(address, storage).refresh(handle.version())
+            return cls(
+                id=str(handle.metadata().id),
+                version=handle.version(),
+                name=address,
+                handle=handle,
+                groups={group: frozenset(parse_positions(kept, group)) for group in groups(kept)},
+            )
         except (DeltaError, OSError) as error:
             raise TableError(f"{address}: the quarantine cannot be read: {plain(error)}") from error
 
-    def above(self, done: Mapping[TopicPartition, int]) -> Iterator[pa.Table]:
-        """Read the records that are not published yet, in parts and in no particular order.
+    def above(self, done: Mapping[TopicPartition, int], group: str) -> Iterator[pa.Table]:
+        """Read the records of a group that are not published yet, in parts and in no particular order.
 
         Args:
             done: the next offset to publish, by partition; partitions without one begin at their first record.
+            group: the consumer group; the first one by name has the partitions of none, too.
 
         Raises:
             TableError: it cannot be read.
@@ -66,11 +79,19 @@ class Quarantine:
                 columns=SCHEMA.names, filter=_above(done), batch_size=_ROWS, batch_readahead=2, fragment_readahead=1
             )
             for batch in batches:
-                rows = _unpublished(pa.Table.from_batches([batch]).cast(SCHEMA), done)
+                rows = self._of_group(_unpublished(pa.Table.from_batches([batch]).cast(SCHEMA), done), group)
                 if rows.num_rows:
                     yield rows
         except (DeltaError, OSError, pa.ArrowException) as error:
             raise TableError(f"{self.name}: the quarantine cannot be read: {plain(error)}") from error
+
+    def _of_group(self, rows: pa.Table, group: str) -> pa.Table:
+        if self.groups.keys() <= {group}:
+            return rows
+        known = frozenset[TopicPartition]().union(*self.groups.values())
+        own, first = self.groups.get(group, frozenset()), group == min(self.groups)
+        keys = (TopicPartition(*place) for place in zip(*(rows.column(n).to_pylist() for n in _KEY), strict=True))
+        return rows.filter(pa.array([key in own or (first and key not in known) for key in keys], pa.bool_()))
 
 
 def _above(done: Mapping[TopicPartition, int]) -> pc.Expression | None:

@@ -1,6 +1,7 @@
 """What is published of a quarantine, with a Kafka that is a list."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -141,6 +142,20 @@ def test_a_record_of_any_time_is_published(tmp_path: Path, milliseconds: int) ->
     assert kafka.publish(found) == Sent(2)
     sent = [dict(one.headers)["__azimuth.errors.timestamp.ms"] for one in kafka.letters]
     assert sent == [b"%d" % milliseconds] * 2
+
+
+def test_publishers_of_two_groups_share_no_record(tmp_path: Path) -> None:
+    """Each names its group in the header, and neither knows what the other has published since its start."""
+    table = str(tmp_path / "table")
+    add(table, ("a", 0, 1), ("b", 0, 1), ("unknown", 0, 1))
+    found = Quarantine.of(table)
+    assert found is not None
+    shared = replace(found, groups={"g": frozenset({TopicPartition("a", 0)}), "h": frozenset({TopicPartition("b", 0)})})
+    first, second = Kafka(), Kafka()
+    second._group = "h"
+    assert [first.publish(shared), second.publish(shared)] == [Sent(2), Sent(1)]
+    assert [place(one) for one in first.letters] == [("a", 0, 1), ("unknown", 0, 1)]
+    assert [place(one) for one in second.letters] == [("b", 0, 1)]
 
 
 def test_a_failed_transaction_is_repeated_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
