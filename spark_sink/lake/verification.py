@@ -246,7 +246,11 @@ def _verify_iceberg(
 def scan_table(handle: DeltaTable) -> dict[TopicPartition, Runs]:
     """Collect the offsets of every partition of a table."""
     # Little is read ahead, because memory matters more than speed here.
-    return scan(handle.to_pyarrow_dataset().to_batches(columns=list(COLUMNS), batch_readahead=2, fragment_readahead=1))
+    rows = handle.to_pyarrow_dataset().to_batches(columns=list(COLUMNS), batch_readahead=2, fragment_readahead=1)
+    try:
+        return scan(rows)
+    except TableError as error:
+        raise TableError(f"{handle.table_uri}: {error}") from error
 
 
 def the_group(uri: str, kept: Mapping[str, int], group: str | None) -> str:

@@ -130,6 +130,8 @@ def _replay(handle: DeltaLakeTable, part: pa.Table, repair: Repair | None, stora
         if not rows.num_rows:
             return Replayed(rows=0, left=0)
         good = repair(rows) if repair else as_is(rows, snapshot.schema)
+        if not isinstance(good, pa.Table):
+            raise SchemaError(f"the repair returned {type(good).__name__}; it must return a pyarrow.Table")
         _refuse_strangers(good, rows)
         if not good.num_rows:
             return Replayed(rows=0, left=rows.num_rows)
