@@ -4,7 +4,6 @@ The consumer outlives the task, because Spark keeps its Python workers, and beca
 costs more than a small batch. The next task gets it only if this task succeeded; it has no assignment then.
 """
 
-import contextlib
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -13,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from confluent_kafka import Consumer, KafkaError, KafkaException
-from confluent_kafka import TopicPartition as KafkaPartition
+from confluent_kafka import KafkaError
 
 from spark_sink.errors import DataLossError, FetchError
 from spark_sink.fetch.librdkafka import NativeConsumer, error_text, topic_name
 from spark_sink.fetch.librdkafka_symbols import Addresses
+from spark_sink.fetch.log_questions import deleted, log_bounds
 from spark_sink.fetch.message_copy import records as copied_records
 from spark_sink.fetch.raw_columns import arrow_schema
 from spark_sink.fetch.record_batches import record_batch
@@ -40,7 +39,6 @@ _RECORD_BYTES = 1_000  # an estimate, used only for the size of a fetch
 _CHUNK = 50_000
 _WAIT_S = 0.05
 _SILENCE_S = 5.0
-_STALE_LEADER_S, _BACKOFF_S = 30.0, 0.2
 
 
 def consumer_config(kafka: Mapping[str, str], longest: int) -> dict[str, str | int | float | bool]:
@@ -68,7 +66,6 @@ def consumer_config(kafka: Mapping[str, str], longest: int) -> dict[str, str | i
     }
 
 
-_QUESTION_S = 10.0
 _idle: dict[str, NativeConsumer] = {}  # of this process; Spark gives a Python worker one task at a time
 
 
@@ -251,16 +248,8 @@ class _Task:
 
     def _find_deleted_topics(self) -> None:
         """Look up the topics whose records do not arrive: librdkafka does not report that a topic was deleted."""
-        with self._questions() as asked:
-            for topic in {one.topic for one in self._progress.left}:
-                try:
-                    found = asked.list_topics(topic, timeout=5.0).topics[topic]
-                except KafkaException:
-                    continue
-                gone = found.error is not None and found.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART
-                for one in self._progress.left:
-                    if one.topic == topic and (gone or (found.error is None and one.partition not in found.partitions)):
-                        self._give_up_deleted(one.key)
+        for key in deleted([one.key for one in self._progress.left], self._settings):
+            self._give_up_deleted(key)
 
     def _give_up_deleted(self, key: TopicPartition) -> None:
         if self._settings.fail_on_data_loss:
@@ -276,7 +265,7 @@ class _Task:
         begin, end = self._progress.bounds(key)
         if begin == end:
             return
-        first, last = self._log_bounds(key, begin)
+        first, last = log_bounds(key, begin, self._settings)
         if not first <= begin <= last:
             if self._settings.fail_on_data_loss:
                 raise DataLossError(
@@ -290,38 +279,6 @@ class _Task:
         # A seek would not help: librdkafka has stopped a partition whose offset is out of range.
         self._consumer.remove([Range(*key, begin, end)])
         self._consumer.add([Range(*key, begin, end)])
-
-    def _log_bounds(self, key: TopicPartition, reach: int) -> tuple[int, int]:
-        """Request the first and the last offset of a log, until its leader answers.
-
-        A broker that was cut off and does not know its successor answers as a leader. Its log ends before the offsets
-        that were read from the successor. An end before `reach` counts only if it does not change for a while.
-        """
-        deadline = time.monotonic() + self._settings.poll_timeout_s
-        believed = time.monotonic() + min(_STALE_LEADER_S, self._settings.poll_timeout_s)
-        while True:
-            # Each attempt uses a new client, because a client that has found no leader may cache that answer.
-            with self._questions() as asked:
-                try:
-                    first, last = asked.get_watermark_offsets(KafkaPartition(*key), timeout=_QUESTION_S)
-                except KafkaException as error:
-                    if time.monotonic() > deadline:
-                        place = f"{key.topic}/{key.partition}"
-                        raise FetchError(f"{place}: its offsets cannot be asked for: {error}") from error
-                else:
-                    if last >= reach or time.monotonic() > believed:
-                        return first, last
-            time.sleep(_BACKOFF_S)
-
-    @contextlib.contextmanager
-    def _questions(self) -> Iterator[Consumer]:
-        """Open a client for rare requests."""
-        config = librdkafka_config(self._settings.kafka) | {"group.id": "none", "enable.auto.commit": False}
-        consumer = Consumer(config)
-        try:
-            yield consumer
-        finally:
-            consumer.close()
 
     def _timeout_sentence(self) -> str:
         left = self._progress.left[0]
