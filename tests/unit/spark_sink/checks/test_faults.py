@@ -64,10 +64,9 @@ class Places:
     tmp: Path
 
 
-@pytest.fixture(scope="module")
-def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Places]:
-    """All servers and folders, once."""
-    tmp = tmp_path_factory.mktemp("check")
+@contextlib.contextmanager
+def opened(tmp: Path) -> Iterator[Places]:
+    """Start all servers, and fill the folder."""
     with contextlib.ExitStack() as stack:
         mock = stack.enter_context(MockCluster(["az-a"]))
         mock.create("flights", [1])
@@ -90,6 +89,13 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Places]:
         with contextlib.closing(sqlite3.connect(tmp / "claims.db")) as made:
             made.execute("CREATE TABLE strange (name TEXT)")
         yield places
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Places]:
+    """All servers and folders, once."""
+    with opened(tmp_path_factory.mktemp("check")) as found:
+        yield found
 
 
 @pytest.fixture(autouse=True)
@@ -259,21 +265,16 @@ def test_settings_without_a_fault_are_ok(places: Places, capsys: pytest.CaptureF
     assert not (places.tmp / "new-c").exists()
 
 
+def settings_of(places: Places) -> AgentSettings:
+    """Settings of the agent that `sink()` checks."""
+    where = {"bootstrap_servers": places.servers, "table": str(places.tmp), "checkpoint": str(places.tmp)}
+    return AgentSettings.model_validate({**where, "group": "g", "subscribe": "flights", "agent": "a"})
+
+
 def test_a_name_that_runs_on_this_machine_is_taken(places: Places, capsys: pytest.CaptureFixture[str]) -> None:
     """Two members of one name would take each other's partitions."""
     names = {name: str(getattr(places, name)) for name in Places.__slots__}
-    servers, tmp = places.servers, str(places.tmp)
-    settings = AgentSettings.model_validate(
-        {
-            "bootstrap_servers": servers,
-            "group": "g",
-            "table": tmp,
-            "checkpoint": tmp,
-            "subscribe": "flights",
-            "agent": "a",
-        }
-    )
-    with only_agent_of_its_name(settings), pytest.raises(SystemExit) as ended:
+    with only_agent_of_its_name(settings_of(places)), pytest.raises(SystemExit) as ended:
         main([one.format(**names) for one in sink()])
     (line,) = [line for line in capsys.readouterr().out.splitlines() if not line.startswith("ok ")]
     assert ended.value.code == 2
@@ -350,74 +351,72 @@ def claims(*more: str, servers: str = "{servers}", topic: str = "flights") -> li
     return ["claims", "run", "--check", *where, "--database", "sqlite:///{tmp}/claims.db", *more]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "place", "way"),
-    [
-        pytest.param(claims(servers="127.0.0.1:1"), "127.0.0.1:1", "check --bootstrap-servers", id="wrong port"),
-        pytest.param(
-            claims(
-                *("--kafka", "security.protocol=SASL_PLAINTEXT", "--kafka", "sasl.mechanism=PLAIN"),
-                *("--kafka", "sasl.username=u", "--kafka", "sasl.password=canary"),
-                servers="{password}",
-            ),
-            "{password}: ",
-            "invalid credentials; check --bootstrap-servers and --kafka",
-            id="wrong password of the brokers",
+FAULTS_OF_CLAIMS = [
+    pytest.param(claims(servers="127.0.0.1:1"), "127.0.0.1:1", "check --bootstrap-servers", id="wrong port"),
+    pytest.param(
+        claims(
+            *("--kafka", "security.protocol=SASL_PLAINTEXT", "--kafka", "sasl.mechanism=PLAIN"),
+            *("--kafka", "sasl.username=u", "--kafka", "sasl.password=canary"),
+            servers="{password}",
         ),
-        pytest.param(
-            claims("--kafka", "sasl.pasword=canary"), "sasl.pasword", "did you mean 'sasl.password'?", id="property"
-        ),
-        pytest.param(
-            claims(topic="flihgts"),
-            "topic flihgts on {servers}: there is no such topic",
-            "did you mean 'flights'?",
-            id="missing topic",
-        ),
-        pytest.param(claims(topic="refused"), "topic refused on {servers}", "allow it READ", id="missing right"),
-        pytest.param(
-            claims("--subscribe-pattern", "("), "pattern '(' is no regular expression", "missing )", id="bad pattern"
-        ),
-        pytest.param(
-            claims("--database", "postgresql://u:canary@127.0.0.1:1/x"),
-            "postgresql+psycopg://***@127.0.0.1:1/x: the database of claims does not answer: ",
-            "check --database",
-            id="database away",
-        ),
-        pytest.param(
-            claims("--database", "postgresql://u:canary@{database}/x"),
-            "postgresql+psycopg://***@{database}/x: ",
-            'password authentication failed for user "u"; check --database',
-            id="wrong password of the database",
-        ),
-        pytest.param(
-            claims("--database", "sqlite:///{tmp}/none/claims.db"),
-            "there is no folder {tmp}/none",
-            "create it; check --database",
-            id="no folder of the database",
-        ),
-        pytest.param(
-            claims("--database", "oracle://u:canary@h/x"), "'oracle", "check --database", id="unknown database"
-        ),
-        pytest.param(
-            claims("--claims-table", "strange"),
-            "table 'strange' is no table of claims, it has no column ",
-            "name another one; check --database and --claims-table",
-            id="table of another program",
-        ),
-        pytest.param(
-            claims("--table", "/proc/azimuth"),
-            "/proc/azimuth: files cannot be written there: ",
-            "allow this user to, or name another",
-            id="folder not writable",
-        ),
-        pytest.param(
-            claims("--table", "{tmp}/strange"),
-            "{tmp}/strange: is a table of another writer",
-            "give the records their own table",
-            id="table not ours",
-        ),
-    ],
-)
+        "{password}: ",
+        "invalid credentials; check --bootstrap-servers and --kafka",
+        id="wrong password of the brokers",
+    ),
+    pytest.param(
+        claims("--kafka", "sasl.pasword=canary"), "sasl.pasword", "did you mean 'sasl.password'?", id="property"
+    ),
+    pytest.param(
+        claims(topic="flihgts"),
+        "topic flihgts on {servers}: there is no such topic",
+        "did you mean 'flights'?",
+        id="missing topic",
+    ),
+    pytest.param(claims(topic="refused"), "topic refused on {servers}", "allow it READ", id="missing right"),
+    pytest.param(
+        claims("--subscribe-pattern", "("), "pattern '(' is no regular expression", "missing )", id="bad pattern"
+    ),
+    pytest.param(
+        claims("--database", "postgresql://u:canary@127.0.0.1:1/x"),
+        "postgresql+psycopg://***@127.0.0.1:1/x: the database of claims does not answer: ",
+        "check --database",
+        id="database away",
+    ),
+    pytest.param(
+        claims("--database", "postgresql://u:canary@{database}/x"),
+        "postgresql+psycopg://***@{database}/x: ",
+        'password authentication failed for user "u"; check --database',
+        id="wrong password of the database",
+    ),
+    pytest.param(
+        claims("--database", "sqlite:///{tmp}/none/claims.db"),
+        "there is no folder {tmp}/none",
+        "create it; check --database",
+        id="no folder of the database",
+    ),
+    pytest.param(claims("--database", "oracle://u:canary@h/x"), "'oracle", "check --database", id="unknown database"),
+    pytest.param(
+        claims("--claims-table", "strange"),
+        "table 'strange' is no table of claims, it has no column ",
+        "name another one; check --database and --claims-table",
+        id="table of another program",
+    ),
+    pytest.param(
+        claims("--table", "/proc/azimuth"),
+        "/proc/azimuth: files cannot be written there: ",
+        "allow this user to, or name another",
+        id="folder not writable",
+    ),
+    pytest.param(
+        claims("--table", "{tmp}/strange"),
+        "{tmp}/strange: is a table of another writer",
+        "give the records their own table",
+        id="table not ours",
+    ),
+]
+
+
+@pytest.mark.parametrize(("arguments", "place", "way"), FAULTS_OF_CLAIMS)
 def test_each_fault_of_a_job_with_claims_is_one_sentence(
     places: Places, arguments: list[str], place: str, way: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
