@@ -23,6 +23,9 @@ from tests.integration.spark_sink.tied import launch, tree
 pytestmark = pytest.mark.integration
 
 
+LONGEST_END_S = 10.0
+
+
 def _wait(reached: Callable[[], bool], timeout_s: float) -> None:
     deadline = time.monotonic() + timeout_s
     while not reached():
@@ -31,9 +34,11 @@ def _wait(reached: Callable[[], bool], timeout_s: float) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("told", [signal.SIGTERM, signal.SIGINT], ids=lambda s: s.name)
-def test_an_agent_that_is_told_to_end_leaves_the_group_and_exits_with_0(
-    cluster: Cluster, admin: AdminClient, topic: Callable[..., str], tmp_path: Path, told: signal.Signals
+@pytest.mark.parametrize(
+    ("told", "form"), [(signal.SIGTERM, "json"), (signal.SIGINT, "text")], ids=lambda one: getattr(one, "name", one)
+)
+def test_an_agent_that_is_told_to_end_leaves_the_group_and_exits_with_0(  # noqa: PLR0913, PLR0917 -- fixtures
+    cluster: Cluster, admin: AdminClient, topic: Callable[..., str], tmp_path: Path, told: signal.Signals, form: str
 ) -> None:
     """An immediate leave makes a rolling restart cheap: no agent has to wait for the session to time out."""
     group = f"agent-{told.name}"
@@ -41,18 +46,23 @@ def test_an_agent_that_is_told_to_end_leaves_the_group_and_exits_with_0(
     command += ["--group", group, "--table", str(tmp_path / "table"), "--checkpoint", str(tmp_path / "checkpoint")]
     # A session so long that it cannot be the reason why the group is empty.
     command += ["--subscribe", topic("end", 3), "--master", "local[1]", "--kafka", "session.timeout.ms=120000"]
+    command += ["--log-format", form]
     log = tmp_path / "log"
     agent = launch(command, log)
     try:
         _wait((tmp_path / "table").exists, 120)
+        began = time.monotonic()
         agent.send_signal(told)
         assert agent.wait(30) == 0, log.read_text()[-2000:]
+        ended_s = time.monotonic() - began
     finally:
         agent.kill()
         agent.wait()
     described = admin.describe_consumer_groups([group])[group].result(10)
     assert described.state == ConsumerGroupState.EMPTY
     assert "Traceback" not in log.read_text()
+    sys.stdout.write(f"{told.name}, {form}: ended in {ended_s:.1f} s\n")
+    assert ended_s <= LONGEST_END_S
 
 
 def _free_port() -> int:
