@@ -4,7 +4,8 @@ Four conditions force moves; no claim is counted twice:
 
 * a member above its upper bound gives the surplus; it can give a topic with `workers=1` only as a whole;
 * if every topic has one worker, a load is a sum of whole topics, so its bounds are rounded to such sums;
-* a topic without an owner that is larger than the room of its readers displaces claims;
+* a topic whose unowned partitions exceed the room of its readers displaces claims, or owners of it that lose their
+  claims make place for readers with more room;
 * members below their lower bound need more partitions than the unowned ones;
 
 and, if it gives a larger number, owners in excess of the cap of their topic keep no partition of it.
@@ -42,12 +43,32 @@ def least_moves(owned: I64, sizes: I64, caps: I32, band: Band, weights: F64) -> 
         most[member] = _most_kept(owned[:, member], whole, int(band.high[member]))
     kept = kept_loads(most, band, int(sizes.sum()), weights)
     needed = int((claims - kept).sum())
-    room = -np.sort(most - band.high)
-    reach = np.cumsum(np.maximum(room, 0))
-    free = (owned == 0).all(axis=1)
-    state = np.minimum(caps[free], owned.shape[1])
-    pushed = int((claims - most).sum() + np.maximum(sizes[free] - reach[state - 1], 0).sum())
+    pushed = int((claims - most).sum()) + _displaced(owned, sizes, caps, np.maximum(band.high - most, 0))
     return max(over_cap, needed, pushed)
+
+
+def _displaced(owned: I64, sizes: I64, caps: I32, room: I64) -> int:
+    """Bound the claims that members must lose to receive the unowned partitions.
+
+    The readers of a topic are the owners that stay and others up to the cap. What they receive of it beyond the sum of
+    their room displaces claims. A member that receives partitions of several topics loses at least the sum of what
+    each of them alone displaces there, so the topics are added up. For each number of owners that do not stay, the
+    best are those with the smallest sum of claims, which become unowned, and room.
+    """
+    reach = np.r_[0, np.cumsum(np.sort(room)[::-1])]
+    unowned = sizes - owned.sum(axis=1)
+    readers = np.minimum(caps, len(room))
+    count = (owned > 0).sum(axis=1)
+    free = count == 0
+    displaced = int(np.maximum(sizes[free] - reach[readers[free]], 0).sum())
+    for topic in np.flatnonzero(~free & ((unowned > 0) | (count > readers))).tolist():
+        owners = np.flatnonzero(owned[topic])
+        gone = np.r_[0, np.cumsum(np.sort(owned[topic, owners] + room[owners]))]
+        lost = np.arange(max(0, len(owners) - int(readers[topic])), len(owners) + 1)
+        others = readers[topic] - len(owners) + lost
+        received = int(unowned[topic]) - int(room[owners].sum()) + gone[lost] - reach[others]
+        displaced += max(0, int(received.min()))
+    return displaced
 
 
 def _in_whole_topics(band: Band, sizes: I64, whole: I64) -> Band:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from assignors import plan
+from assignors import Member, Topic, plan
 from assignors.planner.capped.movement_lower_bound import least_moves
 from assignors.planner.input_arrays import read_problem
 from assignors.planner.load_bounds import Band, fair_band
@@ -36,6 +36,11 @@ def bound(owned: list[list[int]], sizes: list[int], cap: int, low: int, high: in
         pytest.param(2, ([[2, 2]], [4], 1, 0, 4), id="one owner too many"),
         pytest.param(1, ([[2, 0], [0, 2], [0, 0]], [2, 2, 3], 1, 2, 4), id="a free topic pushes another out"),
         pytest.param(2, ([[2, 0], [2, 0]], [2, 2], 1, 1, 3), id="a load of one is no sum of twos"),
+        pytest.param(
+            1, ([[2, 0, 0], [1, 3, 0], [0, 0, 3]], [5, 4, 3], 2, 3, 4), id="no two readers have room for three"
+        ),
+        pytest.param(0, ([[1, 0, 0], [3, 2, 0]], [4, 5], 2, 0, 5), id="an owner has room, and another reader"),
+        pytest.param(2, ([[2, 0, 0], [7, 0, 0]], [8, 7], 1, 0, 9), id="an owner without room makes place"),
     ],
 )
 def test_what_must_move_is_counted(least: int, given: tuple[Any, ...]) -> None:
@@ -59,3 +64,31 @@ def test_no_plan_moves_fewer(*, weights: bool) -> None:
             met += 1
             tight += least == made.moved
     assert tight > 0.8 * met
+
+
+def _after_a_leave(seed: int) -> tuple[list[Topic], list[Member]]:
+    """A small group with two or three workers a topic, one of whose members left."""
+    dice = random.Random(seed)
+    topics = [Topic(f"t{i}", dice.randint(2, 6)) for i in range(dice.randint(2, 4))]
+    names = frozenset(t.name for t in topics)
+    members = [Member(f"m{i}", names) for i in range(dice.randint(3, 5))]
+    before = plan(topics, members, workers=2).partitions
+    return topics, [Member(m.id, names, owned=frozenset(before[m.id]), generation=1) for m in members[1:]]
+
+
+def test_unowned_partitions_that_their_readers_cannot_take_are_counted() -> None:
+    """After a leave all others are within their bounds; claims that the unowned partitions displace are counted."""
+    counted = 0
+    for seed in range(200):
+        topics, members = _after_a_leave(seed)
+        made = plan(topics, members, workers=2)
+        problem = read_problem(topics, members, 0)
+        band, sizes = fair_band(problem.partitions, problem.weights, 0.05), np.diff(problem.first)
+        loads = np.array(list(made.loads.values()))
+        if (loads < band.low).any() or (loads > band.high).any():
+            continue
+        caps = np.full(len(sizes), 2, dtype=np.int32)
+        least = least_moves(problem.owned, sizes, caps, band, problem.weights)
+        assert least <= made.moved, seed
+        counted += least > 0
+    assert counted > 0

@@ -7,8 +7,8 @@ import java.util.Arrays;
  * A lower bound of the claims that move if worker caps bind and all members read the same topics.
  *
  * <p>A member above its upper bound gives the surplus, a topic of one worker only as a whole; if topics have one worker,
- * bounds are rounded to sums of topics; a topic without an owner that is larger than the room of its readers displaces
- * claims; members below their lower bound need more partitions than the unowned ones; and owners in excess of the cap of
+ * bounds are rounded to sums of topics; a topic whose unowned partitions exceed the room of its readers displaces claims;
+ * members below their lower bound need more partitions than the unowned ones; and owners in excess of the cap of
  * their topic keep nothing of it.
  */
 final class FewestMoves {
@@ -60,25 +60,49 @@ final class FewestMoves {
         return out;
     }
 
-    /** Claims that topics without an owner displace, because they are larger than the room of their readers. */
+    /**
+     * Claims that members must lose to receive the unowned partitions.
+     *
+     * <p>What the readers of a topic, owners that stay and others up to the cap, receive beyond the sum of their room
+     * displaces claims. For each number of owners that do not stay, the best are those with the smallest sum of claims,
+     * which become unowned, and room. A member that receives several topics loses at least the sum of what each of them
+     * alone displaces there.
+     */
     private static long displaced(int[][] owned, int[] sizes, int[] caps, int[] most, int[] high) {
         int members = most.length;
         int[] room = new int[members];
         for (int m = 0; m < members; m++) {
-            room[m] = most[m] - high[m];
+            room[m] = Math.max(high[m] - most[m], 0);
         }
-        Arrays.sort(room);
+        int[] sorted = room.clone();
+        Arrays.sort(sorted);
         long[] reach = new long[members + 1];
         for (int m = 0; m < members; m++) {
-            reach[m + 1] = reach[m] + Math.max(-room[m], 0);
+            reach[m + 1] = reach[m] + sorted[members - 1 - m];
         }
         long out = 0;
         for (int t = 0; t < caps.length; t++) {
-            if (Arrays.stream(owned[t]).allMatch(piece -> piece == 0)) {
-                out += Math.max(sizes[t] - reach[Math.min(caps[t], members)], 0);
-            }
+            out += displaced(owned[t], sizes[t], Math.min(caps[t], members), room, reach);
         }
         return out;
+    }
+
+    private static long displaced(int[] owned, int size, int cap, int[] room, long[] reach) {
+        int[] owners = Order.where(owned.length, m -> owned[m] > 0);
+        int unowned = size - Arrays.stream(owners).map(m -> owned[m]).sum();
+        if (unowned <= 0 && owners.length <= cap) {
+            return 0;
+        }
+        int[] gone = Arrays.stream(owners).map(m -> owned[m] + room[m]).sorted().toArray();
+        long received = unowned - Arrays.stream(owners).mapToLong(m -> room[m]).sum();
+        long least = Long.MAX_VALUE;
+        for (int lost = 0; lost <= owners.length; lost++) {
+            if (lost >= owners.length - cap) {
+                least = Math.min(least, received - reach[cap - owners.length + lost]);
+            }
+            received += lost < owners.length ? gone[lost] : 0;
+        }
+        return Math.max(0, least);
     }
 
     /** Rounds the bounds to loads that are the sum of some set of topics. */
