@@ -9,6 +9,7 @@ from deltalake import CommitProperties, DeltaTable
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from spark_sink.errors import TableError
+from spark_sink.formats.variant_type import arrow_columns
 from spark_sink.lake.delta_transactions import OURS, TransactionLog, lasting
 from spark_sink.lake.fenced_replacement import replace_files
 from spark_sink.lake.file_rewrite import Rewrite, plan_rewrites, write_rewrite
@@ -64,7 +65,8 @@ class Compaction:
             if not self._claim(handle, self._compacted):
                 return False
             files = filesystem(self._uri, self._storage)
-            rewrites = [write_rewrite(files, one) for one in plan_rewrites(handle, (128 if large else 16) << 20)]
+            schema, target_bytes = arrow_columns(handle.schema()), (128 if large else 16) << 20
+            rewrites = [write_rewrite(files, one, schema) for one in plan_rewrites(handle, target_bytes)]
             return self._commit(handle, rewrites, self._compacted)
         except (DeltaError, OSError, pa.ArrowException, OverflowError, ValueError, TableError) as error:
             _log.info("%s: compaction left to the next time: %s", self._uri, error)

@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.fs as pa_fs
-import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from spark_sink.errors import TableError
 from spark_sink.formats.variant_type import arrow_columns
 from spark_sink.lake.file_rewrite import TableFile, refuse_unknown_features, table_files
+from spark_sink.lake.foreign_parquet import open_parquet
 from spark_sink.lake.parquet_landing import KEYS, storage_errors
 from spark_sink.lake.verification import Run, Runs, scan
 from spark_sink.ranges.batch_offset import TopicPartition
@@ -162,7 +162,7 @@ def _read(files: pa_fs.FileSystem, file: TableFile, schema: pa.Schema, names: It
     values = dict(file.values)
     wanted = [schema.field(name) for name in names or schema.names]
     with storage_errors(file.path), files.open_input_file(file.stored) as stream:
-        source = pq.ParquetFile(stream)
+        source = open_parquet(stream)
         there = [one.name for one in wanted if one.name in source.schema_arrow.names and one.name not in values]
         rows = source.read(columns=there)
         count = source.metadata.num_rows

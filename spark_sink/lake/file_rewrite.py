@@ -16,6 +16,7 @@ from deltalake import DeltaTable
 from deltalake.transaction import AddAction, RemoveAction
 
 from spark_sink.errors import TableError
+from spark_sink.lake.foreign_parquet import open_parquet, with_times_of, without_views
 from spark_sink.lake.parquet_landing import FileStatistics, storage_errors
 
 _GROUP_BYTES = 32 << 20
@@ -105,15 +106,17 @@ def refuse_unknown_features(handle: DeltaTable) -> None:
         raise TableError(f"the table has the feature {min(strange)}, which this version does not know")
 
 
-def write_rewrite(files: pa_fs.FileSystem, small: Sequence[TableFile]) -> Rewrite:
+def write_rewrite(files: pa_fs.FileSystem, small: Sequence[TableFile], schema: pa.Schema) -> Rewrite:
     """Write the rows of small files into as few files as their columns allow.
 
     Args:
         files: file system rooted at the table.
         small: files of one partition.
+        schema: columns of the table.
 
     Raises:
         TableError: the storage refused.
+        ArrowException: a time of a file does not fit the table's type.
     """
     now_ms = int(time.time() * 1000)
     values = dict(small[0].values)
@@ -122,32 +125,37 @@ def write_rewrite(files: pa_fs.FileSystem, small: Sequence[TableFile]) -> Rewrit
     joined: _Joined | None = None
     for one in small:
         with storage_errors(one.path), files.open_input_file(one.path) as stream:
-            source = pq.ParquetFile(stream)
-            if joined is None or not joined.schema.equals(source.schema_arrow):
+            source = open_parquet(stream)
+            columns = with_times_of(schema, source.schema_arrow)
+            if joined is None or not joined.schema.equals(columns):
                 adds += [joined.close(values, now_ms)] if joined is not None else []
-                joined = _Joined(files, source.schema_arrow)
+                joined = _Joined(files, columns)
+            same = columns.equals(source.schema_arrow)
             for batch in source.iter_batches():
-                joined.write(batch)
+                joined.write(batch if same else batch.cast(columns))
     if joined is not None:
         adds.append(joined.close(values, now_ms))
     return Rewrite(adds, removes)
 
 
-def write_without(files: pa_fs.FileSystem, file: TableFile, dropped: Collection[int]) -> Rewrite:
+def write_without(files: pa_fs.FileSystem, file: TableFile, dropped: Collection[int], schema: pa.Schema) -> Rewrite:
     """Write the rows of one file without some of them.
 
     Args:
         files: file system rooted at the table.
         file: file of the table.
         dropped: positions of the rows to leave out; if these are all rows, no file is written.
+        schema: columns of the table.
 
     Raises:
         TableError: the storage refused.
+        ArrowException: a time of the file does not fit the table's type.
     """
     now_ms = int(time.time() * 1000)
     with storage_errors(file.path), files.open_input_file(file.stored) as stream:
-        rows = pq.ParquetFile(stream).read()
-        rows = rows.cast(pa.schema([one.with_type(_filterable(one.type)) for one in rows.schema]))
+        rows = open_parquet(stream).read()
+        columns = with_times_of(schema, rows.schema)
+        rows = rows.cast(pa.schema([one.with_type(without_views(one.type)) for one in columns]))
         kept = np.ones(rows.num_rows, dtype=bool)
         kept[list(dropped)] = False
         if not kept.any():
@@ -156,22 +164,6 @@ def write_without(files: pa_fs.FileSystem, file: TableFile, dropped: Collection[
         for batch in rows.filter(pa.array(kept)).to_batches():
             joined.write(batch)
         return Rewrite([joined.close(dict(file.values), now_ms)], [_remove(file, now_ms)])
-
-
-def _filterable(kind: pa.DataType) -> pa.DataType:
-    """Return the type without string and binary views, which delta-rs writes after a DELETE and Arrow cannot filter."""
-    if pa.types.is_string_view(kind):
-        return pa.string()
-    if pa.types.is_binary_view(kind):
-        return pa.binary()
-    if pa.types.is_struct(kind):
-        return pa.struct([one.with_type(_filterable(one.type)) for one in kind])
-    if pa.types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(_filterable(kind.value_type)))
-    if pa.types.is_map(kind):
-        key, item = kind.key_field, kind.item_field
-        return pa.map_(key.with_type(_filterable(key.type)), item.with_type(_filterable(item.type)))
-    return kind
 
 
 def _remove(file: TableFile, now_ms: int) -> RemoveAction:

@@ -3,17 +3,18 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from spark_sink.errors import TableError, plain
 from spark_sink.formats.quarantined_rows import SCHEMA, quarantine_of
 from spark_sink.lake.delta_transactions import TransactionLog
+from spark_sink.lake.foreign_parquet import open_parquet
 from spark_sink.lake.parquet_landing import storage_errors
 from spark_sink.lake.positions import groups, parse_positions, parse_quarantined
 from spark_sink.lake.quarantine_log import named_quarantine
 from spark_sink.lake.table_contract import DataFile
+from spark_sink.lake.table_dataset import table_dataset
 from spark_sink.lake.table_storage import Storage, filesystem
 
 _ROWS = 8192  # rows of one part, because values may be large
@@ -43,7 +44,7 @@ def quarantine_records(
         if DeltaTable.is_deltatable(address, options):
             handle = DeltaTable(address, storage_options=options)
             held = TransactionLog(address, storage).refresh(handle.version())
-            rows = handle.to_pyarrow_dataset().to_batches(
+            rows = table_dataset(handle).to_batches(
                 columns=list(columns), batch_size=_ROWS, batch_readahead=2, fragment_readahead=1
             )
             for batch in rows:
@@ -76,5 +77,5 @@ def file_records(
         TableError: the file cannot be read.
     """
     with storage_errors(file.path), filesystem(address, storage).open_input_file(file.path) as stream:
-        for batch in pq.ParquetFile(stream).iter_batches(batch_size=_ROWS, columns=wanted.names):
+        for batch in open_parquet(stream).iter_batches(batch_size=_ROWS, columns=wanted.names):
             yield batch.select(wanted.names).cast(wanted)

@@ -13,6 +13,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from spark_sink.errors import TableError, plain
 from spark_sink.formats.quarantined_rows import quarantine_of
+from spark_sink.formats.variant_type import arrow_columns
 from spark_sink.lake.double_rows import DoubleRows, find_doubles
 from spark_sink.lake.fenced_replacement import replace_files
 from spark_sink.lake.file_rewrite import write_without
@@ -97,7 +98,8 @@ def _remove_doubles(
             return found
         if strange := [one.file.path for one in losing if not one.file.path.isascii() or " " in one.file.path]:
             raise TableError(f"the log has a path that is not escaped, {strange[0]!r}; nothing was changed")
-        rewrites = [write_without(files, one.file, one.dropped) for one in losing]
+        schema = arrow_columns(handle.schema())
+        rewrites = [write_without(files, one.file, one.dropped, schema) for one in losing]
         rests_on = {path for one in losing for path in one.kept_in}
         note = {"kind": "repair", "rows": 0, "rows_taken_out": sum(len(one.dropped) for one in losing)}
         if replace_files(handle, rewrites, note, rests_on=rests_on):

@@ -21,6 +21,7 @@ from spark_sink.lake.iceberg.stored_rows import open_stored, quarantined_rows
 from spark_sink.lake.iceberg.stored_state import GroupState
 from spark_sink.lake.positions import groups, parse_beginnings, parse_positions
 from spark_sink.lake.quarantine_records import quarantine_records
+from spark_sink.lake.table_dataset import table_dataset
 from spark_sink.lake.table_storage import Storage, is_iceberg, table_uri
 from spark_sink.ranges.batch_offset import TopicPartition
 
@@ -246,7 +247,7 @@ def _verify_iceberg(
 def scan_table(handle: DeltaTable) -> dict[TopicPartition, Runs]:
     """Collect the offsets of every partition of a table."""
     # Little is read ahead, because memory matters more than speed here.
-    rows = handle.to_pyarrow_dataset().to_batches(columns=list(COLUMNS), batch_readahead=2, fragment_readahead=1)
+    rows = table_dataset(handle).to_batches(columns=list(COLUMNS), batch_readahead=2, fragment_readahead=1)
     try:
         return scan(rows)
     except TableError as error:

@@ -20,6 +20,7 @@ from spark_sink.lake.matching_tables import refuse_quarantine
 from spark_sink.lake.parquet_landing import Landing, Layout
 from spark_sink.lake.quarantine_records import quarantine_records
 from spark_sink.lake.table_contract import Change, Snapshot
+from spark_sink.lake.table_dataset import table_dataset
 from spark_sink.lake.table_storage import Storage, filesystem, table_uri
 from spark_sink.ranges.batch_offset import TopicPartition
 from spark_sink.sink.compare_and_swap import ATTEMPTS
@@ -187,7 +188,7 @@ def _known(uri: str, version: int, rows: pa.Table, wanted: set[_Key], storage: S
     same = near & pc.field("topic").isin(topics) & pc.field("offset").isin(pc.unique(offsets))
     try:
         handle = DeltaTable(uri, version=version, storage_options=dict(storage or {}) or None)
-        batches = handle.to_pyarrow_dataset().to_batches(
+        batches = table_dataset(handle).to_batches(
             columns=list(_KEYS), filter=same, batch_readahead=2, fragment_readahead=1
         )
         return {key for batch in batches for key in _keys(batch) if key in wanted}

@@ -15,6 +15,7 @@ from spark_sink.errors import TableError, plain
 from spark_sink.formats.quarantined_rows import SCHEMA, quarantine_of
 from spark_sink.lake.delta_transactions import TransactionLog
 from spark_sink.lake.positions import groups, parse_positions
+from spark_sink.lake.table_dataset import table_dataset
 from spark_sink.lake.table_storage import Storage, table_uri
 from spark_sink.ranges.batch_offset import TopicPartition
 
@@ -75,7 +76,7 @@ class Quarantine:
             TableError: it cannot be read.
         """
         try:
-            batches = self.handle.to_pyarrow_dataset().to_batches(
+            batches = table_dataset(self.handle).to_batches(
                 columns=SCHEMA.names, filter=_above(done), batch_size=_ROWS, batch_readahead=2, fragment_readahead=1
             )
             for batch in batches:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ from spark_sink.lake.iceberg.stored_rows import open_stored
 from spark_sink.lake.matching_tables import has_placeholder, matching_tables
 from spark_sink.lake.parquet_landing import normal_schema
 from spark_sink.lake.positions import groups, parse_identities, parse_positions
+from spark_sink.lake.table_dataset import table_dataset
 from spark_sink.lake.table_past import refuse_restored
 from spark_sink.lake.table_storage import Storage, full_address, is_iceberg, table_uri
 from spark_sink.ranges.batch_offset import TopicPartition
@@ -103,9 +105,7 @@ def _delta(address: str, storage: Storage) -> StoredTable:
     def rows(columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         try:
             # Reading far ahead would delay the first row by that of others.
-            yield from handle.to_pyarrow_dataset().to_batches(
-                columns=list(columns), batch_readahead=2, fragment_readahead=1
-            )
+            yield from table_dataset(handle).to_batches(columns=list(columns), batch_readahead=2, fragment_readahead=1)
         except (DeltaError, OSError, pa.ArrowException) as error:
             raise TableError(f"{uri}: the rows cannot be read: {plain(error)}") from error
 
@@ -115,7 +115,7 @@ def _delta(address: str, storage: Storage) -> StoredTable:
         rows=rows,
         positions=positions,
         identities=identities,
-        dataset=handle.to_pyarrow_dataset,
+        dataset=partial(table_dataset, handle),
     )
 
 

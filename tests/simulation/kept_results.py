@@ -10,6 +10,7 @@ from functools import lru_cache
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import spark_sink.lake.compaction as compaction_module
 import spark_sink.lake.delta_table as delta_table_module
 import spark_sink.lake.delta_transactions as transactions_module
 import spark_sink.sink.direct_landing as direct_module
@@ -40,6 +41,7 @@ def kept_of(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
 _options = lru_cache(maxsize=100)(lambda given: SinkOptions.parse(dict(given)))
 _loads = lru_cache(_MOST)(json.loads)
 _arrow_schema = kept_of(lambda schema: normal_schema(arrow_columns(schema)))
+_arrow_columns = kept_of(arrow_columns)
 _good_schema = kept_of(good_schema)
 _columns = kept_of(direct_module._columns)
 
@@ -66,5 +68,6 @@ def pure_functions() -> Iterator[tuple[ModuleType, str, object]]:
     yield transactions_module, "json", SimpleNamespace(loads=_loads)
     yield direct_module, "SinkOptions", SimpleNamespace(parse=parsed_options)
     yield direct_module, "_columns", _columns
+    yield compaction_module, "arrow_columns", _arrow_columns
     for module in (rows_module, tables_module):
         yield module, "good_schema", _good_schema

@@ -161,7 +161,7 @@ class MemoryDelta:
         text = json.dumps({"commitInfo": {"operation": "SET TBLPROPERTIES"}})
         self.store.append(self._uri, Version(text, self._newest.files, changes_metadata=True))
 
-    def to_pyarrow_dataset(self) -> "MemoryDataset":
+    def to_pyarrow_dataset(self, **_: object) -> "MemoryDataset":
         """The rows of this version."""
         return MemoryDataset(self.store, self._uri, list(self._log.versions[self._version].files))
 

@@ -103,7 +103,7 @@ class ParquetWriter:
 class ParquetFile:
     """As Arrow's."""
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: Stream, **_: object) -> None:
         self._table = stream.store.data[stream.path]
         self.schema_arrow = self._table.schema
 

@@ -11,6 +11,7 @@ import spark_sink.lake.compaction as compaction_module
 import spark_sink.lake.delta_table as delta_table_module
 import spark_sink.lake.delta_transactions as transactions_module
 import spark_sink.lake.file_rewrite as rewrite_module
+import spark_sink.lake.foreign_parquet as foreign_module
 import spark_sink.lake.parquet_landing as landing_module
 import spark_sink.lake.positions as positions_module
 import spark_sink.lake.quarantine_log as named_module
@@ -167,7 +168,7 @@ class World:
             checkpoint_module,
         ):
             yield module, "filesystem", self._filesystem
-        for module in (landing_module, rewrite_module, delta_table_module, records_module):
+        for module in (landing_module, rewrite_module, delta_table_module, foreign_module):
             yield module, "pq", parquet()
         for module in (landing_module, rewrite_module):
             yield module, "uuid", SimpleNamespace(uuid4=self.store.new_name)

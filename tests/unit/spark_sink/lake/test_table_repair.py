@@ -79,7 +79,7 @@ def _optimize_of_more_files_than_we_joined(path: str) -> None:
     late = DeltaTable(path)
     files, handle = filesystem(path), DeltaTable(path)
     three = list(table_files(handle))[:3]
-    assert fenced_replacement.replace_files(handle, [write_rewrite(files, three)], {})
+    assert fenced_replacement.replace_files(handle, [write_rewrite(files, three, SCHEMA)], {})
     _optimize(late)
 
 
@@ -90,7 +90,7 @@ def _optimize_of_other_files_than_we_joined(path: str) -> None:
     files, handle = filesystem(path), DeltaTable(path)
     mixed = sorted(table_files(handle), key=lambda one: one.path)
     newest = next(one for one in mixed if one.path not in {old.path for old in table_files(late)})
-    assert fenced_replacement.replace_files(handle, [write_rewrite(files, [newest, *mixed[:2]])], {})
+    assert fenced_replacement.replace_files(handle, [write_rewrite(files, [newest, *mixed[:2]], SCHEMA)], {})
     _optimize(late)
 
 

@@ -23,9 +23,11 @@ from spark_sink.lake.table_repair import repair
 from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Offset, Range
 from spark_sink.sink.quarantine_replay import Replayed, as_is, replay, waiting
+from spark_sink.sink.quarantine_version import Quarantine
 from spark_sink.sink.query_tables import Tables
 from spark_sink.sink.rows_by_table import Sorting
 from spark_sink.sink.sink_options import SinkOptions
+from tests.int96_files import rewrite_as_spark
 from tests.raw_rows import SCHEMA
 
 ROWS = pa.schema([field for field in SCHEMA if field.name != COLUMN])
@@ -219,6 +221,23 @@ def test_a_record_of_any_time_is_shown(table: str, milliseconds: int) -> None:
     found = json.loads(run(app, ["quarantine", "show", table, "--offset", "5", "--json"]).output)
     assert [one["timestamp"] for one in found] == [at]
     assert found[0]["ingested_at"].endswith("+00:00")
+
+
+def test_a_quarantine_that_spark_rewrote_is_read_and_replayed(table: str) -> None:
+    """Spark stores times as INT96, and a producer's wrong time is after 2262, where nanoseconds end."""
+    (address, at) = (quarantine_of(table), 1_700_000_000_000_000_000)
+    rows = DeltaTable(address).to_pyarrow_table()
+    times = pa.array([at] * rows.num_rows, pa.int64()).cast(pa.timestamp("us", tz="UTC"))
+    rows = rows.set_column(rows.schema.get_field_index("timestamp"), "timestamp", times)
+    write_deltalake(address, rows, mode="overwrite")
+    rewrite_as_spark(address)
+    found = pa.concat_tables(waiting(table, "g"))
+    assert (_offsets([found]), set(found.column("timestamp").cast(pa.int64()).to_pylist())) == ([2, 5, 7], {at})
+    published = Quarantine.of(table)
+    assert published is not None
+    assert _offsets(published.above({}, "g")) == [2, 5, 7]
+    assert replay(table, "g") == Replayed(rows=3, left=0)
+    assert verify(table, accounted={}).ok
 
 
 def test_the_command_lists_shows_and_replays(table: str) -> None:

@@ -1,0 +1,68 @@
+"""Parquet files of the table as other engines write them: how to read their times, and to write their rows again.
+
+Spark stores a time as INT96 unless told otherwise, and its MERGE, UPDATE and OPTIMIZE rewrite our files so. INT96 has
+no zone. Arrow reads it in nanoseconds by default, which overflow after the year 2262 without an error.
+"""
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+TIME_UNIT = "us"  # that of all times in a Delta table
+
+
+def open_parquet(stream: Any) -> pq.ParquetFile:  # noqa: ANN401 -- pyarrow's files have no common type
+    """Open a Parquet file; a time stored as INT96 is read in microseconds, without a zone."""
+    return pq.ParquetFile(stream, coerce_int96_timestamp_unit=TIME_UNIT)
+
+
+def with_times_of(table: pa.Schema, found: pa.Schema) -> pa.Schema:
+    """Return the columns of a file with the types that the table has for times.
+
+    Args:
+        table: columns of the table.
+        found: columns of the file, from `open_parquet`.
+
+    Returns:
+        The columns of the file. A time that is not a column of the table keeps its type, and so does one in
+        nanoseconds, because a cast could lose digits.
+    """
+    names = set(table.names)
+    return pa.schema(
+        [one.with_type(_retimed(one.type, table.field(one.name).type)) if one.name in names else one for one in found],
+        found.metadata,
+    )
+
+
+def _retimed(found: pa.DataType, wanted: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(found):
+        return wanted if pa.types.is_timestamp(wanted) and found.unit != "ns" else found
+    if pa.types.is_struct(found) and pa.types.is_struct(wanted):
+        kinds = {one.name: one.type for one in wanted}
+        return pa.struct([one.with_type(_retimed(one.type, kinds.get(one.name, one.type))) for one in found])
+    if pa.types.is_list(found) and pa.types.is_list(wanted):
+        return pa.list_(_field(found.value_field, wanted.value_type))
+    if pa.types.is_map(found) and pa.types.is_map(wanted):
+        return pa.map_(_field(found.key_field, wanted.key_type), _field(found.item_field, wanted.item_type))
+    return found
+
+
+def _field(found: pa.Field, wanted: pa.DataType) -> pa.Field:
+    return found.with_type(_retimed(found.type, wanted))
+
+
+def without_views(kind: pa.DataType) -> pa.DataType:
+    """Return the type without string and binary views, which delta-rs writes after a DELETE and Arrow cannot filter."""
+    if pa.types.is_string_view(kind):
+        return pa.string()
+    if pa.types.is_binary_view(kind):
+        return pa.binary()
+    if pa.types.is_struct(kind):
+        return pa.struct([one.with_type(without_views(one.type)) for one in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(without_views(kind.value_type)))
+    if pa.types.is_map(kind):
+        key, item = kind.key_field, kind.item_field
+        return pa.map_(key.with_type(without_views(key.type)), item.with_type(without_views(item.type)))
+    return kind
