@@ -2,6 +2,10 @@
 
 delta-rs commits the removal of files that another commit has already removed, and every row is then in the table twice.
 So each attempt writes exactly the version after the one whose files were compared, or fails.
+
+Only paths are compared, which is enough while the table has known features only: a file then means exactly its rows. A
+rewrite is planned only for such a table, so deletion vectors that come later come with a new feature of the table. Each
+attempt looks for such features.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -14,7 +18,7 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from spark_sink.errors import ConflictError
 from spark_sink.lake.delta_transactions import OURS
-from spark_sink.lake.file_rewrite import Rewrite
+from spark_sink.lake.file_rewrite import Rewrite, refuse_unknown_features
 
 ATTEMPTS = 30
 
@@ -39,6 +43,8 @@ def replace_files(
         Whether it was committed; False if a file is no longer in the table.
 
     Raises:
+        TableError: the table has a feature that is not known here, so its files may have lost rows since the rewrite
+            was planned; nothing was changed.
         ConflictError: other writers were faster each time; nothing was changed.
         CommitFailedError: delta-rs does not write to the table.
     """
@@ -47,6 +53,7 @@ def replace_files(
         actions += [*one.adds, *one.removes]
     needed = {action.path for one in rewrites for action in one.removes} | _stored(rests_on)
     for _ in range(ATTEMPTS):
+        refuse_unknown_features(handle)
         if not needed <= _paths(handle):
             return False
         try:

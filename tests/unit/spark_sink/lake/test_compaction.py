@@ -11,6 +11,8 @@ from spark_sink.lake.compaction import Compaction
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.delta_transactions import TransactionLog
 from spark_sink.lake.file_rewrite import Rewrite
+from tests.unit.spark_sink.lake.deletion_vectors import delete_by_vector
+from tests.unit.spark_sink.sink.foreign_logs import commits
 
 SCHEMA = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64()), ("value", pa.binary())])
 
@@ -96,6 +98,20 @@ def test_a_compactor_that_goes_on_late_changes_nothing(
     _interrupt(monkeypatch, meanwhile)
     assert not made.run(handle, 2)
     assert _offsets(table) == expected[0]
+
+
+def test_a_compactor_that_goes_on_late_brings_no_deleted_row_back(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A deletion vector leaves the file's path as it is: the file was read before with all rows, and is still there."""
+    made, handle = _compaction(table)
+    entries: list[int] = []
+
+    def meanwhile() -> None:
+        delete_by_vector(table)
+        entries.append(len(commits(Path(table))))
+
+    _interrupt(monkeypatch, meanwhile)
+    assert not made.run(handle, 2)
+    assert [len(commits(Path(table)))] == entries
 
 
 def test_appends_meanwhile_do_not_stop_it(table: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,8 @@ from spark_sink.lake.file_rewrite import Rewrite, table_files, write_rewrite
 from spark_sink.lake.table_repair import Repaired
 from spark_sink.lake.table_repair import repair as repair_tables
 from spark_sink.lake.table_storage import filesystem
+from tests.unit.spark_sink.lake.deletion_vectors import delete_by_vector
+from tests.unit.spark_sink.sink.foreign_logs import commits
 
 SCHEMA = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64()), ("value", pa.float64())])
 
@@ -291,6 +293,22 @@ def test_another_writer_during_a_repair_loses_and_doubles_nothing(
     monkeypatch.setattr(table_repair, "replace_files", slow)
     repair(table)
     assert _rows(table) == expected[0]
+
+
+def test_a_repair_that_goes_on_late_brings_no_deleted_row_back(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files keep their paths when a deletion vector takes rows out of them: of both copies here."""
+    DOUBLINGS["optimize after our compaction"](table)
+    entries: list[int] = []
+
+    def slow(handle: DeltaTable, rewrites: Sequence[Rewrite], *more: object, **others: object) -> bool:
+        delete_by_vector(table)
+        entries.append(len(commits(Path(table))))
+        return fenced_replacement.replace_files(handle, rewrites, *more, **others)  # type: ignore[arg-type]  # handed on
+
+    monkeypatch.setattr(table_repair, "replace_files", slow)
+    with pytest.raises(TableError, match="the table was not repaired: the table has the feature deletionVectors"):
+        repair(table)
+    assert [len(commits(Path(table)))] == entries
 
 
 @pytest.mark.parametrize("seed", [0, 5, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(10, 40))])
