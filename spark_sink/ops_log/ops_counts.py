@@ -1,4 +1,4 @@
-"""What a process has done since the ops log was last written: batches, rows, bytes and errors, by topic. Pure."""
+"""What a process has done since the ops log was last written: batches, rows, bytes and errors, by topic."""
 
 import threading
 from collections.abc import Callable, Collection, Mapping
