@@ -219,7 +219,8 @@ def _compact(handle: DeltaTable, files: pa_fs.FileSystem) -> None:
     rewrites: list[Rewrite] = []
     replaced = False
     try:
-        rewrites += (write_rewrite(files, group) for group in plan_rewrites(handle, _COMPACT_BYTES))
+        schema = arrow_columns(handle.schema())
+        rewrites += (write_rewrite(files, group, schema) for group in plan_rewrites(handle, _COMPACT_BYTES))
         replaced = not rewrites or replace_files(handle, rewrites, {"kind": "compaction", "rows": 0})
     finally:
         if not replaced:

@@ -29,7 +29,7 @@ from spark_sink.fleet.agent_process import members
 from spark_sink.fleet.fleet_settings import FleetSettings
 from spark_sink.lake.verification import verify
 from spark_sink.options.source_options import SourceOptions
-from spark_sink.sink.dead_letters import Publisher
+from spark_sink.sink.dead_letters import Publisher, Sent
 from spark_sink.source.group_membership import KafkaMembership
 from tests.unit.spark_sink.sink.test_dead_letters import add
 from tests.waiting import wait_until
@@ -357,7 +357,7 @@ def run_publish(probe: Probe) -> None:
     """The records of a quarantine go to the topic of the dead letters."""
     add(f"{probe.tmp}/table", ("t", 0, 1), ("t", 0, 2))
     kafka = {"bootstrap.servers": probe.cluster.bootstrap_servers, **client("probe")}
-    assert Publisher(kafka, DEAD).publish(f"{probe.tmp}/table", "probe") == 2
+    assert Publisher(kafka, DEAD).publish(f"{probe.tmp}/table", "probe") == Sent(2)
 
 
 def _rows(table: str) -> int:
