@@ -14,6 +14,9 @@ from spark_sink.fleet import agent_process
 
 SETTINGS: Any = SimpleNamespace(
     metrics_port=None,
+    ops=None,
+    once=False,
+    agent="one",
     kafka={"bootstrap.servers": "localhost:1"},
     database="sqlite:///c.db",
     owner="one",
@@ -38,13 +41,13 @@ def _signalled(stop: threading.Event) -> None:
 
 
 def _run_agent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(agent_process, "build", lambda _: None)
+    monkeypatch.setattr(agent_process, "build", lambda *_: None)
     monkeypatch.setattr(agent_process, "_ingest", lambda _agent, _settings, stop: _signalled(stop))
     agent_process.run(SETTINGS)
 
 
 def _run_job(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job_process, "build", lambda *_: SimpleNamespace(run=_signalled, holds=False))
+    monkeypatch.setattr(job_process, "build", lambda *_: SimpleNamespace(run=lambda stop, *_: _signalled(stop), holds=False))
     job_process.run(SETTINGS)
 
 

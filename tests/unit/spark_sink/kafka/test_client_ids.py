@@ -48,6 +48,7 @@ CONFIGURED = {
     "assignors/comparison/broker_assigned_group.py": "read_group",
     "assignors/fleet/cluster_topics.py": "FleetSettings.source",
     "spark_sink/checks/broker_checks.py": "FleetSettings.kafka, AgentSettings.admin_options",
+    "spark_sink/fetch/log_questions.py": "SourceOptions.kafka, job_process",
     "spark_sink/fetch/range_reader.py": "SourceOptions.kafka, job_process",
     "spark_sink/kafka/partition_offsets.py": "SourceOptions.kafka, job_process",
 }
