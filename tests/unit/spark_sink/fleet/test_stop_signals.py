@@ -47,7 +47,9 @@ def _run_agent(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _run_job(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job_process, "build", lambda *_: SimpleNamespace(run=lambda stop, *_: _signalled(stop), holds=False))
+    monkeypatch.setattr(
+        job_process, "build", lambda *_: SimpleNamespace(run=lambda stop, *_: _signalled(stop), holds=False)
+    )
     job_process.run(SETTINGS)
 
 
