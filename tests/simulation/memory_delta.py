@@ -86,7 +86,7 @@ class MemoryDelta:
 
     def get_add_actions(self, *, flatten: bool) -> pa.Table:
         """The active files."""
-        assert flatten
+        del flatten  # files have no statistics
         files = self._log.versions[self._version].files
         return pa.table({"path": list(files), "size_bytes": list(files.values())})
 

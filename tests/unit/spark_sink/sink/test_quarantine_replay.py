@@ -7,8 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake.transaction import AddAction, RemoveAction
 from typer.testing import CliRunner
 
 from spark_sink.cli._app import app
@@ -21,7 +23,7 @@ from spark_sink.lake.quarantine_records import quarantine_records
 from spark_sink.lake.table_contract import Change, Snapshot
 from spark_sink.lake.table_repair import repair
 from spark_sink.lake.verification import verify
-from spark_sink.ranges.batch_offset import Offset, Range
+from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 from spark_sink.sink.quarantine_replay import Replayed, as_is, replay, waiting
 from spark_sink.sink.quarantine_version import Quarantine
 from spark_sink.sink.query_tables import Tables
@@ -221,6 +223,45 @@ def test_a_record_of_any_time_is_shown(table: str, milliseconds: int) -> None:
     found = json.loads(run(app, ["quarantine", "show", table, "--offset", "5", "--json"]).output)
     assert [one["timestamp"] for one in found] == [at]
     assert found[0]["ingested_at"].endswith("+00:00")
+
+
+@pytest.mark.parametrize("lacking", ["topic", "partition", "offset"])
+@pytest.mark.parametrize("kind", ["minValues", "maxValues"])
+def test_a_second_replay_finds_records_in_files_that_lack_a_bound(table: str, lacking: str, kind: str) -> None:
+    """Another program joined the files, and its statistics leave out columns or long texts."""
+    assert replay(table, "g").rows == 3
+    _join_files(table, lacking, kind)
+    _join_files(quarantine_of(table), lacking, kind)
+    assert replay(table, "g") == Replayed(rows=0, left=0)
+    assert verify(table).ok
+    published = Quarantine.of(table)
+    assert published is not None
+    assert _offsets(published.above({TopicPartition("t", 0): 3}, "g")) == [5, 7]
+
+
+def _join_files(address: str, lacking: str, kind: str) -> None:
+    handle = DeltaTable(address)
+    rows, new = handle.to_pyarrow_table(), Path(address) / "joined.parquet"
+    pq.write_table(rows, new)
+    bounds = {name: pc.min_max(rows.column(name)).as_py() for name in ("topic", "partition", "offset")}
+    statistics = {
+        "numRecords": rows.num_rows,
+        "minValues": {name: one["min"] for name, one in bounds.items()},
+        "maxValues": {name: one["max"] for name, one in bounds.items()},
+        "nullCount": dict.fromkeys(bounds, 0),
+    }
+    del statistics[kind][lacking]
+    files = pa.table(handle.get_add_actions(flatten=True)).to_pylist()
+    handle.create_write_transaction(
+        [
+            *(RemoveAction(one["path"], False, 0, one["size_bytes"], {}) for one in files),  # noqa: FBT003 -- no data changes
+            AddAction(new.name, new.stat().st_size, {}, 0, False, json.dumps(statistics)),  # noqa: FBT003 -- as above
+        ],
+        "append",
+        handle.schema(),
+        [],
+        commit_properties=CommitProperties(max_commit_retries=0),
+    )
 
 
 def test_a_quarantine_that_spark_rewrote_is_read_and_replayed(table: str) -> None:
