@@ -16,6 +16,7 @@ SETTINGS: Any = SimpleNamespace(
     metrics_port=None,
     ops=None,
     once=False,
+    max_runtime_s=None,
     agent="one",
     kafka={"bootstrap.servers": "localhost:1"},
     database="sqlite:///c.db",
