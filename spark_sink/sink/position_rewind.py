@@ -99,7 +99,7 @@ def rewind(
             back = "is put back" if apply else "would be put back"
             tell(f"{taken.address}: it was restored, and {back} to version {taken.before}")
         if apply:
-            put_back(taken, name, storage)
+            put_back(uri, name, storage)
             _add_named(uri, name, storage)
             bring_back(uri, name, removed, storage)
             _set_positions(handle, name, found, removed, log)
@@ -182,9 +182,17 @@ def _rewind_quarantine(uri: str, group: str, storage: Storage | None) -> None:
     handle = DeltaTable(address, storage_options=options)
     log = TransactionLog(address, storage)
     held = parse_positions(log.refresh(handle.version()), group)
+    _refuse_unresolved(log, group)
     ahead = {key: reached.get(key, 0) for key, at in held.items() if at > reached.get(key, 0)}
     if ahead:
         handle.delete(from_offsets(ahead), commit_properties=CommitProperties(custom_metadata={OURS: dict(NOTE)}))
         handle.update_incremental()
-    numbers = {application(group, key): at for key, at in ahead.items()}
-    set_numbers(handle, group, numbers, log)
+        log.refresh(handle.version())
+        _refuse_unresolved(log, group)
+    set_numbers(handle, group, {application(group, key): at for key, at in ahead.items()}, log)
+
+
+def _refuse_unresolved(log: TransactionLog, group: str) -> None:
+    """Refuse to mark a RESTORE as resolved that came after the records of earlier ones were put back."""
+    if log.restored > log.transactions.get(rewound(group), -1):
+        raise TableError(f"{log.uri}: version {log.restored} is a RESTORE that came meanwhile; run the command again")

@@ -28,6 +28,8 @@ from spark_sink.lake.positions import rewound
 from spark_sink.lake.table_storage import Storage
 from spark_sink.sink.rewind_commit import KIND, NOTE, commit
 
+_ATTEMPTS = 5
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
@@ -35,12 +37,14 @@ class Taken:
 
     Attributes:
         address: of the quarantine.
+        version: of the quarantine, at which it was compared.
         before: the version before the first of them; None if a rewind of another group has put the records back.
         whole: the quarantine has the files of that version, and none that a RESTORE brought.
         added: files that writers added after that version and the quarantine lacks.
     """
 
     address: str
+    version: int
     before: int | None
     whole: bool
     added: Mapping[str, AddAction] = field(default_factory=dict)
@@ -68,23 +72,24 @@ def find_taken(uri: str, group: str, storage: Storage | None) -> Taken | None:
     address, options = quarantine_of(uri), dict(storage or {}) or None
     if not DeltaTable.is_deltatable(address, options):
         return None
-    log = TransactionLog(address, storage)
-    kept = log.refresh()
+    handle = DeltaTable(address, storage_options=options)
+    log, version = TransactionLog(address, storage), handle.version()
+    kept = log.refresh(version)
     mark = kept.get(rewound(group), -1)
     if log.restored <= mark:
         return None
     first, added = find_restores(log.earlier_commits(), mark)
     if first is None:
-        return Taken(address=address, before=None, whole=True)
+        return Taken(address=address, version=version, before=None, whole=True)
     try:
         wanted = _paths(DeltaTable(address, version=first - 1, storage_options=options))
     except (DeltaError, OSError) as error:
         raise _lost(uri, address, first, error) from error
-    now = _paths(DeltaTable(address, storage_options=options))
+    now = _paths(handle)
     whole = wanted <= now <= wanted | added.keys()
     present = now if whole else wanted
     left = {path: one for path, one in added.items() if path not in present}
-    return Taken(address=address, before=first - 1, whole=whole, added=left)
+    return Taken(address=address, version=version, before=first - 1, whole=whole, added=left)
 
 
 def find_restores(entries: Iterable[LogEntry], mark: int) -> tuple[int | None, dict[str, AddAction]]:
@@ -110,23 +115,36 @@ def find_restores(entries: Iterable[LogEntry], mark: int) -> tuple[int | None, d
     return first, added
 
 
-def put_back(taken: Taken | None, group: str, storage: Storage | None) -> None:
+def put_back(uri: str, group: str, storage: Storage | None) -> None:
     """Put the records back, and mark the RESTOREs as resolved. A repetition after a crash gives the same.
 
+    Args:
+        uri: address of the table.
+        group: the consumer group.
+        storage: options of the object store.
+
     Raises:
-        TableError: files of the former version are gone.
+        TableError: files of the former version are gone, or others restored the quarantine again and again.
         CommitFailedError: another writer committed in between.
     """
-    if taken is None:
-        return
     options = dict(storage or {}) or None
-    if taken.before is not None and not taken.whole:
+    for _ in range(_ATTEMPTS):
+        taken = find_taken(uri, group, storage)
+        if taken is None:
+            return
+        handle = DeltaTable(taken.address, storage_options=options)
+        if handle.version() != taken.version:
+            continue
+        # The mark goes onto exactly the version that was compared: it must resolve no RESTORE that came after it.
+        if taken.whole:
+            commit(handle, {rewound(group): handle.version()}, NOTE, list(taken.added.values()))
+            return
+        assert taken.before is not None  # noqa: S101 -- else the quarantine is whole
         try:
-            DeltaTable(taken.address, storage_options=options).restore(taken.before)
+            handle.restore(taken.before)
         except (DeltaError, OSError) as error:
             raise _lost(taken.address, taken.address, taken.before + 1, error) from error
-    handle = DeltaTable(taken.address, storage_options=options)
-    commit(handle, {rewound(group): handle.version()}, NOTE, list(taken.added.values()))
+    raise TableError(f"{quarantine_of(uri)}: others change it all the time; stop them, and run the command again")
 
 
 def _paths(handle: DeltaTable) -> set[str]:

@@ -297,6 +297,31 @@ def rewound_between_commits(world: World) -> None:
     world.promises.check_end({one.partition: one.end})
 
 
+def restored_during_rewind(world: World) -> None:
+    """A RESTORE of the quarantine comes after a rewind has put back what earlier ones took, and before its mark.
+
+    It brings back a record that was read again, as a good one.
+    """
+    one = Range(TOPIC, 0, 0, 4)
+    _batch(world, "first", one, {(0, 1)})
+    world.table(TABLE).restore(0)
+    rewind(TABLE, GROUP, apply=True)
+    _batch(world, "second", one, set())
+
+    def meanwhile(*given: object) -> None:
+        world.table(quarantine_of(TABLE)).restore(1)
+        _add_named(*given)  # type: ignore[arg-type]  # as given
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rewind_module, "_add_named", meanwhile)
+        try:
+            rewind(TABLE, GROUP, apply=True)
+        except TableError as error:
+            world.scheduler.note(f"TableError: {error}")
+    rewind(TABLE, GROUP, apply=True)
+    world.promises.check_end({one.partition: one.end})
+
+
 def compactor(world: World) -> None:
     """Joins files as agents do, and is slow at it."""
 

@@ -31,7 +31,13 @@ from spark_sink.sink.batch_against_table import Decision, Verdict, decide, judge
 from spark_sink.sink.compare_and_swap import Batch, Outcome
 from spark_sink.sink.quarantine_commit import TableWithQuarantine
 from spark_sink.sink.query_tables import _QueryTable
-from tests.simulation.actors import overwritten, replayed_during_rewind, rewound_between_commits, rewound_during_replay
+from tests.simulation.actors import (
+    overwritten,
+    replayed_during_rewind,
+    restored_during_rewind,
+    rewound_between_commits,
+    rewound_during_replay,
+)
 from tests.simulation.kept_landing import KeptSorting
 from tests.simulation.world import World
 
@@ -224,6 +230,7 @@ MUTANTS: Mapping[str, Callable[[], Patch]] = {
     "a writer trusts its first look at a quarantine": lambda: (DeltaLakeTable, "refresh", _trust_first_look),
     "a rewind leaves rows past the positions": lambda: (rewind_module, "_behind", _no_rows_past),
     "a rewind brings no bad records back": lambda: (rewind_module, "bring_back", _nothing),
+    "a rewind marks a RESTORE that it has not seen": lambda: (rewind_module, "_refuse_unresolved", _nothing),
     "a rewind leaves what a RESTORE of the quarantine took": lambda: (taken_module, "find_restores", _no_restore),
     "rows without a value are dropped": lambda: (rows_module, "split", _drop_tombstones),
     "files of another batch are taken": lambda: (batch_module, "_refuse_strangers", _nothing),
@@ -235,6 +242,8 @@ MUTANTS: Mapping[str, Callable[[], Patch]] = {
 DIRECTED: Mapping[str, Callable[[World], None]] = {
     "a rewind is committed on any version": replayed_during_rewind,
     "a rewind does not fence replays": rewound_during_replay,
+    "a rewind marks a RESTORE that it has not seen": restored_during_rewind,
+    "a running writer does not notice a rewind": rewound_between_commits,
     "a writer trusts its first look at a quarantine": rewound_between_commits,
     "files of another batch are taken": partial(overwritten, landed_to=4, committed_to=2),
     "a batch that was read in part is taken": partial(overwritten, landed_to=2, committed_to=4),
