@@ -1,6 +1,5 @@
 """Reads the notes that agents write to the logs of their tables with each commit."""
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -8,6 +7,7 @@ import pyarrow.fs as pa_fs
 
 from spark_sink.agent.agent_settings import AgentSettings
 from spark_sink.formats.quarantined_rows import quarantine_of
+from spark_sink.lake.delta_transactions import our_note
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
 from spark_sink.lake.positions import existing
 from spark_sink.lake.table_storage import Storage, filesystem, read_text
@@ -33,9 +33,8 @@ class History:
             return
         while (text := read_text(self._files, f"_delta_log/{self._next:020}.json")) is not None:
             self._next += 1
-            for line in text.split("\n"):
-                if '"commitInfo"' in line and (note := json.loads(line)["commitInfo"].get("kafka-azimuth")):
-                    yield note
+            if note := our_note(text):
+                yield dict(note)
 
     def _newest(self) -> int:
         found = self._files.get_file_info(pa_fs.FileSelector("_delta_log", allow_not_found=True))

@@ -54,7 +54,7 @@ def replace_files(
     needed = {action.path for one in rewrites for action in one.removes} | _stored(rests_on)
     for _ in range(ATTEMPTS):
         refuse_unknown_features(handle)
-        if not needed <= _paths(handle):
+        if not needed <= active_paths(handle):
             return False
         try:
             handle.create_write_transaction(
@@ -77,7 +77,8 @@ def replace_files(
     raise ConflictError(f"other writers were faster {ATTEMPTS} times in a row")
 
 
-def _paths(handle: DeltaTable) -> set[str]:
+def active_paths(handle: DeltaTable) -> set[str]:
+    """Return the files of the handle's version, as paths in the table's file system."""
     return _stored(pa.table(handle.get_add_actions(flatten=True)).column("path").to_pylist())
 
 

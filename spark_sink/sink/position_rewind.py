@@ -16,6 +16,7 @@ from spark_sink.errors import TableError, plain
 from spark_sink.formats.quarantined_rows import quarantine_of
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.delta_transactions import OURS, TransactionLog
+from spark_sink.lake.fenced_replacement import active_paths
 from spark_sink.lake.matching_tables import refuse_quarantine
 from spark_sink.lake.positions import (
     FORMER_REWOUND,
@@ -145,8 +146,7 @@ def _restored_version(uri: str, options: dict[str, str] | None, at: int) -> int:
 
 
 def _files(uri: str, options: dict[str, str] | None, version: int) -> set[str]:
-    handle = DeltaTable(uri, version=version, storage_options=options)
-    return set(pa.table(handle.get_add_actions(flatten=True)).column("path").to_pylist())
+    return active_paths(DeltaTable(uri, version=version, storage_options=options))
 
 
 def _add_named(uri: str, group: str, storage: Storage | None) -> None:

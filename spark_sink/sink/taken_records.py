@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
-import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction
@@ -24,6 +23,7 @@ from deltalake.transaction import AddAction
 from spark_sink.errors import TableError, plain
 from spark_sink.formats.quarantined_rows import quarantine_of
 from spark_sink.lake.delta_transactions import LogEntry, TransactionLog, lines_of
+from spark_sink.lake.fenced_replacement import active_paths
 from spark_sink.lake.positions import rewound
 from spark_sink.lake.table_storage import Storage
 from spark_sink.sink.rewind_commit import KIND, NOTE, commit
@@ -82,10 +82,10 @@ def find_taken(uri: str, group: str, storage: Storage | None) -> Taken | None:
     if first is None:
         return Taken(address=address, version=version, before=None, whole=True)
     try:
-        wanted = _paths(DeltaTable(address, version=first - 1, storage_options=options))
+        wanted = active_paths(DeltaTable(address, version=first - 1, storage_options=options))
     except (DeltaError, OSError) as error:
         raise _lost(uri, address, first, error) from error
-    now = _paths(handle)
+    now = active_paths(handle)
     whole = wanted <= now <= wanted | added.keys()
     present = now if whole else wanted
     left = {path: one for path, one in added.items() if path not in present}
@@ -145,10 +145,6 @@ def put_back(uri: str, group: str, storage: Storage | None) -> None:
         except (DeltaError, OSError) as error:
             raise _lost(taken.address, taken.address, taken.before + 1, error) from error
     raise TableError(f"{quarantine_of(uri)}: others change it all the time; stop them, and run the command again")
-
-
-def _paths(handle: DeltaTable) -> set[str]:
-    return set(map(unquote, pa.table(handle.get_add_actions(flatten=True)).column("path").to_pylist()))
 
 
 def _added(text: str) -> Iterable[AddAction]:

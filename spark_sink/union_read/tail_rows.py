@@ -1,10 +1,9 @@
 """Records of Kafka as rows in the columns of their table."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from spark_sink.errors import OptionError, SchemaError
 from spark_sink.fetch.range_reader import fetch
@@ -14,6 +13,7 @@ from spark_sink.formats.quarantined_rows import COLUMN
 from spark_sink.options.source_options import SourceOptions
 from spark_sink.options.value_format import TABLE_SCHEMA, TOPIC
 from spark_sink.ranges.batch_offset import Range
+from spark_sink.sink.rows_by_topic import RowsByTopic
 from spark_sink.source.value_decoding import make_decoder
 from spark_sink.union_read.stored_tables import StoredTable
 
@@ -51,8 +51,9 @@ class Tail:
         """
         decoders = _Decoders(self.options, tables)
         for records in fetch(self.ranges, self.options.fetch, self.identities, keep=False):
-            for topic, part in _by_topic(records):
-                found = pa.Table.from_batches([_good(part, decoders.of(topic))])
+            by_topic = RowsByTopic(pa.Table.from_batches([records]))
+            for topic in by_topic.topics:
+                found = _good(by_topic.of({topic}), decoders.of(topic))
                 if self.transform is not None:
                     found = self.transform(found)
                 yield from fitted(found, schema).to_batches()
@@ -108,14 +109,8 @@ class _Decoders:
         return make_decoder(replace(self._options, value=value), columns)
 
 
-def _by_topic(records: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
-    topics: Iterable[str] = pc.unique(records.column("topic")).to_pylist()
-    for topic in topics:
-        yield topic, records.filter(pc.equal(records.column("topic"), topic))
-
-
-def _good(records: pa.RecordBatch, decoder: Decoder | None) -> pa.RecordBatch:
+def _good(records: pa.Table, decoder: Decoder | None) -> pa.Table:
     if decoder is None:
         return records
-    rows = decode_batch(records, decoder)
+    rows = pa.Table.from_batches([decode_batch(one, decoder) for one in records.to_batches()])
     return rows.filter(rows.column(COLUMN).is_null())

@@ -214,7 +214,7 @@ MUTANTS: Mapping[str, Callable[[], Patch]] = {
     "the quarantine commits before the table": lambda: (TableWithQuarantine, "commit", _quarantine_first),
     "bad rows of a dead writer are left": lambda: (TableWithQuarantine, "commit", _own_bad_rows_only),
     "the quarantine adds what it has": lambda: (quarantine_module, "_missing", _add_again),
-    "compaction removes files that are gone": lambda: (replacement_module, "_paths", lambda _: _Everything()),
+    "compaction removes files that are gone": lambda: (replacement_module, "active_paths", lambda _: _Everything()),
     "compaction is committed with delta-rs' retries": lambda: (replacement_module, "CommitProperties", _with_retries),
     "a replay is not marked": lambda: (replay_module, "Change", _unmarked),
     "a replay ignores the positions": lambda: (
