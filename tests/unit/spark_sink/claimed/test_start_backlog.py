@@ -38,7 +38,7 @@ def backlog(clock: Clock) -> StartBacklog:
 
 
 def test_it_ends_when_the_tables_have_all_of_before_the_start(backlog: StartBacklog) -> None:
-    """Whoever wrote it, and whatever has come since."""
+    """It does not matter which job wrote it, nor what has come since."""
     assert backlog.records == 57
     backlog.settle({A0: 20, B0: 99})
     assert backlog.ending((), over=False) is None

@@ -26,7 +26,7 @@ def taken(counts: OpsCounts) -> dict[str | None, dict[str, Any]]:
 
 
 def test_rows_of_two_agents_add_up_to_those_of_the_table(tmp_path: Path) -> None:
-    """Whoever is late counts only what the table took from it: a whole batch, a part, or nothing."""
+    """The later of two agents counts only what the table took from it: a whole batch, a part, or nothing."""
     table, counts = str(tmp_path / "t"), [OpsCounts(), OpsCounts()]
     writers = [TableWriter(table, "g", "a", ops=CommitCounts(one, "home")) for one in counts]
     for writer, begin, end in [(0, 0, 10), (1, 0, 10), (1, 4, 30), (0, 10, 20), (0, 25, 45)]:

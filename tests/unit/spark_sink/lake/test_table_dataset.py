@@ -156,7 +156,7 @@ def _without(found: Statistics, name: str, *kinds: str) -> Statistics:
 
 @pytest.mark.parametrize("lacking", LACKING)
 def test_a_file_whose_bounds_exclude_a_filter_is_not_opened(table: str, lacking: str) -> None:
-    """A replay must not read a large table whole: here the files are gone, and nobody notices."""
+    """A replay must not read a large table whole: the files are deleted here, and the replay succeeds."""
     for number in range(6):
         rows = _rows(number * 3)
         name = _add(table, rows, _json(LACKING[lacking](_full(rows))))

@@ -22,7 +22,7 @@ COLUMNS = {"kind": "fleet", "group_id": "g", "agent": "a"}
 
 
 class Table(OpsTable):
-    """Takes rows, or fails as it is told to."""
+    """Takes rows, or fails as the test has set."""
 
     def __init__(self) -> None:
         self.uri = "/ops"
