@@ -1,8 +1,10 @@
 """Tasks fetch from the replica in their own zone (KIP-392), seen in the bytes that came from each broker."""
 
 import contextlib
+import errno
 import os
 import socket
+import stat
 import struct
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -38,13 +40,20 @@ def _close() -> None:
         range_reader._idle.popitem()[1].close()
 
 
+def _socket(descriptor: int) -> socket.socket:
+    """A second handle on an open connection. A descriptor of something else would stay open after the error."""
+    if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+        raise OSError(errno.ENOTSOCK, f"descriptor {descriptor} is no socket")
+    return socket.socket(fileno=os.dup(descriptor))
+
+
 def received(cluster: Cluster) -> Counter[str]:
     """Bytes that this process has received on its open connections, by the zone of the broker."""
     zones = {broker.port: broker.rack for broker in cluster.brokers}
     found: Counter[str] = Counter()
     for entry in Path("/proc/self/fd").iterdir():
         # What is no socket, was closed meanwhile, or is no connection tells nothing.
-        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(int(entry.name))) as one:
+        with contextlib.suppress(OSError), _socket(int(entry.name)) as one:
             port = one.getpeername()[1] if one.family in {socket.AF_INET, socket.AF_INET6} else None
             if port in zones:
                 form, offset = _RECEIVED
