@@ -19,6 +19,7 @@ import typing
 from assignors import lazy
 
 if typing.TYPE_CHECKING:
+    from assignors.clients.received_traffic import ReceivedTraffic
     from assignors.consumer.aio_group_consumer import AIOGroupConsumer
     from assignors.consumer.group_consumer import GroupConsumer
     from assignors.errors import (
@@ -63,6 +64,7 @@ __all__ = [
     "OverrideError",
     "Ownership",
     "Plan",
+    "ReceivedTraffic",
     "Rendezvous",
     "Router",
     "RouterSettings",
@@ -93,6 +95,7 @@ _MODULES = {
     "OverrideError": "errors",
     "Ownership": "member.ownership",
     "Plan": "planner.plan_result",
+    "ReceivedTraffic": "clients.received_traffic",
     "Rendezvous": "hashing.rendezvous",
     "Router": "hashing.endpoint_router",
     "RouterSettings": "hashing.endpoint_router",

@@ -4,6 +4,7 @@
 * `addresses`: addresses without secrets, for messages.
 * `client_creation`: clients of confluent-kafka from a user's properties.
 * `unreachable`: the reason why brokers do not answer.
+* `received_traffic`: what a consumer received by zone, and its price; `broker_racks`: the zones of brokers.
 * `compacted_topic`: a compacted topic as a table.
 * `log_offsets`: offsets of many partitions in a few requests.
 * `redis_addresses`: clients of Redis, also by its Sentinels.
@@ -17,18 +18,23 @@ from assignors import lazy
 
 if typing.TYPE_CHECKING:
     from assignors.clients.addresses import shown
+    from assignors.clients.broker_racks import BrokerRacks
     from assignors.clients.compacted_topic import CompactedFeed, TableTopic, make_compacted_topic
     from assignors.clients.log_offsets import LogOffsets, Offset, OffsetWithMetadata
     from assignors.clients.property_names import CLIENT, kafka_python_settings, refused_property
+    from assignors.clients.received_traffic import Received, ReceivedTraffic
     from assignors.clients.topic_names import topic_name
     from assignors.clients.unreachable import ask_brokers, why_unreachable
 
 __all__ = [
     "CLIENT",
+    "BrokerRacks",
     "CompactedFeed",
     "LogOffsets",
     "Offset",
     "OffsetWithMetadata",
+    "Received",
+    "ReceivedTraffic",
     "TableTopic",
     "ask_brokers",
     "kafka_python_settings",
@@ -40,6 +46,9 @@ __all__ = [
 ]
 
 _MODULES = {
+    "BrokerRacks": "broker_racks",
+    "Received": "received_traffic",
+    "ReceivedTraffic": "received_traffic",
     "CLIENT": "property_names",
     "CompactedFeed": "compacted_topic",
     "LogOffsets": "log_offsets",

@@ -8,7 +8,9 @@
 * `rebalance_handling`: the effects of a rebalance on member and fetching.
 * `rebalance_events`: the queue of rebalances for the thread that polls.
 * `fetching`: fetches records of owned partitions only; `read_ahead`: records that `poll` returns next.
+* `received_bytes`: what was received, from librdkafka's statistics.
 * `consumed_offsets`: the progress of the program.
+* `start_offsets`: the offsets at which a partition may begin.
 * `offset_commits`: Kafka commits in the order of their calls.
 * `call_gate`: one call at a time, in one process; `lifetime`: consumers that are dropped, or copied by a fork.
 * `consumer_errors`: errors that are `MembershipError` and `KafkaException`.

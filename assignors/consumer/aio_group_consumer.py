@@ -10,6 +10,7 @@ from confluent_kafka.aio import AIOConsumer
 from confluent_kafka.aio import _common as callbacks
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 
+from assignors.clients.received_traffic import ReceivedTraffic
 from assignors.consumer.consumer_errors import ArgumentError
 from assignors.consumer.group_consumer import GroupConsumer
 
@@ -78,6 +79,11 @@ class AIOGroupConsumer(AIOConsumer):
     ) -> list[Message]:
         """Return at most `num_messages` records; fewer if the time is up, or if partitions change."""
         return await self._take(num_messages, timeout)
+
+    async def traffic(self) -> ReceivedTraffic:
+        """Return what was received so far, as `GroupConsumer.traffic`."""
+        found: ReceivedTraffic = await self._call(self._group_consumer.traffic)
+        return found
 
     async def _take(self, most: int, timeout: float) -> list[Message]:  # noqa: ASYNC109 -- as above
         while True:

@@ -4,15 +4,17 @@ import struct
 from collections.abc import Iterable
 from typing import Any, Final
 
-from confluent_kafka import OFFSET_INVALID
+from confluent_kafka import OFFSET_STORED
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from assignors.consumer.call_gate import CallGate
 from assignors.consumer.configuration import Configuration
-from assignors.consumer.consumed_offsets import kafka_partitions, key_of
+from assignors.consumer.consumed_offsets import checked, key_of, with_offsets
 from assignors.consumer.consumer_errors import consumer_error
 from assignors.consumer.fetching import Fetching
+from assignors.consumer.manual_assignment import ManualAssignment
 from assignors.consumer.rebalance_handling import Membership
+from assignors.consumer.received_bytes import ReceivedBytes
 from assignors.errors import MembershipError
 from assignors.member.broker_assigned_member import BrokerAssignedMember
 from assignors.member.ownership import Ownership
@@ -28,6 +30,7 @@ class BrokerQueries:
     _fetching: Fetching
     _gate: CallGate
     _membership: Membership
+    _received: ReceivedBytes
 
     def _check_usable(self) -> None:
         raise NotImplementedError
@@ -35,15 +38,17 @@ class BrokerQueries:
     def assignment(self) -> list[KafkaPartition]:
         """Return the partitions whose records are delivered."""
         self._check_usable()
-        return [KafkaPartition(*key) for key in sorted(self._fetching.partitions)]
+        begins = self._fetching.begins()
+        by_hand = self._membership.by_hand
+        return [KafkaPartition(*key, begins[key] if by_hand else OFFSET_STORED) for key in sorted(begins)]
 
     def position(self, partitions: Iterable[KafkaPartition]) -> list[KafkaPartition]:
         """Return the offset after the last delivered record, or of a later seek; OFFSET_INVALID if there is neither."""
         self._check_usable()
-        keys = [key_of(one) for one in partitions]
+        asked = checked(partitions)
         with self._gate:
             found = self._fetching.positions()
-        return kafka_partitions({key: found.get(key, OFFSET_INVALID) for key in keys})
+        return with_offsets(asked, found)
 
     def committed(self, partitions: Iterable[KafkaPartition], timeout: float = -1) -> list[KafkaPartition]:
         """Return the group's committed offsets, with their metadata; OFFSET_INVALID if there is none.
@@ -52,9 +57,9 @@ class BrokerQueries:
             ConsumerError: the coordinator did not answer in time (-1: 20 s).
         """
         self._check_usable()
-        wanted = list(partitions)
+        wanted = checked(partitions)
         member = self._membership.member
-        if member is None:
+        if member is None or isinstance(member, ManualAssignment):
             client: Any = self._fetching.client
             outside: list[KafkaPartition] = client.committed(wanted, timeout=timeout)
             return outside
@@ -63,16 +68,16 @@ class BrokerQueries:
             found = member.committed_with_metadata(keys, _COMMITTED_S if timeout < 0 else timeout)
         except MembershipError as error:
             raise consumer_error(error) from error
-        return kafka_partitions({key: found.get(key, OFFSET_INVALID) for key in keys})
+        return with_offsets([KafkaPartition(*key) for key in keys], found)
 
     def ownership(self) -> Ownership:
         """Return the present partitions and generation of the member."""
         return self._membership.owned()
 
-    def memberid(self) -> str:
-        """Return the member id from the broker; empty outside a group."""
+    def memberid(self) -> str | None:
+        """Return the member id from the broker; None outside a group."""
         self._check_usable()
-        return self.ownership().member_id
+        return self.ownership().member_id or None
 
     def consumer_group_metadata(self) -> bytes:
         """Return the argument of `Producer.send_offsets_to_transaction`, with the present generation and member id.
@@ -97,6 +102,7 @@ class BrokerQueries:
         self._check_usable()
         self._fetching.set_sasl_credentials(username, password)
         self._membership.set_sasl_credentials(username, password)
+        self._received.set_sasl_credentials(username, password)
 
     def cluster_id(self, timeout: float = -1) -> str:
         """Return the cluster's id.
@@ -141,5 +147,5 @@ class BrokerQueries:
             KafkaException: no answer in time.
         """
         self._check_usable()
-        found: list[KafkaPartition] = self._fetching.client.offsets_for_times(list(partitions), timeout=timeout)
+        found: list[KafkaPartition] = self._fetching.client.offsets_for_times(checked(partitions), timeout=timeout)
         return found

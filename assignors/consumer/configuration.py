@@ -27,7 +27,6 @@ _OURS: Final = (
     "enable.auto.offset.store",
     "group.protocol",
     "group.remote.assignor",
-    "on_commit",
 )
 _CLASSIC_ONLY: Final = ("heartbeat.interval.ms", "partition.assignment.strategy", "session.timeout.ms")
 _INSTEAD: Final = {
@@ -58,7 +57,8 @@ class Configuration:
         auto_store: whether a delivered record counts as processed; else `store_offsets` marks it.
         auto_commit_s: seconds between two automatic commits, None for none.
         max_poll_s: a program that does not poll for this many seconds loses its partitions.
-        on_commit: called with (error or None, partitions) after each asynchronous commit.
+        on_commit: called with (error or None, partitions) after each asynchronous commit; librdkafka's consumer calls
+            it for commits outside of a group.
     """
 
     member: Mapping[str, Any]
@@ -131,7 +131,7 @@ def _broker_assigns(config: Mapping[str, Any]) -> bool:
 
 
 def _broker_assigned(config: Mapping[str, Any]) -> dict[str, Any]:
-    left_out = {*_OURS, *FETCHING, "error_cb", "stats_cb", "statistics.interval.ms", "throttle_cb"}
+    left_out = {*_OURS, *FETCHING, "on_commit", "error_cb", "stats_cb", "statistics.interval.ms", "throttle_cb"}
     return {name: value for name, value in config.items() if name not in left_out} | {
         name: config[name] for name in ("group.protocol", "group.remote.assignor") if name in config
     }

@@ -1,14 +1,17 @@
 """Offsets in confluent-kafka's objects, and the progress of the program."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final
 
-from confluent_kafka import KafkaError, Message
+from confluent_kafka import OFFSET_INVALID, KafkaError, Message
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from assignors.clients.log_offsets import Offset, OffsetWithMetadata
 from assignors.consumer.consumer_errors import ArgumentError, ConsumerError, NotOwnedConsumerError
 from assignors.consumer.fetching import Fetching
 from assignors.planner.topics_and_members import TopicPartition
+
+_NO_PARTITION: Final = -1
 
 
 class Progress:
@@ -34,17 +37,16 @@ class Progress:
         """Return the offset after a record, or these offsets, or the progress if neither is given.
 
         Raises:
-            ArgumentError: both are given, one is of another type, or the message is an error.
+            ArgumentError: both are given, one is of another type, or the message is an error or has no topic.
+            ConsumerError: the message has no offset.
         """
-        _check_message(message)
-        if message is not None and offsets is not None:
-            raise ArgumentError("commit(message=..., offsets=...): give the one or the other")
+        _check_given(message, offsets)
         if message is not None and message.error() is not None:
             raise ArgumentError(f"a message that is an error has no offset to commit: {message.error()}")
         if message is not None:
-            return {(str(message.topic()), int(message.partition() or 0)): int(message.offset() or 0) + 1}
+            return {_key_of_record(message): _offset_after(message)}
         if offsets is not None:
-            return {key: offset_of(one) for key, one in [(key_of(one), one) for one in offsets] if one.offset >= 0}
+            return {key_of(one): offset_of(one) for one in checked(offsets) if one.offset >= 0}
         return self.done()
 
     def store(self, message: Message | None, offsets: Iterable[KafkaPartition] | None) -> None:
@@ -57,21 +59,37 @@ class Progress:
         """
         if message is None and offsets is None:
             raise ArgumentError("store_offsets(): give a message or offsets")
-        _check_message(message)
+        listed = None if offsets is None else checked(offsets)
+        _check_given(message, listed)
         if self._auto_store:
             raise ConsumerError(
                 "store_offsets() needs enable.auto.offset.store=False: each record is stored when it is delivered",
                 KafkaError._INVALID_ARG,  # noqa: SLF001 -- librdkafka's own code
             )
-        wanted = self.to_commit(message, offsets)
-        for topic, partition in wanted.keys() - self._fetching.partitions:
-            raise NotOwnedConsumerError(f"{topic!r} partition {partition} is not assigned: nothing was stored")
+        wanted = self.to_commit(message, listed)
+        for key in wanted.keys() - self._fetching.partitions:
+            said = f"{key[0]!r} partition {key[1]} is not assigned: nothing was stored"
+            raise NotOwnedConsumerError(said, self._fetching.code_unless_assigned(key))
         self._stored |= wanted
 
     def forget(self, partitions: Collection[TopicPartition]) -> None:
         """Forget partitions that now belong to another member, which commits for them."""
         for key in partitions:
             self._stored.pop(key, None)
+
+
+def checked(partitions: Iterable[KafkaPartition]) -> list[KafkaPartition]:
+    """Return partitions as a list.
+
+    Raises:
+        ArgumentError: one of them is something else.
+    """
+    if not isinstance(partitions, Iterable):
+        raise ArgumentError(f"{partitions!r}: need a list of confluent_kafka.TopicPartition")
+    found = list(partitions)
+    for one in found:
+        key_of(one)
+    return found
 
 
 def key_of(partition: KafkaPartition) -> TopicPartition:
@@ -101,6 +119,40 @@ def kafka_partitions(offsets: Mapping[TopicPartition, Offset]) -> list[KafkaPart
     ]
 
 
-def _check_message(message: object) -> None:
+def with_offsets(asked: Sequence[KafkaPartition], found: Mapping[TopicPartition, Offset]) -> list[KafkaPartition]:
+    """Return a copy of each partition with the offset found for it, else with OFFSET_INVALID.
+
+    Its metadata is that of the offset if there is any, else its own, as in librdkafka.
+    """
+    return [
+        partition
+        for one in asked
+        for partition in kafka_partitions({key_of(one): _noted(found.get(key_of(one), OFFSET_INVALID), one)})
+    ]
+
+
+def _noted(offset: Offset, asked: KafkaPartition) -> Offset:
+    metadata = getattr(asked, "metadata", None)
+    return OffsetWithMetadata(offset, str(metadata)) if metadata and isinstance(offset, int) else offset
+
+
+def _key_of_record(message: Message) -> TopicPartition:
+    # A program can make a Message of its own, with parts left out: they must not become another partition's offset.
+    if message.topic() is None:
+        raise ArgumentError(f"{message!r} has no topic: commit records that were read")
+    partition = message.partition()
+    return str(message.topic()), _NO_PARTITION if partition is None else partition
+
+
+def _offset_after(message: Message) -> int:
+    offset = message.offset()
+    if offset is None or offset < 0:
+        raise ConsumerError(f"{message!r} has no offset: nothing was committed", KafkaError._NO_OFFSET)  # noqa: SLF001 -- librdkafka's own code
+    return offset + 1
+
+
+def _check_given(message: object, offsets: object) -> None:
     if message is not None and not isinstance(message, Message):
         raise ArgumentError(f"message={message!r}: need a confluent_kafka.Message")
+    if message is not None and offsets is not None:
+        raise ArgumentError("message=... and offsets=...: give the one or the other")

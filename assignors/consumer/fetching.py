@@ -12,6 +12,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 
 from assignors.consumer.consumer_errors import ConsumerError
 from assignors.consumer.read_ahead import ReadAhead, first_offsets, key_of_message
+from assignors.consumer.start_offsets import check_start
 from assignors.member.ownership import Ownership
 from assignors.planner.topics_and_members import TopicPartition
 
@@ -62,6 +63,15 @@ class Fetching:
     def partitions(self) -> frozenset[TopicPartition]:
         """The partitions that are read."""
         return frozenset(self._begun)
+
+    def begins(self) -> dict[TopicPartition, int]:
+        """Return the offset at which each partition that is read began."""
+        return dict(self._begun)
+
+    def code_unless_assigned(self, key: TopicPartition) -> int:
+        """Return librdkafka's code for a partition that is not read; it depends on whether the topic is."""
+        known = key[0] in {topic for topic, _ in self._begun}
+        return KafkaError._STATE if known else KafkaError._UNKNOWN_PARTITION  # noqa: SLF001 -- librdkafka's own codes
 
     def set_sasl_credentials(self, username: str, password: str) -> None:
         """Use these credentials from the next connection on, also with a client that replaces this one."""
@@ -204,10 +214,12 @@ class Fetching:
         """Continue a partition at this offset.
 
         Raises:
-            ConsumerError: the partition is not read.
+            ConsumerError: the partition is not read, or no record can have this offset.
         """
         if key not in self._begun:
-            raise ConsumerError(f"{key[0]!r} partition {key[1]} is not assigned: seek() when it is")
+            said = f"{key[0]!r} partition {key[1]} is not assigned: seek() when it is"
+            raise ConsumerError(said, self.code_unless_assigned(key))
+        check_start(key, offset)
         self._drop_in_hand([key])
         self._restart(key, offset)
 

@@ -15,6 +15,7 @@ from confluent_kafka import Message
 from confluent_kafka import TopicPartition as KafkaPartition
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 
+from assignors.clients.received_traffic import ReceivedTraffic
 from assignors.consumer import configuration
 from assignors.consumer.awaited_take import AwaitedTake
 from assignors.consumer.broker_queries import BrokerQueries
@@ -27,6 +28,7 @@ from assignors.consumer.offset_commits import CommitQueue, CommitTimeout, Offset
 from assignors.consumer.partition_calls import PartitionCalls
 from assignors.consumer.rebalance_events import Kind
 from assignors.consumer.rebalance_handling import Membership
+from assignors.consumer.received_bytes import ReceivedBytes
 from assignors.consumer.subscription import Subscription
 from assignors.consumer.topic_errors import TopicErrors
 from assignors.planner.topics_and_members import TopicPartition
@@ -77,8 +79,11 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
     * After a fork the child's calls are refused. A consumer that is dropped without `close` leaves its group.
     * With group.protocol=consumer (KIP-848) the broker assigns, by group.remote.assignor: there are no `assignors`, and
       librdkafka keeps the membership. Everything else stays the same.
-    * Reading without a group by `assign` is not supported. Unlike in confluent_kafka.Consumer, an empty commit is not
-      an error, and a commit for another member's partition is an error.
+    * Without a subscription the program may `assign` partitions, and reads them in no group. With one only the group
+      assigns, and `assign` outside of `on_assign` is an error.
+    * Unlike in confluent_kafka.Consumer, an empty commit is not an error, and a commit for another member's partition
+      is an error. Any iterable of partitions or names is accepted, and None as a callback. A name that is not a text,
+      and a negative offset in `seek`, are errors.
 
     Args:
         config: librdkafka's properties, as for confluent_kafka.Consumer.
@@ -104,7 +109,8 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
             raise ArgumentError("assignors=[...]: with group.protocol=consumer the broker assigns, leave them out")
         self._callbacks: dict[Kind, OnChange | None] = {}
         self._gate = CallGate()
-        self._fetching = Fetching(self._config.fetching, logger)
+        self._received = ReceivedBytes(self._config.fetching)
+        self._fetching = Fetching(self._received.with_callback(), logger)
         self._ahead = self._fetching.ahead
         self._progress = Progress(self._fetching, auto_store=self._config.auto_store)
         self._topic_errors = TopicErrors(self._ahead.interrupt)
@@ -157,6 +163,7 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
         with self._gate:
             self._refuse_in_callback("unsubscribe()")
             self._membership.leave()
+            self._callbacks = {}
 
     def poll(self, timeout: float = -1) -> Message | None:
         """Return one record, or an error as a message; None if there is none in time (-1: no limit)."""
@@ -168,7 +175,7 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
 
     def consume(self, num_messages: int = 1, timeout: float = -1) -> list[Message]:
         """Return at most `num_messages` records; fewer if the time is up, or if partitions change."""
-        _check_count(num_messages)
+        self._check_count(num_messages)
         ahead = self._ahead
         found: list[Message] = []
         try:
@@ -184,6 +191,17 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
             self._fetching.put_back(found)
             raise
         return found
+
+    def traffic(self) -> ReceivedTraffic:
+        """Return what was received so far, by topic and zone of the broker, and its price.
+
+        It needs `statistics.interval.ms` in the configuration, and counts at each report while the program polls. It
+        may wait 6 s for the racks of brokers that were not known before.
+
+        Raises:
+            ConsumerError: librdkafka reports no statistics.
+        """
+        return self._received.traffic()
 
     def close(self) -> None:
         """Release all partitions (`on_revoke` is called), leave the group, and end. A second call has no effect.
@@ -219,7 +237,8 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
         Raises:
             ArgumentError: `most` is not from 0 to 1,000,000.
         """
-        _check_count(most)
+        self._check_usable()
+        self._check_count(most)
 
         def take(found: list[Message], given_up: Callable[[], bool]) -> None:
             until = self._until("consume()", timeout)
@@ -298,9 +317,7 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
         self._ahead.polled()
         if self._config.auto_commit_s is not None and now - self._committed_at >= self._config.auto_commit_s:
             self._committed_at = now
-            # As in librdkafka, an idle consumer repeats no commit.
-            if changed := self._commits.uncommitted(self._progress.done()):
-                self._commits.commit_later(self._membership.member, changed)
+            self._membership.commit_progress()
         if self._ahead.interrupted:
             self._serve_interruption()
 
@@ -344,14 +361,14 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
             raise ConsumerError(f"{call} without a timeout would wait forever: call subscribe() first")
         return time.monotonic() + _FOREVER_S
 
+    def _check_count(self, num_messages: int) -> None:
+        if not 0 <= operator.index(num_messages) <= _MOST_MESSAGES:
+            self._check_usable()  # a closed consumer is the first error to report
+            raise ArgumentError(f"consume({num_messages!r}): need 0 to 1000000 messages")
+
     def _check_usable(self) -> None:
         self._gate.check_process()
         self._membership.check_open()
-
-
-def _check_count(num_messages: int) -> None:
-    if not 0 <= operator.index(num_messages) <= _MOST_MESSAGES:
-        raise ArgumentError(f"consume({num_messages!r}): need 0 to 1000000 messages")
 
 
 def _call_program(of: "weakref.ref[GroupConsumer]", kind: Kind, partitions: frozenset[TopicPartition]) -> None:

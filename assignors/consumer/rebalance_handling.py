@@ -12,8 +12,10 @@ from assignors.consumer.configuration import Configuration
 from assignors.consumer.consumed_offsets import Progress
 from assignors.consumer.consumer_errors import ClosedConsumerError, ConsumerError, consumer_error
 from assignors.consumer.fetching import Fetching
+from assignors.consumer.manual_assignment import ManualAssignment
 from assignors.consumer.offset_commits import CommitQueue
 from assignors.consumer.rebalance_events import Kind, Rebalance, Rebalances
+from assignors.consumer.start_offsets import check_start
 from assignors.consumer.subscription import Subscription
 from assignors.consumer.topic_errors import TopicErrors
 from assignors.errors import MembershipError
@@ -31,7 +33,7 @@ _QUIET_S: Final = 1.0
 _LEAST_QUIET_S: Final = 0.2  # a shorter commit interval would keep an idle member busy
 _NOTHING: Final = Ownership()
 
-Member = GroupMember | BrokerAssignedMember
+Member = GroupMember | BrokerAssignedMember | ManualAssignment
 CallProgram = Callable[[Kind, frozenset[TopicPartition]], object]
 
 
@@ -112,9 +114,12 @@ class Membership:
             awake=_Awake(self._fetching, self._config),
             on_change=self._fetching.ahead.interrupt,
             on_topics=self._topic_errors.update,
-            # _Awake is the clock of commits.
-            quiet_s=min(_QUIET_S, max(_LEAST_QUIET_S, self._config.auto_commit_s or _QUIET_S)),
+            quiet_s=self._quiet_s(),
         )
+
+    def _quiet_s(self) -> float:
+        # _Awake is the clock of commits.
+        return min(_QUIET_S, max(_LEAST_QUIET_S, self._config.auto_commit_s or _QUIET_S))
 
     def _member_of_broker(self, config: Mapping[str, Any]) -> BrokerAssignedMember:
         return BrokerAssignedMember(
@@ -221,10 +226,53 @@ class Membership:
         log.warning("the membership ended with %r: joining again", member.failed)
         self.join(self._subscription)
 
+    def commit_progress(self) -> None:
+        """Commit without waiting. As in librdkafka, an idle consumer repeats no commit."""
+        done = self._progress.done()
+        if isinstance(self.member, ManualAssignment):
+            self.member.commit_later(done)
+        elif self.member is not None and (changed := self._commits.uncommitted(done)):
+            self._commits.commit_later(self.member, changed)
+
+    @property
+    def by_hand(self) -> bool:
+        """Whether the program assigns partitions itself."""
+        return isinstance(self.member, ManualAssignment)
+
+    def assign_by_hand(self, begins: Mapping[TopicPartition, int], *, instead: bool) -> None:
+        """Read these partitions without a group, instead of the present ones or in addition.
+
+        Raises:
+            ConsumerError: a member has joined, and its group assigns.
+        """
+        if self.member is None:
+            self._topic_errors.subscribe(Subscription((), ()))
+            self.member = ManualAssignment(
+                self._fetching,
+                self._rebalances.revoked,
+                tick=_Awake(self._fetching, self._config),
+                tick_s=None if self._config.auto_commit_s is None else self._quiet_s(),
+            )
+        if instead:
+            self.release_by_hand(self._fetching.partitions)
+        self._fetching.add(begins)
+        self._update_by_hand()
+
+    def release_by_hand(self, partitions: frozenset[TopicPartition]) -> None:
+        """Read these partitions no longer; their progress is committed first if the program commits automatically."""
+        if self.member is not None and partitions:
+            self._give_up(self.member, Rebalance(Kind.REVOKED, partitions), Kind.REVOKED)
+        self._update_by_hand()
+
+    def _update_by_hand(self) -> None:
+        if isinstance(self.member, ManualAssignment):
+            self.member.update()
+
     def begin_at(self, key: TopicPartition, offset: int) -> bool:
         """Begin at this offset, within the on_assign callback of this partition; else return False."""
         if self._begins is None or key not in self._begins:
             return False
+        check_start(key, offset)
         self._begins[key] = offset
         return True
 
@@ -269,7 +317,11 @@ class Membership:
         """
         reset = self._config.reset
         try:
-            known = member.committed(partitions, _COMMITTED_S) if partitions else {}
+            known = (
+                {}
+                if isinstance(member, ManualAssignment) or not partitions
+                else member.committed(partitions, _COMMITTED_S)
+            )
         except MembershipError as error:
             log.warning("%s; the fetching client asks again", error)
             return {}

@@ -35,6 +35,8 @@ class Subscription:
         if not wanted or isinstance(wanted, str) or not all(isinstance(one, str) and one for one in wanted):
             raise ArgumentError(f"subscribe({wanted!r}): need a list of topic names, or of patterns that begin with ^")
         for one in wanted:
+            if any("\ud800" <= letter <= "\udfff" for letter in one):  # librdkafka would end the process
+                raise ArgumentError(f"subscribe(): {one!r} contains half of a surrogate pair, and is no valid text")
             try:
                 re.compile(one if one.startswith("^") else "")
             except re.error as error:

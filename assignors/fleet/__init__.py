@@ -5,7 +5,6 @@
 * `agents_per_topic`: the number of agents per topic, from several settings.
 * `agreed_workers`: the numbers that all agents compute with while they change.
 * `bounded_seats`: places topics on agents by rank, no agent above its bound.
-* `topic_volumes`: volumes of seats, and the bounds of agents by volume.
 * `topic_placement`: which agents read which topics, a pure function.
 * `partition_shares`: even shares of a topic's partitions among its agents.
 * `shared_settings`: settings that all agents must share, and their differences.

@@ -13,10 +13,10 @@ from assignors.fleet.agents_view import View
 from assignors.fleet.bounded_seats import Seating, rank_agents
 from assignors.fleet.fleet_topic import FleetTopic
 from assignors.fleet.partition_shares import partition_shares
-from assignors.fleet.topic_volumes import seat_volumes
 from assignors.fleet.topic_zones import nearest_first
 from assignors.fleet.unreached_clusters import agents_away, placed_apart
 from assignors.planner.load_bounds import check_epsilon
+from assignors.planner.topic_volumes import seat_volumes
 
 BalanceBy = Literal["count", "volume"]
 """What is balanced: the number of topics, or their volume."""

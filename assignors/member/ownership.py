@@ -50,8 +50,9 @@ class Ownership:
         """
         if foreign := set(partitions) - self.partitions:
             topic, partition = min(foreign)
+            more = f" (and {len(foreign) - 1} more)" if len(foreign) > 1 else ""
             raise NotOwnedError(
-                f"{topic!r} partition {partition} (and {len(foreign) - 1} more) are not owned by this member: "
+                f"this member does not own {topic!r} partition {partition}{more}: "
                 "nothing was committed; commit in on_revoked, before it returns"
             )
 

@@ -42,6 +42,8 @@ def explain_topic(request: PlanRequest, owner: I32, topic: str) -> list[Candidat
     places = range(int(problem.first[at]), int(problem.first[at + 1]))
     load = np.bincount(owner[owner >= 0], minlength=len(problem.members))
     high = fair_band(problem.partitions, problem.weights, request.epsilon).high
+    if request.weights is not None:
+        high = np.full_like(high, problem.partitions + 1)  # no number of partitions makes a member full
     readers = len({int(owner[p]) for p in places})
     out = []
     for rank, m in enumerate(np.argsort(~scores, kind="stable").tolist(), start=1):

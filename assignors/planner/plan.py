@@ -23,7 +23,9 @@ from assignors.planner.place_unowned import Placement, Scores
 from assignors.planner.plan_request import PlanRequest
 from assignors.planner.plan_result import Plan, count_moved
 from assignors.planner.rack_locality import RACK_BY, RackBy, read_racks
+from assignors.planner.topic_volumes import TopicWeights, check_weights
 from assignors.planner.topics_and_members import Member, Topic
+from assignors.planner.volume_plan import volume_owners
 from assignors.planner.worker_caps import Workers, worker_caps
 
 _IMPROVEMENTS: Final = 2
@@ -44,6 +46,7 @@ def plan(  # noqa: PLR0913
     rack_by: RackBy = "replicas",
     node: Node = None,
     overrides: Overrides | None = None,
+    weights: TopicWeights | None = None,
 ) -> Plan:
     """Compute the owner of each partition.
 
@@ -65,12 +68,16 @@ def plan(  # noqa: PLR0913
         node: how to find the host in a member's identity: a function, a pattern, or None for the default.
         overrides: topics that a person gives to members: by topic one identity or id of a member, or several. No other
             member reads such a topic; its partitions count in the loads.
+        weights: volume of each topic relative to the others by name, such as bytes or records a second: loads are then
+            bounded by volume instead of by number. A topic without a weight counts as the median topic. None or empty:
+            by number.
 
     Raises:
         BoundError: epsilon is negative or not a number.
         OverrideError: an override names no member, or a member that does not subscribe to the topic.
         StrategyError: no such strategy, no such rack_by, or a seed that is not a whole number.
         TopicError: a topic or member is given twice.
+        WeightError: a weight of a topic is negative or not a finite number.
         WorkersError: workers below 1, or a pattern that is not a regular expression.
     """
     if strategy not in STRATEGIES:
@@ -80,6 +87,8 @@ def plan(  # noqa: PLR0913
     check_epsilon(epsilon)
     if not isinstance(seed, int):
         raise StrategyError(f"seed={seed!r}, need a whole number")
+    if weights is not None:
+        check_weights(weights)
     epsilon = min(epsilon, _LARGEST_EPSILON)
     if overrides:
         members = pinned_members(members, overrides)
@@ -87,10 +96,19 @@ def plan(  # noqa: PLR0913
     caps = worker_caps(workers, [t.name for t in problem.topics])
     racks = read_racks(problem, rack_by)
     request = PlanRequest(
-        problem=problem, racks=racks, caps=caps, strategy=strategy, epsilon=epsilon, seed=seed, node=node
+        problem=problem,
+        racks=racks,
+        caps=caps,
+        strategy=strategy,
+        epsilon=epsilon,
+        seed=seed,
+        node=node,
+        weights=weights or None,
     )
     if not problem.members or not problem.partitions:
         return Plan(request, np.full(problem.partitions, NO_OWNER, dtype=np.int32), 0)
+    if weights:
+        return Plan(request, volume_owners(request, weights, member_scores(problem, strategy, seed)), 0)
     return _solve(request)
 
 

@@ -6,6 +6,7 @@ from assignors.planner.input_arrays import I32, Problem
 from assignors.planner.member_hosts import Node
 from assignors.planner.member_ranking import Strategy
 from assignors.planner.rack_locality import Racks
+from assignors.planner.topic_volumes import TopicWeights
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +21,7 @@ class PlanRequest:
         epsilon: allowed distance from the fair share.
         seed: of the ranking.
         node: how to find the host in an identity.
+        weights: volume of topics, if their volume is balanced; None if the number of partitions is.
     """
 
     problem: Problem
@@ -29,3 +31,4 @@ class PlanRequest:
     epsilon: float
     seed: int
     node: Node
+    weights: TopicWeights | None = None

@@ -6,6 +6,7 @@ from typing import Final, TypeVar
 
 import numpy as np
 
+from assignors.planner.capped.newcomer_bound import newcomer_moves
 from assignors.planner.capped.whole_topic_bound import whole_topic_moves
 from assignors.planner.explanation import Candidate, explain_topic
 from assignors.planner.input_arrays import I32, I64, Problem
@@ -37,12 +38,15 @@ class Plan:
         """A number of claims below which no plan within the same bounds and caps moves.
 
         If no worker cap binds, `moved` is equal to it. If one binds in a group too large for an exact plan, it may be
-        too low, and `moved` above it. It is 0 if no bound is known. Where every topic has one worker and `moved` is
-        above the quick bound, the first reading takes up to a second (`assignors.planner.capped.whole_topic_bound`).
+        too low, and `moved` above it. It is 0 if no bound is known, and if topics have weights. Where `moved` is above
+        the quick bound, the first reading takes some milliseconds (`assignors.planner.capped.newcomer_bound`), and up
+        to a second if every topic has one worker (`whole_topic_bound`).
         """
         sizes = np.diff(self._problem.first)
-        if self._band is None or self.moved <= self._least or (np.minimum(sizes, self._question.caps) > 1).any():
+        if self._band is None or self.moved <= self._least:
             return self._least
+        if (np.minimum(sizes, self._question.caps) > 1).any():
+            return max(self._least, newcomer_moves(self._problem.owned, sizes, self._question.caps, self._band))
         return whole_topic_moves(self._problem.owned, sizes, self._band, self._least, self.moved)
 
     @cached_property
@@ -89,6 +93,21 @@ class Plan:
         """Number of partitions of each member."""
         counts = np.bincount(self._owner[self._owner >= 0], minlength=len(self._problem.members)).tolist()
         return {m.id: counts[n] for n, m in enumerate(self._problem.members)}
+
+    @cached_property
+    def volumes(self) -> dict[str, float]:
+        """Volume of each member in the unit of the weights; its number of partitions if the plan has no weights.
+
+        Topics without a weight count as 0.
+        """
+        sizes, weights = np.diff(self._problem.first), self._question.weights
+        if weights is None:
+            return {member: float(load) for member, load in self.loads.items()}
+        each = np.array([weights.get(t.name, 0.0) for t in self._problem.topics]) / np.maximum(sizes, 1)
+        owned = self._owner >= 0
+        of = np.repeat(each, sizes)[owned]
+        sums = np.bincount(self._owner[owned], weights=of, minlength=len(self._problem.members)).tolist()
+        return {m.id: sums[n] for n, m in enumerate(self._problem.members)}
 
     @cached_property
     def moved(self) -> int:

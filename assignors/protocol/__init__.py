@@ -6,6 +6,7 @@
 * `cluster_metadata`: reads topics from kafka-python's metadata.
 * `fallback_plan`: a simple plan, used if the planner fails.
 * `worker_caps_source`: workers per topic from a function or a file.
+* `topic_weights_source`: volumes of topics from a mapping or a function.
 * `rebalance_trigger`: requests a rebalance when these workers change.
 """
 

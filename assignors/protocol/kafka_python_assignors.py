@@ -17,6 +17,7 @@ from assignors.planner.rack_locality import RackBy
 from assignors.planner.topics_and_members import Member, Topic
 from assignors.protocol.base_assignor import Assignor
 from assignors.protocol.rebalance_trigger import Rejoin, WorkersWatch
+from assignors.protocol.topic_weights_source import WeightsSetting, WeightsSource
 from assignors.protocol.worker_caps_source import WorkersSetting, WorkersSource
 
 _EPSILON: Final = 0.05
@@ -50,6 +51,7 @@ class HRWAssignor(Assignor):
         node: Node = None,
         watch_interval_s: float = 5.0,
         overrides: Overrides | None = None,
+        weights: WeightsSetting = None,
     ) -> None:
         """Configure. All members of a group need the same settings except `weight`, `rack` and `agent`.
 
@@ -71,6 +73,8 @@ class HRWAssignor(Assignor):
             overrides: topics that a person gives to members: by topic one member, or several, by `group_instance_id` or
                 `agent`. While none of them is in the group and reads the topic, it is planned like any other; the
                 leader logs this.
+            weights: volume of each topic relative to the others by name (bytes or records a second), or a function that
+                returns it and is called before each join. Loads are then bounded by volume instead of by number.
 
         Raises:
             BoundError: epsilon is negative or not a finite number.
@@ -78,11 +82,12 @@ class HRWAssignor(Assignor):
             NodesError: node is not a regular expression.
             OverrideError: overrides is not a mapping of topics to names.
             StrategyError: rack_by is unknown, or the seed is not a whole number.
-            WeightError: the weight is not a finite number above 0.
+            WeightError: the weight is not a finite number above 0, or a weight of a topic is negative or not finite.
             WorkersError: workers below 1, an invalid pattern, a file that cannot be read, or watch_interval_s not
                 above 0.
         """
         super().__init__(rack=rack, agent=agent, weight=weight, cooperative=cooperative, overrides=overrides)
+        self._weights = WeightsSource(weights)
         self._workers = WorkersSource(workers)
         self._fixed = (
             "" if workers is None else f"workers={'of a function or file' if self._workers.changes else workers!r}"
@@ -101,9 +106,11 @@ class HRWAssignor(Assignor):
             node_numbers([""], node)  # raises NodesError
 
     def metadata(self, topics: set[str]) -> ConsumerProtocolSubscription:
-        """Return the subscription of this member, after reading the workers again."""
+        """Return the subscription of this member, after reading the workers and the weights of topics again."""
         if self._workers.changes:
             self._workers.refresh()
+        if self._weights.changes:
+            self._weights.refresh()
         return super().metadata(topics)
 
     def assign(self, cluster: Any, members: list[Any]) -> dict[str, ConsumerProtocolAssignment]:  # noqa: ANN401
@@ -143,6 +150,7 @@ class HRWAssignor(Assignor):
             rack_by=self._rack_by,
             node=self._node,
             overrides=self._present_overrides(members),
+            weights=self._weights.value,
         )
 
     def _configuration(self) -> str:
@@ -151,6 +159,7 @@ class HRWAssignor(Assignor):
         parts += [f"seed={self._seed}"] if self._seed else []
         parts += [f"rack_by={self._rack_by}"] if self._rack_by != "replicas" else []
         parts += [f"overrides={self._overrides!r}"] if self._overrides else []
+        parts += [f"weights={self._weights}"] if self._weights.given else []
         return " ".join(parts)
 
 
@@ -172,6 +181,7 @@ class ShuffledRoundRobinAssignor(Assignor):
         keep: bool = True,  # noqa: FBT001, FBT002
         *,
         overrides: Overrides | None = None,
+        weights: WeightsSetting = None,
     ) -> None:
         """Configure. All members of a group need the same settings except `rack` and `agent`.
 
@@ -182,25 +192,43 @@ class ShuffledRoundRobinAssignor(Assignor):
             cooperative: incremental rebalancing (KIP-429), under the name `shuffled-cooperative`.
             keep: whether members keep owned partitions if possible.
             overrides: topics that a person gives to members, as for `HRWAssignor`.
+            weights: volume of each topic, as for `HRWAssignor`; loads are then within 5 % of the fair share.
 
         Raises:
             OverrideError: overrides is not a mapping of topics to names.
+            WeightError: a weight of a topic is negative or not finite.
         """
         super().__init__(rack=rack, agent=agent, weight=1.0, cooperative=cooperative, overrides=overrides)
+        self._weights = WeightsSource(weights)
         self._seed = seed
         self._keep = keep
         self._plan([], [])  # raises StrategyError
 
+    def metadata(self, topics: set[str]) -> ConsumerProtocolSubscription:
+        """Return the subscription of this member, after reading the weights of topics again."""
+        if self._weights.changes:
+            self._weights.refresh()
+        return super().metadata(topics)
+
     def _plan(self, topics: list[Topic], members: list[Member]) -> Plan:
         overrides = self._present_overrides(members)
+        weights = self._weights.value
         return plan(
-            topics, members, strategy="shuffled", epsilon=0, seed=self._seed, keep=self._keep, overrides=overrides
+            topics,
+            members,
+            strategy="shuffled",
+            epsilon=_EPSILON if weights else 0,  # volumes of whole partitions are seldom exactly equal
+            seed=self._seed,
+            keep=self._keep,
+            overrides=overrides,
+            weights=weights,
         )
 
     def _configuration(self) -> str:
         parts = [f"seed={self._seed}"] if self._seed else []
         parts += [] if self._keep else ["keep=False"]
         parts += [f"overrides={self._overrides!r}"] if self._overrides else []
+        parts += [f"weights={self._weights}"] if self._weights.given else []
         return " ".join(parts)
 
 

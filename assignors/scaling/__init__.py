@@ -6,6 +6,7 @@
 * `policy_contract`: the input and the output of a policy.
 * `default_policy`: the default policy.
 * `baseline_policies`: published rules of other systems.
+* `threshold_policy`: the published rule of thresholds, whose steps retention scales.
 * `topic_rates`: rates of arrivals that are published as weights of topics.
 * `retention`: workers that prevent the deletion of unread records.
 * `limits`: bounds, steps and windows after a policy.
@@ -21,6 +22,8 @@
 * `decision_journal`: decisions as JSON lines.
 * `workers_topic`: the compacted topic with the numbers: its format.
 * `workers_topic_client`: reading and writing that topic.
+* `workers_news`: news of that topic by Redis.
+* `poll_settings`: the published settings of a worker's polls.
 """
 
 import typing
@@ -37,7 +40,7 @@ if typing.TYPE_CHECKING:
         measured_agent_rate,
     )
     from assignors.scaling.alerts import alert_hooks
-    from assignors.scaling.baseline_policies import DS2, Keda, Numaflow, Static, Thresholds
+    from assignors.scaling.baseline_policies import DS2, Keda, Numaflow, Static
     from assignors.scaling.decision_journal import explain_entry, journal_entries
     from assignors.scaling.default_policy import Capacity
     from assignors.scaling.evaluator import Evaluator
@@ -49,8 +52,11 @@ if typing.TYPE_CHECKING:
     from assignors.scaling.observation import NEVER, UNKNOWN, Observation, Window, window
     from assignors.scaling.pipelines import POLICIES, Pipeline
     from assignors.scaling.policy_contract import Policy, Proposal, State
+    from assignors.scaling.poll_settings import PollSettings, narrowest, published_polls
     from assignors.scaling.state_store import MemoryStore, RedisStore, Store
+    from assignors.scaling.threshold_policy import Thresholds
     from assignors.scaling.workers_needed import Decision, Scaler, decide
+    from assignors.scaling.workers_news import NewsListener, WorkersNews
     from assignors.scaling.workers_topic import ScaledTopic, WorkersRecord
     from assignors.scaling.workers_topic_client import WorkersFeed, WorkersPublisher
 
@@ -75,11 +81,13 @@ __all__ = [
     "Keda",
     "Limit",
     "MemoryStore",
+    "NewsListener",
     "Numaflow",
     "Observation",
     "PartitionState",
     "Pipeline",
     "Policy",
+    "PollSettings",
     "Proposal",
     "RedisStore",
     "ScaledTopic",
@@ -94,6 +102,7 @@ __all__ = [
     "View",
     "Window",
     "WorkersFeed",
+    "WorkersNews",
     "WorkersPublisher",
     "WorkersRecord",
     "abbreviated",
@@ -104,6 +113,8 @@ __all__ = [
     "explain_entry",
     "journal_entries",
     "measured_agent_rate",
+    "narrowest",
+    "published_polls",
     "window",
 ]
 
@@ -126,12 +137,14 @@ _MODULES = {
     "Limit": "limits",
     "MemoryStore": "state_store",
     "NEVER": "observation",
+    "NewsListener": "workers_news",
     "Numaflow": "baseline_policies",
     "Observation": "observation",
     "POLICIES": "pipelines",
     "PartitionState": "lag_gate",
     "Pipeline": "pipelines",
     "Policy": "policy_contract",
+    "PollSettings": "poll_settings",
     "Proposal": "policy_contract",
     "RedisStore": "state_store",
     "ScaledTopic": "workers_topic",
@@ -141,12 +154,13 @@ _MODULES = {
     "Static": "baseline_policies",
     "Step": "limits",
     "Store": "state_store",
-    "Thresholds": "baseline_policies",
+    "Thresholds": "threshold_policy",
     "UNKNOWN": "observation",
     "UsablePartitions": "limits",
     "View": "lag_gate",
     "Window": "observation",
     "WorkersFeed": "workers_topic_client",
+    "WorkersNews": "workers_news",
     "WorkersPublisher": "workers_topic_client",
     "WorkersRecord": "workers_topic",
     "abbreviated": "lag_gate",
@@ -157,6 +171,8 @@ _MODULES = {
     "explain_entry": "decision_journal",
     "journal_entries": "decision_journal",
     "measured_agent_rate": "agent_demand",
+    "narrowest": "poll_settings",
+    "published_polls": "poll_settings",
     "window": "observation",
 }
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from assignors.errors import LimitsError
-from assignors.scaling.lag import lag_records
 from assignors.scaling.lag_gate import PartitionState, View
 from assignors.scaling.observation import NEVER
 from assignors.scaling.policy_contract import Proposal, State
@@ -35,72 +34,6 @@ class Static:
     def propose(self, view: View, state: State) -> Proposal:  # noqa: ARG002 -- it needs no input
         """As in `Policy`."""
         return Proposal(workers=self.workers, reason=f"always {self.workers}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Thresholds:
-    """A step by the lag and its trend, and a larger step before retention deletes unread records.
-
-    The trend is the slope of a straight line fitted to the lag of the window by least squares. Above `max_lag` and
-    rising: one step more. Below `min_lag` and not rising: one step fewer. In between, or if the trend already has the
-    right direction: no change.
-
-    Attributes:
-        min_lag, max_lag: records of the whole topic.
-        step: workers to add or remove at once.
-        retention_part: if less than this fraction of the retention is left, add `retention_step` workers.
-        retention_s: the topic's retention; None if it is unlimited.
-        retention_step: workers to add at once in that case.
-
-    Source: the rule that Hevo Data published for its Kafka integration in 2021.
-    """
-
-    min_lag: int = 30_000
-    max_lag: int = 150_000
-    step: int = 1
-    retention_part: float = 0.25
-    retention_s: float | None = None
-    retention_step: int = 4
-
-    def __post_init__(self) -> None:
-        _need_above_0("thresholds", max_lag=self.max_lag, step=self.step, retention_step=self.retention_step)
-        if not 0 <= self.min_lag < self.max_lag:
-            raise LimitsError(
-                f"thresholds: min_lag={self.min_lag} must be below max_lag={self.max_lag}, and not below 0"
-            )
-
-    @property
-    def name(self) -> str:
-        """The policy's name in settings and reports."""
-        return "thresholds"
-
-    def propose(self, view: View, state: State) -> Proposal:
-        """As in `Policy`."""
-        lag, now = view.lag_total, state.workers
-        if self.retention_s and view.deadline_s < self.retention_part * self.retention_s:
-            reason = f"retention deletes unread records in {view.deadline_s:.0f} s: {self.retention_step} more"
-            return Proposal(workers=now + self.retention_step, reason=reason)
-        trend = slope(view)
-        said = f"lag of {lag} records, {trend:+.1f} a second"
-        if lag > self.max_lag and trend > 0:
-            return Proposal(workers=now + self.step, reason=f"{said}, above {self.max_lag} and rising")
-        if lag < self.min_lag and trend <= 0:
-            return Proposal(workers=max(now - self.step, 1), reason=f"{said}, below {self.min_lag} and not rising")
-        return Proposal(workers=now, reason=f"{said}: no reason to change")
-
-
-def slope(view: View) -> float:
-    """Fit a straight line to the lag of the flowing partitions: records per second."""
-    seen, use = view.window, view.flowing
-    if len(seen.times_s) < 2 or not use.any():  # noqa: PLR2004 -- a line needs two points
-        return 0.0
-    lag = lag_records(seen.start[:, use], seen.end[:, use], seen.committed[:, use])
-    known = (lag >= 0).all(axis=1)
-    times, total = seen.times_s[known], lag[known].sum(axis=1)
-    if len(times) < 2:  # noqa: PLR2004 -- as above
-        return 0.0
-    times = times - times.mean()
-    return float((times * (total - total.mean())).sum() / (times**2).sum())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -64,6 +64,8 @@ class Evaluator:
         self._in_force: dict[ScaledTopic, WorkersRecord] = {}
         self._numbers: Callable[[], Mapping[ScaledTopic, WorkersRecord]] | None = None
         self._leads: Callable[[str], bool] = lambda _: True
+        self._announce: Callable[[], None] = lambda: None
+        self._published = False
         self._rates = {group: TopicRates() for group in settings.groups}
         self.groups: Mapping[str, Sequence[Decision]] = {}
         """The last round's decisions by group; a group with a pipeline that could not be observed is left out."""
@@ -89,6 +91,10 @@ class Evaluator:
         """Publish the numbers of a group only while `leads` returns True; else decide as in a dry run."""
         self._leads = leads
 
+    def announce(self, tell: Callable[[], None]) -> None:
+        """Call `tell` at the end of each round that published a number."""
+        self._announce = tell
+
     def round(self) -> list[Decision]:
         """Decide once for every topic.
 
@@ -112,6 +118,9 @@ class Evaluator:
                 self._report(ScaledTopic(self._cluster or "", pipeline.group, name), {"error": str(error)})
                 failed.add(pipeline.group)
             self._tell()
+        if self._published:
+            self._published = False
+            self._announce()
         self.groups = {group: tuple(found) for group, found in made.items() if group not in failed}
         failure = {"journal": self._journal.failure} if self._journal.failure else {}
         self._report(ScaledTopic("", "", str(self._settings.journal)), failure)
@@ -208,6 +217,7 @@ class Evaluator:
         if self._publisher is None:
             return
         self._publisher.publish(name, record)
+        self._published = True
         if record is None:
             self._in_force.pop(name, None)
         else:

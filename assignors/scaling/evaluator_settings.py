@@ -41,6 +41,9 @@ class ScalingSettings(BaseSettings):
         default_factory=dict, description="Librdkafka's properties of that cluster, where it is another one."
     )
     workers_topic: TopicName = Field(default=DEFAULT_TOPIC, description="Compacted topic that takes the numbers.")
+    workers_redis: str | None = Field(
+        default=None, description="Redis that tells followers of a change; the store's if absent, where that is Redis."
+    )
     alerts: tuple[str, ...] = Field(
         default=("log",), description="'log', http addresses, redis://host/db?channel=name."
     )
@@ -51,9 +54,15 @@ class ScalingSettings(BaseSettings):
     )
 
     @model_validator(mode="after")
-    def _pipelines_make_sense(self) -> Self:
+    def _addresses_are_of_redis(self) -> Self:
         if self.store != "memory" and not self.store.startswith(_REDIS):
             raise ValueError(f"store {shown(self.store)!r}: need 'memory', or {REDIS_ADDRESSES}")
+        if self.workers_redis is not None and not self.workers_redis.startswith(_REDIS):
+            raise ValueError(f"workers_redis {shown(self.workers_redis)!r}: need {REDIS_ADDRESSES}")
+        return self
+
+    @model_validator(mode="after")
+    def _pipelines_make_sense(self) -> Self:
         if not self.pipelines:
             raise ValueError("pipelines: name one at least")
         if self.workers_kafka and self.workers_bootstrap_servers is None:
@@ -101,6 +110,11 @@ class ScalingSettings(BaseSettings):
     def groups(self) -> tuple[str, ...]:
         """The groups of all pipelines, each once, in the file's order."""
         return tuple(dict.fromkeys(pipeline.group for pipeline in self.pipelines.values()))
+
+    @property
+    def news(self) -> str | None:
+        """Return the address of the Redis that tells followers of a change; None if there is none."""
+        return self.workers_redis or (self.store if self.store.startswith(_REDIS) else None)
 
     @property
     def client(self) -> dict[str, str]:

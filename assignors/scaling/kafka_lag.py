@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -77,6 +77,7 @@ class KafkaLag:
         self._config = {"log_level": 2, **kafka}
         self._admin = made(AdminClient, self._config, client="autoscale", refusal=ScalingFileError)
         self._logs: dict[str, LogOffsets] = {}
+        self._retention_s: dict[str, float | None] = {}
 
     def cluster_id(self) -> str:
         """As in `LagSource`.
@@ -105,6 +106,7 @@ class KafkaLag:
             for name, topic in known.items()
             if not topic.error and topic.partitions and (name in names or matches(name))
         }
+        self._retention_s = {name: kept for name, kept in self._retention_s.items() if name in known}
         retentions = self._retentions(found)
         return {name: TopicFacts(partitions=count, retention_s=retentions.get(name)) for name, count in found.items()}
 
@@ -157,19 +159,33 @@ class KafkaLag:
             self._logs[group] = LogOffsets.connect(settings)
         return self._logs[group]
 
-    def _retentions(self, names: Iterable[str]) -> dict[str, float]:
+    def _retentions(self, names: Collection[str]) -> Mapping[str, float | None]:
+        """Return the retention of topics, None for unlimited; what was known stays while it cannot be asked for.
+
+        Librdkafka asks the controller, which may be away while all offsets are known. A retention that counted as
+        unlimited for that time would let a policy take workers from a topic whose unread records are soon deleted.
+        """
         resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
-        found = {}
+        until, failed, reason = time.monotonic() + _TIMEOUT_S, list[str](), ""
         for resource, future in self._admin.describe_configs(resources).items() if resources else ():
             try:
-                settings = future.result(_TIMEOUT_S)
+                settings = future.result(max(until - time.monotonic(), 0.0))
             except (KafkaException, TimeoutError) as error:
-                _log.warning("retention is unknown, taken as unlimited", topic=resource.name, reason=str(error))
+                failed.append(resource.name)
+                reason = str(error) or f"no answer in {_TIMEOUT_S:g} s"
                 continue
             retention_ms = int(settings["retention.ms"].value or -1)
-            if "delete" in (settings["cleanup.policy"].value or "") and retention_ms >= 0:
-                found[resource.name] = retention_ms / 1000
-        return found
+            limited = "delete" in (settings["cleanup.policy"].value or "") and retention_ms >= 0
+            self._retention_s[resource.name] = retention_ms / 1000 if limited else None
+        if failed:
+            new = [name for name in failed if name not in self._retention_s]
+            _log.warning(
+                "retention cannot be asked for: the last known one counts, and unlimited for topics without one",
+                topics=len(failed),
+                unlimited=len(new),
+                reason=reason,
+            )
+        return self._retention_s
 
     def _silent(self, what: str, error: Exception) -> str:
         reason = why_unreachable(self._config) or (error.args[0] if error.args else "no answer in time")

@@ -8,11 +8,12 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from assignors.clients.topic_names import topic_name
 from assignors.errors import LimitsError
-from assignors.scaling.baseline_policies import DS2, Keda, Numaflow, Static, Thresholds
+from assignors.scaling.baseline_policies import DS2, Keda, Numaflow, Static
 from assignors.scaling.default_policy import REBALANCE_S, Capacity
 from assignors.scaling.lag_gate import GateSettings
 from assignors.scaling.limits import Bounds, Confirmed, CoolDown, DownWindow, Limit, Step, UsablePartitions
 from assignors.scaling.policy_contract import Policy
+from assignors.scaling.threshold_policy import Thresholds
 from assignors.scaling.workers_needed import Scaler
 from assignors.scaling.workers_topic import MOST
 from assignors.settings.strict_numbers import Real, Whole
@@ -56,6 +57,20 @@ class Pipeline(BaseModel):
     )
     min_lag: Whole | None = Field(default=None, description="thresholds: fewer below so many records.")
     max_lag: Whole | None = Field(default=None, description="thresholds: more above so many records.")
+    threshold_step: Whole = Field(default=1, ge=1, description="thresholds: so many more at once.")
+    threshold_step_down: Whole = Field(default=1, ge=1, description="thresholds: so many fewer at once.")
+    falling_s: Real = Field(
+        default=60.0, ge=0, description="thresholds: fewer if the lag is gone within, at its present pace, seconds."
+    )
+    trend_s: Real | None = Field(
+        default=None, gt=0, description="thresholds: the trend covers so many seconds; window_s if absent."
+    )
+    retention_begin: Real = Field(
+        default=0.25, ge=0, le=1, description="thresholds: steps up grow from this used part of the retention on."
+    )
+    retention_part: Real = Field(
+        default=0.25, ge=0, le=1, description="thresholds: below this part of the retention, add retention_step."
+    )
     retention_step: Whole = Field(default=4, description="thresholds: so many more when retention comes near.")
     lag_threshold: Whole | None = Field(default=None, gt=0, description="keda: records a worker.")
     workers: Whole = Field(
@@ -148,7 +163,10 @@ def _house_limits(pipeline: Pipeline) -> list[Limit]:
     if pipeline.policy == "ds2":
         return [Confirmed(times=2)]
     if pipeline.policy == "thresholds":
-        return [CoolDown(up_s=300.0, down_s=300.0)]
+        # Given times replace these: every figure of the rule can be set.
+        given = pipeline.model_fields_set
+        up_s, down_s = (0.0 if f"cool_down_{way}_s" in given else 300.0 for way in ("up", "down"))
+        return [CoolDown(up_s=up_s, down_s=down_s)]
     if pipeline.policy == "capacity":
         # The effect of the first change must be visible before the next one.
         return [DownWindow(window_s=300.0 * pipeline.pace), CoolDown(up_s=90.0 * pipeline.pace)]
@@ -174,6 +192,12 @@ def _thresholds(pipeline: Pipeline, retention_s: float | None) -> Policy:
     return Thresholds(
         min_lag=int(rate * 30) if pipeline.min_lag is None else pipeline.min_lag,
         max_lag=int(rate * 150) if pipeline.max_lag is None else pipeline.max_lag,
+        step=pipeline.threshold_step,
+        step_down=pipeline.threshold_step_down,
+        falling_s=pipeline.falling_s,
+        trend_s=pipeline.trend_s,
+        retention_begin=pipeline.retention_begin,
+        retention_part=pipeline.retention_part,
         retention_s=retention_s,
         retention_step=pipeline.retention_step,
     )

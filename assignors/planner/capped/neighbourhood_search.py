@@ -1,30 +1,28 @@
-"""Divides all partitions of a few members among them at the lowest cost: fewer moves than with single hand-overs.
+"""Divides all partitions of a few members among them: better than with single hand-overs.
 
 If members hold few topics and bounds are narrow, a single hand-over leaves the bounds; only several together stay
-within them. So two to four members, one of which misses a piece, form a pool. All their partitions are divided exactly,
-by dynamic programming over their loads; then the next pool follows (large neighbourhood search). Among divisions of
+within them. So a few members form a pool, and all their partitions are divided exactly; then the next pool follows
+(large neighbourhood search). This module divides two to four members by dynamic programming over their loads. Where all
+loads are within their bounds and no racks count, `fewer_moves` divides more of them in less time. Among divisions of
 equal cost one is drawn at random, from a fixed sequence, because it may lead to a cheaper one.
 
 Source: Shaw 1998; the sequence is Knuth's MMIX.
 """
 
-import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
-from math import comb
 from typing import Final
 
 import numpy as np
 
 from assignors.hashing.hash import mix64s
+from assignors.planner.capped.fewer_moves import FewerMoves
+from assignors.planner.capped.pool_divisions import divisions, off_rack
 from assignors.planner.capped.search_state import SearchState
-from assignors.planner.input_arrays import I64, Bools
+from assignors.planner.input_arrays import I64
 
 _POOL_SIZE: Final = 4
 _STATES: Final = 10_000  # vectors of loads in a table; if there were more, the pool is made smaller
-_DIVISIONS: Final = 100  # of one topic; if there are more, only those close to the present one are tried
-_SHIFT: Final = 2
 # The cost of a division; the lowest bits select at random among equal costs.
 _CLAIM: Final = 1 << 14
 _OFF: Final = 1 << 32
@@ -64,8 +62,11 @@ def search_neighbourhoods(state: SearchState, least: int, end: int) -> None:
         end: limit of `state.work`.
     """
     draws = _draws()
-    balancing = state.outside_band().any()
-    for_racks = bool(state.off.any()) and not state.owned.any()
+    balancing, racks = state.outside_band().any(), bool(state.off.any())
+    if not balancing and not racks:
+        FewerMoves(state, draws).search(least, end)
+        return
+    for_racks = racks and not state.owned.any()
     while state.work < end and (state.outside_band().any() if balancing else state.moved > least or for_racks):
         state.work += _POOL_WORK + state.owned.size // _CELLS_A_UNIT
         pool = _pool(state, draws)
@@ -155,44 +156,20 @@ def _items(state: SearchState, pool: I64) -> tuple[list[_Item], bool]:
     outside = state.readers - (pieces > 0).sum(axis=1)
     items, whole, racked = [], True, bool(state.off.any())
     for topic in np.flatnonzero(held).tolist():
-        most = min(int(caps[topic] - outside[topic]), len(pool))
-        counts = _divisions(int(held[topic]), most, len(pool))
-        if counts is None:
-            counts, whole = pieces[topic] + _shifts(len(pool)), False
-            counts = counts[(counts >= 0).all(axis=1) & ((counts > 0).sum(axis=1) <= most)]
+        counts, every = divisions(pieces[topic], min(int(caps[topic] - outside[topic]), len(pool)))
+        whole &= every
         barred = ~state.may[topic, pool]
         if barred.any():
             counts = counts[(counts[:, barred] == 0).all(axis=1)]
         cost = _CLAIM * np.maximum(state.owned[topic, pool] - counts, 0).sum(axis=1)
         if racked:
-            cost += _OFF * _off_rack(state, topic, pool, counts)
+            others = state.pieces[topic] > 0
+            others[pool] = False
+            theirs = int(state.pieces[topic, others].sum())
+            cost += _OFF * off_rack(state.sets[topic], state.off[:, pool], state.off[:, others], theirs, counts)
             state.work += _RACK_WORK
         items.append(_Item(topic, counts, cost))
     return items, whole
-
-
-def _off_rack(state: SearchState, topic: int, pool: I64, counts: I64) -> I64:
-    """Return the fewest partitions off rack under each division, by the smallest cut (Ford and Fulkerson 1956).
-
-    The readers outside the pool count as one reader that is local wherever one of them is local.
-    """
-    outside = state.pieces[topic] > 0
-    outside[pool] = False
-    local = ~state.off[:, pool]
-    if outside.any():
-        local = np.c_[local, ~state.off[:, outside].all(axis=1)]
-        counts = np.c_[counts, np.full(len(counts), state.pieces[topic, outside].sum())]
-    sides = _sides(local.shape[1])
-    reached = state.sets[topic] @ (local[:, None, :] & sides).any(axis=2)
-    matched: I64 = (reached + counts @ ~sides.T).min(axis=1)
-    out: I64 = counts.sum(axis=1) - matched
-    return out
-
-
-@lru_cache
-def _sides(members: int) -> Bools:
-    """List every subset of the members, shape (S, members)."""
-    return np.array(list(itertools.product((False, True), repeat=members)))
 
 
 def _walk_back(state: SearchState, pool: I64, items: list[_Item], tables: list[I64], at: tuple[int, ...]) -> None:
@@ -203,26 +180,3 @@ def _walk_back(state: SearchState, pool: I64, items: list[_Item], tables: list[I
                 state.put(item.topic, pool, np.array(counts))
                 at = came
                 break
-
-
-@lru_cache(maxsize=1024)
-def _divisions(count: int, most: int, members: int) -> I64 | None:
-    """List the ways to divide `count` among at most `most` of the members; None if there are too many."""
-    if sum(comb(members, k) * comb(count - 1, k - 1) for k in range(1, most + 1)) > _DIVISIONS:
-        return None
-    ways = []
-    for k in range(1, most + 1):
-        for readers in itertools.combinations(range(members), k):
-            for cuts in itertools.combinations(range(1, count), k - 1):
-                way = [0] * members
-                for member, start, end in zip(readers, (0, *cuts), (*cuts, count), strict=True):
-                    way[member] = end - start
-                ways.append(way)
-    return np.array(ways, dtype=np.int64)
-
-
-@lru_cache
-def _shifts(members: int) -> I64:
-    """List small changes of a division."""
-    changes = itertools.product(range(-_SHIFT, _SHIFT + 1), repeat=members)
-    return np.array([c for c in changes if not sum(c)], dtype=np.int64)

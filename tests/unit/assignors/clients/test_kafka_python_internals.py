@@ -22,7 +22,7 @@ from assignors.clients import kafka_python_internals as internals
 ROOT = Path(assignors.__file__).parent
 FOLDERS = ["protocol", "comparison"]
 ADAPTERS = ["clients", "member"]
-OWN = {"_getframe"}  # Python's
+OWN = {"_asdict", "_getframe"}  # Python's
 
 
 def test_the_names_are_those_of_the_installed_version() -> None:

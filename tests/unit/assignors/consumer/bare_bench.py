@@ -53,7 +53,7 @@ class Bench:
             config |= {name: None for name, value in SHORT.items() if config.get(name) == value}  # brokers refuse them
         config = {name: value for name, value in config.items() if value is not None}
         extra: dict[str, Any] = {} if logger is None else {"logger": logger}
-        if self.kind is GroupConsumer and self.protocol == "classic":
+        if self.kind.__name__.endswith("GroupConsumer") and self.protocol == "classic":
             extra |= {"assignors": [HRWAssignor(agent="a")], "member": {"api_version": (2, 0)} if mocked else {}}
         self.made.append(self.kind(config, **extra))
         return self.made[-1]

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import OFFSET_INVALID, OFFSET_STORED, KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from assignors import GroupConsumer, HRWAssignor, MembershipError, NotOwnedError, Ownership
+from assignors import GroupConsumer, GroupMember, HRWAssignor, MembershipError, NotOwnedError, Ownership
 from assignors.consumer import group_consumer
 from producer.testing import MockCluster
 from tests.records import offsets, read
@@ -61,13 +61,55 @@ def test_the_whole_interface_on_one_way(mock: MockCluster) -> None:
         one.poll(0)
 
 
+def test_an_offset_that_no_record_has_is_refused_and_costs_no_partition(mock: MockCluster) -> None:
+    """Librdkafka would refuse it after the partition was removed: never read again, and close() would raise, too."""
+    refused: list[BaseException] = []
+
+    def begin(one: GroupConsumer, partitions: list[TopicPartition]) -> None:
+        with pytest.raises(KafkaException, match="below 0") as raised:
+            one.seek(TopicPartition("t", partitions[0].partition, -7))
+        refused.append(raised.value)
+
+    with consumer(mock) as one:
+        one.subscribe(["t"], on_assign=begin)
+        assert len(read(one, 3 * RECORDS)) == 3 * RECORDS
+        with pytest.raises(KafkaException, match="below 0"):
+            one.seek(TopicPartition("t", 0, -7))
+        with pytest.raises(KafkaException, match="committed"):
+            one.seek(TopicPartition("t", 0, OFFSET_STORED))
+        one.seek(TopicPartition("t", 0, RECORDS - 1))
+        assert offsets(read(one, 1)) == {0: [RECORDS - 1]}
+    assert len(refused) == 1
+
+
+def test_a_message_without_its_place_commits_nothing(mock: MockCluster) -> None:
+    """A program can make a Message of its own; what it leaves out must not become partition 0 or offset 1."""
+    with consumer(mock) as one:
+        one.subscribe(["t"])
+        read(one, 3 * RECORDS)
+        with pytest.raises(NotOwnedError, match="partition -1"):
+            one.commit(Message(topic="t", offset=4), asynchronous=False)
+        for message, said in ((Message(topic="t", partition=0), "no offset"), (Message(offset=4), "no topic")):
+            with pytest.raises(KafkaException, match=said):
+                one.commit(message, asynchronous=False)
+        assert one.committed([TopicPartition("t", 0)])[0].offset == OFFSET_INVALID
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_name_that_is_no_valid_text_is_refused(mock: MockCluster, protocol: str) -> None:
+    """Librdkafka gets no bytes for it, and ends the process."""
+    config = {"bootstrap.servers": mock.bootstrap_servers, "group.id": "g", "group.protocol": protocol}
+    with GroupConsumer(config) as one, pytest.raises(KafkaException, match="surrogate"):
+        one.subscribe(["t", "\ud800"])
+
+
 def test_nothing_is_delivered_that_is_not_owned(mock: MockCluster) -> None:
     """If a program was too slow for its group, fetched records of another member's partitions are not delivered."""
     with consumer(mock) as one:
         one.subscribe(["t"])
         read(one, 3)
         member = one._membership.member
-        assert member is not None
+        assert isinstance(member, GroupMember)
         member._cell.change(Ownership.outside)
         assert one._fetching.take(1000, [1.0], member.ownership) == []
 

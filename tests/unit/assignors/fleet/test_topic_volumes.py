@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from assignors.errors import FleetError, WorkersError
 from assignors.fleet import Agent, Balance, Decision, FleetTopic, FleetWorkers, View, decide, explain
 from assignors.fleet.agreed_workers import workers_digest
-from assignors.fleet.topic_volumes import largest_first, seat_volumes, volume_bounds
+from assignors.planner.topic_volumes import largest_first, seat_volumes, volume_bounds
 
 VOLUME = Balance(by="volume")
 # Random numbers that hypothesis chooses are too strange: with three topics of 0.6 x the mean no placement on two agents

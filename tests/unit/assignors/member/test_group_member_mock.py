@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
+from kafka.net.connection import KafkaConnection
 
 from assignors import GroupMember, HRWAssignor, MembershipError, NotOwnedError
 from assignors.clients import OffsetWithMetadata
@@ -84,6 +85,28 @@ def test_brokers_that_go_away_end_nothing(mock: MockCluster) -> None:
         member.wait_for(lambda now: now.joined and len(now.partitions) == 2, 30)
         member.commit({T0: 3}, timeout_s=20)
         assert member.failed is None
+
+
+def test_new_credentials_are_those_of_the_next_connection(mock: MockCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rotated password must work without a restart: kafka-python passes its settings on to each new connection."""
+    used: list[str | None] = []
+    connect: Any = KafkaConnection  # untyped
+
+    def recorded(*arguments: Any, **settings: Any) -> Any:  # noqa: ANN401 - passed on
+        used.append(settings["sasl_plain_username"])
+        return connect(*arguments, **settings)
+
+    monkeypatch.setattr("kafka.net.manager.KafkaConnection", recorded)
+    with GroupMember(config(mock), topics=["t"], assignors=[HRWAssignor(agent="a")]) as member:
+        member.wait_joined(20)
+        assert set(used) == {None}
+        member.set_sasl_credentials("me", "secret")
+        before = len(used)
+        for change in (mock.down, mock.up):
+            for broker in mock.racks:
+                change(broker)
+        wait_until(lambda: len(used) > before, 30)
+        assert set(used[before:]) == {"me"}
 
 
 def test_assignors_that_were_not_chosen_know_what_is_owned(mock: MockCluster) -> None:

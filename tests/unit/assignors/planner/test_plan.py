@@ -4,13 +4,17 @@ import os
 import random
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assignors import BoundError, Member, NodesError, Plan, StrategyError, Topic, TopicError, WorkersError, plan
+from assignors.planner.balance.large_groups import topic_by_topic_plan
+from assignors.planner.plan import EXACT_CELLS
 from assignors.testing import random_scenario
 
 FLAGS = ["equal", "weights", "racks", "capped"]
@@ -239,6 +243,23 @@ def test_groups_too_large_for_exact_counts_are_still_valid_and_even(
         assert all(sum(any(t == n for t, _ in mine) for mine in made.partitions.values()) <= workers for n in names)
     again = plan(topics, owning(made, members), workers=workers)
     assert again.moved <= 3
+
+
+def test_the_exact_plan_ends_above_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pairs of a member and a kind: as many as the limit are planned exactly, one more topic by topic.
+
+    docs/how-to/broker.md states this limit, and the lower one of the planner in Java.
+    """
+    by_topic = Mock(side_effect=topic_by_topic_plan)
+    monkeypatch.setattr("assignors.planner.plan.topic_by_topic_plan", by_topic)
+    topics = [Topic("a", 4), Topic("b", 4), Topic("c", 4)]  # three sets of subscribers: three kinds
+    members = [Member("x", frozenset("ab")), Member("y", frozenset("bc"))]
+    for limit, calls in ((6, 0), (5, 1)):
+        monkeypatch.setattr("assignors.planner.plan.EXACT_CELLS", limit)
+        assert sum(plan(topics, members).loads.values()) == 12
+        assert by_topic.call_count == calls
+    said = " ".join((Path(__file__).parents[4] / "docs/how-to/broker.md").read_text().split())
+    assert f"{EXACT_CELLS:,} pairs" in said
 
 
 @pytest.mark.parametrize("weights", [(1e308, 1e308, 1.0), (5e-324, 1.0, 1.0), (5e-324, 5e-324, 1e308)])

@@ -9,11 +9,13 @@ import pytest
 from assignors import (
     BoundError,
     HRWAssignor,
+    Member,
     MembershipError,
     NodesError,
     OverrideError,
     ShuffledRoundRobinAssignor,
     StrategyError,
+    Topic,
     WeightError,
     WorkersError,
 )
@@ -152,3 +154,36 @@ def test_overrides_that_are_none_are_found_where_they_are_made(
     """Not on the leader, in the middle of a rebalance."""
     with pytest.raises(OverrideError, match="override"):
         kind(overrides=overrides)
+
+
+@pytest.mark.parametrize("kind", [HRWAssignor, ShuffledRoundRobinAssignor])
+def test_weights_of_a_function_are_read_before_each_plan(kind: Any, caplog: pytest.LogCaptureFixture) -> None:  # noqa: ANN401
+    """Rates change; and a function that fails must not stop a group, which keeps the last weights."""
+    found: list[Any] = [{"a": 8.0, "b": 1.0, "c": 1.0}, {"a": 1.0, "b": 8.0, "c": 1.0}, RuntimeError("away"), {"a": -1}]
+    lead = kind(weights=lambda: _given(found))
+    topics = [Topic(name, 1) for name in "abc"]
+    members = [Member(f"m{n}", frozenset("abc")) for n in range(2)]
+
+    def alone() -> list[str]:
+        return [mine[0][0] for mine in lead._plan(topics, members).partitions.values() if len(mine) == 1]
+
+    assert alone() == ["a"]
+    for expected in (["b"], ["b"], ["b"]):
+        lead.metadata({"a"})
+        assert alone() == expected
+    assert caplog.text.count("the source failed") == 1
+
+
+def _given(found: list[Any]) -> dict[str, float]:
+    one = found.pop(0)
+    if isinstance(one, Exception):
+        raise one
+    return dict(one)
+
+
+@pytest.mark.parametrize("weights", [{"a": -1.0}, 3, lambda: {"a": "x"}])
+@pytest.mark.parametrize("kind", [HRWAssignor, ShuffledRoundRobinAssignor])
+def test_weights_that_cannot_be_are_found_where_they_are_made(kind: Any, weights: Any) -> None:  # noqa: ANN401
+    """Not at the first rebalance, in the leader's event loop."""
+    with pytest.raises(WeightError, match="weight"):
+        kind(weights=weights)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from assignors.errors import LagError, PublishError, ScalingFileError
+from assignors.errors import LagError, PublishError, ScalingFileError, StoreError
 from assignors.scaling import NEVER, UNKNOWN, Observation, ScaledTopic, WorkersRecord, alerts
 from assignors.scaling.decision_journal import DecisionJournal, explain_entry, journal_entries
 from assignors.scaling.evaluator import Evaluator
@@ -405,3 +405,45 @@ def test_rates_are_published_only_if_the_pipeline_asks_for_them(tmp_path: Path) 
         rates = [record and record.records_per_s for _, record in publisher.published]
         # Until the window is ten minutes long, no rate is known.
         assert rates == ([None, 800.0] if wanted else [None])
+
+
+def test_followers_are_told_once_in_each_round_that_published(settings: ScalingSettings) -> None:
+    """Not for each of hundreds of topics, nor in rounds without a change."""
+    source, told = Source(), list[int]()
+    source.names = ["flights", "more", "others"]
+    publisher = Publisher()
+    evaluator = Evaluator(settings, source, MemoryStore(), publisher)
+    evaluator.announce(lambda: told.append(len(publisher.published)))
+    for _ in range(4):
+        evaluator.round()
+    assert told == [3], "after the last number of the round"
+
+
+def test_a_store_that_is_away_changes_no_number_and_is_reported_once(settings: ScalingSettings) -> None:
+    """Redis killed: what is published stays, and decisions continue when it is back."""
+
+    class Away(MemoryStore):
+        gone = False
+
+        def recent(self, key: str) -> list[Observation]:
+            if self.gone:
+                raise StoreError("Redis at redis://h:1/0 does not answer")
+            return super().recent(key)
+
+    store, source, publisher, told = Away(), Source(), Publisher(), list[Mapping[str, Any]]()
+    evaluator = Evaluator(settings, source, store, publisher)
+    evaluator.alert([told.append])
+    evaluator.round()
+    published = len(publisher.published)
+    store.gone, source.arriving, source.leaving = True, 400.0, 120.0
+    for _ in range(4):
+        assert evaluator.round() == []
+    assert len(publisher.published) == published
+    store.gone = False
+    for _ in range(12):
+        evaluator.round()
+    evaluator.close()
+    last = publisher.published[-1][1]
+    assert last is not None
+    assert last.workers > 3
+    assert [message["kind"] for message in told].count("error") == 1

@@ -7,6 +7,8 @@ import pytest
 from assignors.errors import ScalingFileError
 from assignors.scaling.evaluator_settings import ScalingSettings
 from assignors.scaling.kafka_lag import KafkaLag
+from assignors.scaling.limits import CoolDown
+from assignors.scaling.threshold_policy import Thresholds
 from assignors.scaling.workers_topic_client import WorkersFeed, WorkersPublisher
 
 
@@ -28,6 +30,7 @@ def load(path: Path, top: str = "", pipeline: str = "", topics: str = "['t']") -
         ("store = ''", "", "store '': need 'memory'"),
         ("store = 'reddis://h'", "", "store 'reddis://h': need 'memory'"),
         ("store = 'reddis://u:p@h'", "", "store 'reddis://***@h': need 'memory'"),
+        ("workers_redis = 'http://u:p@h'", "", "workers_redis 'http://***@h': need redis://"),
         ("", "worker_rate = 1e308\npolicy = 'keda'", "worker_rate"),
         ("", "worker_rate = 1e308\npolicy = 'thresholds'", "worker_rate"),
         ("", f"min_workers = {1 << 31}", "min_workers"),
@@ -91,3 +94,34 @@ def test_numbers_may_go_to_another_cluster_than_the_observed(tmp_path: Path) -> 
     file.write_text('bootstrap_servers = "plant:1"\nworkers_kafka = {"client.id" = "y"}\n' + pipeline)
     with pytest.raises(ScalingFileError, match="only with workers_bootstrap_servers"):
         ScalingSettings.load(file)
+
+
+def test_every_figure_of_the_rule_of_thresholds_can_be_set(tmp_path: Path) -> None:
+    """Also the pause between two changes, which otherwise is five minutes."""
+    given = {
+        "min_lag": 7,
+        "max_lag": 70,
+        "step": 2,
+        "step_down": 3,
+        "falling_s": 5.0,
+        "trend_s": 90.0,
+        "retention_begin": 0.1,
+        "retention_part": 0.5,
+        "retention_step": 9,
+    }
+    names = {"step": "threshold_step", "step_down": "threshold_step_down"}
+    lines = [f"{names.get(name, name)} = {value}" for name, value in given.items()]
+    text = "\n".join(["policy = 'thresholds'", *lines, "cool_down_up_s = 1\ncool_down_down_s = 2"])
+    scaler = load(tmp_path, pipeline=text).pipelines["a"].scaler(3600.0)
+    assert scaler.policy == Thresholds(**given, retention_s=3600.0)  # type: ignore[arg-type]  # numbers by name
+    waits = [(limit.up_s, limit.down_s) for limit in scaler.limits if isinstance(limit, CoolDown)]
+    assert waits == [(0.0, 0.0), (1.0, 2.0)]
+    usual = load(tmp_path, pipeline="policy = 'thresholds'").pipelines["a"].scaler()
+    assert next((one.up_s, one.down_s) for one in usual.limits if isinstance(one, CoolDown)) == (300.0, 300.0)
+
+
+def test_news_go_through_the_redis_of_the_store_unless_another_is_named(tmp_path: Path) -> None:
+    """Where Redis is there, followers read a change within a second without a further setting."""
+    assert load(tmp_path).news is None
+    assert load(tmp_path, "store = 'redis://h:1/0'").news == "redis://h:1/0"
+    assert load(tmp_path, "store = 'redis://h:1/0'\nworkers_redis = 'redis://i:1/0'").news == "redis://i:1/0"

@@ -1,13 +1,16 @@
 """How many requests a look at the lag takes: so many by broker and group, whatever the number of partitions."""
 
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from assignors.clients.log_offsets import LogOffsets
+from assignors.scaling import kafka_lag
 from assignors.scaling.kafka_lag import KafkaLag
 from producer.testing import MockCluster
 
@@ -112,3 +115,29 @@ def test_requests_do_not_grow_with_partitions(mock: MockCluster) -> None:
         "ListOffsetsRequest": 2 * BROKERS,
     }
     assert many == few
+
+
+def test_a_known_retention_stays_while_the_controller_is_away(
+    mock: MockCluster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Taken as unlimited, it would be no deadline: workers would leave a topic whose records are soon deleted.
+
+    All topics together wait once, and there is one warning.
+    """
+    for name in ("a", "b", "other"):
+        mock.create(name, [1])
+    lag = KafkaLag({"bootstrap.servers": mock.bootstrap_servers})
+    admin: Any = Admin(lag._admin, Counter())
+    lag._admin = admin
+    monkeypatch.setattr(kafka_lag, "_TIMEOUT_S", 10.0)
+    assert lag.topics(["other"], None)["other"].retention_s == 3600
+    assert {one.retention_s for one in lag.topics(["a"], None).values()} == {3600}
+    monkeypatch.setattr(admin, "describe_configs", lambda some: {one: Future[Any]() for one in some})
+    monkeypatch.setattr(kafka_lag, "_TIMEOUT_S", 1.0)
+    capsys.readouterr()
+    began = time.monotonic()
+    found = lag.topics(["a", "b"], None)
+    assert time.monotonic() - began < 3 * 1.0
+    assert {name: one.retention_s for name, one in found.items()} == {"a": 3600, "b": None}
+    assert capsys.readouterr().out.count("retention cannot be asked for") <= 1
+    assert lag.topics(["other"], None)["other"].retention_s == 3600

@@ -1,6 +1,7 @@
 """The decisions of the policies, ours and the baselines."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -178,12 +179,53 @@ def test_retention_is_a_deadline(steady: MakeWindow) -> None:
 
 
 def test_thresholds_follow_the_trend(steady: MakeWindow) -> None:
-    """High and rising: one more. High and falling: it is already going away. Low and falling: one fewer."""
+    """High and rising: one more. High and falling: it is already going away. Low: one fewer."""
     policy = Thresholds(min_lag=1000, max_lag=10_000)
     rising, falling = steady([100] * 2, [90] * 2, [50_000] * 2), steady([90] * 2, [100] * 2, [50_000] * 2)
     low = steady([90] * 2, [90] * 2, [100] * 2)
     numbers = [decide(Scaler(policy=policy), seen, State(workers=5)).workers for seen in (rising, falling, low)]
     assert numbers == [6, 5, 4]
+
+
+def test_thresholds_need_fewer_workers_for_little_data_or_a_sharp_fall(steady: MakeWindow) -> None:
+    """Each is enough, as published: little data that rises a bit, and a high lag that will soon be gone."""
+    policy = Thresholds(min_lag=1000, max_lag=10_000, falling_s=60.0)
+    little, sharply = steady([101] * 2, [100] * 2, [400] * 2), steady([100] * 2, [2000] * 2, [50_000] * 2)
+    slowly = steady([100] * 2, [200] * 2, [50_000] * 2)
+
+    def workers(seen: Window, policy: Thresholds = policy) -> int:
+        return decide(Scaler(policy=policy), seen, State(workers=5)).workers
+
+    assert [workers(seen) for seen in (little, sharply, slowly)] == [4, 4, 5]
+    assert workers(sharply, replace(policy, falling_s=0.0)) == 5, "0 s: no fall is sharp"
+
+
+def test_retention_makes_steps_up_larger_and_steps_down_smaller(steady: MakeWindow) -> None:
+    """With unlimited retention all steps are equal; near the end of the retention no worker leaves."""
+    rising = steady([100.0] * 2, [99.0] * 2, [90_000.0] * 2)  # the oldest record is 900 s old
+    little = steady([1.0] * 2, [1.0] * 2, [900.0] * 2)  # as old
+
+    def change(seen: Window, retention_s: float | None, max_lag: int = 10_000) -> int:
+        policy = Thresholds(
+            min_lag=5000, max_lag=max_lag, step=2, step_down=4, retention_step=8, retention_s=retention_s
+        )
+        scaler = Scaler(policy=policy, retention_s=retention_s)
+        return decide(scaler, seen, State(workers=10)).workers - 10
+
+    assert [change(rising, kept_s) for kept_s in (None, 9000.0, 1800.0, 1300.0, 1000.0)] == [2, 2, 5, 7, 8]
+    assert [change(little, kept_s) for kept_s in (None, 9000.0, 1800.0, 1201.0)] == [-4, -4, -2, -1]
+    assert change(rising, 1000.0, max_lag=10**9) == 8, "without a high lag, because records are soon deleted"
+
+
+def test_a_trend_covers_the_time_that_it_is_given(steady: MakeWindow) -> None:
+    """A backlog that rose for an hour and now falls is gone soon, which a line through the hour does not show."""
+    seen = steady([100.0] * 2, [90.0] * 2, [50_000.0] * 2)
+    committed = seen.committed.copy()
+    committed[-5:] += np.arange(1, 6)[:, None] * 9500
+    falling = replace(seen, committed=np.minimum(committed, seen.end))
+    whole = decide(Scaler(policy=Thresholds(min_lag=1, max_lag=2)), falling, State(workers=5))
+    recent = decide(Scaler(policy=Thresholds(min_lag=1, max_lag=2, trend_s=120.0)), falling, State(workers=5))
+    assert (whole.workers, recent.workers) == (6, 4), (whole.reason, recent.reason)
 
 
 def test_keda_counts_an_uncommitted_partition_as_published() -> None:
@@ -215,6 +257,10 @@ def test_numaflow_scales_by_the_time_to_read_what_waits(steady: MakeWindow) -> N
         (Capacity, {"slo_s": 5.0, "rebalance_s": 10.0}),
         (Capacity, {"retention_part": 0.0}),
         (Thresholds, {"min_lag": 10, "max_lag": 5}),
+        (Thresholds, {"step_down": 0}),
+        (Thresholds, {"falling_s": -1.0}),
+        (Thresholds, {"trend_s": 0.0}),
+        (Thresholds, {"retention_begin": 0.8, "retention_part": 0.3}),
         (Keda, {"lag_threshold": 0}),
         (Numaflow, {"target_s": 0.0}),
         (Static, {"workers": 0}),

@@ -99,6 +99,23 @@ def test_three_pieces_that_only_fit_together_return() -> None:
     assert (state.pieces == owned).all()
 
 
+def test_five_pieces_that_only_fit_together_return() -> None:
+    """A ring of five: any four of them alone would leave the bounds."""
+    owned = np.diag([3] * 5)
+    state = made(np.roll(owned, 1, axis=1), owned, 1, 0)
+    search_neighbourhoods(state, 0, ENDLESS)
+    assert (state.pieces == owned).all()
+
+
+def test_a_pool_with_too_much_work_gets_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where dividing all members at once takes too much work, two of them still return their pieces."""
+    monkeypatch.setattr("assignors.planner.capped.reachable_loads.MOST_WORK", 40)
+    owned = np.array([[2, 0, 0, 0, 0], [0, 2, 0, 0, 0], [0, 0, 2, 0, 0], [0, 0, 0, 2, 0], [0, 0, 0, 0, 2]])
+    state = made(owned[[1, 0, 2, 3, 4]], owned, 1, 0)
+    search_neighbourhoods(state, 0, 100_000)
+    assert (state.pieces == owned).all()
+
+
 @pytest.mark.parametrize("size", [1_000, 1_000_000])
 def test_topics_of_many_partitions_are_divided_nearby_or_not_at_all(size: int) -> None:
     """Neither every division of a large topic nor every load is tried: the work is bounded, and so is memory."""

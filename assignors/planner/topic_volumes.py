@@ -1,4 +1,4 @@
-"""Volumes of seats, and the bounds of agents by volume. Pure.
+"""Volumes of seats (an agent's or a member's part of a topic), and the bounds of agents by volume. Pure.
 
 Whole numbers, so that all agents compute the same sums. The largest seats are placed first, because the small ones fill
 the room that is left. A small change of one weight should move few topics, so three values change only in steps: the
@@ -6,14 +6,33 @@ order of the topics (by powers of two of their volume), the bounds, and the volu
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
+
+from assignors.errors import WeightError
+
+TopicWeights = Mapping[str, float]
+"""Volume of each topic relative to the others, 0 or more, by name: bytes or records a second."""
 
 _UNIT: Final = 1 << 20  # a whole number for weights far below 1
 _IDLE: Final = 32
 """An idle topic counts as this part of a mean topic, because it needs connections, too."""
 _BITS: Final = 7
 """Significant bits of a bound: it is rounded up by less than 1/64."""
+
+
+def check_weights(weights: TopicWeights) -> None:
+    """Check weights of topics.
+
+    Raises:
+        WeightError: not a mapping of names to finite numbers of 0 or more.
+    """
+    if not isinstance(weights, Mapping):
+        raise WeightError(f"weights={weights!r}, need a mapping of topics to numbers")
+    for topic, weight in weights.items():
+        number = isinstance(weight, int | float) and not isinstance(weight, bool)
+        if not number or not (math.isfinite(weight) and weight >= 0):
+            raise WeightError(f"weight of topic {topic!r}: {weight!r}, need a finite number, 0 or more")
 
 
 def seat_volumes(weights: Sequence[float | None], seats: Sequence[int]) -> list[int]:

@@ -1,0 +1,124 @@
+"""The calls of GroupConsumer beside those of confluent-kafka's consumer with the same settings, and both when idle.
+
+Both are members of a group of their own, read the same topic, and go back to its beginning before each round. A rate is
+records for each second of CPU time of the thread that calls, because the time of the fetch depends on the machine's
+load; the report has the elapsed times, too.
+"""
+
+import statistics
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from assignors import GroupConsumer, HRWAssignor
+from assignors.consumer.configuration import FETCHING
+from spark_sink.demo.cluster import Cluster
+from tests.benchmarks.assignors_report import save
+
+pytestmark = pytest.mark.benchmark
+ROUNDS = 9
+PARTITIONS = 6
+RECORDS = 120_000
+IDLE_S = 30.0
+AT_ONCE = {"poll": 0, "consume(1)": 1, "consume(100)": 100, "consume(1000)": 1000, "consume(10000)": 10_000}
+
+
+@pytest.fixture(scope="module")
+def topic(cluster: Cluster) -> Iterator[tuple[str, str]]:
+    """Servers, and a topic with records of 100 bytes."""
+    name = f"calls-{uuid.uuid4().hex[:6]}"
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+    admin.create_topics([NewTopic(name, PARTITIONS, 1)])[name].result(60)
+    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "linger.ms": 50})
+    for number in range(RECORDS):
+        producer.produce(name, b"x" * 100, partition=number % PARTITIONS)
+        producer.poll(0)
+    assert producer.flush(120) == 0
+    yield cluster.bootstrap_servers, name
+    admin.delete_topics([name])[name].result(60)
+
+
+def joined(kind: type, topic: tuple[str, str]) -> Any:  # noqa: ANN401 -- either kind of consumer
+    """A consumer that owns all partitions."""
+    servers, name = topic
+    config = {"bootstrap.servers": servers, "group.id": f"{kind.__name__}-{uuid.uuid4().hex[:8]}", **FETCHING}
+    one = kind(config) if kind is Consumer else kind(config, assignors=[HRWAssignor(agent="a")])
+    one.subscribe([name])
+    until = time.monotonic() + 120
+    while len(one.assignment()) < PARTITIONS or not rewound(one, name):
+        assert time.monotonic() < until
+        one.poll(0.1)
+    return one
+
+
+def rewound(one: Any, name: str) -> bool:  # noqa: ANN401 -- as above
+    """Go back to the beginning; False while the bare client cannot, because it has not begun to fetch."""
+    try:
+        for partition in range(PARTITIONS):
+            one.seek(TopicPartition(name, partition, OFFSET_BEGINNING))
+    except KafkaException:
+        return False
+    return True
+
+
+def drain(one: Any, at_once: int) -> Callable[[], int]:  # noqa: ANN401 -- as above
+    """A function that reads, and returns the number of records."""
+    poll, consume = one.poll, one.consume
+    return (lambda: len(consume(at_once, 1.0))) if at_once else (lambda: poll(1.0) is not None)
+
+
+def seconds(one: Any, name: str, at_once: int) -> tuple[float, float]:  # noqa: ANN401 -- as above
+    """CPU time of this thread, and elapsed time, to read all records."""
+    assert rewound(one, name)
+    read = drain(one, at_once)
+    count = 0
+    cpu, wall = time.thread_time(), time.perf_counter()
+    while count < RECORDS:
+        count += read()
+    return time.thread_time() - cpu, time.perf_counter() - wall
+
+
+def test_rate_of_each_call(topic: tuple[str, str]) -> None:
+    """Medians of interleaved rounds; a ratio above 1 means that GroupConsumer is faster."""
+    kinds = {"GroupConsumer": joined(GroupConsumer, topic), "confluent-kafka": joined(Consumer, topic)}
+    figures: dict[str, Any] = {}
+    for call, at_once in AT_ONCE.items():
+        rounds = []
+        for number in range(ROUNDS):
+            order = list(kinds) if number % 2 else list(reversed(kinds))
+            found = {name: seconds(kinds[name], topic[1], at_once) for name in order}
+            rounds.append(found)
+        ratios = [one["confluent-kafka"][0] / one["GroupConsumer"][0] for one in rounds]
+        figures[call] = {
+            "ratio": statistics.median(ratios),
+            "ratios": [round(one, 2) for one in ratios],
+            "elapsed ratio": statistics.median(one["confluent-kafka"][1] / one["GroupConsumer"][1] for one in rounds),
+            **{
+                f"records a CPU second, {name}": round(RECORDS / statistics.median(one[name][0] for one in rounds))
+                for name in kinds
+            },
+        }
+    for one in kinds.values():
+        one.close()
+    save("group consumer: calls", {"records": RECORDS, "rounds": ROUNDS, "calls": figures})
+
+
+@pytest.mark.parametrize("kind", [GroupConsumer, Consumer], ids=lambda kind: kind.__name__)
+def test_idle_consumer(topic: tuple[str, str], kind: type) -> None:
+    """CPU time of the process, in percent of a core, while a program polls an empty topic with a timeout of 1 s."""
+    one = joined(kind, topic)
+    while one.poll(3.0) is not None:
+        pass
+    cpu, until = time.process_time(), time.monotonic() + IDLE_S
+    begun = time.monotonic()
+    while time.monotonic() < until:
+        one.poll(1.0)
+    share = (time.process_time() - cpu) / (time.monotonic() - begun)
+    one.close()
+    save(f"group consumer: idle {kind.__name__}", {"percent": 100 * share, "seconds": IDLE_S})

@@ -1,0 +1,29 @@
+"""Every method of confluent_kafka.Consumer, with each kind of argument, in each state: both consumers do the same."""
+
+import inspect
+
+import pytest
+from confluent_kafka import Consumer
+
+from producer.testing import MockCluster
+from tests.unit.assignors.consumer.surface_walk import INTENDED, METHODS, STATES, calls_of, reason, walk
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("state", STATES)
+def test_both_consumers_do_the_same_with_each_argument(cluster: MockCluster, state: str, method: str) -> None:
+    """A program changes its class, and nothing else; the differences that remain are listed with their reasons."""
+    different = [one for one in walk(cluster, state, method) if not one.alike and reason(one) is None]
+    assert not different, "\n".join(map(str, different))
+
+
+def test_every_method_is_walked_through() -> None:
+    """A method that a new version of confluent-kafka brings must get a row."""
+    assert METHODS.keys() == {name for name in dir(Consumer) if not name.startswith("_")}
+    assert sum(1 for method in METHODS for _ in calls_of(method)) * len(STATES) > 2000
+
+
+def test_each_intended_difference_says_why() -> None:
+    """A predicate without a reason would hide a fault."""
+    assert all(len(name) > 10 and inspect.signature(one).parameters for name, one in INTENDED.items())
