@@ -80,39 +80,73 @@ abstract sealed class AzimuthAssignor implements ConsumerGroupPartitionAssignor,
                 mark(changed, group.owner[p]);
             }
         }
+        int[] end = new int[members];
+        for (int m = 0; m < members; m++) {
+            changed[m] |= !group.intact[m];
+        }
+        int[] mine = byOwner(owner, changed, end);
         Map<String, MemberAssignment> out = new HashMap<>(members * 2);
-        Result[] results = new Result[members];
+        int start = 0;
         for (int m = 0; m < members; m++) {
             // The broker compares and keeps what it gets: an unchanged assignment stays the same object.
-            changed[m] |= !group.intact[m];
-            results[m] = new Result(changed[m] ? new HashMap<>() : spec.memberAssignment(group.members[m]).partitions());
-            out.put(group.members[m], results[m]);
-        }
-        int[] mine = byOwner(owner, members, changed);
-        for (int at = 0; at < mine.length; ) {
-            int m = owner[mine[at]];
-            int topic = group.topicOf[mine[at]];
-            int start = at;
-            while (at < mine.length && owner[mine[at]] == m && group.topicOf[mine[at]] == topic) {
-                at++;
-            }
-            results[m].partitions().put((Uuid) group.topic(topic), numbers(mine, start, at, group.first[topic]));
+            out.put(group.members[m], new Result(changed[m] ? topics(group, mine, start, end[m])
+                    : spec.memberAssignment(group.members[m]).partitions()));
+            start = end[m];
         }
         return out;
     }
 
-    /** Partitions of the members that changed, one member after the other, ascending. */
-    private static int[] byOwner(int[] owner, int members, boolean[] changed) {
-        int[] end = new int[members + 1];
+    /** The partitions of one member, by topic. */
+    private static Map<Uuid, Set<Integer>> topics(Group group, int[] mine, int start, int end) {
+        int count = 0;
+        for (int at = start; at < end; at = endOfTopic(group, mine, at, end)) {
+            count++;
+        }
+        Uuid[] topics = new Uuid[count];
+        @SuppressWarnings({"unchecked", "rawtypes"}) // Java has no arrays of generic types
+        Set<Integer>[] partitions = new Set[count];
+        int at = start;
+        for (int t = 0; t < count; t++) {
+            int next = endOfTopic(group, mine, at, end);
+            int topic = group.topicOf[mine[at]];
+            topics[t] = (Uuid) group.topic(topic);
+            partitions[t] = numbers(mine, at, next, group.first[topic]);
+            at = next;
+        }
+        if (count <= FewTopics.MOST) {
+            return new FewTopics(topics, partitions);
+        }
+        Map<Uuid, Set<Integer>> out = new HashMap<>(count * 2);
+        for (int t = 0; t < count; t++) {
+            out.put(topics[t], partitions[t]);
+        }
+        return out;
+    }
+
+    private static int endOfTopic(Group group, int[] mine, int start, int end) {
+        int stop = group.first[group.topicOf[mine[start]] + 1];
+        int at = start + 1;
+        while (at < end && mine[at] < stop) {
+            at++;
+        }
+        return at;
+    }
+
+    /** Partitions of the members that changed, one member after the other, ascending; and where each member's end. */
+    private static int[] byOwner(int[] owner, boolean[] changed, int[] end) {
+        int count = 0;
         for (int m : owner) {
             if (m >= 0 && changed[m]) {
-                end[m + 1]++;
+                end[m]++;
+                count++;
             }
         }
-        for (int m = 0; m < members; m++) {
-            end[m + 1] += end[m];
+        for (int m = 0, start = 0; m < end.length; m++) {
+            int size = end[m];
+            end[m] = start;
+            start += size;
         }
-        int[] out = new int[end[members]];
+        int[] out = new int[count];
         for (int p = 0; p < owner.length; p++) {
             int m = owner[p];
             if (m >= 0 && changed[m]) {

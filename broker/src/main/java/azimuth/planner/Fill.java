@@ -1,33 +1,29 @@
 package azimuth.planner;
 
 import java.util.Arrays;
+import java.util.stream.LongStream;
 
 /** Gives what no member holds: topic by topic, to the best ranked members that have room. */
 final class Fill {
-    /** Preference of every member for a topic: the highest number, unsigned, is the first choice. */
+    /** Preference of the members for a topic: the highest score, unsigned, is the first choice. */
     interface Ranking {
-        void rank(int topic, long[] scores);
+        /** What a member's scores are made from; never changes. */
+        long trait(int member);
 
         /**
-         * Finds members that score at least so much, and perhaps some that score a little less.
+         * Writes the scores of some members.
          *
-         * <p>Those found score more than those left out.
-         *
-         * @param among members to choose from, the first of this array
+         * @param traits of these members, the first of this array
          * @param count how many there are
-         * @param found takes the members
-         * @param scores takes the scores of the members found
-         * @return how many were found
+         * @param scores takes the score of each, in the same order
          */
-        default int best(int topic, long least, int[] among, int count, int[] found, long[] scores) {
-            rank(topic, scores);
-            int size = 0;
-            for (int i = 0; i < count; i++) {
-                if (Long.compareUnsigned(scores[among[i]], least) >= 0) {
-                    found[size++] = among[i];
-                }
-            }
-            return size;
+        void score(int topic, long[] traits, int count, long[] scores);
+
+        /** Scores of all members. */
+        default long[] scores(int topic, int members) {
+            long[] scores = new long[members];
+            score(topic, LongStream.range(0, members).map(m -> trait((int) m)).toArray(), members, scores);
+            return scores;
         }
 
         /** A score that about so many of the members reach; only the speed of a plan depends on it. */
@@ -39,7 +35,7 @@ final class Fill {
     /** Owner of each partition so far; {@link Group#NOBODY} where none. */
     final int[] owner;
 
-    private static final int SPARE = 3; // looked at beyond a multiple of what is needed: chance varies most where few are needed
+
     private static final int FEW = 32; // chosen by insertion; more by a heap
 
     private final Group group;
@@ -48,9 +44,13 @@ final class Fill {
     private final boolean severalNodes;
     private final int count;
 
+    private final long[] traits;
     private final long[] scores;
+    private final long[] openScores;
+    private final long[] reached;
     private final int[] have;
     private final int[] chosen;
+    private final FewBest fewBest = new FewBest();
     private final boolean[] over;
     private final int[] place;
     private final OpenMembers open;
@@ -64,7 +64,7 @@ final class Fill {
     private long need;
     private int left;
     /** Members looked at for each that is needed: grows where few of them have room. */
-    private int spread = 2;
+    private int spread = 1;
 
     Fill(Group group, Ranking ranking, double epsilon, int[] owner) {
         this.group = group;
@@ -73,12 +73,15 @@ final class Fill {
         this.owner = owner;
         count = group.members.length;
         severalNodes = 1 < group.nodes && group.nodes < count;
+        traits = LongStream.range(0, count).map(m -> ranking.trait((int) m)).toArray();
         scores = new long[count];
+        openScores = new long[count];
+        reached = new long[count];
         have = new int[count];
         chosen = new int[count];
         over = new boolean[count];
         place = new int[count];
-        open = new OpenMembers(count);
+        open = new OpenMembers(traits);
     }
 
     /**
@@ -165,7 +168,7 @@ final class Fill {
     private int bestAboveItsBound(int topic) {
         int[] top = left <= need ? low : high;
         int best = -1;
-        ranking.rank(topic, scores);
+        ranking.score(topic, traits, count, scores);
         for (int m = 0; m < count; m++) {
             if (load[m] < top[m] && (best < 0 || isAhead(m, best))) {
                 best = m;
@@ -181,7 +184,7 @@ final class Fill {
             int more = length - done;
             int found = severalNodes ? -1 : chooseFirst(topic, more);
             if (found < more && !ranked) {
-                ranking.rank(topic, scores);
+                ranking.score(topic, traits, count, scores);
                 ranked = true;
             }
             int taken = spareTheNeeded(found < more ? choose(more) : found);
@@ -202,21 +205,55 @@ final class Fill {
      */
     private int chooseFirst(int topic, int most) {
         open.refresh(load, left <= need ? low : high, high, even ? evenBound(most) : Integer.MAX_VALUE);
+        ranking.score(topic, open.traits, open.count, openScores);
         int found = 0;
-        for (long look = (long) most * spread + SPARE; ; look *= 4) {
+        for (long look = aim(most); ; look *= 2) {
             int wanted = (int) Math.min(open.count, look);
-            int near = ranking.best(topic, ranking.exceededBy(wanted, open.count), open.members, open.count, place, scores);
+            int near = reach(ranking.exceededBy(wanted, open.count));
             found = withoutHolders(near, most);
             if (found >= most || near == open.count) {
                 break;
             }
             spread = Math.min(spread + 1, count);
         }
-        if (found > 4L * most + SPARE && spread > 1) {
+        if (found > 2 * most && spread > 1) {
             spread--;
         }
         int wanted = Math.min(found, most);
+        if (found <= FewBest.MOST && fewBest.choose(place, found, scores, chosen, wanted)) {
+            return wanted;
+        }
         return wanted <= FEW ? insertBest(found, wanted) : chooseBest(found, wanted, null);
+    }
+
+    /** Members to look at so that enough are found nearly always: chance varies by the square root. */
+    private long aim(int most) {
+        long wanted = (long) most * spread;
+        return wanted + (long) Math.ceil(2 * Math.sqrt(wanted));
+    }
+
+    /** Finds the open members that score at least so much. */
+    private int reach(long least) {
+        mark(openScores, open.count, least, reached);
+        int found = 0;
+        for (int i = 0; i < open.count; i++) {
+            place[found] = i;
+            found += (int) reached[i];
+        }
+        for (int i = 0; i < found; i++) {
+            int at = place[i];
+            place[i] = open.members[at];
+            scores[place[i]] = openScores[at];
+        }
+        return found;
+    }
+
+    /** Writes 1 for each score that is at least so high, else 0; of two scores that differ by 1 both may count. */
+    private static void mark(long[] scores, int count, long least, long[] out) {
+        long border = least >>> 1;
+        for (int i = 0; i < count; i++) {
+            out[i] = ~((scores[i] >>> 1) - border) >>> 63; // without a branch: chance decides, and the compiler uses vectors
+        }
     }
 
     /** Keeps those of the members found that hold nothing of the topic and, where bounds differ, are below theirs. */
@@ -235,12 +272,12 @@ final class Fill {
     /** Selects the best by (rank, number) by insertion. */
     private int insertBest(int candidates, int wanted) {
         int size = 0;
-        for (int i = 0; i < candidates; i++) {
+        for (int i = 0; i < candidates && wanted > 0; i++) {
             int m = place[i];
             int at = size;
             if (size < wanted) {
                 size++;
-            } else if (size == 0 || !isAhead(m, chosen[--at])) {
+            } else if (!isAhead(m, chosen[--at])) {
                 continue;
             }
             for (; at > 0 && isAhead(m, chosen[at - 1]); at--) {

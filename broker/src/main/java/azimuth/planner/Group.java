@@ -151,30 +151,6 @@ public final class Group {
         return first[topic + 1] - first[topic];
     }
 
-    /** Writes the preference of every member for a topic by rendezvous hashing; the highest, unsigned, is the first. */
-    void rank(int topic, long[] scores) {
-        long key = keys[topic];
-        for (int m = 0; m < scores.length; m++) {
-            scores[m] = Hash.mix(hashes[m] ^ key);
-        }
-    }
-
-    /** Finds the best of some members as {@link Fill.Ranking#best} does. */
-    int best(int topic, long least, int[] among, int count, int[] found, long[] scores) {
-        long key = keys[topic];
-        long border = least >>> Hash.CHANGED_AT_LAST;
-        int size = 0;
-        for (int i = 0; i < count; i++) {
-            int m = among[i];
-            long started = Hash.startMix(hashes[m] ^ key);
-            if (started >>> Hash.CHANGED_AT_LAST >= border) { // nearly all members fail here, without the last step
-                scores[m] = Hash.finishMix(started);
-                found[size++] = m;
-            }
-        }
-        return size;
-    }
-
     /** Whether some member is known to be away from some partition. */
     boolean anyOff() {
         for (boolean[] set : off) {
@@ -270,28 +246,14 @@ public final class Group {
         int[] generations = generations(source);
         int[] newest = generations == null ? null : new int[owner.length];
         for (int m = 0; m < members.length; m++) {
-            for (Map.Entry<T, ? extends Collection<Integer>> claim : source.claims(members[m]).entrySet()) {
-                claimed[m] += claim.getValue().size();
-                Integer topic = places.get(claim.getKey());
-                if (topic == null) {
-                    continue;
+            int member = m;
+            source.claims(members[m]).forEach((topic, numbers) -> {
+                claimed[member] += numbers.size();
+                Integer place = places.get(topic);
+                if (place != null) {
+                    claim(member, place, numbers, generations, newest);
                 }
-                int size = size(topic);
-                for (int partition : claim.getValue()) {
-                    if (partition < 0 || partition >= size) {
-                        continue;
-                    }
-                    int at = first[topic] + partition;
-                    if (owner[at] == NOBODY || newest != null && generations[m] > newest[at]) {
-                        owner[at] = m;
-                    } else if (owner[at] != m && (newest == null || generations[m] == newest[at])) {
-                        owner[at] = VOID;
-                    }
-                    if (newest != null) {
-                        newest[at] = owner[at] == m ? generations[m] : newest[at];
-                    }
-                }
-            }
+            });
         }
         for (int p = 0; p < owner.length; p++) {
             int m = owner[p];
@@ -303,6 +265,24 @@ public final class Group {
         }
         for (int m = 0; m < members.length; m++) {
             intact[m] = claimed[m] == 0;
+        }
+    }
+
+    private void claim(int member, int topic, Collection<Integer> numbers, int[] generations, int[] newest) {
+        int size = size(topic);
+        for (int partition : numbers) {
+            if (partition < 0 || partition >= size) {
+                continue;
+            }
+            int at = first[topic] + partition;
+            if (owner[at] == NOBODY || newest != null && generations[member] > newest[at]) {
+                owner[at] = member;
+            } else if (owner[at] != member && (newest == null || generations[member] == newest[at])) {
+                owner[at] = VOID;
+            }
+            if (newest != null) {
+                newest[at] = owner[at] == member ? generations[member] : newest[at];
+            }
         }
     }
 

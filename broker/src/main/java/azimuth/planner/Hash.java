@@ -13,8 +13,6 @@ import java.nio.charset.StandardCharsets;
  */
 final class Hash {
     static final long GOLDEN = 0x9E3779B97F4A7C15L;
-    /** Low bits that the last step of {@link #mix} changes. */
-    static final int CHANGED_AT_LAST = 33;
 
     private static final long C1 = 0x87C37B91114253D5L;
     private static final long C2 = 0x4CF5AD432745937FL;
@@ -53,18 +51,9 @@ final class Hash {
 
     /** The finalizer of SplitMix64: a bijection in which each input bit moves each output bit half of the time. */
     static long mix(long value) {
-        return finishMix(startMix(value));
-    }
-
-    /** All of {@link #mix} but its last step, which does not change the high 31 bits. */
-    static long startMix(long value) {
         long z = (value ^ (value >>> 30)) * 0xBF58476D1CE4E5B9L;
-        return (z ^ (z >>> 27)) * 0x94D049BB133111EBL;
-    }
-
-    /** The last step of {@link #mix}. */
-    static long finishMix(long started) {
-        return started ^ (started >>> 31);
+        z = (z ^ (z >>> 27)) * 0x94D049BB133111EBL;
+        return z ^ (z >>> 31);
     }
 
     /** The pair of a hashed member and a hashed topic; the highest of a topic is its first choice. */

@@ -10,16 +10,27 @@ import java.util.Arrays;
 final class OpenMembers {
     /** The open members come first in this array. */
     final int[] members;
+    /** What ranks each of them, in the same order. */
+    final long[] traits;
     /** How many are open. */
     int count;
 
+    private final long[] traitOf;
     private final int[] limit;
     private final int[] placeOf;
     private int[] top;
     private int bound;
 
-    OpenMembers(int count) {
+    /**
+     * Takes what ranks each member.
+     *
+     * @param traitOf trait of each member
+     */
+    OpenMembers(long[] traitOf) {
+        this.traitOf = traitOf;
+        int count = traitOf.length;
         members = new int[count];
+        traits = new long[count];
         limit = new int[count];
         placeOf = new int[count];
         Arrays.fill(placeOf, -1);
@@ -49,6 +60,7 @@ final class OpenMembers {
             limit[m] = Math.min(Math.min(top[m], high[m]), bound);
             if (load[m] < limit[m]) {
                 placeOf[m] = count;
+                traits[count] = traitOf[m];
                 members[count++] = m;
             }
         }
@@ -60,6 +72,7 @@ final class OpenMembers {
         if (at >= 0 && load >= limit[member]) {
             int last = members[--count];
             members[at] = last;
+            traits[at] = traits[count];
             placeOf[last] = at;
             placeOf[member] = -1;
         }

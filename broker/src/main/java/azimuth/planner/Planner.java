@@ -15,8 +15,8 @@ public final class Planner {
     /** Cap of a topic that all members may read. */
     public static final int NO_CAP = Integer.MAX_VALUE;
 
-    /** Members x kinds up to which different subscriptions, racks and caps are planned by counts: about 50 MB. */
-    private static final long CELLS = 1_000_000;
+    /** Members x kinds up to which different subscriptions, racks and caps are planned by counts: about 50 MB of the broker. */
+    static final long CELLS = 1_000_000;
     private static final int IMPROVEMENTS = 2;
 
     private final Group group;

@@ -6,11 +6,13 @@ import java.util.List;
 import java.util.function.IntPredicate;
 
 /**
- * Divides all partitions of a few members among them at the lowest cost: fewer moves than with single hand-overs.
+ * Divides all partitions of a few members among them: better than with single hand-overs.
  *
- * <p>Two to four members, one of which misses a piece, form a pool. All their partitions are divided exactly, by dynamic
- * programming over their loads; then the next pool follows (large neighbourhood search, Shaw 1998). Among divisions of
- * equal cost one is drawn at random, from a fixed sequence (Knuth's MMIX), because it may lead to a cheaper one.
+ * <p>A few members form a pool, and all their partitions are divided exactly; then the next pool follows (large
+ * neighbourhood search, Shaw 1998). This class divides two to four members by dynamic programming over their loads. Where
+ * all loads are within their bounds and no racks count, {@link FewerMoves} divides more of them in less time. Among
+ * divisions of equal cost one is drawn at random, from a fixed sequence (Knuth's MMIX), because it may lead to a cheaper
+ * one.
  */
 final class PoolSearch {
     private static final int POOL_SIZE = 4;
@@ -47,6 +49,10 @@ final class PoolSearch {
      */
     void run(long least, long end) {
         boolean balancing = state.countOutside() > 0;
+        if (!balancing && !state.anyOff) {
+            new FewerMoves(state, this::draw).run(least, end);
+            return;
+        }
         boolean forRacks = state.anyOff && !state.anyOwned;
         while (state.work < end && (balancing ? state.countOutside() > 0 : state.moved > least || forRacks)) {
             state.work += POOL_WORK + (long) state.topics * state.members / CELLS_A_UNIT;
@@ -296,7 +302,10 @@ final class PoolSearch {
                 }
             }
             if (state.anyOff) {
-                addOffRack(topic, ways, cost);
+                long[] away = OffRack.count(state, topic, pool, ways);
+                for (int d = 0; d < cost.length; d++) {
+                    cost[d] += OFF * away[d];
+                }
                 state.work += RACK_WORK;
             }
             return new Item(topic, ways, cost);
@@ -309,51 +318,6 @@ final class PoolSearch {
                 }
             }
             return true;
-        }
-
-        /**
-         * Adds the fewest partitions off rack under each division, by the smallest cut (Ford and Fulkerson 1956).
-         *
-         * <p>The readers outside the pool count as one reader that is local wherever one of them is local.
-         */
-        private void addOffRack(int topic, int[][] ways, long[] cost) {
-            boolean[] inside = new boolean[state.members];
-            Arrays.stream(pool).forEach(m -> inside[m] = true);
-            int[] others = Order.where(state.members, m -> !inside[m] && state.pieces[topic][m] > 0);
-            int theirs = Arrays.stream(others).map(m -> state.pieces[topic][m]).sum();
-            int readers = pool.length + (others.length > 0 ? 1 : 0);
-            long[] reached = reached(topic, others, readers);
-            for (int d = 0; d < ways.length; d++) {
-                long matched = Long.MAX_VALUE;
-                for (int side = 0; side < reached.length; side++) {
-                    long cut = reached[side];
-                    for (int j = 0; j < readers; j++) {
-                        int count = j < pool.length ? ways[d][j] : theirs;
-                        cut += (side >> j & 1) == 0 ? count : 0;
-                    }
-                    matched = Math.min(matched, cut);
-                }
-                cost[d] += OFF * (Arrays.stream(ways[d]).sum() + theirs - matched);
-            }
-        }
-
-        /** Partitions of the topic that are local to some reader of each subset of the readers. */
-        private long[] reached(int topic, int[] others, int readers) {
-            long[] reached = new long[1 << readers];
-            for (int set = 0; set < state.off.length; set++) {
-                int local = 0;
-                for (int j = 0; j < readers; j++) {
-                    boolean near = j < pool.length && !state.off[set][pool[j]];
-                    for (int i = 0; j == pool.length && i < others.length; i++) {
-                        near |= !state.off[set][others[i]];
-                    }
-                    local |= near ? 1 << j : 0;
-                }
-                for (int side = 0; side < reached.length; side++) {
-                    reached[side] += (side & local) != 0 ? state.sets[topic][set] : 0;
-                }
-            }
-            return reached;
         }
     }
 }

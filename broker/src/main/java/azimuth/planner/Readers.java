@@ -153,8 +153,7 @@ record Readers(BitSet[] readers, int[][] pieces, boolean fairest) {
     private static int[] byPreference(Group group, SearchState state, int topic, Fill.Ranking ranking, int cap) {
         int members = state.members;
         int piece = ceilDiv(group.size(topic), cap);
-        long[] scores = new long[members];
-        ranking.rank(topic, scores);
+        long[] scores = ranking.scores(topic, members);
         int[] away = new int[members];
         int[] behind = new int[members];
         boolean[] full = new boolean[members];

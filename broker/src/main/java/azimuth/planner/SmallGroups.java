@@ -121,8 +121,7 @@ final class SmallGroups {
 
     /** Place of each member in the topic's ranking. */
     private int[] places(int topic) {
-        long[] scores = new long[members];
-        ranking.rank(topic, scores);
+        long[] scores = ranking.scores(topic, members);
         Integer[] order = new Integer[members];
         Arrays.setAll(order, m -> m);
         Arrays.sort(order, (one, two) -> Long.compareUnsigned(scores[two], scores[one]));

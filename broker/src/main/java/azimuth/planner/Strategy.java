@@ -10,13 +10,17 @@ public enum Strategy {
         Fill.Ranking ranking(Group group, int seed) {
             return new Fill.Ranking() {
                 @Override
-                public void rank(int topic, long[] scores) {
-                    group.rank(topic, scores);
+                public long trait(int member) {
+                    return group.hashes[member];
                 }
 
                 @Override
-                public int best(int topic, long least, int[] among, int count, int[] found, long[] scores) {
-                    return group.best(topic, least, among, count, found, scores);
+                public void score(int topic, long[] traits, int count, long[] scores) {
+                    long key = group.keys[topic];
+                    // Most of the time of a plan: without a branch or an index, so that the compiler uses vectors.
+                    for (int i = 0; i < count; i++) {
+                        scores[i] = Hash.mix(traits[i] ^ key);
+                    }
                 }
             };
         }
@@ -39,35 +43,23 @@ public enum Strategy {
             }
             return new Fill.Ranking() {
                 @Override
-                public void rank(int topic, long[] scores) {
-                    int start = group.first[topic] % count;
-                    for (int m = 0; m < count; m++) {
-                        scores[m] = score(m, start);
-                    }
+                public long trait(int member) {
+                    return place[member];
                 }
 
                 @Override
-                public int best(int topic, long least, int[] among, int wanted, int[] found, long[] scores) {
+                public void score(int topic, long[] traits, int wanted, long[] scores) {
                     int start = group.first[topic] % count;
-                    int size = 0;
                     for (int i = 0; i < wanted; i++) {
-                        int m = among[i];
-                        scores[m] = score(m, start);
-                        if (scores[m] >= least) {
-                            found[size++] = m;
-                        }
+                        long nth = traits[i] - start;
+                        scores[i] = count - (nth + (nth >> 63 & count)); // a place before the start comes after the last
                     }
-                    return size;
-                }
-
-                private long score(int member, int start) {
-                    int nth = place[member] - start;
-                    return count - (nth < 0 ? nth + count : nth);
                 }
 
                 @Override
                 public long exceededBy(int wanted, int members) {
-                    return wanted >= members ? 0 : count - (long) count * wanted / members;
+                    // Mostly the members after the start have room, because the topics before took those before it.
+                    return wanted >= members ? 0 : count - wanted;
                 }
             };
         }

@@ -2,24 +2,16 @@ package azimuth.broker;
 
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.HashMap;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Locale;
-import java.util.Map;
-import java.util.Optional;
-import java.util.Random;
-import java.util.Set;
-import org.apache.kafka.common.Uuid;
 import org.apache.kafka.coordinator.group.api.assignor.ConsumerGroupPartitionAssignor;
-import org.apache.kafka.coordinator.group.api.assignor.GroupAssignment;
 import org.apache.kafka.coordinator.group.assignor.RangeAssignor;
 import org.apache.kafka.coordinator.group.assignor.UniformAssignor;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.EnabledIfSystemProperty;
 
 /**
- * Times a plan of each assignor beside Kafka's own: from nothing, and when one member joins.
+ * Times a plan of each assignor beside Kafka's own: from nothing, when one member joins, and that after a broker's restart.
  *
  * <p>Assignors take turns, so noise of the machine hits all alike; the least of many turns counts. Members, topics,
  * partitions of each and turns come from a property: {@code mvn test -Dtest=TimingTest -Dazimuth.timing=1000,1000,10,200}.
@@ -37,16 +29,19 @@ class TimingTest {
         int turns = sizes[3];
         List<ConsumerGroupPartitionAssignor> assignors =
                 List.of(new UniformAssignor(), new RangeAssignor(), new HrwAssignor(), new ShuffledAssignor());
-        GroupOf empty = group(members, topics, partitions);
+        GroupOf empty = TimedGroups.group(members, topics, partitions);
         List<GroupOf> joined = new ArrayList<>();
+        List<GroupOf> restarted = new ArrayList<>();
         for (ConsumerGroupPartitionAssignor assignor : assignors) {
-            joined.add(join(empty, assignor.assign(empty, empty)));
+            joined.add(TimedGroups.join(empty, assignor.assign(empty, empty), false));
+            restarted.add(TimedGroups.join(empty, assignor.assign(empty, empty), true));
         }
         List<GroupOf> full = new ArrayList<>(assignors.stream().map(assignor -> empty).toList());
         System.out.printf(Locale.ROOT, "%d members, %d topics of %d partitions, Java %s, %d cores%n", members, topics, partitions,
                 System.getProperty("java.version"), Runtime.getRuntime().availableProcessors());
         print("full", assignors, measure(assignors, full, turns));
         print("join", assignors, measure(assignors, joined, turns));
+        print("read", assignors, measure(assignors, restarted, turns));
     }
 
     private static double[] measure(List<ConsumerGroupPartitionAssignor> assignors, List<GroupOf> groups, int turns) {
@@ -70,32 +65,5 @@ class TimingTest {
             System.out.printf(Locale.ROOT, "%-5s %-17s %9.2f ms  %5.2f x uniform%n", what, assignors.get(a).name(), least[a],
                     least[a] / least[0]);
         }
-    }
-
-    private static GroupOf group(int members, int topics, int partitions) {
-        Random dice = new Random(1);
-        GroupOf group = new GroupOf();
-        for (int t = 0; t < topics; t++) {
-            group.topics.put(new Uuid(dice.nextLong(), dice.nextLong()), partitions);
-        }
-        Set<Uuid> all = Set.copyOf(group.topics.keySet());
-        for (int m = 0; m < members; m++) {
-            group.members.put(new Uuid(dice.nextLong(), dice.nextLong()).toString(), new GroupOf.Member(null, "agent-" + m, all));
-        }
-        group.fix();
-        return group;
-    }
-
-    private static GroupOf join(GroupOf empty, GroupAssignment made) {
-        GroupOf group = new GroupOf();
-        group.topics.putAll(empty.topics);
-        empty.members.forEach((name, member) -> {
-            Map<Uuid, Set<Integer>> mine = new HashMap<>();
-            made.members().get(name).partitions().forEach((topic, given) -> mine.put(topic, new HashSet<>(given)));
-            group.members.put(name, new GroupOf.Member(Optional.empty(), member.instanceId(), member.subscribedTopicIds(), mine));
-        });
-        group.members.put("new", new GroupOf.Member(null, "agent-new", Set.copyOf(empty.topics.keySet())));
-        group.fix();
-        return group;
     }
 }

@@ -19,14 +19,16 @@ class OpenMembersTest {
         for (int seed = 0; seed < 500; seed++) {
             Random dice = new Random(seed);
             int count = dice.nextInt(12);
-            OpenMembers open = new OpenMembers(count);
+            long[] traits = dice.longs(count).toArray();
+            OpenMembers open = new OpenMembers(traits);
             for (int run = 0; run < 3; run++) {
-                checkRun(open, dice, count, "seed " + seed);
+                checkRun(open, dice, traits, "seed " + seed);
             }
         }
     }
 
-    private static void checkRun(OpenMembers open, Random dice, int count, String where) {
+    private static void checkRun(OpenMembers open, Random dice, long[] traits, String where) {
+        int count = traits.length;
         int[] load = dice.ints(count, 0, 4).toArray();
         int[] high = dice.ints(count, 0, 9).toArray();
         int[] low = Arrays.stream(high).map(most -> dice.nextInt(most + 1)).toArray();
@@ -41,6 +43,9 @@ class OpenMembersTest {
             open.refresh(load, top, high, bound);
             int[] expected = IntStream.range(0, count).filter(m -> load[m] < top[m] && load[m] < high[m] && load[m] < most).toArray();
             assertArrayEquals(expected, sorted(open), where);
+            for (int i = 0; i < open.count; i++) {
+                assertEquals(traits[open.members[i]], open.traits[i], where + ": the trait of another member");
+            }
             if (count > 0) {
                 int member = dice.nextInt(count); // also one above its bound gets a partition, where no other has room
                 open.gave(member, ++load[member]);
@@ -50,7 +55,7 @@ class OpenMembersTest {
 
     @Test
     void aRunWithOtherLoadsReadsThemAgain() {
-        OpenMembers open = new OpenMembers(2);
+        OpenMembers open = new OpenMembers(new long[] {7, 8});
         int[] high = {1, 1};
         open.refresh(new int[] {0, 1}, high, high, 5);
         open.forget();
