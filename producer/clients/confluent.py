@@ -6,6 +6,7 @@ does all the rest: configuration, callbacks, transactions, errors.
 
 import weakref
 from collections.abc import Callable, Mapping
+from importlib.metadata import version
 from logging import Logger
 from types import ModuleType
 from typing import Any, ClassVar, Unpack
@@ -26,6 +27,9 @@ from producer.partitioning.partition_choice import TopicPartitioner
 from producer.partitioning.produce_interpreted import Delivered
 from producer.partitioning.topics_in_use import TopicsInUse
 from producer.traffic_counts import Traffic
+
+# In these releases of confluent-kafka the object begins with librdkafka's client, where `DirectQueue` looks for it.
+_LAYOUT_IS_KNOWN = version("confluent-kafka").startswith("2.16.")
 
 try:
     from producer.partitioning import produce_compiled as hot
@@ -84,7 +88,16 @@ class AZAwareProducer(Producer):
     """
 
     # Slots, because `produce` reads one for each record, and a dictionary would take a twentieth of its time.
-    __slots__ = ("__weakref__", "_destinations", "_reports", "_statistics", "_topics_in_use", "_topology", "_watcher")
+    __slots__ = (
+        "__weakref__",
+        "_destinations",
+        "_direct",
+        "_reports",
+        "_statistics",
+        "_topics_in_use",
+        "_topology",
+        "_watcher",
+    )
 
     compiled: ClassVar[bool] = hot.__name__.endswith("produce_compiled")
     """Whether `produce` is compiled, which needs a C compiler at the build."""
@@ -110,7 +123,11 @@ class AZAwareProducer(Producer):
         )
         self._statistics = Statistics(self._topics_in_use, self._watcher, topology)
         extended = self._reports.with_default(config if logger is None else {**config, "logger": logger})
+        self._direct = self._hot.DirectQueue(self)
         super().__init__(self._statistics.with_callbacks(extended))
+        # A callback gets a report of each record.
+        if "on_delivery" not in extended and _LAYOUT_IS_KNOWN:
+            self._direct.start()
         self._watcher.start_for_reports()
         refuse_after_fork(self)
 
@@ -257,10 +274,12 @@ class AZAwareProducer(Producer):
     def close(self) -> bool:
         """Stop watching the leaders and close, as the base class does."""
         self._watcher.close()
+        self._direct.close()
         return super().close()
 
     def __exit__(self, *exception: object) -> bool | None:
         self._watcher.close()
+        self._direct.close()
         return super().__exit__(*exception)
 
 

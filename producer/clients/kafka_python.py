@@ -8,7 +8,6 @@ from threading import get_ident
 from time import monotonic
 from typing import Any, Protocol
 
-from confluent_kafka import murmur2
 from kafka import KafkaProducer
 from kafka.cluster import ClusterMetadata
 from kafka.partitioner import Partitioner
@@ -22,9 +21,14 @@ from producer.decisions.skew_guard import SkewGuard
 from producer.decisions.zone_choice import Choose
 from producer.errors import UnknownTopicError
 from producer.partitioning.partition_choice import TopicPartitioner
-from producer.partitioning.produce_interpreted import BYTES, RECORD, Destinations
+from producer.partitioning.produce_interpreted import Destinations
 from producer.partitioning.topics_in_use import TopicsInUse
 from producer.traffic_counts import UNKNOWN, Traffic
+
+try:
+    from producer.partitioning import produce_compiled as hot
+except ImportError:  # built without a C compiler
+    from producer.partitioning import produce_interpreted as hot  # type: ignore[no-redef]
 
 _LOOK_S = 1.0
 
@@ -84,7 +88,7 @@ class AZAwarePartitioner(Partitioner):
             aware=aware,
             skew=skew,
         )
-        self._topics_in_use = TopicsInUse(policy)
+        self._topics_in_use = TopicsInUse(policy, destinations=hot.Destinations)
         self._partitioners = self._topics_in_use.partitioners
         self._refresh_s = refresh_s
         self._seen_topics: dict[str, _SeenTopic] = {}
@@ -92,6 +96,7 @@ class AZAwarePartitioner(Partitioner):
         self._wire: WireTotals | None = None
         self._accumulator: Callable[[], RecordAccumulator | None] = lambda: None
         self._racks: dict[int, str | None] = {}
+        self._hinted: object = None
         self._last: dict[int, tuple[Destinations, int]] = {}
         self._composed = choose is not None
         self._last_chosen: dict[int, _Chosen] = {}
@@ -124,33 +129,30 @@ class AZAwarePartitioner(Partitioner):
             key_size = len(serialized_key)
         if serialized_key is None or key_size < destinations.shortest_key:
             if self._composed:
-                return self._partition_chosen(topic, serialized_key, serialized_value, cluster)
+                return self._partition_chosen(seen, topic, serialized_key, serialized_value, cluster)
             number = destinations.partition
             if seen.partitions[number].leader_id != seen.leaders[number]:
-                # Leader hints (KIP-951) change the metadata in place, so its identity does not show them.
+                # The metadata was changed in place, so its identity does not show it.
                 destinations = self._read_metadata(topic, cluster).partitioner.destinations
                 number = destinations.partition
             size = key_size + (len(serialized_value) if serialized_value is not None else 0)
-            packed = destinations.unkeyed.packed
-            packed[number] += RECORD + size
             self._last[get_ident()] = destinations, size
-            if packed[number] & BYTES >= destinations.switch_at:
+            if destinations.take_unkeyed(size):
                 self._advance(seen.partitioner, destinations)
             elif not size:
                 self._topics_in_use.advance_after_empty(topic, destinations)
             return number
-        number = destinations.table[murmur2(serialized_key, destinations.slots)]
-        if seen.partitions[number].leader_id != seen.leaders[number]:
-            destinations = self._read_metadata(topic, cluster).partitioner.destinations
-            number = destinations.table[murmur2(serialized_key, destinations.slots)]
-        size = len(serialized_value) if serialized_value is not None else 0
-        amount = key_size + size + RECORD
-        destinations.keyed.packed[number] += amount  # no call in between, in which another thread could count
-        return number
+        # Leaders that change in place are noticed by `_notice_hints`: a look at this partition's would miss the
+        # processor's caches if the topic has thousands.
+        return destinations.take_keyed(
+            serialized_key, key_size + len(serialized_value) if serialized_value is not None else key_size
+        )
 
-    def _partition_chosen(self, topic: str, key: bytes | None, value: bytes | None, cluster: ClusterMetadata) -> int:
+    def _partition_chosen(
+        self, seen: "_SeenTopic", topic: str, key: bytes | None, value: bytes | None, cluster: ClusterMetadata
+    ) -> int:
         """Let the application's partitioner choose, unless it already chose for a record that needs a new batch."""
-        seen, thread = self._seen_topics[topic], get_ident()
+        thread = get_ident()
         kept = self._kept.pop(thread, None)
         if kept is not None and kept.topic == topic and kept.number in seen.partitioner.locality.candidates:
             number = kept.number  # a second choice would skip a partition at each new batch
@@ -249,6 +251,7 @@ class AZAwarePartitioner(Partitioner):
             raise UnknownTopicError(
                 f"topic {topic!r} has no partitions in this client's metadata: does it exist, may this client see it?"
             )
+        self._notice_hints(cluster)
         now = monotonic()
         partitions = [found.get(number, _NO_LEADER) for number in range(max(found) + 1)]
         leaders = [partition.leader_id for partition in partitions]
@@ -265,6 +268,23 @@ class AZAwarePartitioner(Partitioner):
             self._ask_at = now + self._refresh_s
             cluster.request_update()
         return seen
+
+    def _notice_hints(self, cluster: ClusterMetadata) -> None:
+        """Forget a topic when a leader hint of a response (KIP-951) changes the metadata in place."""
+        untyped: Any = cluster
+        update = getattr(untyped, "update_partition_leader", None)
+        if self._hinted is untyped or update is None:
+            return
+        self._hinted = untyped
+        forget = self._seen_topics.pop
+
+        @functools.wraps(update)
+        def noticed(partition: TopicPartition, leader_id: int, leader_epoch: int) -> object:
+            changed = update(partition, leader_id, leader_epoch)
+            forget(partition.topic, None)
+            return changed
+
+        untyped.update_partition_leader = noticed
 
 
 def _batches_waiting(accumulator: RecordAccumulator, partitioner: TopicPartitioner) -> dict[int, int]:

@@ -33,7 +33,7 @@ SLOTS_PER_PARTITION_MANY: Final = 64
 DRAWS: Final = 64  # draws per slot; slots without a partition of the set by then score all of them
 _BYTE: Final = 256  # partitions whose number fits into one byte
 _WORD: Final = 1 << 16  # partitions whose number fits into two
-_LONG: Final = 1 << 12  # slots above which a table is an array
+_LONG: Final = 256  # slots above which a table is an array; CPython keeps one object for each number up to 256
 _CHUNK: Final = 1 << 18  # scores held at once
 _GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
 
@@ -162,7 +162,7 @@ def packed_table(slots: Sequence[int], partitions: int) -> Table:
     """Return the partition of each slot as a tuple; if it is long, as an array of 16-bit numbers.
 
     CPython looks up a tuple's item in half the time of an array's, but a long tuple does not stay in the caches: it
-    has four times the size, and refers to an object for each partition.
+    has four times the size, and refers to an object for each partition above 256.
     """
     return array("H", slots) if len(slots) > _LONG and partitions <= _WORD else tuple(slots)
 

@@ -194,7 +194,7 @@ class TopicPartitioner:
     def _table(self) -> Table:
         match self._policy.keys:
             case KeyMode.GLOBAL:
-                return packed_table(range(len(self.leaders)), len(self.leaders))
+                return self.destinations.all_of(len(self.leaders))
             case KeyMode.LOCAL_MOD | KeyMode.IGNORE:
                 return packed_table(self.locality.candidates, len(self.leaders))
             case KeyMode.LOCAL_HRW:

@@ -1,7 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
 """`produce` compiled: the surface of `produce_interpreted.py`, which documents each part, with C's integers.
 
-Beside it `DrawnTable`, a table of keys that only C is fast enough to do without memory.
+Beside it `DrawnTable`, a table of keys that only C is fast enough to do without memory, and `DirectQueue`, which calls
+librdkafka without confluent-kafka in between.
 """
 
 cimport cython
@@ -9,12 +10,13 @@ from cpython.array cimport array
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.dict cimport PyDict_GetItemWithError
 from cpython.object cimport PyObject
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport int32_t, uint32_t, uint64_t, uintptr_t
 from libc.string cimport memcpy
 
-from os import urandom
+import ctypes
+from os import getpid, urandom
 
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaException, Producer, cimpl
 
 from producer.decisions.librdkafka_partitioners import ClientPartitioner
 from producer.decisions.key_mapping import DRAWS, headers_length, key_bytes, sent_bytes, slots_for
@@ -27,6 +29,107 @@ cdef extern from "Python.h":
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
 
 cdef object send = Producer.produce
+
+# Functions of librdkafka's public interface, with its handles of a client and of a topic as plain pointers.
+ctypedef void* (*TopicNew)(void*, const char*, void*) noexcept
+ctypedef void (*TopicDestroy)(void*) noexcept
+ctypedef const char* (*Name)(void*) noexcept
+ctypedef int (*Enqueue)(void*, int32_t, int, const void*, size_t, const void*, size_t, void*) noexcept
+
+cdef TopicNew topic_new = NULL
+cdef TopicDestroy topic_destroy = NULL
+cdef Name client_name = NULL
+cdef Enqueue enqueue = NULL
+
+cdef enum:
+    COPY = 2  # RD_KAFKA_MSG_F_COPY
+
+
+cdef void find_functions():
+    """Find them in the library that confluent-kafka has loaded; all stay NULL if it hides them."""
+    global topic_new, topic_destroy, client_name, enqueue
+    try:
+        library = ctypes.CDLL(cimpl.__file__)
+        names = ("rd_kafka_topic_new", "rd_kafka_topic_destroy", "rd_kafka_name", "rd_kafka_produce")
+        found = [ctypes.cast(getattr(library, name), ctypes.c_void_p).value for name in names]
+    except (AttributeError, OSError):
+        return
+    topic_new = <TopicNew><uintptr_t>found[0]
+    topic_destroy = <TopicDestroy><uintptr_t>found[1]
+    client_name = <Name><uintptr_t>found[2]
+    enqueue = <Enqueue><uintptr_t>found[3]
+
+
+find_functions()
+
+
+cdef inline void* client_of(PyObject* producer) noexcept:
+    """Read the handle of a `confluent_kafka.Producer`, the first word after the header; NULL once it is closed."""
+    return (<void**>(<char*>producer + sizeof(PyObject)))[0]
+
+
+@cython.final
+cdef class DirectQueue:
+    """Queues records in librdkafka without confluent-kafka, which takes most of the time of a `produce`.
+
+    For each record confluent-kafka (2.16) parses eight arguments, lets librdkafka find the topic by its name, and
+    allocates a state for the delivery report, also without a callback; `poll` then takes the interpreter's lock for
+    each report. This is only for records without callback, headers and timestamp. All others, and all records that
+    librdkafka refuses here, go through confluent-kafka, whose errors the caller gets.
+
+    Contract:
+    * The producer owns it and is its only owner: it does not outlive the producer.
+    * `start` follows the base class's constructor, and `close` precedes its `close`: the handles of topics must not
+      outlive the client's. If the client was closed first, or belongs to the process before a fork, they are left.
+    * Without `start`, or where a check fails, it stays closed, and every record goes through confluent-kafka.
+    """
+
+    cdef PyObject* owner
+    cdef void* client
+    cdef dict handles
+    cdef long process
+
+    def __cinit__(self, owner):
+        # The only word that a constructor sets from NULL to an open client, if this is how confluent-kafka keeps it.
+        self.owner = <PyObject*>owner if client_of(<PyObject*>owner) is NULL else NULL
+        self.client = NULL
+        self.handles = {}
+        self.process = getpid()
+
+    def start(self):
+        """Find the client of the owner, which is open now, by the name that librdkafka gives its producers."""
+        if enqueue is NULL or self.owner is NULL:
+            return
+        cdef void* found = client_of(self.owner)
+        if found is not NULL and b"#producer-" in <bytes>client_name(found):
+            self.client = found
+
+    @property
+    def is_open(self):
+        """Whether records may take this way."""
+        return self.client is not NULL
+
+    cdef void* open_topic(self, str topic) except? NULL:
+        """Find the handle of a topic; NULL if there is none."""
+        if topic in self.handles:
+            return <void*><uintptr_t>self.handles[topic]
+        name = topic.encode()
+        cdef void* handle = topic_new(self.client, name, NULL)
+        if handle is not NULL:
+            self.handles[topic] = <uintptr_t>handle
+        return handle
+
+    def close(self):
+        """Release the handles; may be called twice."""
+        cdef void* client = self.client
+        self.client = NULL
+        handles, self.handles = self.handles, {}
+        if client is not NULL and client_of(self.owner) is client and getpid() == self.process:
+            for handle in handles.values():
+                topic_destroy(<void*><uintptr_t>handle)
+
+    def __dealloc__(self):
+        self.close()
 
 
 @cython.final
@@ -146,6 +249,7 @@ cdef class Destinations:
     """Where one topic's records go now; attributes as those of `produce_interpreted.Destinations`."""
 
     counts = PartitionCounts
+    all_of = range
 
     cdef readonly object table
     cdef readonly uint32_t slots
@@ -153,12 +257,15 @@ cdef class Destinations:
     cdef readonly int partition
     cdef readonly PartitionCounts unkeyed
     cdef readonly long long switch_at
+    cdef bint same  # whether each partition is its own slot
     cdef tuple objects  # the table where it is a tuple
     cdef const unsigned char* narrow  # the table where it is bytes
     cdef const unsigned short* wide  # the table where it is an array
     cdef DrawnTable drawn  # the table where it is drawn
     cdef Hash hash
     cdef readonly Py_ssize_t shortest_key
+    cdef DirectQueue queue
+    cdef void* handle  # of the topic in `queue`; NULL where records go through confluent-kafka
 
     def __init__(
         self,
@@ -173,7 +280,8 @@ cdef class Destinations:
         self.table = table
         self.slots = len(table)
         # `table` keeps the memory of the two pointers; an array that nobody resizes keeps its place.
-        self.objects = None if isinstance(table, (bytes, array, DrawnTable)) else table
+        self.same = isinstance(table, range)
+        self.objects = None if isinstance(table, (bytes, array, range, DrawnTable)) else table
         self.drawn = table if isinstance(table, DrawnTable) else None
         self.narrow = <const unsigned char*>PyBytes_AS_STRING(table) if isinstance(table, bytes) else NULL
         self.wide = (<array>table).data.as_ushorts if isinstance(table, array) else NULL
@@ -184,6 +292,14 @@ cdef class Destinations:
         name = partitioner.removesuffix("_random")
         self.hash = crc32 if name == "consistent" else fnv1a if name == "fnv1a" else murmur2 if name == "murmur2" else scatter
         self.shortest_key = shortest_key
+        self.queue = None
+        self.handle = NULL
+
+    cdef int connect(self, DirectQueue queue, str topic) except -1:
+        """Find the topic's handle, once for each destinations."""
+        self.queue = queue
+        self.handle = queue.open_topic(topic) if queue.client is not NULL else NULL
+        return 0
 
     def is_full(self):
         """Return whether records without a key should switch to another partition."""
@@ -193,8 +309,20 @@ cdef class Destinations:
         """Find a key's partition."""
         return self.partition_of(PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key))
 
+    def take_keyed(self, bytes key not None, Py_ssize_t size):
+        """Find a key's partition, and count a record of this many bytes there."""
+        cdef Py_ssize_t chosen = self.partition_of(PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key))
+        self.keyed.count(chosen, size)
+        return chosen
+
+    def take_unkeyed(self, Py_ssize_t size):
+        """Count a record without a key; return whether such records should switch to another partition."""
+        return self.unkeyed.count(self.partition, size) >= self.switch_at
+
     cdef inline Py_ssize_t partition_of(self, const char* key, Py_ssize_t size):
         cdef uint32_t slot = self.hash(<const unsigned char*>key, size) % self.slots
+        if self.same:
+            return slot
         if self.wide is not NULL:
             return self.wide[slot]
         if self.drawn is not None:
@@ -297,7 +425,8 @@ def produce(
         KafkaException: the client refused the record.
     """
     cdef const char* start = NULL
-    cdef Py_ssize_t size, chosen
+    cdef const char* value_start = NULL
+    cdef Py_ssize_t size, chosen, key_size = 0, value_size = 0
     cdef PyObject* found = PyDict_GetItemWithError(self._destinations, topic)
     # A reference is taken at once: the code below may run other code, perhaps of another thread, which replaces it.
     cdef Destinations destinations = None if found is NULL else <Destinations?><object>found
@@ -308,26 +437,44 @@ def produce(
         self._produce_uncommon(topic, value, key, partition, delivered, timestamp, headers)
         return
     cdef bint unkeyed = key is None
+    cdef bint plain = delivered is None and headers is None and timestamp == 0
+    cdef bint viewed = isinstance(value, (bytes, str))
+    # confluent-kafka takes other buffers as well, and says which ones it refuses.
+    cdef bint direct = plain and (viewed or value is None)
     if unkeyed:
-        size = 0
         chosen = destinations.partition
     else:
-        hashed = key if isinstance(key, (bytes, str)) else key_bytes(key)
-        size = view(hashed, &start)
-        unkeyed = size < destinations.shortest_key
-        chosen = destinations.partition if unkeyed else destinations.partition_of(start, size)
-    # Default arguments are left out: parsing them costs the base class as much as a look-up costs here.
-    try:
-        if delivered is None and headers is None and timestamp == 0:
-            send(self, topic, value, key, chosen)
+        if isinstance(key, (bytes, str)):
+            hashed = key
         else:
-            send(self, topic, value, key, chosen, self._reports.before(delivered, headers), None, timestamp, headers)
-            size += headers_length(headers)
-    except KafkaException as refusal:
-        self._produce_refused(refusal, topic, value, key, delivered, timestamp, headers)
-        return
-    if value is not None:
-        size += length(value)
+            hashed = key_bytes(key)
+            direct = False
+        key_size = view(hashed, &start)
+        unkeyed = key_size < destinations.shortest_key
+        chosen = destinations.partition if unkeyed else destinations.partition_of(start, key_size)
+    if viewed:
+        value_size = view(value, &value_start)
+    if destinations.queue is None:
+        destinations.connect(self._direct, topic)
+    # From the check of the client to the end of the call no other thread runs Python, so none closes the client.
+    if not (
+        direct
+        and destinations.handle is not NULL
+        and destinations.queue.client is not NULL
+        and client_of(<PyObject*>self) is destinations.queue.client
+        and enqueue(destinations.handle, chosen, COPY, value_start, value_size, start, key_size, NULL) == 0
+    ):
+        try:
+            if plain:  # default arguments are left out: parsing them costs the base class as much as a look-up here
+                send(self, topic, value, key, chosen)
+            else:
+                send(self, topic, value, key, chosen, self._reports.before(delivered, headers), None, timestamp, headers)
+        except KafkaException as refusal:
+            self._produce_refused(refusal, topic, value, key, delivered, timestamp, headers)
+            return
+    size = key_size + (value_size if viewed or value is None else length(value))
+    if headers is not None:
+        size += headers_length(headers)
     if not unkeyed:
         destinations.keyed.count(chosen, size)
     elif destinations.unkeyed.count(chosen, size) >= destinations.switch_at:

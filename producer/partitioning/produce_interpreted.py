@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from producer.decisions.key_mapping import Table, headers_length, key_bytes, key_hash, sent_bytes
+from producer.decisions.key_mapping import Table, headers_length, key_bytes, key_hash, packed_table, sent_bytes
 from producer.decisions.librdkafka_partitioners import ClientPartitioner
 from producer.traffic_counts import Count
 
@@ -69,6 +69,11 @@ class Destinations:
 
     counts: ClassVar[type[PartitionCounts]] = PartitionCounts
 
+    @staticmethod
+    def all_of(partitions: int) -> Table:
+        """Return the table in which each partition is its own slot."""
+        return packed_table(range(partitions), partitions)
+
     def __init__(  # noqa: PLR0913, PLR0917 - all that a record needs
         self,
         table: Table,
@@ -92,9 +97,36 @@ class Destinations:
         """Find a key's partition; the hot paths do the same in place."""
         return self.table[self.hash(key, self.slots)]
 
+    def take_keyed(self, key: bytes, size: int) -> int:
+        """Find a key's partition, and count a record of this many bytes there."""
+        chosen = self.table[self.hash(key, self.slots)]
+        self.keyed.packed[chosen] += RECORD + size
+        return chosen
+
+    def take_unkeyed(self, size: int) -> bool:
+        """Count a record without a key; return whether such records should switch to another partition."""
+        packed = self.unkeyed.packed
+        packed[self.partition] = total = packed[self.partition] + (RECORD + size)
+        return total & BYTES >= self.switch_at
+
     def is_full(self) -> bool:
         """Return whether records without a key should switch to another partition."""
         return self.unkeyed.packed[self.partition] & BYTES >= self.switch_at
+
+
+class DirectQueue:
+    """Stays closed: only compiled code can call librdkafka for less than confluent-kafka takes."""
+
+    is_open: ClassVar[bool] = False
+
+    def __init__(self, owner: Producer) -> None:
+        """Take the producer as the compiled class does."""
+
+    def start(self) -> None:
+        """Nothing to start."""
+
+    def close(self) -> None:
+        """Nothing to close."""
 
 
 def produce(  # noqa: PLR0913, PLR0917 - the base class's parameters, in its order

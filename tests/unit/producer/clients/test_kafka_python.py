@@ -135,6 +135,20 @@ def test_a_leader_that_moves_in_place_is_noticed() -> None:
     assert partitioner.traffic().local.records == 1
 
 
+def test_a_hint_is_noticed_by_records_with_a_key_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They look at no leader; only the partition of records without a key is compared for each record."""
+    monkeypatch.setattr("producer.clients.kafka_python.monotonic", lambda: 100.0)
+    cluster = metadata([1, 1, 2])
+    partitioner = AZAwarePartitioner(rack="az-a", keys="local-mod")
+    keys = [b"%d" % number for number in range(50)]
+    assert {choose(partitioner, cluster, key) for key in keys} == {0, 1}
+    assert cluster.update_partition_leader(TopicPartition(TOPIC, 0), 3, 5)
+    assert {choose(partitioner, cluster, key) for key in keys} == {1}
+    assert cluster.update_partition_leader(TopicPartition(TOPIC, 2), 1, 6)
+    assert {choose(partitioner, cluster, key) for key in keys} == {1, 2}
+    assert partitioner.traffic().local.records == 150
+
+
 def test_a_way_back_is_asked_for_and_taken_after_the_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing tells a client of it, so metadata is asked for; a flapping leader pulls nothing back and forth."""
     clock = [100.0]

@@ -98,6 +98,42 @@ def test_counts_add_up_and_can_be_taken_back(hot: ModuleType, records: list[tupl
     assert {sent.of(partition) for partition in range(10)} == {(0, 0)}
 
 
+@pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
+def test_a_record_is_counted_where_its_key_belongs(hot: ModuleType, table: Table) -> None:
+    """One call in place of a look-up and an addition, for kafka-python."""
+    found = destinations(hot, table)
+    for counts in (found.keyed, found.unkeyed):
+        counts.grow(65_537)
+    random = Random(5)
+    for _ in range(200):
+        key = random.randbytes(12)
+        before = found.keyed.of(found.keyed_partition(key))
+        chosen = found.take_keyed(key, 7)
+        assert chosen == found.keyed_partition(key)
+        assert found.keyed.of(chosen) == (before.records + 1, before.bytes + 7)
+
+
+def test_a_run_is_full_with_the_record_that_reaches_its_end(hot: ModuleType) -> None:
+    """Not one record later, and whatever went to other partitions."""
+    found = hot.Destinations((0, 1), hot.PartitionCounts(), 1, hot.PartitionCounts(), 100)
+    found.unkeyed.grow(2)
+    found.unkeyed.add(0, 1_000)
+    assert [found.take_unkeyed(40) for _ in range(3)] == [False, False, True]
+    assert found.unkeyed.of(1) == (3, 120)
+
+
+@pytest.mark.parametrize("partitions", [1, 6, 256, 257, 10_000, 70_000])
+def test_each_partition_is_its_own_slot_where_all_take_part(hot: ModuleType, partitions: int) -> None:
+    """The table of global keys: the compiled path needs none."""
+    table = hot.Destinations.all_of(partitions)
+    assert len(table) == partitions
+    found = destinations(hot, table)
+    random = Random(6)
+    for _ in range(200):
+        key = random.randbytes(12)
+        assert found.keyed_partition(key) == murmur2(key, partitions)
+
+
 def test_a_partition_may_have_had_a_petabyte(hot: ModuleType) -> None:
     """A month at 100 MB/s is 256 TB: the bytes must not run over into the records, nor a run last for ever."""
     found = hot.Destinations((0,), hot.PartitionCounts(), 0, hot.PartitionCounts(), (1 << 50) + 100)
