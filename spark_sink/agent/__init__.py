@@ -1,11 +1,13 @@
 """`azimuth sink` as a process.
 
-* `spark_agent`: a Spark driver with one query.
+* `spark_agent`: a Spark driver with one query; `spark_session` starts its JVM and chooses its Python.
+* `start/`: what makes the start short.
 * `agent_settings`: a TOML file, environment variables, flags.
 * `agent_metrics`: Prometheus metrics of the agent.
 * `worker_daemon`: the process from which Spark forks its Python workers.
 * `agent_fences`: allows one agent of a name per machine, and one table per checkpoint.
 * `commit_notes`: reads the notes of an agent's commits in the tables' logs.
+* `note_counts`: counts these notes for the ops log.
 * `progress_log`: logs the steps of the start, and the committed rows at intervals.
 * `sink_checks`: checks brokers, rights, the registry and the table, before Spark starts.
 """

@@ -14,7 +14,7 @@ from typing import Any
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from assignors import AssignorError
+from assignors import AssignorError, ReceivedTraffic
 from assignors.clients import LogOffsets, kafka_python_settings
 from spark_sink.agent.agent_settings import AgentSettings
 from spark_sink.agent.commit_notes import Notes
@@ -25,6 +25,7 @@ from spark_sink.live import serve_metrics
 from spark_sink.ranges.batch_offset import TopicPartition
 from spark_sink.ranges.unread_age import UnreadAges
 from spark_sink.source.ownership_telemetry import AssignmentCounts, AssignmentFile
+from spark_sink.source.received_traffic import QueryTraffic
 
 _INTERVAL_S = 5.0
 _FORGET_S = 60.0
@@ -67,6 +68,15 @@ class Metrics:
         self.lag_seconds = Gauge(
             "azimuth_lag_seconds", "Age of the oldest unread record, by topic.", ["topic"], registry=registry
         )
+        self.received_bytes = Counter(
+            "azimuth_received_bytes",
+            "Bytes of keys and values that brokers sent, by the zone of the broker.",
+            ["topic", "zone"],
+            registry=registry,
+        )
+        self.received_records = Counter(
+            "azimuth_received_records", "Records that brokers sent.", ["topic", "zone"], registry=registry
+        )
         self._told: dict[str, float] = {}
 
     def committed(self, note: Mapping[str, Any]) -> None:
@@ -81,6 +91,12 @@ class Metrics:
         self.left_out.inc(note.get("rows_left_out", 0))
         if note.get("age_s") is not None:
             self.freshness.set(note["age_s"])
+
+    def received(self, fresh: ReceivedTraffic) -> None:
+        """Count what the tasks received since the last call."""
+        for (topic, zone), count in fresh.topics.items():
+            self.received_bytes.labels(topic, zone).inc(count.bytes)
+            self.received_records.labels(topic, zone).inc(count.records)
 
     def lagging(self, lags: Mapping[str, tuple[int, float]]) -> None:
         """Set the lag in records and in seconds, by topic; drop a topic without data for a minute.
@@ -98,12 +114,13 @@ class Metrics:
             self.lag_seconds.remove(topic)
 
 
-def serve(settings: AgentSettings, holding: Path) -> threading.Event:
+def serve(settings: AgentSettings, holding: Path, traffic: Path) -> threading.Event:
     """Serve an agent's metrics until the returned event is set.
 
     Args:
         settings: settings with a port.
         holding: file with the assignment of the agent's reader.
+        traffic: folder with what its tasks received.
 
     Raises:
         OptionError: the port is not available.
@@ -113,9 +130,11 @@ def serve(settings: AgentSettings, holding: Path) -> threading.Event:
     port = settings.metrics_port or 0
     server = serve_metrics(port, registry)
     ended = threading.Event()
+    rack = settings.rack
 
     def run() -> None:
         notes = Notes(settings)
+        received = QueryTraffic(traffic, settings.admin_options() | ({"client.rack": rack} if rack else {}))
         logs: LogOffsets | None = None
         ages: UnreadAges | None = None
         with contextlib.suppress(SparkSinkError, OSError, ValueError):  # the next update reports it, if it persists
@@ -125,6 +144,7 @@ def serve(settings: AgentSettings, holding: Path) -> threading.Event:
             try:
                 for note in notes.read():
                     metrics.committed(note)
+                metrics.received(received.fresh())
                 known = positions(settings.tables, settings.group, settings.table_storage)
                 logs = logs or LogOffsets.connect(kafka_python_settings(settings.admin_options()))
                 ages = ages or UnreadAges(partial(_at_times, logs))

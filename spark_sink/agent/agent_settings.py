@@ -7,16 +7,19 @@ import socket
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from assignors.settings import Whole, message, place, plain, proposal
+from assignors.settings import Real, Whole, message, place, plain, proposal
 from spark_sink.errors import OptionError
 from spark_sink.kafka.broker_addresses import check_servers
 from spark_sink.kafka.client_properties import librdkafka_config
 from spark_sink.options.value_format import TABLE_SCHEMA
+
+if TYPE_CHECKING:
+    from spark_sink.ops_log.ops_settings import OpsSettings
 
 AVAILABLE_NOW = "available-now"
 _ROW_COLUMNS = {
@@ -85,6 +88,9 @@ class AgentSettings(BaseSettings):
     landing: Literal["direct", "rows"] = Field(
         "direct", description="The writer of data files: direct, the reading tasks, or rows, the sink."
     )
+    ops_log: str | None = Field(None, description="Delta table of batches, rows, bytes and errors, by topic and agent.")
+    ops_log_s: Real = Field(60.0, ge=1, le=3600, description="The ops log is written so often.")
+    ops_log_days: Whole = Field(90, ge=1, description="Days that the ops log keeps.")
     metrics_port: Whole | None = Field(None, ge=0, le=65535, description="Port of the Prometheus endpoint.")
     kafka: dict[str, str] = Field(default_factory=dict, description="Kafka client properties.")
     source: dict[str, str] = Field(default_factory=dict, description="More options of kafka-group.")
@@ -153,7 +159,28 @@ class AgentSettings(BaseSettings):
     @property
     def table_storage(self) -> dict[str, str]:
         """Options of the object store and of the catalog, as a table takes them."""
-        return {**self.storage, **{f"catalog.{name}": value for name, value in self.catalog.items()}}
+        from spark_sink.lake.table_storage import table_storage  # noqa: PLC0415 -- as above
+
+        return table_storage(self.storage, self.catalog)
+
+    @property
+    def ops(self) -> "OpsSettings | None":
+        """The settings of the ops log; None without one.
+
+        Raises:
+            OptionError: its address is invalid, or near that of a table.
+        """
+        if self.ops_log is None:
+            return None
+        from spark_sink.ops_log.ops_settings import OpsSettings  # noqa: PLC0415 -- loads deltalake
+        from spark_sink.sink.sink_options import SinkOptions  # noqa: PLC0415 -- as above
+
+        found = OpsSettings(
+            table=self.ops_log, every_s=self.ops_log_s, keep_days=self.ops_log_days, storage=self.storage
+        )
+        if not self.iceberg:
+            found.refuse_near(SinkOptions.parse(self.sink_options()).routes.addresses())
+        return found
 
     @property
     def decodes(self) -> bool:
@@ -199,6 +226,7 @@ class AgentSettings(BaseSettings):
         # The sink must know the columns if it sees no rows.
         own |= {name: value for name, value in self.source.items() if name.lower() in _ROW_COLUMNS}
         own |= {"columns": columns} if columns else {}
+        own |= {"topicNotes": "true"} if self.ops_log is not None else {}
         return {**self._shared(), **own, **self.sink}
 
     def admin_options(self) -> dict[str, str]:

@@ -78,14 +78,19 @@ class Notes:
 
     def read(self) -> Iterator[dict[str, Any]]:
         """Yield the agent's notes since the last call."""
+        for _, note in self.by_table():
+            yield note
+
+    def by_table(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield the agent's notes since the last call, each with the address of its table."""
         settings = self._settings
         history = IcebergHistory if settings.iceberg else History
-        tables = [table for table, _ in existing(settings.tables, settings.storage)]
+        tables = [table for table, _ in existing(settings.tables, settings.table_storage)]
         for table in {*tables, *map(quarantine_of, tables)}:
             if table not in self._histories:
                 self._histories[table] = history(table, settings.table_storage, whole=self._called)
         self._called = True
-        for one in self._histories.values():
+        for table, one in self._histories.items():
             for note in one.read():
                 if note.get("agent") == self._settings.agent:
-                    yield note
+                    yield table, note

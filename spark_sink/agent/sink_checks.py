@@ -16,6 +16,7 @@ from spark_sink.checks import (
     check_registry,
     check_table,
     check_writable,
+    ops_checks,
     run,
 )
 from spark_sink.errors import OptionError, StartError
@@ -42,6 +43,7 @@ def check_options(settings: AgentSettings) -> None:
     SourceOptions.parse(settings.source_options(land=land))
     SinkOptions.parse(settings.sink_options())
     admin(settings.admin_options())
+    _ = settings.ops  # raises OptionError
 
 
 def look(settings: AgentSettings) -> list[Finding]:
@@ -87,6 +89,7 @@ def questions(settings: AgentSettings, answer_s: float = ANSWER_S) -> list[Check
         Check(subject="group", place=servers, ask=lambda: brokers.group(group), after="brokers"),
         Check(subject="table", place=settings.table, ask=lambda: _tables(settings, options)),
         Check(subject="checkpoint", place=settings.checkpoint, ask=lambda: _checkpoint(settings)),
+        *ops_checks(settings.ops),
     ]
     if (name := options.workers_topic) is not None:
         ask = Check(

@@ -1,11 +1,6 @@
 """One ingestion agent: a Spark driver with one query, from a consumer group into a table, until a signal stops it."""
 
-import contextlib
-import os
-import re
 import signal
-import socketserver
-import sys
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,17 +8,20 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError, Py4JJavaError
-from pyspark import SparkConf, SparkContext, accumulators
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from spark_sink.agent import worker_daemon
 from spark_sink.agent.agent_fences import bind_checkpoint, only_agent_of_its_name
 from spark_sink.agent.agent_settings import AVAILABLE_NOW, AgentSettings
 from spark_sink.agent.commit_notes import Notes
+from spark_sink.agent.note_counts import NoteCounts
 from spark_sink.agent.progress_log import ProgressLog, StartSteps
 from spark_sink.agent.sink_checks import check_options, refuse_faults
-from spark_sink.errors import QueryError
+from spark_sink.agent.spark_session import python, session
+from spark_sink.errors import QueryError, SparkSinkError
+from spark_sink.logs.masked_secrets import Mask, secret_values
+from spark_sink.ops_log.ops_counts import OpsCounts
+from spark_sink.ops_log.ops_writer import written
 from spark_sink.sink.delta_sink import DeltaExactlyOnceSink
 from spark_sink.sink.iceberg_sink import IcebergExactlyOnceSink
 from spark_sink.source.cluster_cores import cluster_cores
@@ -35,10 +33,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 _LOOK_S = 1
-# Names of settings that Spark itself hides in its pages (spark.redaction.regex).
-_SECRET = re.compile("(?i)secret|password|token|access[.]?key")
-# By default the JVM starts with a heap of 1/64 of the machine's memory, even if it needs much less.
-_JVM = "-XX:+UseSerialGC -Xshare:auto -Xms96m"
 
 
 def run(settings: AgentSettings) -> None:
@@ -57,12 +51,28 @@ def run(settings: AgentSettings) -> None:
         refuse_faults(settings)
         bind_checkpoint(settings)
         steps.done("checked brokers, rights, the table and the checkpoint")
+        counts = None
+        if settings.ops is not None:
+            counts = NoteCounts(OpsCounts(Mask(secret_values(settings.model_dump()))), Notes(settings).by_table)
+            counts.begin()
+        columns = {"kind": "spark", "group_id": settings.group, "agent": settings.agent}
+        with written(settings.ops, counts, columns):
+            _counted(settings, stop, steps, counts)
+
+
+def _counted(settings: AgentSettings, stop: "_Stop", steps: StartSteps, counts: NoteCounts | None) -> None:
+    """Ingest, and count the error that ends the query."""
+    try:
         _ingest(settings, stop, steps)
+    except SparkSinkError as error:
+        if counts is not None:
+            counts.failed((), error)
+        raise
 
 
 def _ingest(settings: AgentSettings, stop: "_Stop", steps: StartSteps) -> None:
     try:
-        with _served(settings) as holding, _session(settings) as spark:
+        with _served(settings) as holding, python(settings) as command, session(settings, command) as spark:
             steps.done(f"Spark {spark.version} started")
             # Set after pyspark has installed its own handler for SIGINT.
             stop.wait_for_the_query()
@@ -104,7 +114,7 @@ def start(spark: SparkSession, settings: AgentSettings, holding: Path | None = N
     given = {"parallelism": str(cores), **settings.source_options(columns, land=land)}
     reader = spark.readStream.format("kafka-group").options(**given)
     if holding is not None:
-        reader = reader.option("holding", str(holding))
+        reader = reader.option("holding", str(holding)).option("traffic", str(_traffic(holding)))
     sink = f"{settings.table_format}-exactly-once"
     writer = reader.load().writeStream.format(sink).options(**settings.sink_options(columns))
     if settings.trigger == AVAILABLE_NOW:
@@ -148,46 +158,17 @@ def _served(settings: AgentSettings) -> "Iterator[Path | None]":
 
     with tempfile.TemporaryDirectory(prefix="azimuth-") as folder:
         holding = Path(folder) / "holding"
-        ended = serve(settings, holding)
+        _traffic(holding).mkdir()
+        ended = serve(settings, holding, _traffic(holding))
         try:
             yield holding
         finally:
             ended.set()
 
 
-@contextmanager
-def _session(settings: AgentSettings) -> "Iterator[SparkSession]":
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    # Otherwise hundreds of short-lived threads would each leave pages in a separate arena.
-    os.environ.setdefault("MALLOC_ARENA_MAX", "2")
-    given = {
-        "spark.app.name": settings.agent,
-        "spark.master": settings.master,
-        "spark.driver.memory": settings.driver_memory,
-        "spark.driver.extraJavaOptions": _JVM,
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.python.daemon.module": worker_daemon.MODULE,
-        **settings.spark,
-    }
-    # pyspark passes the configuration to the JVM as process arguments, which every user of the machine can read.
-    open_ = {name: value for name, value in given.items() if not _SECRET.search(name)}
-    SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll(list(open_.items())))  # noqa: SLF001
-    builder = SparkSession.builder.config(map=dict(given))
-    accumulators.AccumulatorTCPServer.handle_error = _tell_but_the_end  # type: ignore[assignment, method-assign]
-    session = builder.getOrCreate()
-    try:
-        yield session
-    finally:
-        with contextlib.suppress(Py4JError, OSError):  # the JVM may be the lost process
-            session.stop()
-
-
-def _tell_but_the_end(server: accumulators.AccumulatorTCPServer, request: object, address: object) -> None:
-    """Ignore the end of a connection: if the JVM ends during a batch, pyspark would print a traceback."""
-    if not isinstance(sys.exc_info()[1], EOFError):
-        socketserver.BaseServer.handle_error(server, request, address)  # type: ignore[arg-type]
+def _traffic(holding: Path) -> Path:
+    """Return the folder for what the tasks receive; those on other machines do not see it, and note nothing."""
+    return holding.with_name("traffic")
 
 
 class _Stop:

@@ -1,5 +1,6 @@
 """Numbers of an agent, taken from the table's log."""
 
+import itertools
 import socket
 import urllib.error
 import urllib.request
@@ -9,11 +10,13 @@ import pyarrow as pa
 import pytest
 from prometheus_client import CollectorRegistry
 
+from assignors.clients import BrokerRacks, Received
 from spark_sink.agent.agent_metrics import Metrics, lags, serve
 from spark_sink.agent.agent_settings import AgentSettings
 from spark_sink.agent.commit_notes import History, Notes
 from spark_sink.errors import OptionError
 from spark_sink.fetch.raw_columns import arrow_schema
+from spark_sink.fetch.received_files import ReceivedFile
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.parquet_landing import Landing
 from spark_sink.lake.table_storage import filesystem
@@ -22,6 +25,7 @@ from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 from spark_sink.ranges.unread_age import UnreadAges
 from spark_sink.sink.compare_and_swap import Batch, commit
 from spark_sink.source.ownership_telemetry import AssignmentFile
+from spark_sink.source.received_traffic import QueryTraffic
 
 SCHEMA = arrow_schema(headers=False)
 ONE, OTHER = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -117,6 +121,27 @@ def test_what_the_reader_holds_shows_at_the_next_look(tmp_path: Path) -> None:
     assert [*seen, look()] == [(-1, 0), (7, 2), (8, 1), (-1, 0)]
 
 
+def test_received_bytes_are_counted_by_topic_and_zone(tmp_path: Path) -> None:
+    """What the tasks note, once each; a zone that becomes known later gets only what comes after that."""
+    registry, racks = CollectorRegistry(), dict[int, str | None]()
+    metrics, file = Metrics(registry), ReceivedFile(tmp_path)
+    traffic = QueryTraffic(tmp_path, {"client.rack": "az-a"})
+    traffic._racks = BrokerRacks({}, lambda: racks, itertools.count(0, 100).__next__)
+
+    def value(zone: str) -> float | None:
+        return _value(registry, "azimuth_received_bytes_total", topic="t", zone=zone)
+
+    file.add({("t", 1): Received(2, 20)})
+    metrics.received(traffic.fresh())
+    racks[1] = "az-b"
+    file.add({("t", 1): Received(1, 10)})
+    metrics.received(traffic.fresh())
+    metrics.received(traffic.fresh())
+    assert (value("unknown"), value("az-b")) == (20, 10)
+    assert _value(registry, "azimuth_received_records_total", topic="t", zone="az-b") == 1
+    assert traffic.read().cross == (3, 30)
+
+
 def test_a_topic_that_is_gone_is_shown_no_more() -> None:
     """Its number would look like one of now, and the names of years would pile up; a leader's election is no end."""
     now = [100.0]
@@ -137,8 +162,8 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
         port = taken.getsockname()[1]
         settings = AgentSettings.load(None, {**given, "subscribe": "t", "metrics_port": port})
         with pytest.raises(OptionError, match=f"metrics_port {port}: Address already in use; name another"):
-            serve(settings, tmp_path / "holding")
-    ended = serve(settings, tmp_path / "holding")
+            serve(settings, tmp_path / "holding", tmp_path)
+    ended = serve(settings, tmp_path / "holding", tmp_path)
     try:
         address = f"http://127.0.0.1:{port}"
         with urllib.request.urlopen(f"{address}/metrics", timeout=5) as answer:  # noqa: S310 - as below

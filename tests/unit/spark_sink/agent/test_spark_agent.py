@@ -1,11 +1,12 @@
 """The start of Spark by an agent, and its message after a failed query."""
 
+import sys
 from pathlib import Path
 
 import pytest
 from pyspark import SparkConf
 
-from spark_sink.agent import spark_agent
+from spark_sink.agent import spark_session
 from spark_sink.agent.agent_settings import AgentSettings
 from spark_sink.agent.spark_agent import _thrown, cause
 
@@ -57,7 +58,7 @@ def test_secrets_of_spark_are_in_no_argument_of_its_jvm(tmp_path: Path, monkeypa
     given = {"bootstrap_servers": "b:1", "group": "g", "table": str(tmp_path), "checkpoint": "c", "subscribe": "t"}
     with (
         pytest.raises(OSError, match="far enough"),
-        spark_agent._session(AgentSettings.load(None, given | {"spark": spark, "agent": "one"})),
+        spark_session.session(AgentSettings.load(None, given | {"spark": spark, "agent": "one"}), sys.executable),
     ):
         pass
     assert "canary" not in str(started)

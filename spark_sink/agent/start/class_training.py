@@ -1,0 +1,125 @@
+"""A query that loads the classes of an agent's query, without Kafka and without a table."""
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyspark
+from pyspark import SparkConf, SparkContext
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    InputPartition,
+    WriterCommitMessage,
+)
+from pyspark.sql.types import StructType
+
+from spark_sink.agent.start.class_archive import archive_of, recording
+from spark_sink.agent.start.java_command import find_java
+
+JVM = "-XX:+UseSerialGC -Xshare:auto -Xms96m"
+"""The JVM's options; by default its heap begins with 1/64 of the machine's memory, even if it needs much less."""
+_BATCHES = 5
+_END_S = 120.0
+
+
+def spark_archive() -> Path:
+    """Return where the archive of Spark's classes is, or would be.
+
+    Raises:
+        ClusterError: there is no Java 17 or newer.
+    """
+    return archive_of(f"spark-{pyspark.__version__}", find_java(), Path(pyspark.__file__).parent / "jars")
+
+
+def make_spark_archive() -> Path:
+    """Run a short query in a Spark of its own, and archive its classes.
+
+    Raises:
+        ClusterError: there is no Java 17 or newer.
+        OSError: the archive cannot be written.
+    """
+    archive = spark_archive()
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    with recording(archive) as options:
+        conf = SparkConf(loadDefaults=False)
+        conf.setAll(
+            [
+                ("spark.master", "local[2]"),
+                ("spark.ui.enabled", "false"),
+                ("spark.log.level", "ERROR"),
+                ("spark.driver.extraJavaOptions", f"{JVM} {options}"),
+            ]
+        )
+        SparkContext._ensure_initialized(conf=conf)  # noqa: SLF001 -- keeps the JVM's process at hand
+        spark = SparkSession.builder.config(conf=conf).getOrCreate()
+        _run_query(spark)
+        jvm = spark.sparkContext._gateway.proc  # type: ignore[union-attr] # noqa: SLF001 -- as above
+        spark.stop()
+        jvm.stdin.close()
+        jvm.wait(_END_S)
+    return archive
+
+
+def _run_query(spark: SparkSession) -> None:
+    spark.dataSource.register(_Numbers)
+    with tempfile.TemporaryDirectory(prefix="azimuth-") as folder:
+        rows = spark.readStream.format("azimuth-numbers").load().where("n >= 0").selectExpr("n + 1 AS n")
+        writer = rows.writeStream.format("azimuth-numbers").option("checkpointLocation", folder)
+        query = writer.trigger(processingTime="10 milliseconds").start()
+        while query.isActive and len(query.recentProgress) < _BATCHES:
+            query.awaitTermination(1)
+        query.stop()
+
+
+class _Numbers(DataSource):
+    """One number a batch, written nowhere."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "azimuth-numbers"
+
+    def schema(self) -> str:
+        return "n int"
+
+    def streamReader(self, schema: StructType) -> "_Reader":  # noqa: ARG002, N802 -- Spark's names
+        return _Reader()
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> "_Writer":  # noqa: ARG002, FBT001, N802 -- as above
+        return _Writer()
+
+
+class _Reader(DataSourceStreamReader):
+    def __init__(self) -> None:
+        self._end = 0
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802 -- Spark's name
+        return {"n": 0}
+
+    def latestOffset(self, start: dict[str, int], limit: object) -> dict[str, int]:  # noqa: ARG002, N802 -- as above
+        self._end += 1
+        return {"n": self._end}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:  # noqa: ARG002
+        return [InputPartition(0), InputPartition(1)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
+        yield pa.record_batch({"n": pa.array([1], pa.int32())})
+
+
+class _Writer(DataSourceStreamWriter):
+    def write(self, iterator: Iterator[object]) -> WriterCommitMessage:
+        for _ in iterator:
+            pass
+        return WriterCommitMessage()
+
+    def commit(self, messages: object, batchId: int) -> None:  # noqa: N803 -- Spark's name
+        pass
+
+    def abort(self, messages: object, batchId: int) -> None:  # noqa: N803 -- as above
+        pass

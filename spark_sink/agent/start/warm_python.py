@@ -1,0 +1,76 @@
+"""Starts the fork server, and gives Spark the command that stands in for `python`."""
+
+import contextlib
+import os
+import shlex
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from spark_sink.agent.start import fork_client
+
+_SERVER = "spark_sink.agent.start.fork_server"
+
+
+@contextlib.contextmanager
+def warm_python() -> Iterator[Path | None]:
+    """Serve forked processes during the block.
+
+    Yields:
+        An executable that takes the arguments of `python`; None where processes cannot be forked this way.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="azimuth-python-"))
+    with contextlib.ExitStack() as opened:
+        opened.callback(shutil.rmtree, folder, ignore_errors=True)
+        command = _command(folder)
+        listener = opened.enter_context(socket.socket(socket.AF_UNIX))
+        if command is None or not _listens(listener, folder):
+            yield None
+            return
+        server = opened.enter_context(
+            subprocess.Popen(  # noqa: S603 -- this project's own module
+                [sys.executable, "-m", _SERVER, str(listener.fileno()), str(folder)],
+                stdin=subprocess.PIPE,
+                pass_fds=[listener.fileno()],
+                env={**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONHASHSEED": "0"},
+            )
+        )
+        listener.close()
+        if server.stdin is not None:
+            opened.callback(server.stdin.close)
+        yield command
+
+
+def _listens(listener: socket.socket, folder: Path) -> bool:
+    try:
+        listener.bind(str(folder / "socket"))
+    except OSError:  # the path is too long
+        return False
+    listener.listen()
+    return True
+
+
+def _ties_processes() -> bool:
+    """Whether the kernel can do what the server needs: Linux since 5.3."""
+    if sys.platform != "linux":
+        return False
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+    except OSError:
+        return False
+    return True
+
+
+def _command(folder: Path) -> Path | None:
+    """Write the executable; None if this file system runs none, or the kernel does not tie processes."""
+    if not _ties_processes():
+        return None
+    words = [sys.executable, "-I", "-S", fork_client.__file__, str(folder / "socket"), sys.executable]
+    command = folder / "python"
+    command.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
+    command.chmod(0o700)
+    return command if os.access(command, os.X_OK) else None

@@ -1,0 +1,70 @@
+"""Archives of a JVM's classes."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from spark_sink.agent.start.class_archive import archive_of, recording, using
+from spark_sink.agent.start.java_command import CACHE_VARIABLE, find_java
+
+
+@pytest.fixture
+def jars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with one jar, and a cache of its own."""
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
+    (tmp_path / "jars").mkdir()
+    (tmp_path / "jars" / "one.jar").write_bytes(b"one")
+    return tmp_path / "jars"
+
+
+def test_another_set_of_jars_has_another_archive(jars: Path) -> None:
+    """A JVM refuses an archive of other jars; so the name tells."""
+    java = find_java()
+    first = archive_of("kind", java, jars)
+    assert archive_of("kind", java, jars) == first
+    (jars / "two.jar").write_bytes(b"two")
+    assert archive_of("kind", java, jars) != first
+
+
+def test_without_an_archive_the_jvm_gets_no_option(jars: Path) -> None:
+    """An option that names no file makes Java warn."""
+    assert not using(archive_of("kind", find_java(), jars))
+
+
+def test_a_recorded_archive_is_used_and_replaces_those_of_its_kind(jars: Path) -> None:
+    """Made by the JVM at its own end; what was recorded for other jars goes."""
+    java = find_java()
+    archive = archive_of("kind", java, jars)
+    archive.parent.mkdir()
+    older, other = archive.with_name("classes-kind-0.jsa"), archive.with_name("classes-others-0.jsa")
+    older.touch()
+    other.touch()
+    with recording(archive) as options:
+        subprocess.run([java, *options.split(), "-version"], check=True, capture_output=True)
+    assert archive.stat().st_size > 0
+    assert (older.exists(), other.exists()) == (False, True)
+    checked = subprocess.run(
+        [java, *using(archive).split(), "-Xshare:on", "-version"], check=True, capture_output=True, text=True
+    )
+    assert "sharing" in checked.stderr
+    assert [one.name for one in archive.parent.iterdir() if one.name.startswith("recording")] == []
+
+
+def test_a_jvm_that_wrote_nothing_leaves_no_archive(jars: Path) -> None:
+    """It was killed, or the disk was full: the next start must not use half a file."""
+    archive = archive_of("kind", find_java(), jars)
+    with pytest.raises(OSError, match="No such file"), recording(archive):
+        pass
+    assert list(archive.parent.iterdir()) == []
+
+
+def test_a_broken_archive_is_passed_over_without_a_word(jars: Path) -> None:
+    """A start must not fail for a file that only makes it faster."""
+    archive = archive_of("kind", find_java(), jars)
+    archive.parent.mkdir()
+    archive.write_bytes(b"no archive" * 1000)
+    done = subprocess.run(
+        [find_java(), *using(archive).split(), "-version"], capture_output=True, text=True, check=True
+    )
+    assert "rror" not in done.stderr + done.stdout
