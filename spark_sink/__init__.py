@@ -11,6 +11,7 @@ if typing.TYPE_CHECKING:
     from spark_sink.sink.iceberg_sink import IcebergExactlyOnceSink
     from spark_sink.source.kafka_source import KafkaGroupSource
     from spark_sink.source.query_metrics import QueryMetrics
+    from spark_sink.source.received_traffic import QueryTraffic
     from spark_sink.union_read.union_reader import union
 
 # Loaded at first use: pyspark and pyarrow take most of a second, and `azimuth --help` does not need them.
@@ -19,6 +20,7 @@ _HOMES = {
     "IcebergExactlyOnceSink": "sink.iceberg_sink",
     "KafkaGroupSource": "source.kafka_source",
     "QueryMetrics": "source.query_metrics",
+    "QueryTraffic": "source.received_traffic",
     "SparkSinkError": "errors",
     "positions": "lake.positions",
     "union": "union_read.union_reader",
@@ -29,6 +31,7 @@ __all__ = [
     "IcebergExactlyOnceSink",
     "KafkaGroupSource",
     "QueryMetrics",
+    "QueryTraffic",
     "SparkSinkError",
     "positions",
     "union",

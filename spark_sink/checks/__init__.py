@@ -3,11 +3,13 @@
 * `findings`: asks all questions at the same time, and returns a list of findings.
 * `broker_checks`: brokers, topics, groups, and the rights to them.
 * `registry_checks`: the schema registry and the subject.
+* `ops_checks`: whether an ops log can be written.
 * `table_checks`: whether tables exist, fit and can be written.
 """
 
 from spark_sink.checks.broker_checks import ANSWER_S, BrokerChecks
 from spark_sink.checks.findings import LIMIT_S, Check, Finding, State, run
+from spark_sink.checks.ops_checks import ops_checks
 from spark_sink.checks.registry_checks import check_registry
 from spark_sink.checks.table_checks import check_table, check_writable
 
@@ -21,5 +23,6 @@ __all__ = [
     "check_registry",
     "check_table",
     "check_writable",
+    "ops_checks",
     "run",
 ]

@@ -11,6 +11,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from spark_sink.errors import SchemaError, TableError, plain
+from spark_sink.formats.quarantined_rows import base_of
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.iceberg.catalogs import is_absent, local_warehouse
 from spark_sink.lake.parquet_landing import normal_schema
@@ -61,13 +62,22 @@ def check_table(address: str, group: str, storage: Storage, columns: pa.Schema, 
 def _check_iceberg(address: str, group: str, storage: Storage, columns: pa.Schema, *, merge_schema: bool) -> str:
     if (folder := local_warehouse(storage)) is not None:
         check_writable(str(folder), {})
-    if is_absent(storage):
-        return _state(address, there=False)
+    if PLACEHOLDER in address:
+        found = existing(address, storage)
+        for one, _ in (place for place in found[:_MOST] if base_of(place[0]) is None):
+            _fits_iceberg(one, group, storage, columns, merge_schema=merge_schema)
+        return f"{address}: {len(found)} tables"
+    there = not is_absent(storage) and _fits_iceberg(address, group, storage, columns, merge_schema=merge_schema)
+    return _state(address, there=there)
+
+
+def _fits_iceberg(address: str, group: str, storage: Storage, columns: pa.Schema, *, merge_schema: bool) -> bool:
+    """Return whether the table exists; raise an error if the rows do not fit it."""
     snapshot = open_table(address, group, storage).refresh()
     if snapshot is None:
-        return _state(address, there=False)
+        return False
     _refuse_new(address, fit_schema(address, snapshot.schema, columns), merge_schema=merge_schema)
-    return _state(address, there=True)
+    return True
 
 
 def _refuse_new(address: str, new: Sequence[pa.Field], *, merge_schema: bool) -> None:

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -27,6 +27,8 @@ class SampledFetch:
         settings: settings of the fetch.
         read: reads ranges.
         clock: seconds of a monotonic clock.
+        timeout_s: returns the time without a record after which a read of these topics fails, seconds; None for that
+            of the settings.
     """
 
     def __init__(
@@ -34,19 +36,23 @@ class SampledFetch:
         settings: FetchSettings,
         read: Callable[[Sequence[Range], FetchSettings], Iterator[pa.RecordBatch]] = fetch,
         clock: Callable[[], float] = time.monotonic,
+        timeout_s: Callable[[Collection[str]], float | None] = lambda _: None,
     ) -> None:
         self._settings = settings
         self._read = read
+        self._timeout_s = timeout_s
         self._clock = clock
         self._next: dict[str, float] = {}
         self._reported: set[str] = set()
 
     def __call__(self, ranges: Sequence[Range]) -> Generator[pa.RecordBatch, None, None]:
         """Read ranges."""
-        if self._settings.headers or not self._due(ranges):
-            yield from self._read(ranges, self._settings)
+        timeout_s = self._timeout_s({one.topic for one in ranges})
+        settings = self._settings if timeout_s is None else replace(self._settings, poll_timeout_s=timeout_s)
+        if settings.headers or not self._due(ranges):
+            yield from self._read(ranges, settings)
             return
-        for batch in self._read(ranges, replace(self._settings, headers=True)):
+        for batch in self._read(ranges, replace(settings, headers=True)):
             self._report(batch)
             yield batch.drop_columns(["headers"])
 

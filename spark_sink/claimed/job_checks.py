@@ -5,10 +5,10 @@ from typing import Final
 from assignors.claims import ClaimsError, check_claims
 from assignors.clients import shown
 from assignors.fleet import Source
-from spark_sink.checks import BrokerChecks, Check, Finding, run
+from spark_sink.checks import BrokerChecks, Check, Finding, ops_checks, run
 from spark_sink.claimed.job_settings import ClaimedSettings
 from spark_sink.errors import ClusterError
-from spark_sink.fleet.row_checks import ops_checks, row_checks
+from spark_sink.fleet.row_checks import row_checks
 from spark_sink.kafka.client_properties import librdkafka_config
 from spark_sink.kafka.group_lag import admin
 

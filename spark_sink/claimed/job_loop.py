@@ -22,6 +22,7 @@ from spark_sink.claimed.job_round import Round
 from spark_sink.claimed.job_settings import ClaimedSettings
 from spark_sink.claimed.labelled_batches import Batches
 from spark_sink.claimed.round_bytes import RoundBytes
+from spark_sink.claimed.share_of_job import RoundSize, surplus
 from spark_sink.claimed.start_backlog import Ending, StartBacklog
 from spark_sink.errors import SparkSinkError
 from spark_sink.fleet.write_queue import BatchWriter, ReadBatch, WriteOutcome
@@ -70,6 +71,8 @@ class ClaimedIngest:
         self._whole = False  # whether the last list of topics was
         self._hastened = False
         self._settled = float("-inf")
+        self._visited: dict[tuple[str, int], float] = {}
+        self._size = RoundSize(most=settings.partitions, target_s=settings.round_s)
         self.holds = False  # whether partitions are, or may be, claimed
 
     def run(self, stop: threading.Event) -> Ending | None:
@@ -149,16 +152,32 @@ class ClaimedIngest:
             self.holds = False
 
     def _round(self) -> Round:
-        claims = self._parts.claims.claim(self._settings.partitions)
+        claims = self._claim()
         if not claims:
             return Round(topics=self._present)
         visits: dict[Claim, Visit] = {}
+        began = time.monotonic()
         try:
             done, visits = self._visit(claims)
         finally:
             # Also after an error: the next job may succeed. Partitions without a visit are due immediately.
             self._parts.claims.disown({one: visits.get(one, Visit(more=True)) for one in claims})
+        self._size.note(len(claims), time.monotonic() - began)
         return done
+
+    def _claim(self) -> list[Claim]:
+        """Claim the partitions of a round; with published numbers, no more than the job's share of each topic."""
+        if self._settings.workers_topic is None:
+            return self._parts.claims.claim(self._settings.partitions)
+        claims = self._parts.claims.claim(self._size.partitions)
+        workers = {topic: one.workers for topic, one in self._parts.numbers().items()}
+        partitions = {name: topic.partitions for name, topic in self._topics.items()}
+        over = surplus(claims, workers, partitions, self._visited)
+        if over:
+            self._parts.claims.disown(sorted(over))
+        mine = [one for one in claims if one not in over]
+        self._visited |= dict.fromkeys(map(_key, mine), time.monotonic())
+        return mine
 
     def _try(self) -> Round:
         try:
@@ -196,6 +215,7 @@ class ClaimedIngest:
         gone = self._parts.claims.known() - wanted
         self._parts.claims.forget(gone & self._gone)
         self._gone = gone
+        self._visited = {key: at for key, at in self._visited.items() if key in wanted}
 
     def _visit(self, claims: Sequence[Claim]) -> tuple[Round, dict[Claim, Visit]]:
         self._refused = {}
@@ -324,6 +344,10 @@ class ClaimedIngest:
         self._late_s = self._ages.look(begins, ends)
         backlog = {key: max(0, ends[key] - begin) for key, begin in begins.items()}
         granted = self._bytes.limit(self._settings.records, {key.topic for key in backlog}).admit(backlog)
+        for topic, one in self._parts.numbers().items():
+            mine = {key: count for key, count in granted.items() if key.topic == topic}
+            if mine and one.max_poll_records is not None and sum(mine.values()) > one.max_poll_records:
+                granted |= self._bytes.limit(one.max_poll_records, {topic}).admit(mine)
         return {key: Range(*key, begin, begin + granted[key]) for key, begin in begins.items()}, backlog
 
     def _write(self, rows: Batches, ranges: Sequence[Range], lost: set[TopicPartition]) -> WriteOutcome:
@@ -346,6 +370,7 @@ class ClaimedIngest:
         except ClaimLostError as error:
             log.info("claims: %s", error)
             return len(error.lost)
+        self._parts.hint({_key(one): at for one, at in offsets.items()})
         return 0
 
 

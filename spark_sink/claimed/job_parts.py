@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from assignors.claims import Claim, Lease, Visit
 from assignors.fleet import FleetTopic, Sighting
+from assignors.scaling import WorkersRecord
 from spark_sink.fleet.write_queue import Tables, TopicIds
 from spark_sink.ranges.batch_offset import Range, TopicPartition
 
@@ -38,8 +39,8 @@ class Claims(Protocol):
     def renew(self, claims: Iterable[Claim]) -> list[Claim]:
         """Renew leases; return the claims that are still held."""
 
-    def disown(self, visits: Mapping[Claim, Visit]) -> list[Claim]:
-        """Release partitions."""
+    def disown(self, visits: Mapping[Claim, Visit] | Collection[Claim]) -> list[Claim]:
+        """Release partitions; those without a visit stay due."""
 
     def close(self) -> None:
         """Disown all partitions."""
@@ -79,6 +80,8 @@ class Parts:
         topics: requests the topics from the cluster; raises AssignorError if no broker answers.
         fetch: reads ranges; records of a partition come in the order of their offsets.
         ids: requests the present ids of topics from the cluster.
+        numbers: returns the published records of the workers topic, by topic; none if the job does not follow it.
+        hint: commits positions to the group in Kafka, from which the autoscaler computes the lag; never fails.
         paused: returns the topics that are not read for now; None while they are not known, and then none is read.
     """
 
@@ -89,3 +92,5 @@ class Parts:
     fetch: Callable[[Sequence[Range]], Generator[pa.RecordBatch, None, None]]
     ids: TopicIds
     paused: Callable[[], Collection[str] | None] = tuple
+    numbers: Callable[[], Mapping[str, WorkersRecord]] = dict
+    hint: Callable[[Mapping[TopicPartition, int]], None] = lambda _: None

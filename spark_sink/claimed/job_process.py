@@ -6,9 +6,11 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from types import FrameType
+from typing import Any
 
+from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient
 from prometheus_client import CollectorRegistry
 
@@ -16,7 +18,9 @@ from assignors.claims import PartitionClaims
 from assignors.clients import shown
 from assignors.errors import FleetError
 from assignors.fleet import Sighting, Source, ask_ids, sight
+from assignors.scaling import WorkersRecord
 from spark_sink.agent.progress_log import StartSteps
+from spark_sink.claimed.followed_numbers import FollowedNumbers
 from spark_sink.claimed.header_samples import SampledFetch
 from spark_sink.claimed.job_loop import ClaimedIngest
 from spark_sink.claimed.job_metrics import JobMetrics
@@ -25,6 +29,7 @@ from spark_sink.claimed.job_round import Round
 from spark_sink.claimed.job_settings import ClaimedSettings
 from spark_sink.claimed.start_backlog import Ending
 from spark_sink.fleet.commit_counts import CommitCounts
+from spark_sink.fleet.offset_hints import OffsetHints
 from spark_sink.fleet.table_writer import TableWriter
 from spark_sink.kafka.client_properties import librdkafka_config
 from spark_sink.kafka.group_lag import admin
@@ -36,12 +41,14 @@ from spark_sink.ops_log.ops_counts import OpsCounts
 from spark_sink.ops_log.ops_writer import written
 from spark_sink.options.fetch_settings import FetchSettings
 from spark_sink.options.source_options import SourceOptions
+from spark_sink.ranges.batch_offset import TopicPartition
 
 log = logging.getLogger(__name__)
 
 _LOOK_S = 0.1
 _IDLE_S = 1.0  # longest wait for a request after a signal
 _STALE_S = 60.0  # of a topic's lag, besides two visits by another job
+_SHORTEST_POLL_S = 1.0  # a broker that is slow for a moment must not fail a round
 _HOLDING_S = 8.0  # the same while partitions are held: their records are being written
 
 
@@ -81,6 +88,13 @@ def build(
         poll_timeout_s=settings.poll_timeout_s,
         headers=settings.rows.headers,
     )
+    numbers = _numbers(settings, kafka)
+
+    def timeout_s(topics: Collection[str]) -> float | None:
+        times = [one.poll_timeout_ms for topic, one in numbers().items() if topic in topics]
+        given = [one / 1000 for one in times if one is not None]
+        return max(min(given), _SHORTEST_POLL_S) if given else None
+
     return ClaimedIngest(
         settings,
         Parts(
@@ -95,9 +109,11 @@ def build(
             ),
             logs=PartitionOffsets(SourceOptions(kafka=named, group=settings.name)),
             topics=topics.look,
-            fetch=SampledFetch(reading),
+            fetch=SampledFetch(reading, timeout_s=timeout_s),
             ids=topics.ids,
             paused=PausedTopics(kafka, settings.name),
+            numbers=numbers,
+            hint=_hints(settings, named),
         ),
         observe,
     )
@@ -213,6 +229,21 @@ class _Work:
             self._ending = job.run(self._stop)
         except BaseException as error:  # noqa: BLE001 -- raised in the main thread
             self._error = error
+
+
+def _numbers(settings: ClaimedSettings, kafka: Mapping[str, Any]) -> Callable[[], Mapping[str, WorkersRecord]]:
+    if settings.workers_topic is None:
+        return dict
+    return FollowedNumbers(kafka, settings.workers_topic, settings.name, settings.workers_redis)
+
+
+def _hints(settings: ClaimedSettings, kafka: Mapping[str, Any]) -> Callable[[Mapping[TopicPartition, int]], None]:
+    """Return what commits positions to the job's group in Kafka, where the autoscaler looks for them."""
+    if settings.workers_topic is None:
+        return lambda _: None
+    # The client subscribes to nothing, so the group has no members, and every job may commit.
+    config = {**librdkafka_config(kafka), "enable.auto.commit": False, "log_level": 2}
+    return OffsetHints(Consumer(config), seated=True).commit
 
 
 def _claims(settings: ClaimedSettings, cluster: str) -> PartitionClaims:

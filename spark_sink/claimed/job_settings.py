@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from assignors.claims import Form, Lease, Picking
 from spark_sink.errors import OptionError
 from spark_sink.fleet.table_writer import refuse_quarantine_address
-from spark_sink.lake.table_storage import refuse_iceberg
+from spark_sink.lake.table_storage import is_iceberg
 from spark_sink.ops_log.ops_settings import OpsSettings
 from spark_sink.sink.row_options import RowOptions
 
@@ -16,6 +16,7 @@ _MOST_PARTITIONS = 1_000_000
 _MOST_RECORDS = 1_000_000_000
 _LEAST_BYTES, _MOST_BYTES = 16 << 20, 1 << 40
 _QUARTERS = 4
+_ROUNDS_PER_LEASE = 3
 _MOST_QUEUE_KB = 2_097_151  # librdkafka's limit
 
 
@@ -25,7 +26,8 @@ class ClaimedSettings:
 
     Attributes:
         name: name of the positions in the tables; the same for all jobs of one set.
-        table: Delta table; `{topic}` in it stands for the topic.
+        table: address of the table, `iceberg://catalog.namespace.table` of an Iceberg table; `{topic}` in it stands for
+            the topic.
         database: SQLAlchemy's address of the claims.
         kafka: client properties with Kafka's names, at least `bootstrap.servers`.
         topics: names.
@@ -43,11 +45,13 @@ class ClaimedSettings:
         idle_s: pause if there is no partition to claim, or after an error.
         fail_on_data_loss: stop reading a partition whose unread records retention has deleted; else only log an error.
         poll_timeout_s: end a round after this time without an expected record.
-        storage: options of the object store.
+        storage: options of the object store and of the catalog.
         rows: how records become rows of the table; the same for all jobs of one set.
         metrics_port: port of the Prometheus endpoint; None for none.
         ops: settings of the ops log; None for none.
         once: end when the records that were there at the start are in the tables.
+        workers_topic: the autoscaler's topic with the workers of each topic, which the job follows; None for none.
+        workers_redis: Redis that tells of changes of that topic; None for none.
         max_runtime_s: end after this time, seconds, with `once`; None for no limit.
     """
 
@@ -75,15 +79,15 @@ class ClaimedSettings:
     ops: OpsSettings | None = None
     once: bool = False
     max_runtime_s: float | None = None
+    workers_topic: str | None = None
+    workers_redis: str | None = None
 
     def __post_init__(self) -> None:
         for name, flag in (("name", "--group"), ("table", "--table"), ("database", "--database")):
             if not getattr(self, name):
                 raise OptionError(f"{flag} is empty (the setting {name!r} of a job)")
-        instead = "`azimuth sink --table-format iceberg` writes Iceberg tables"
-        refuse_iceberg("claims", self.table, self.storage, instead)
         refuse_quarantine_address(self.table)
-        if self.ops is not None:
+        if self.ops is not None and not is_iceberg(self.table):
             self.ops.refuse_near([self.table])
         for name, least, most in (
             ("partitions", 1, _MOST_PARTITIONS),
@@ -97,6 +101,10 @@ class ClaimedSettings:
             given = getattr(self, name)
             if not isinstance(given, int | float) or not 0 < given <= _DAY_S:  # also catches nan
                 raise OptionError(f"{name}={given!r}, need more than 0, and {_DAY_S:g} at most")
+        if self.workers_redis is not None and self.workers_topic is None:
+            raise OptionError(
+                "--workers-redis has no effect without --workers-topic: it tells of changes of that topic"
+            )
         if self.max_runtime_s is not None:
             self._check_runtime(self.max_runtime_s)
 
@@ -110,6 +118,11 @@ class ClaimedSettings:
     def round_bytes(self) -> int:
         """Most bytes of the records of a round."""
         return self.memory_bytes // _QUARTERS
+
+    @property
+    def round_s(self) -> float:
+        """Time that a round of a job should take that follows the numbers of workers, seconds."""
+        return self.lease.lease_s / _ROUNDS_PER_LEASE
 
     @property
     def queue_kb(self) -> int:

@@ -93,14 +93,12 @@ def tables(table: str | None, fleet: Path | None, group: str | None, storage: li
         table = full_address(table, options)
         named = table if has_placeholder(table) else None
         return Tables(addresses=matching_tables(table, options), group=group, storage=options, named=named)
-    from spark_sink.fleet.table_writer import CLUSTER  # noqa: PLC0415 -- as above
-
     settings = load_fleet(Path(str(fleet)), "tables")
-    options = {**settings.storage, **options}
+    options = {**settings.table_storage, **options}
     found: list[str] = []
     unread: dict[str, SparkSinkError] = {}
     for source in settings.sources:
-        address = settings.table.replace(CLUSTER, source)
+        address = settings.address(source)
         try:
             found += matching_tables(address, options)
         except SparkSinkError as error:

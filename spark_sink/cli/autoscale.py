@@ -87,6 +87,7 @@ def _rounds(
         EvaluatorElection,
         KafkaLag,
         WorkersFeed,
+        WorkersNews,
         WorkersPublisher,
         alert_hooks,
     )
@@ -95,9 +96,12 @@ def _rounds(
     figures = ScalingFigures(settings.interval_s)
     store = _store(settings, apply=apply)  # checked before the workers topic is created
     workers, topic = settings.workers_client, settings.workers_topic
+    news = WorkersNews(settings.news, topic) if apply and settings.news else None
     publisher = WorkersPublisher(workers, topic) if apply else None
     evaluator = Evaluator(settings, KafkaLag(settings.client), store, publisher)
     evaluator.alert(alert_hooks(settings.alerts))
+    if news is not None:
+        evaluator.announce(news.tell)
     stopped, decided = threading.Event(), False
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopped.set())

@@ -63,7 +63,9 @@ def run(  # noqa: PLR0913, PLR0917 -- each is a flag
         str,
         typer.Option("--group", help="Name of the positions in the table; the same for all jobs."),
     ],
-    table: Annotated[str, typer.Option(help="Delta table; {topic} in it makes a table of each topic.")],
+    table: Annotated[
+        str, typer.Option(help="Delta table, or catalog.namespace.table of Iceberg; {topic} makes one of each topic.")
+    ],
     database: Annotated[str, _DATABASE],
     bootstrap_servers: Annotated[str, typer.Option(callback=servers, help="Kafka brokers, host:port by commas.")],
     subscribe: Annotated[list[str] | None, typer.Option(help="Topics, by commas.")] = None,
@@ -107,8 +109,17 @@ def run(  # noqa: PLR0913, PLR0917 -- each is a flag
     ] = None,
     ops_log_s: Annotated[float, typer.Option(help="The ops log is written so often.")] = 60.0,
     ops_log_days: Annotated[int, typer.Option(help="Days that the ops log keeps.")] = 90,
+    workers_topic: Annotated[
+        str | None, typer.Option(help="Topic on which 'azimuth autoscale' publishes jobs per topic.")
+    ] = None,
+    workers_redis: Annotated[str | None, typer.Option(help="Redis that tells of changes of that topic.")] = None,
     kafka: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Kafka client property.")] = None,
     storage: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Option of the object store.")] = None,
+    table_format: Annotated[str, typer.Option(help="delta or iceberg.")] = "delta",
+    catalog: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="Option of the Iceberg catalog, as pyiceberg has them."),
+    ] = None,
     *,
     once: Annotated[
         bool, typer.Option("--once", help="End when the records that are there at the start are in the table.")
@@ -127,6 +138,7 @@ def run(  # noqa: PLR0913, PLR0917 -- each is a flag
     """
     from assignors.claims import Form, Lease, Picking  # noqa: PLC0415 -- an extra
     from spark_sink.claimed.job_settings import ClaimedSettings  # noqa: PLC0415 -- as below
+    from spark_sink.lake.table_storage import table_address, table_storage  # noqa: PLC0415 -- as below
     from spark_sink.ops_log.ops_settings import OpsSettings  # noqa: PLC0415 -- as below
     from spark_sink.options.option_spellings import Spelling  # noqa: PLC0415 -- as below
     from spark_sink.sink.row_options import RowOptions  # noqa: PLC0415 -- as below
@@ -144,13 +156,16 @@ def run(  # noqa: PLR0913, PLR0917 -- each is a flag
         "mergeSchema": str(merge_schema),
     }
     named = () if subscribe_pattern else topics
-    stored = pairs(storage, "--storage")
+    stored, in_catalog = pairs(storage, "--storage"), pairs(catalog, "--catalog")
+    if table_format not in {"delta", "iceberg"}:
+        raise typer.BadParameter(f"{table_format!r}, need delta or iceberg", param_hint="--table-format")
     ops = None
     if ops_log is not None:
         ops = OpsSettings(table=ops_log, every_s=ops_log_s, keep_days=ops_log_days, storage=stored)
+    address = table_address(table, table_format, in_catalog, stored)
     settings = ClaimedSettings(
         name=name,
-        table=table,
+        table=address,
         database=database,
         kafka={"bootstrap.servers": bootstrap_servers, **pairs(kafka, "--kafka")},
         topics=topics,
@@ -163,21 +178,29 @@ def run(  # noqa: PLR0913, PLR0917 -- each is a flag
         lease=Lease(lease_s=lease_s),
         picking=Picking(worth_records=worth_records, longest_s=longest_s),
         form=Form.OPTIMISTIC if optimistic else Form.LOCKING,
-        storage=stored,
+        storage=table_storage(stored, in_catalog),
         rows=RowOptions.parse(
-            given, registry, table=table, topics=named, headers=include_headers, spelling=Spelling.FLAG
+            given, registry, table=address, topics=named, headers=include_headers, spelling=Spelling.FLAG
         ),
         metrics_port=metrics_port,
         ops=ops,
         once=once,
         max_runtime_s=max_runtime,
+        workers_topic=workers_topic,
+        workers_redis=workers_redis,
     )
     if check:
         from spark_sink.claimed.job_checks import look  # noqa: PLC0415 -- clients and Arrow load slowly
         from spark_sink.cli._check_lines import report  # noqa: PLC0415 -- as above
 
         report(look(settings))
-    secrets = {"database": database, "kafka": settings.kafka, "storage": settings.storage, "registry": registry}
+    secrets = {
+        "database": database,
+        "workers_redis": workers_redis,
+        "kafka": settings.kafka,
+        "storage": settings.storage,
+        "registry": registry,
+    }
     with logged(log_format, secrets, agent=settings.owner):
         from spark_sink.claimed import run as run_job  # noqa: PLC0415 -- clients load slowly
 

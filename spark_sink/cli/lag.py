@@ -128,9 +128,9 @@ def _lag_of_fleet(file: Path, options: dict[str, str], *, as_json: bool) -> NoRe
     values: list[dict[str, Any]] = []
     total = unknown = 0
     for name in settings.sources:
-        table = settings.table.replace(_CLUSTER, name)
+        table = settings.address(name)
         try:
-            found = _lag_of_group(settings.name, settings.kafka(name), table, {**settings.storage, **options})
+            found = _lag_of_group(settings.name, settings.kafka(name), table, {**settings.table_storage, **options})
         except (SparkSinkError, AssignorError) as error:
             values.append({"source": name, "error": str(error)})
             unknown += 1

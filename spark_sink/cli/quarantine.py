@@ -30,13 +30,14 @@ if TYPE_CHECKING:
 
 _LARGEST = 2**63 - 1  # of the columns
 _TIMES = ("timestamp", "ingested_at")
+_PUBLISH, _INSTEAD = "quarantine publish", "`azimuth quarantine show --json` prints the records"
 _log = logging.getLogger("azimuth.quarantine")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _Table = Annotated[
     str | None,
     typer.Argument(
         metavar="TABLE",
-        help="Address of the Delta table (not of its quarantine); {topic} and {cluster} stand for any name.",
+        help="Address of the table (not of its quarantine); {topic} and {cluster} stand for any name.",
     ),
 ]
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -163,10 +164,16 @@ def publish(  # noqa: PLR0913, PLR0917 -- each is a flag
     log_format: Format = LogFormat.TEXT,
 ) -> None:
     """Publish quarantined records to a Kafka topic, each once, with the reason in headers named as Kafka Connect's."""
+    from spark_sink.lake.table_storage import refuse_iceberg  # noqa: PLC0415 -- Arrow loads slowly
+
+    if table is not None:  # before the brokers are asked
+        refuse_iceberg(_PUBLISH, table, pairs(storage, "--storage"), _INSTEAD)
     properties = {"bootstrap.servers": bootstrap_servers, **pairs(kafka, "--kafka")}
 
     def once(publisher: "Publisher") -> int:
-        return _publish(publisher, _tables(table, fleet, group, storage), log_format)
+        chosen = _tables(table, fleet, group, storage)
+        chosen.refuse_iceberg(_PUBLISH, _INSTEAD)
+        return _publish(publisher, chosen, log_format)
 
     with logged(log_format, {"kafka": properties, "storage": pairs(storage, "--storage")}):
         faults = _rounds(properties, topic, every_s, once)
@@ -213,7 +220,6 @@ def _publish(publisher: "Publisher", chosen: Tables, form: LogFormat) -> int:
 
 def _tables(table: str | None, fleet: Path | None, group: str | None, storage: list[str] | None) -> Tables:
     chosen = tables(table, fleet, group, storage)
-    chosen.refuse_iceberg("quarantine", "query the table of this name with _quarantine after it with another engine")
     from spark_sink.lake.matching_tables import refuse_quarantine  # noqa: PLC0415 -- pyarrow and deltalake load slowly
 
     if chosen.named is None:
@@ -230,10 +236,9 @@ def _waiting(table: str, chosen: Tables, columns: "Sequence[str] | None" = None)
 
 
 def _group(table: str, chosen: Tables) -> str:
-    from spark_sink.lake.positions import transactions  # noqa: PLC0415 -- pyarrow and deltalake load slowly
-    from spark_sink.lake.verification import the_group  # noqa: PLC0415 -- as above
+    from spark_sink.lake.verification import writing_group  # noqa: PLC0415 -- pyarrow and deltalake load slowly
 
-    return the_group(table, transactions(table, chosen.storage), chosen.group)
+    return writing_group(table, chosen.group, chosen.storage)
 
 
 def _repair(name: str | None) -> "Repair | None":

@@ -66,6 +66,11 @@ def sink(  # noqa: PLR0913, PLR0917 -- every setting is a flag
     landing: Annotated[
         str | None, typer.Option(help="direct: reading tasks write the files; or rows.", show_default="direct")
     ] = None,
+    ops_log: Annotated[
+        str | None, typer.Option(help="Delta table of batches, rows, bytes and errors, by topic and agent.")
+    ] = None,
+    ops_log_s: Annotated[float | None, typer.Option(help="The ops log is written so often.", show_default="60")] = None,
+    ops_log_days: Annotated[int | None, typer.Option(help="Days that the ops log keeps.", show_default="90")] = None,
     metrics_port: Annotated[int | None, typer.Option(help="Port of the Prometheus endpoint.")] = None,
     kafka: Annotated[_Pairs, typer.Option(metavar="NAME=VALUE", help="Kafka client property.")] = None,
     source: Annotated[_Pairs, typer.Option(metavar="NAME=VALUE", help="More options of kafka-group.")] = None,

@@ -34,13 +34,13 @@ class Moves:
 
 
 def moves_on_kill(ownership: Iterable[Ownership], *, dead: str, at: float, until: float) -> Moves:
-    """Compare the owners just before a death with the owners before the next change of the fleet.
+    """Compare the owners just before a death with the owners when another agent has taken over.
 
     Args:
         ownership: of all agents.
         dead: the killed agent.
         at: time of its death, unix seconds.
-        until: time at which the next agent joined.
+        until: time of the takeover, before the next agent joins.
     """
     changes = sorted(ownership, key=lambda o: o.time)
     before = _owners(c for c in changes if c.time <= at)
@@ -128,8 +128,7 @@ def figures(
     if run.kill is None or run.takeover is None:
         raise ValueError("the run has not been through a kill and a takeover")
     ownership = [o for agent in run.agents for o in read_ownership(run.telemetry(agent))]
-    joined = next(e.time for e in run.events if e.kind == "join")
-    moves = moves_on_kill(ownership, dead=run.kill.agent, at=run.kill.time, until=joined)
+    moves = moves_on_kill(ownership, dead=run.kill.agent, at=run.kill.time, until=run.takeover.time)
     before = _owners(o for o in sorted(ownership, key=lambda o: o.time) if o.time <= run.kill.time)
     agents = sorted(set(before.values()))
     topics = {t: 1 + max(p for u, p in before if u == t) for t, _ in before}

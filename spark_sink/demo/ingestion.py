@@ -41,7 +41,6 @@ class Ingestion:
     flights: pa.Table
     progress: Callable[[int, str], None]
     log: CommitLog
-    sent: int
     agents: dict[str, AgentProcess] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
     produced: list[tuple[float, int]] = field(default_factory=list)
@@ -50,13 +49,19 @@ class Ingestion:
     takeover: Commit | None = None
     live_since: float = 0.0
     began: float = 0.0
+    sent: int = 0
+    _bulk: int = 0
 
     def start(self) -> None:
-        """Start the first two agents, without waiting for them."""
+        """Start the first two agents, without waiting for them or for records."""
         self.began = time.time()
-        self.produced.append((self.began, self.sent))
         self._launch(_FIRST, "the first agent starts")
         self._launch(_SECOND, "the second agent starts")
+
+    def note_bulk(self, records: int) -> None:
+        """Note how many records were produced while the agents started."""
+        self.sent = self._bulk = records
+        self.produced.append((self.began, records))
 
     def run(self) -> None:
         """Run all steps from the first commit to the last, in order.
@@ -71,9 +76,11 @@ class Ingestion:
         )
         self._count_connections()
         self._kill(_FIRST)
+        # It starts while the group waits for the dead agent's session to end, and joins after that.
+        self._launch(_THIRD, "the third agent starts")
         self._until("ingesting until another agent takes over", self._has_taken_over)
-        self._launch(_THIRD, "a third agent joins")
         self._until("ingesting until the third agent has its share", lambda: bool(self.owned(_THIRD)))
+        self._note("join", _THIRD, "a third agent joins")
         self._send(self.flights.num_rows - self.sent)
         self.loader.flush()
         self._until("ingesting until every record is in the table", lambda: self.log.rows >= self.flights.num_rows)
@@ -109,8 +116,7 @@ class Ingestion:
         now = time.time()
         if not self.live_since:
             self.live_since = now
-        bulk = self.produced[0][1]
-        due = bulk + int((now - self.live_since) * self.settings.live_rate) - self.sent
+        due = self._bulk + int((now - self.live_since) * self.settings.live_rate) - self.sent
         self._send(min(due, self.flights.num_rows - _SLACK - self.sent))
 
     def _send(self, count: int) -> None:
@@ -127,7 +133,7 @@ class Ingestion:
         config.write_text(agent_config(settings, name, rack, self.cluster.bootstrap_servers))
         log = settings.directory / "logs" / f"{name}.log"
         self.agents[name] = AgentProcess.launch(name, config=config, log=log)
-        self._note("start" if len(self.agents) < 3 else "join", name, text)  # noqa: PLR2004 - the third joins
+        self._note("start", name, text)
 
     def _kill(self, name: str) -> None:
         owned = self.owned(name)

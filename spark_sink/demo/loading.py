@@ -19,7 +19,7 @@ PRODUCER_SETTINGS: Mapping[str, Any] = {
     "enable.idempotence": True,
     "compression.type": "lz4",
     # Large queues: hundreds of partitions need few large requests, not many small ones.
-    "linger.ms": 300,
+    "linger.ms": 1_000,
     "queue.buffering.max.messages": 1_000_000,
     "queue.buffering.max.kbytes": 524_288,
     "log_level": 0,

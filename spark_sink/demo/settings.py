@@ -24,7 +24,7 @@ class DemoSettings:
         group: the consumer group of the agents.
         kill: the part of an agent that is killed.
         kill_at: fraction of all rows that is committed before the kill, 0 to 1.
-        bulk: fraction of the flights that is produced before the agents start; the rest arrives while they run.
+        bulk: fraction of the flights that is produced while the agents start; the rest arrives while they run.
         live_rate: records per second of the rest.
         default_share: smallest fraction of the records for the measurement of the default partitioner.
         replicas: replication factor of the topics.

@@ -7,5 +7,6 @@
 * `message_copy`: copies records out of librdkafka's memory: `copy_compiled` in C if there was a compiler at the build,
   else `copy_interpreted`.
 * `record_batches`: records as Arrow batches.
+* `received_files`: what the tasks of a query received, by topic and broker.
 * `raw_columns`: the columns of the raw format.
 """

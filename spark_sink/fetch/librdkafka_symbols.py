@@ -37,6 +37,7 @@ _SIGNATURES: Mapping[str, tuple[type | None, list[type]]] = {
     "rd_kafka_incremental_assign": (_pointer, [_pointer, _pointer]),
     "rd_kafka_incremental_unassign": (_pointer, [_pointer, _pointer]),
     "rd_kafka_error_destroy": (None, [_pointer]),
+    "rd_kafka_message_broker_id": (ctypes.c_int32, [_pointer]),
     "rd_kafka_message_destroy": (None, [_pointer]),
     "rd_kafka_message_headers": (ctypes.c_int, [_pointer, _pointer]),
     "rd_kafka_message_timestamp": (ctypes.c_int64, [_pointer, _pointer]),

@@ -20,6 +20,7 @@ from spark_sink.fetch.librdkafka_symbols import Addresses
 from spark_sink.fetch.log_questions import deleted, log_bounds
 from spark_sink.fetch.message_copy import records as copied_records
 from spark_sink.fetch.raw_columns import arrow_schema
+from spark_sink.fetch.received_files import Counts, count_received, note_received
 from spark_sink.fetch.record_batches import record_batch
 from spark_sink.kafka.client_properties import librdkafka_config
 from spark_sink.options.fetch_settings import FetchSettings
@@ -99,12 +100,15 @@ def fetch(
     config = consumer_config(settings.kafka, longest)
     key = repr(sorted(config.items()))
     consumer = _idle.pop(key, None) or NativeConsumer(config)
+    task = _Task(consumer, pieces, settings, identities)
     whole = False
     try:
-        yield from _Task(consumer, pieces, settings, identities).batches()
+        yield from task.batches()
         consumer.unassign()
         whole = True
     finally:
+        if settings.traffic is not None:
+            note_received(settings.traffic, task.received)
         if whole and keep:
             _idle[key] = consumer
         else:
@@ -147,6 +151,7 @@ class _Task:
         self._progress = TaskProgress(pieces)
         self._settings = settings
         self._identities = {one.topic: (identities or {}).get(one.topic, "") for one in pieces}
+        self.received: Counts = {}
         self._schema = arrow_schema(headers=settings.headers, timestamp_type=settings.timestamp_type)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -173,6 +178,9 @@ class _Task:
         events = records[failed]
         if len(events):
             records, addresses = records[~failed], addresses[~failed]
+        if self._settings.traffic is not None:
+            # Also the records beyond the ranges, which came from the brokers all the same.
+            count_received(self.received, records, addresses, _runs(records))
         topics, wanted = self._select(records)
         if not wanted.all():
             records, addresses, topics = records[wanted], addresses[wanted], topics.filter(pa.array(wanted.tolist()))

@@ -4,12 +4,11 @@ import logging
 
 from assignors.errors import FleetError
 from assignors.fleet import Lane
-from spark_sink.checks import BrokerChecks, Check, Finding, check_writable, run
+from spark_sink.checks import BrokerChecks, Check, Finding, check_writable, ops_checks, run
 from spark_sink.fleet.agent_process import members
 from spark_sink.fleet.fleet_settings import FleetSettings
-from spark_sink.fleet.row_checks import ops_checks, row_checks
+from spark_sink.fleet.row_checks import row_checks
 from spark_sink.fleet.settings_tables import KafkaMembership
-from spark_sink.fleet.table_writer import CLUSTER
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +48,7 @@ def questions(settings: FleetSettings) -> list[Check]:
 def _of_source(settings: FleetSettings, name: str) -> list[Check]:
     source, brokers = settings.sources[name], BrokerChecks(settings.kafka(name), f"sources.{name}")
     servers, first = brokers.servers, f"{name} brokers"
-    table, group = settings.table.replace(CLUSTER, name), Lane(name, 0).group(settings.name)
+    table, group = settings.address(name), Lane(name, 0).group(settings.name)
     rows = settings.rows(name)
     selected = f"sources.{name}.{'topics' if source.topics else 'pattern'}"
     return [
@@ -61,7 +60,7 @@ def _of_source(settings: FleetSettings, name: str) -> list[Check]:
             after=first,
         ),
         Check(subject=f"{name} group", place=servers, ask=lambda: brokers.group(group), after=first),
-        *row_checks(rows, table, settings.name, settings.storage, source.topics, f"{name} "),
+        *row_checks(rows, table, settings.name, settings.table_storage, source.topics, f"{name} "),
     ]
 
 

@@ -1,6 +1,7 @@
 """An agent as a process: built from its settings, run until a signal stops it."""
 
 import contextlib
+import functools
 import json
 import logging
 import signal
@@ -32,7 +33,7 @@ from spark_sink.fleet.quarantine_counts import Quarantined
 from spark_sink.fleet.received_bytes import BrokerZones
 from spark_sink.fleet.settings_tables import RedisMembership, StaticMembership
 from spark_sink.fleet.source_reader import ReaderParts, ReaderSettings, SourceReader
-from spark_sink.fleet.table_writer import CLUSTER, TableWriter
+from spark_sink.fleet.table_writer import TableWriter
 from spark_sink.fleet.whole_fleet import WholeFleet
 from spark_sink.fleet.workers_in_force import WorkersNow
 from spark_sink.kafka.client_properties import kafka_python_config
@@ -125,19 +126,24 @@ def build(settings: FleetSettings, counts: OpsCounts | None = None) -> FleetAgen
         include_headers=settings.include_headers,
     )
     ops = {name: None if counts is None else CommitCounts(counts, name) for name in watches}
+    feed = None
+    if settings.workers.topic is not None:
+        feed = WorkersFeed(settings.kafka(settings.home), settings.workers.topic)
+    workers = WorkersNow.of(settings, feed, wake)
     readers = {
         name: SourceReader(
             name,
             reading,
             ReaderParts(
-                writer=_writer(settings, name, ops[name]), ids=watch.ids, look_again=watch.look_now, ops=ops[name]
+                writer=_writer(settings, name, ops[name]),
+                ids=watch.ids,
+                look_again=watch.look_now,
+                ops=ops[name],
+                polls=functools.partial(workers.polls, name),
             ),
         )
         for name, watch in watches.items()
     }
-    feed = None
-    if settings.workers.topic is not None:
-        feed = WorkersFeed(settings.kafka(settings.home), settings.workers.topic)
     found = list(watches.values())
     pauses = {name: PausedTopics(settings.kafka(name), settings.name) for name in settings.sources}
     agents.append(
@@ -147,7 +153,7 @@ def build(settings: FleetSettings, counts: OpsCounts | None = None) -> FleetAgen
                 members=members(settings, lambda: any_answers(found)),
                 watches=found,
                 ingestion=LightIngestion(readers, _surroundings(settings, readers)),
-                workers=WorkersNow.of(settings, feed),
+                workers=workers,
                 configured=settings.fleet_workers,
                 lanes=settings.lane_count,
                 balance=settings.placement,
@@ -170,7 +176,7 @@ def _surroundings(settings: FleetSettings, readers: Mapping[str, SourceReader]) 
         zone=settings.zone,
         price_per_gb=settings.price_per_gb,
         zones={name: BrokerZones(settings.kafka(name)) for name in settings.sources},
-        quarantined=Quarantined(tables, settings.storage),
+        quarantined=Quarantined(tables, settings.table_storage),
     )
 
 
@@ -204,8 +210,8 @@ def write_status(file: Path, status: dict[str, Any]) -> None:
 
 
 def _writer(settings: FleetSettings, source: str, ops: CommitCounts | None) -> TableWriter:
-    address = settings.table.replace(CLUSTER, source)
-    return TableWriter(address, settings.name, settings.agent, settings.storage, rows=settings.rows(source), ops=ops)
+    address, storage = settings.address(source), settings.table_storage
+    return TableWriter(address, settings.name, settings.agent, storage, rows=settings.rows(source), ops=ops)
 
 
 def _tell(agent: FleetAgent, file: Path, stop: threading.Event) -> None:

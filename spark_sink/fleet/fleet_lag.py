@@ -15,7 +15,6 @@ from assignors.errors import AssignorError
 from assignors.fleet import FleetTopic
 from spark_sink.errors import SparkSinkError
 from spark_sink.fleet.fleet_settings import FleetSettings
-from spark_sink.fleet.table_writer import CLUSTER
 from spark_sink.kafka.client_properties import kafka_python_config
 from spark_sink.lake.positions import positions
 from spark_sink.ranges.batch_offset import TopicPartition
@@ -196,7 +195,7 @@ class FleetLag:
 
 
 def _source(settings: FleetSettings, name: str) -> SourceLag:
-    address, storage = settings.table.replace(CLUSTER, name), settings.storage
+    address, storage = settings.address(name), settings.table_storage
 
     def connect() -> Logs:
         return LogOffsets.connect(kafka_python_config(settings.kafka(name)))

@@ -27,13 +27,14 @@ from spark_sink.fleet.settings_tables import (
     AnyMembership,
     KafkaMembership,
     Name,
+    RedisMembership,
     SourceSettings,
     StaticMembership,
     WorkersSettings,
 )
-from spark_sink.fleet.table_writer import CLUSTER, refuse_quarantine_address
+from spark_sink.fleet.table_writer import refuse_quarantine_address
 from spark_sink.kafka.client_properties import librdkafka_config
-from spark_sink.lake.table_storage import refuse_iceberg
+from spark_sink.lake.table_storage import CLUSTER, table_address, table_storage, with_name
 from spark_sink.ops_log.ops_settings import OpsSettings
 from spark_sink.options.option_spellings import Spelling
 from spark_sink.sink.row_options import RowOptions
@@ -57,10 +58,14 @@ class FleetSettings(BaseSettings):
     capacity: Real = Field(1.0, description="How much it reads relative to the others.")
     zone: str | None = Field(None, description="Where it runs, as the brokers' racks name it.")
     name: Name = Field(description="The fleet's name; consumer groups and positions in tables bear it.")
-    table: str = Field(min_length=1, description="Delta table; {cluster} stands for the source, {topic} for the topic.")
+    table: str = Field(min_length=1, description="Table; {cluster} stands for the source, {topic} for the topic.")
+    table_format: Literal["delta", "iceberg"] = Field("delta", description="Format of the tables.")
+    catalog: dict[str, str] = Field(
+        default_factory=dict, description="Options of the Iceberg catalog, as pyiceberg has them."
+    )
     sources: dict[Name, SourceSettings] = Field(min_length=1, description="Clusters, by name.")
     membership: AnyMembership = KafkaMembership(home=None)
-    workers: WorkersSettings = WorkersSettings(default=1, file=None, topic=None)
+    workers: WorkersSettings = WorkersSettings(default=1, file=None, topic=None, redis=None)
     storage: dict[str, str] = Field(default_factory=dict, description="Options of the object store.")
     session_s: Real = Field(10.0, description="After this long without a sign of life an agent is removed.")
     lanes: Whole = Field(4, description="Consumers of an agent for each cluster, at most; the same in the whole fleet.")
@@ -160,16 +165,15 @@ class FleetSettings(BaseSettings):
         """Check conditions on more than one setting.
 
         Raises:
-            OptionError: the table is Iceberg's or has the address of a quarantine, an option of values is invalid, two
-                sources would write into one table, the ops log's address meets theirs, or the home cluster is not one
-                of the sources.
+            OptionError: the table has the address of a quarantine or is not of the format, an option of values is
+                invalid, two sources would write into one table, the ops log's address meets theirs, or the home cluster
+                is not one of the sources.
             FleetError: a source, a number or an agent is invalid.
             WorkersError: workers below 1, or an invalid pattern.
         """
-        refuse_iceberg("agent", self.table, self.storage, "`azimuth sink --table-format iceberg` writes Iceberg tables")
         for name in self.sources:
-            refuse_quarantine_address(self.table.replace(CLUSTER, name))
-        if (ops := self.ops) is not None:
+            refuse_quarantine_address(self.address(name))
+        if (ops := self.ops) is not None and self.table_format == "delta":  # the ops log is one, too
             ops.refuse_near([self.table])
         if len(self.sources) > 1 and CLUSTER not in self.table:
             raise OptionError(
@@ -227,6 +231,7 @@ class FleetSettings(BaseSettings):
             "balance": None if self.balance == "count" else self.balance,
             "workers.weights": sorted(given.weights.items()),
             "table": self.table,
+            "table_format": None if self.table_format == "delta" else self.table_format,  # as above
             "workers.default": given.default,
             "workers.patterns": list(given.patterns.items()),  # in order, because the first match counts
             "workers.overrides": sorted(given.overrides.items()),
@@ -235,6 +240,19 @@ class FleetSettings(BaseSettings):
             **{f"sources.{name}": [sorted(one.topics), one.pattern] for name, one in self.sources.items()},
         }
         return FleetAgentId(self.agent, self.capacity, self.zone, declared_settings(shared))
+
+    def address(self, source: str) -> str:
+        """Return the address of a source's tables, with the scheme of their format; `{topic}` may be in it.
+
+        Raises:
+            OptionError: it is not an address of this format, or options of a catalog are given for Delta tables.
+        """
+        return with_name(table_address(self.table, self.table_format, self.catalog, self.storage), CLUSTER, source)
+
+    @property
+    def table_storage(self) -> dict[str, str]:
+        """Options of the object store and of the catalog."""
+        return table_storage(self.storage, self.catalog)
 
     def rows(self, source: str) -> RowOptions:
         """Return how records of a source become rows.
@@ -247,7 +265,7 @@ class FleetSettings(BaseSettings):
         return RowOptions.parse(
             self._row_texts(),
             self.schema_registry,
-            table=self.table,
+            table=self.address(source),
             topics=() if given.pattern else given.topics,
             headers=self.include_headers,
             spelling=Spelling.FILE,
@@ -265,6 +283,14 @@ class FleetSettings(BaseSettings):
             "partitionBy": self.partition_by,
             "mergeSchema": "true" if self.merge_schema else None,
         }
+
+    @property
+    def news(self) -> str | None:
+        """Address of the Redis that tells of changes of the workers topic; None if there is none."""
+        if self.workers.topic is None:
+            return None
+        member = self.membership
+        return self.workers.redis or (member.url if isinstance(member, RedisMembership) else None)
 
     @property
     def ops(self) -> OpsSettings | None:

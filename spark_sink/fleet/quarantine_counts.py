@@ -8,9 +8,11 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from spark_sink.errors import TableError
 from spark_sink.fleet.background_values import BackgroundValue
 from spark_sink.formats.quarantined_rows import quarantine_of
-from spark_sink.lake.table_storage import Storage
+from spark_sink.lake.iceberg.stored_rows import open_stored
+from spark_sink.lake.table_storage import Storage, is_iceberg
 
 log = logging.getLogger(__name__)
 
@@ -37,13 +39,13 @@ class Quarantined:
     def _add_up(self) -> int:
         try:
             return sum(quarantined_rows(quarantine_of(table), self._storage) for table in self._tables())
-        except (DeltaError, OSError) as error:
+        except (DeltaError, OSError, TableError) as error:
             log.info("fleet: quarantines not counted: %s", error)
             return self._count.last
 
 
 def quarantined_rows(table: str, storage: Storage | None = None) -> int:
-    """Count the records of a quarantine from its log.
+    """Count the records of a quarantine, without its files.
 
     Args:
         table: address of the quarantine.
@@ -53,8 +55,11 @@ def quarantined_rows(table: str, storage: Storage | None = None) -> int:
         Number of records, including replayed ones; 0 if there is no quarantine.
 
     Raises:
-        DeltaError, OSError: the log cannot be read.
+        DeltaError, OSError, TableError: the log or the catalog cannot be read.
     """
+    if is_iceberg(table):
+        stored = open_stored(table, storage or {})
+        return stored.count() if stored else 0
     options = dict(storage or {}) or None
     if not DeltaTable.is_deltatable(table, options):
         return 0

@@ -94,7 +94,11 @@ class RecordBuffer:
 def _pairs(message: Any) -> list[tuple[str, bytes | None]] | None:  # noqa: ANN401 - a confluent_kafka.Message
     try:
         found: list[tuple[str, bytes | None]] | None = message.headers()
-    except UnicodeDecodeError as error:
-        # If a name is not UTF-8, the client returns no header of the record; such a record must not stop its topic.
-        return [("azimuth.unreadable_headers", str(error).encode())]
+    except (UnicodeDecodeError, SystemError) as error:
+        # If a name is not UTF-8, the client returns no header of the record, and reports the cause within a
+        # SystemError; such a record must not stop its source.
+        cause = error if isinstance(error, UnicodeDecodeError) else error.__cause__ or error.__context__
+        if not isinstance(cause, UnicodeDecodeError):
+            raise
+        return [("azimuth.unreadable_headers", str(cause).encode())]
     return found

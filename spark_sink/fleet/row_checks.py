@@ -5,10 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 import pyarrow as pa
 
 from assignors.clients import shown
-from spark_sink.checks import Check, check_registry, check_table, check_writable
+from spark_sink.checks import Check, check_registry, check_table
 from spark_sink.lake.parquet_landing import KEYS
-from spark_sink.ops_log.ops_settings import OpsSettings
-from spark_sink.ops_log.ops_table import OpsTable
 from spark_sink.options.option_spellings import spelled
 from spark_sink.options.value_format import TOPIC
 from spark_sink.sink.row_options import RowOptions
@@ -50,19 +48,6 @@ def row_checks(  # noqa: PLR0913, PLR0917 -- what a table is
 def _respelled(rows: RowOptions, ask: Callable[[], str]) -> str:
     with spelled(rows.spelling):
         return ask()
-
-
-def ops_checks(ops: OpsSettings | None) -> list[Check]:
-    """Return the question about the ops log, if there is one."""
-    if ops is None:
-        return []
-    return [Check(subject="ops log", place=ops.table, ask=lambda: _ops_log(ops))]
-
-
-def _ops_log(ops: OpsSettings) -> str:
-    there = OpsTable(ops.table, ops.storage).check()
-    check_writable(ops.table, ops.storage)
-    return f"{ops.table}: {'exists' if there else 'new; the first write creates it'}"
 
 
 def _registry(rows: RowOptions, topics: Sequence[str]) -> str:

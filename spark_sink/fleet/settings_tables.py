@@ -98,6 +98,9 @@ class WorkersSettings(BaseModel):
     topic: Annotated[str, AfterValidator(topic_name)] | None = Field(
         None, description="Workers topic of the autoscaler, on the home cluster."
     )
+    redis: str | None = Field(
+        None, description="Redis that tells of changes of the topic; that of the membership if absent."
+    )
     weights: dict[str, Real] = Field(
         default_factory=dict, description="By hand: volume of a topic relative to the others, for balance = 'volume'."
     )

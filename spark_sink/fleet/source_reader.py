@@ -13,6 +13,7 @@ from confluent_kafka import KafkaException
 
 from assignors.errors import AssignorError
 from assignors.fleet import FleetTopic, Lane, lane_change
+from assignors.scaling import PollSettings, narrowest
 from spark_sink.errors import SparkSinkError, TableError
 from spark_sink.fleet.commit_counts import CommitCounts
 from spark_sink.fleet.lane import LaneConsumer, LaneParts
@@ -30,6 +31,7 @@ Assigned = Mapping[Lane, frozenset[FleetTopic]]
 _EXPECTED = (SparkSinkError, AssignorError, KafkaException, OSError)
 _WAIT_S = 0.05
 _MOST = 5_000
+_LONGEST_POLL_S = 1.0  # the other lanes of the source wait for it, and so does the end of the agent
 _BUFFER_BYTES = 32 << 20
 _PAUSE_S = 1.0
 _PART = re.compile(r"part-[0-9a-f]+")
@@ -66,12 +68,14 @@ class ReaderParts:
         ids: called for each batch of records.
         look_again: called when a topic may have been recreated.
         ops: counts the errors for an ops log; None without one.
+        polls: returns the published settings of polls, by topic.
     """
 
     writer: TableWriter
     ids: TopicIds
     look_again: Callable[[], None]
     ops: CommitCounts | None = None
+    polls: Callable[[], Mapping[str, PollSettings]] = dict
 
 
 class SourceReader:
@@ -274,12 +278,20 @@ class SourceReader:
             for consumer in self._consumers:
                 if self._full:
                     return
-                consumer.read(self._add, _MOST, _WAIT_S)
+                consumer.read(self._add, *self._poll(consumer.lane))
                 if self._deferred is not None:
                     raise self._deferred
             self._settle()
             if self._wanted != self._applied or (time.monotonic() >= until and not self._background.busy):
                 return
+
+    def _poll(self, lane: Lane) -> tuple[int, float]:
+        """Return the most records and the longest time of a lane's next poll."""
+        published = self._parts.polls()
+        if not published:
+            return _MOST, _WAIT_S
+        names = {topic.name for topic in self._applied.get(lane, ())}
+        return narrowest((one for name, one in published.items() if name in names), _MOST, _WAIT_S, _LONGEST_POLL_S)
 
     @property
     def _full(self) -> bool:

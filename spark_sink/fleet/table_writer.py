@@ -14,9 +14,9 @@ from spark_sink.errors import ConflictError, SparkSinkError, TableError
 from spark_sink.fleet.commit_counts import CommitCounts
 from spark_sink.fleet.writer_tables import LandedFiles, WriterTable
 from spark_sink.formats.quarantined_rows import quarantine_of, refuse_quarantine_name
-from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.table_contract import Change, Snapshot
-from spark_sink.lake.table_storage import PLACEHOLDER, Storage, table_uri
+from spark_sink.lake.table_formats import LakeTable
+from spark_sink.lake.table_storage import PLACEHOLDER, Storage, table_uri, with_name
 from spark_sink.ops_log.record_bytes import record_bytes
 from spark_sink.options.option_spellings import spelled
 from spark_sink.options.value_decoders import TopicDecoders
@@ -29,10 +29,11 @@ from spark_sink.sink.topic_routes import Routes
 
 log = logging.getLogger(__name__)
 
-CLUSTER = "{cluster}"
 _TOPIC = "do not read this topic, or let the address of the tables go on after {topic}, as in lake/{topic}/rows"
 _ATTEMPTS = 50
 _COMPACT_EVERY, _COMPACT_AFTER = 200, 20  # versions of a table, commits of this agent
+
+_Place = tuple[str, str]
 
 
 def refuse_quarantine_address(address: str) -> None:
@@ -49,10 +50,10 @@ class Compactions:
 
     def __init__(self) -> None:
         self._commits: dict[str, int] = {}
-        self._tables: dict[str, DeltaLakeTable] = {}
+        self._tables: dict[str, LakeTable] = {}
         self._thread: threading.Thread | None = None
 
-    def committed(self, uri: str, table: Callable[[], DeltaLakeTable]) -> None:
+    def committed(self, uri: str, table: Callable[[], LakeTable]) -> None:
         """Count a commit; returns immediately.
 
         Args:
@@ -125,7 +126,7 @@ class TableWriter:
             table=self._rows.table,
         )
         self._decoders = TopicDecoders(self._rows.value)
-        self._tables: dict[str, WriterTable] = {}
+        self._tables: dict[_Place, WriterTable] = {}
         self._lock = threading.Lock()
         self._compactions = Compactions()
         self._number = 0
@@ -141,9 +142,9 @@ class TableWriter:
 
     def apart(self, names: Iterable[str]) -> list[set[str]]:
         """Group names of topics, or labels, by table."""
-        found: dict[str, set[str]] = {}
+        found: dict[_Place, set[str]] = {}
         for name in names:
-            found.setdefault(self._uri(name), set()).add(name)
+            found.setdefault(self._place(name), set()).add(name)
         return list(found.values())
 
     def label(self, topics: Collection[FleetTopic]) -> dict[FleetTopic, str]:
@@ -243,7 +244,7 @@ class TableWriter:
         known = snapshot.positions if snapshot else {}
         return {one.key: known[one.key] for one in ranges if one.key in doubted and known[one.key] != one.end}
 
-    def _register(self, table: DeltaLakeTable, columns: pa.Schema, wanted: Mapping[str, int]) -> dict[str, int]:
+    def _register(self, table: LakeTable, columns: pa.Schema, wanted: Mapping[str, int]) -> dict[str, int]:
         for _ in range(_ATTEMPTS):
             snapshot = table.refresh()
             if snapshot is None:
@@ -259,7 +260,7 @@ class TableWriter:
             f"{list(wanted)[:3]}"
         )
 
-    def _note(self, table: DeltaLakeTable, snapshot: Snapshot, columns: pa.Schema, new: Mapping[str, int]) -> bool:
+    def _note(self, table: LakeTable, snapshot: Snapshot, columns: pa.Schema, new: Mapping[str, int]) -> bool:
         note = {"agent": self._options.agent, "kind": "identities", "rows": 0}
         try:
             table.swap(
@@ -271,16 +272,23 @@ class TableWriter:
         return True
 
     def _table(self, label: str) -> WriterTable:
-        uri = self._uri(label)
-        if uri not in self._tables:
+        place = uri, topic = self._place(label)
+        if place not in self._tables:
             refuse_quarantine_name(uri, f"topic {label!r}", _TOPIC)
             # Two threads may come here at the same time; one of the two objects, which have no handles yet, is dropped.
-            topic = label.partition("@")[0]
-            self._tables.setdefault(uri, WriterTable(uri, self._options, self._rows, self._decoders, topic))
-        return self._tables[uri]
+            named = topic or label.partition("@")[0]
+            self._tables.setdefault(place, WriterTable(uri, self._options, self._rows, self._decoders, named))
+        return self._tables[place]
+
+    def _place(self, label: str) -> _Place:
+        """Return the table of a label, and its topic if each topic has its own decoder and its own table.
+
+        Names of Iceberg tables have no hyphens, so the topics `a-b` and `a_b` have one table, which both write.
+        """
+        return self._uri(label), "" if self.shared else label.partition("@")[0]
 
     def _uri(self, label: str) -> str:
-        return self._address.replace(PLACEHOLDER, label)
+        return with_name(self._address, PLACEHOLDER, label)
 
 
 def _number(topic: FleetTopic) -> int:

@@ -3,13 +3,13 @@
 import json
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
 from assignors import AssignorError, WorkersError
 from assignors.fleet import ClusterWatch, FleetWorkers, Override
-from assignors.scaling import WorkersFeed
+from assignors.scaling import NewsListener, PollSettings, WorkersFeed, published_polls
 from spark_sink.fleet.fleet_settings import FleetSettings
 
 log = logging.getLogger(__name__)
@@ -28,9 +28,10 @@ class WorkersNow:
             and the previous overrides stay. An empty object removes all overrides.
         feed: reads the workers topic; None for none.
         by_volume: whether the rates on the workers topic are weights of topics; configured weights come first.
+        listen: makes the listener that calls the given function when the workers topic has changed; None for none.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- the sources of numbers
         self,
         configured: FleetWorkers,
         group: str,
@@ -38,6 +39,7 @@ class WorkersNow:
         feed: WorkersFeed | None,
         *,
         by_volume: bool = False,
+        listen: Callable[[Callable[[], None]], NewsListener] | None = None,
     ) -> None:
         self._configured = configured
         self._by_volume = by_volume
@@ -45,15 +47,47 @@ class WorkersNow:
         self._file = file
         self._feed = feed
         self._complete = False
+        self._listen = listen
+        self._heard = False
+        self._polls: Mapping[str, Mapping[str, PollSettings]] = {}
         self._value = configured
         self._failure: AssignorError | None = None
         self._next = 0.0
 
     @classmethod
-    def of(cls, settings: FleetSettings, feed: WorkersFeed | None) -> Self:
-        """Return the workers of these settings."""
-        given = settings.workers
-        return cls(settings.fleet_workers, settings.name, given.file, feed, by_volume=settings.balance == "volume")
+    def of(cls, settings: FleetSettings, feed: WorkersFeed | None, wake: Callable[[], None] = lambda: None) -> Self:
+        """Return the workers of these settings.
+
+        Args:
+            settings: settings of the agent.
+            feed: reads the workers topic; None for none.
+            wake: called when the workers topic has changed, if there is a Redis that tells of it.
+        """
+        given, url = settings.workers, settings.news
+
+        def listen(heard: Callable[[], None]) -> NewsListener:
+            def both() -> None:
+                heard()
+                wake()
+
+            return NewsListener(url or "", given.topic or "", both)
+
+        return cls(
+            settings.fleet_workers,
+            settings.name,
+            given.file,
+            feed,
+            by_volume=settings.balance == "volume",
+            listen=None if feed is None or url is None else listen,
+        )
+
+    def polls(self, source: str) -> Mapping[str, PollSettings]:
+        """Return the published settings of the polls of a source's topics; any thread may call."""
+        return self._polls.get(source, {})
+
+    def hear(self) -> None:
+        """Look at once at the next call, because the workers topic has changed; any thread may call."""
+        self._heard = True
 
     def __call__(self, watches: Sequence[ClusterWatch]) -> FleetWorkers:
         """Return the present workers.
@@ -62,7 +96,10 @@ class WorkersNow:
             WorkersError: the file is invalid; the previous value stays.
             PublishError: the workers topic cannot be read; the previous value stays.
         """
-        if time.monotonic() >= self._next:
+        if self._listen is not None:
+            self._listen(self.hear).start()
+            self._listen = None
+        if self._heard or time.monotonic() >= self._next:
             self._next = time.monotonic() + _INTERVAL_S
             try:
                 self._value, self._failure = self._look(watches), None
@@ -100,8 +137,12 @@ class WorkersNow:
         if self._feed is None:
             return {}, None
         # A part of the topic would be other numbers than those of the other agents.
-        self._feed.refresh(1.0 if self._complete else _FIRST_READ_S, to_end=not self._complete)
+        heard, self._heard = self._heard, False  # before the read: a later message asks for another one
+        self._feed.refresh(1.0 if self._complete else _FIRST_READ_S, to_end=heard or not self._complete)
         self._complete = True
+        clusters = {watch.source.name: watch.seen().cluster for watch in watches}
+        records = self._feed.records
+        self._polls = {name: published_polls(records, cluster, self._group) for name, cluster in clusters.items()}
         scaled = {
             f"{watch.source.name}/{topic}": number
             for watch in watches

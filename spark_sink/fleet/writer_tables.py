@@ -10,10 +10,9 @@ import pyarrow.compute as pc
 from spark_sink.errors import TableError
 from spark_sink.formats import Decoder, decode_batch
 from spark_sink.formats.quarantined_rows import COLUMN, good_schema, quarantine_of
-from spark_sink.lake.delta_table import DeltaLakeTable, TableSettings
-from spark_sink.lake.parquet_landing import Landing, storage_errors
+from spark_sink.lake.delta_table import TableSettings
 from spark_sink.lake.table_contract import DataFile
-from spark_sink.lake.table_storage import filesystem
+from spark_sink.lake.table_formats import LakeTable, open_landing, open_table
 from spark_sink.options.value_decoders import TopicDecoders
 from spark_sink.ranges.batch_offset import TopicPartition
 from spark_sink.sink.compare_and_swap import Batch, Outcome
@@ -71,19 +70,19 @@ class WriterTable:
         self._decoders = decoders
         self._topic = topic
         self.table = self.handle()
-        self._quarantine = DeltaLakeTable(quarantine_of(uri), options.group, options.storage, options.quarantine)
+        self._quarantine = open_table(quarantine_of(uri), options.group, options.storage, options.quarantine)
         self._both = TableWithQuarantine(self.table, self._quarantine)
         self._opened = False
         self._reported: set[tuple[str, str]] = set()
 
-    def handle(self) -> DeltaLakeTable:
+    def handle(self) -> LakeTable:
         """Return another handle of the table."""
-        return DeltaLakeTable(self.uri, self._options.group, self._options.storage, self._options.table)
+        return open_table(self.uri, self._options.group, self._options.storage, self._options.table)
 
-    def quarantine_handle(self) -> DeltaLakeTable:
+    def quarantine_handle(self) -> LakeTable:
         """Return another handle of the quarantine."""
         uri, options = quarantine_of(self.uri), self._options
-        return DeltaLakeTable(uri, options.group, options.storage, TableSettings())
+        return open_table(uri, options.group, options.storage, TableSettings())
 
     @property
     def columns(self) -> pa.Schema:
@@ -132,8 +131,8 @@ class WriterTable:
         return outcome
 
     def _land_raw(self, records: pa.Table) -> Sequence[DataFile]:
-        with storage_errors(self.uri):
-            landing = Landing(filesystem(self.uri, self._options.storage, make=True), self._rows.schema(None))
+        options = self._options
+        landing = open_landing(self.uri, options.storage, self._rows.schema(None), options.table)
         for batch in records.to_batches():
             landing.write(batch)
         return landing.close()

@@ -53,6 +53,8 @@ SCHEMA = pa.schema(
         pa.field("ingested_at", pa.timestamp("us", tz="UTC")),
     ]
 )
+_LOG = "_delta_log"
+_LONGEST = 255  # bytes of a file name on the usual file systems
 
 
 def quarantine_of(table: str) -> str:
@@ -68,7 +70,7 @@ def base_of(address: str) -> str | None:
 
 
 def refuse_quarantine_name(address: str, what: str, way_out: str) -> None:
-    """Refuse a table that has the address of a quarantine: bad rows of another table would get into it.
+    """Refuse a table that cannot have an address: bad rows of another table would get into it, or it has no room.
 
     Args:
         address: of the table.
@@ -76,8 +78,16 @@ def refuse_quarantine_name(address: str, what: str, way_out: str) -> None:
         way_out: a clause that says what the user can do.
 
     Raises:
-        OptionError: the address ends in `_quarantine`.
+        OptionError: the address ends in `_quarantine` or `_delta_log`, or no name is left for its quarantine.
     """
+    name = address.rstrip("/").rpartition("/")[2]
+    if name == _LOG:
+        raise OptionError(f"{what} would go to {address}, which is a folder of Delta's own; {way_out}")
+    if "://" not in address and len(quarantine_of(name).encode()) > _LONGEST:
+        raise OptionError(
+            f"{what} would go to {address}, and the name of its quarantine would be longer than {_LONGEST} bytes; "
+            f"{way_out}"
+        )
     base = base_of(address)
     if base is not None:
         raise OptionError(

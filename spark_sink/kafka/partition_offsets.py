@@ -22,6 +22,8 @@ _log = structlog.get_logger("azimuth.source")
 _TIMEOUT_S = 10.0
 # Every trigger requests ends: one partition without a leader must not delay all others for long.
 _ENDS_TIMEOUT_S = 2.0
+# Kafka's class Topic lists them. A group leaves them out of a pattern, so no member would ever read them.
+_INTERNAL = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 Offset = TypeVar("Offset", int, int | None)
 
 
@@ -69,7 +71,7 @@ class PartitionOffsets:
         return {TopicPartition(*key): offset for key, offset in found.items()}
 
     def subscribed(self) -> set[TopicPartition]:
-        """Return every partition of the subscribed topics.
+        """Return every partition of the subscribed topics; a pattern selects none of Kafka's internal topics.
 
         Raises:
             FetchError: no broker answered.
@@ -78,9 +80,11 @@ class PartitionOffsets:
             topics = self._admin.list_topics(timeout=3 * _TIMEOUT_S).topics
         except KafkaException as error:
             raise FetchError(f"the topics could not be listed: {error}") from error
-        pattern = self._options.pattern
-        wanted = re.compile(pattern).fullmatch if pattern else set(self._options.topics).__contains__
-        return {TopicPartition(name, n) for name, topic in topics.items() if wanted(name) for n in topic.partitions}
+        if self._options.pattern:
+            wanted = {one for one in topics if re.fullmatch(self._options.pattern, one)} - _INTERNAL
+        else:
+            wanted = topics.keys() & set(self._options.topics)
+        return {TopicPartition(name, n) for name in wanted for n in topics[name].partitions}
 
     def identities(self, topics: Iterable[str]) -> dict[str, str]:
         """Return `<cluster id>/<topic id>` of topics (KIP-516); topics without an answer are left out."""

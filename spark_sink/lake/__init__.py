@@ -11,6 +11,7 @@
 * `quarantine_records`: reads quarantined records in parts.
 * `parquet_landing`: writes Arrow batches to Parquet files with statistics of their offsets.
 * `held_rows`: one budget of memory for the rows that a task's open files hold.
+* `row_spans`: finds the offsets of each partition in some rows.
 * `row_floors`: selects the rows of a file at or above an offset of their partition.
 * `schema_fit`: checks whether rows fit a table.
 * `compaction`: compacts small files, one writer at a time.

@@ -7,7 +7,7 @@ version, so nothing is checked, and a late writer could commit.
 
 import contextlib
 import logging
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -22,6 +22,7 @@ from spark_sink.lake.compaction import Compaction
 from spark_sink.lake.conditional_writes import refuse_overwriting_store
 from spark_sink.lake.delta_transactions import OURS, TransactionLog, lasting
 from spark_sink.lake.file_descriptions import describe_quarantined
+from spark_sink.lake.iceberg.partition_terms import Term
 from spark_sink.lake.parquet_landing import KEYS, Landing, Layout, bounded_columns, normal_schema, storage_errors
 from spark_sink.lake.positions import (
     application,
@@ -60,11 +61,13 @@ class TableSettings:
         layout: layout of the files.
         properties: of a new table; they override PROPERTIES.
         merge_schema: add columns of the batch that the table lacks.
+        terms: partitioning of a new Iceberg table.
     """
 
     layout: Layout = field(default_factory=Layout)
     properties: Mapping[str, str] = field(default_factory=dict)
     merge_schema: bool = False
+    terms: Sequence[Term] = ()
 
 
 class DeltaLakeTable:

@@ -165,10 +165,15 @@ class TransactionLog:
     def earlier_commits(self) -> Iterator[LogEntry]:
         """Read the commits backwards from `version`, up to the first that was cleaned up."""
         for version in range(self._version, -1, -1):
-            text = read_text(self._files, _commit_path(version))
-            if text is None:
+            entry = self.entry(version)
+            if entry is None:
                 return
-            yield LogEntry(version, text)
+            yield entry
+
+    def entry(self, version: int) -> LogEntry | None:
+        """Read one commit; None if it was cleaned up."""
+        text = read_text(self._files, _commit_path(version))
+        return None if text is None else LogEntry(version, text)
 
     def has_commit(self, version: int) -> bool:
         """Return whether this version was committed, by any writer."""

@@ -10,7 +10,10 @@ BUDGET_BYTES: Final = 128 << 20
 class HoldsRows(Protocol):
     """An open file that holds rows in memory."""
 
-    held_bytes: int
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of the rows."""
+        ...
 
     def flush(self) -> None:
         """Write them as a row group."""
@@ -21,6 +24,7 @@ class _Files(threading.local):
 
     def __init__(self) -> None:
         self.open: weakref.WeakSet[HoldsRows] = weakref.WeakSet()
+        self.most = 0  # bytes that they hold at most: those at the last look at all files, and those written since
 
 
 _files = _Files()
@@ -31,10 +35,24 @@ def count(file: HoldsRows) -> None:
     _files.open.add(file)
 
 
-def limit() -> None:
-    """Flush the fullest files until all files of the thread together hold at most the budget."""
-    total = sum(file.held_bytes for file in _files.open)
-    while total > BUDGET_BYTES:
-        fullest = max(_files.open, key=lambda file: file.held_bytes)
-        total -= fullest.held_bytes
-        fullest.flush()
+def limit(written: int) -> None:
+    """Flush the fullest files if all files of the thread together may hold more than the budget.
+
+    A look at all files takes as long as a write of some hundred rows, if there are hundreds of files. So files are
+    flushed until an eighth of the budget is free.
+
+    Args:
+        written: bytes added to files since the last call.
+    """
+    _files.most += written
+    if _files.most <= BUDGET_BYTES:
+        return
+    fullest_first = sorted(_files.open, key=lambda file: file.held_bytes, reverse=True)
+    _files.most = sum(file.held_bytes for file in fullest_first)
+    if _files.most <= BUDGET_BYTES:
+        return
+    for file in fullest_first:
+        if _files.most <= BUDGET_BYTES - BUDGET_BYTES // 8:
+            break
+        _files.most -= file.held_bytes
+        file.flush()

@@ -9,6 +9,9 @@ from deltalake import DeltaTable
 
 from spark_sink.errors import OptionError, TableError
 from spark_sink.formats.quarantined_rows import SUFFIX, base_of
+from spark_sink.lake.iceberg.catalogs import iceberg_address
+from spark_sink.lake.iceberg.matching_names import tables_of_topics
+from spark_sink.lake.iceberg.stored_rows import open_stored
 from spark_sink.lake.table_storage import (
     Storage,
     filesystem,
@@ -29,11 +32,12 @@ def has_placeholder(address: str) -> bool:
 
 
 def matching_tables(address: str, storage: Storage | None = None) -> list[str]:
-    """Return the Delta tables that an address names, sorted, without their quarantines.
+    """Return the tables that an address names, sorted, without their quarantines.
 
     Args:
-        address: a folder or an address on an object store; `{topic}` and `{cluster}` may stand in any part of it.
-        storage: options of the object store.
+        address: a folder, an address on an object store or that of an Iceberg table; `{topic}` and `{cluster}` may
+            stand in any part of it.
+        storage: options of the object store and of the catalog.
 
     Returns:
         The addresses; an address without a placeholder as it is, whether or not there is a table.
@@ -42,8 +46,10 @@ def matching_tables(address: str, storage: Storage | None = None) -> list[str]:
         OptionError: a placeholder stands for the bucket, or no store has the address's scheme.
         TableError: no table matches, or the folders cannot be listed.
     """
-    if not has_placeholder(address) or is_iceberg(address):
+    if not has_placeholder(address):
         return [address]
+    if is_iceberg(address):
+        return _iceberg_tables(address, storage or {})
     refuse_bucket(address)
     base, parts = _split(address)
     with listing(base):
@@ -53,6 +59,13 @@ def matching_tables(address: str, storage: Storage | None = None) -> list[str]:
     if not tables:
         raise TableError(f"{address}: no Delta table matches; check the address, and that an agent has committed")
     return [f"{base.rstrip('/')}/{path}" for path in tables]
+
+
+def _iceberg_tables(address: str, storage: Storage) -> list[str]:
+    found = [one for one, _ in tables_of_topics(iceberg_address(address), storage)]
+    if not found:
+        raise TableError(f"{address}: no Iceberg table matches; check the name, and that an agent has committed")
+    return [one for one in found if base_of(one) not in found]
 
 
 def refuse_bucket(address: str) -> None:
@@ -75,17 +88,23 @@ def refuse_quarantine(command: str, table: str, storage: Storage | None = None) 
 
     Args:
         command: its name after `azimuth`.
-        table: a folder or an address on an object store.
-        storage: options of the object store.
+        table: a folder, an address on an object store or that of an Iceberg table.
+        storage: options of the object store and of the catalog.
 
     Raises:
         TableError: it is a quarantine's: its table is beside it.
     """
     base = base_of(table_uri(table))
-    if base is not None and DeltaTable.is_deltatable(base, dict(storage or {}) or None):
+    if base is not None and _is_there(base, storage or {}):
         raise TableError(
             f"{table} is the quarantine of {base}, and nothing was done: `azimuth {command} {base}` includes it"
         )
+
+
+def _is_there(address: str, storage: Storage) -> bool:
+    if is_iceberg(address):
+        return open_stored(address, storage) is not None
+    return DeltaTable.is_deltatable(address, dict(storage) or None)
 
 
 def _is_quarantine(files: pa_fs.FileSystem, path: str) -> bool:

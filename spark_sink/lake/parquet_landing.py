@@ -21,6 +21,7 @@ from spark_sink.errors import SchemaError, TableError, plain
 from spark_sink.formats.calendar_dates import rows_outside
 from spark_sink.formats.variant_type import VARIANT, is_variant, with_variants
 from spark_sink.lake import held_rows
+from spark_sink.lake.row_spans import merge_spans, spans_of
 from spark_sink.lake.table_contract import DataFile, Span
 from spark_sink.ranges.batch_offset import TopicPartition
 
@@ -129,13 +130,15 @@ class Landing:
             table = table.cast(self._schema)
         if any(table.column(name).null_count for name in KEYS):
             raise TableError("a row has no topic, no partition or no offset: it would look like a record written twice")
+        written = 0
         for values, rows in _split(table, self._layout.partition_columns):
             file = self._open.get(values)
             if file is None:
                 file = self._open[values] = _OpenFile(self._files, rows.schema, self._layout, values)
-            if file.write(rows):
+            written += (size := rows.nbytes)
+            if file.write(rows, size):
                 self._done.append(self._open.pop(values).close())
-        held_rows.limit()
+        held_rows.limit(written)
 
     def close(self) -> list[DataFile]:
         """Finish the files.
@@ -171,10 +174,9 @@ class _OpenFile:
             )
         held_rows.count(self)
 
-    def write(self, rows: pa.Table) -> bool:
-        """Write rows; return True if the file is large enough."""
+    def write(self, rows: pa.Table, size: int) -> bool:
+        """Write rows of that many bytes; return True if the file is large enough."""
         self._held.append(rows)
-        size = rows.nbytes
         self.held_bytes += size
         self._bytes += size
         if self.held_bytes >= self._layout.group_bytes:
@@ -202,8 +204,9 @@ class _OpenFile:
         held, self._held, self.held_bytes = self._held, [], 0
         if held:
             rows = pa.concat_tables(held)
-            merge_spans(self._spans, spans_of(rows))
-            self._stats.add(rows)
+            spans = spans_of(rows)
+            merge_spans(self._spans, spans)
+            self._stats.add(rows, spans)
             with storage_errors(self._path):
                 self._writer.write_table(rows.select(self._columns))
 
@@ -226,11 +229,20 @@ class FileStatistics:
         self._high: dict[str, Any] = {}
         self._nulls: dict[str, int] = {}
 
-    def add(self, rows: pa.Table) -> None:
-        """Add rows of the file."""
+    def add(self, rows: pa.Table, spans: Mapping[TopicPartition, Span] | None = None) -> None:
+        """Add rows of the file.
+
+        Args:
+            rows: the rows.
+            spans: their offsets by partition if they are known; then no row lacks an identifying value.
+        """
         self._rows += rows.num_rows
         for name in _BOUNDED:
             if name not in rows.column_names:
+                continue
+            if spans and name in KEYS:
+                self._nulls.setdefault(name, 0)
+                self._widen(name, *_span_bounds(name, spans))
                 continue
             column = rows.column(name)
             self._nulls[name] = self._nulls.get(name, 0) + column.null_count
@@ -238,9 +250,11 @@ class FileStatistics:
                 continue
             bounds = pc.min_max(column)
             if bounds["min"].is_valid:
-                low, high = _comparable(bounds["min"]), _comparable(bounds["max"])
-                self._low[name] = min(low, self._low.get(name, low))
-                self._high[name] = max(high, self._high.get(name, high))
+                self._widen(name, _comparable(bounds["min"]), _comparable(bounds["max"]))
+
+    def _widen(self, name: str, low: Any, high: Any) -> None:  # noqa: ANN401 -- text or a number
+        self._low[name] = min(low, self._low.get(name, low))
+        self._high[name] = max(high, self._high.get(name, high))
 
     def json(self, columns: list[str]) -> str:
         """Return the statistics of these columns, in the format of a Delta log."""
@@ -256,6 +270,14 @@ class FileStatistics:
                 "nullCount": {name: count for name, count in self._nulls.items() if name in columns},
             }
         )
+
+
+def _span_bounds(name: str, spans: Mapping[TopicPartition, Span]) -> tuple[Any, Any]:
+    """Return the bounds of an identifying column."""
+    if name == "offset":
+        return min(span.first for span in spans.values()), max(span.last for span in spans.values())
+    values = [getattr(key, name) for key in spans]
+    return min(values), max(values)
 
 
 def _is_time(kind: pa.DataType) -> bool:
@@ -277,28 +299,6 @@ def _time(microseconds: int) -> str:
     except OverflowError:
         at = datetime(9999, 12, 31, 23, 59, 59, 999999) if microseconds > 0 else datetime(1, 1, 1)  # noqa: DTZ001 -- as above
     return f"{at.isoformat(timespec='microseconds')}Z"
-
-
-def spans_of(rows: pa.Table) -> dict[TopicPartition, Span]:
-    """Return the offsets of each partition that are in these rows."""
-    keys = rows.select(list(KEYS))
-    # Topics are long and repeat often: grouping by a dictionary is three times as fast.
-    bounds = [("offset", "min"), ("offset", "max"), ("offset", "count")]
-    # Without threads: they cost half a millisecond a file, and save nothing with few partitions.
-    found = keys.group_by(["topic", "partition"], use_threads=False).aggregate(bounds)
-    columns = (
-        found.column(name).to_pylist() for name in ("topic", "partition", "offset_min", "offset_max", "offset_count")
-    )
-    return {TopicPartition(topic, number): Span(*span) for topic, number, *span in zip(*columns, strict=True)}
-
-
-def merge_spans(into: dict[TopicPartition, Span], more: Mapping[TopicPartition, Span]) -> None:
-    """Add the spans of more rows of the same file."""
-    for key, span in more.items():
-        old = into.get(key)
-        into[key] = (
-            span if old is None else Span(min(old.first, span.first), max(old.last, span.last), old.rows + span.rows)
-        )
 
 
 def _split(rows: pa.Table, columns: tuple[str, ...]) -> Iterator[tuple[Values, pa.Table]]:

@@ -7,11 +7,22 @@ so that `azimuth verify` finds a hole before the first row.
 
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from spark_sink.errors import OptionError
 from spark_sink.lake.delta_transactions import TransactionLog
-from spark_sink.lake.table_storage import PLACEHOLDER, Storage, filesystem, folders_in, is_iceberg, listing, table_uri
+from spark_sink.lake.iceberg.matching_names import tables_of_topics
+from spark_sink.lake.iceberg.stored_rows import open_stored
+from spark_sink.lake.table_storage import (
+    PLACEHOLDER,
+    Storage,
+    filesystem,
+    folders_in,
+    is_iceberg,
+    listing,
+    table_uri,
+    with_name,
+)
 from spark_sink.ranges.batch_offset import TopicPartition
 
 FORMER_REWOUND = "azimuth/rewound"  # the mark of a rewind by early versions, which does not name the group
@@ -119,7 +130,7 @@ def positions(table: str, group: str, storage_options: Storage | None = None) ->
     found: dict[TopicPartition, int] = {}
     for address in json.loads(table) if table.startswith("[") else [table]:
         if is_iceberg(address):
-            for key, at in _iceberg_positions(address, group, storage_options).items():
+            for key, at in _iceberg_positions(address, group, storage_options or {}):
                 found[key] = max(at, found.get(key, at))
             continue
         for uri, topic in existing(address, storage_options):
@@ -129,15 +140,19 @@ def positions(table: str, group: str, storage_options: Storage | None = None) ->
     return found
 
 
-def _iceberg_positions(address: str, group: str, storage: Storage | None) -> Mapping[TopicPartition, int]:
-    from spark_sink.lake.iceberg.iceberg_table import IcebergTable  # noqa: PLC0415 -- its Delta part imports this module
-
-    snapshot = IcebergTable(address, group, storage).refresh()
-    return snapshot.positions if snapshot else {}
+def _iceberg_positions(address: str, group: str, storage: Storage) -> Iterator[tuple[TopicPartition, int]]:
+    for one, _ in existing(address, storage):
+        table = open_stored(one, storage)
+        state = table.state.groups.get(group) if table else None
+        for key, at in state.positions.items() if state else ():
+            if with_name(address, PLACEHOLDER, key.topic) == one:
+                yield key, at
 
 
 def existing(address: str, storage: Storage | None) -> list[tuple[str, str | None]]:
     """Return the tables of an address, each with its topic if the address contains `{topic}`.
+
+    For Iceberg it is the topic as the table's name has it, see `with_name`.
 
     Raises:
         OptionError: `{topic}` is not in the last part of the address.
@@ -145,6 +160,8 @@ def existing(address: str, storage: Storage | None) -> list[tuple[str, str | Non
     """
     if PLACEHOLDER not in address:
         return [(address, None)]
+    if is_iceberg(address):
+        return list(tables_of_topics(address, storage or {}))
     *parents, name = table_uri(address).split("/")
     base = "/".join(parents)
     if PLACEHOLDER in base:

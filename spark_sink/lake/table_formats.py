@@ -20,7 +20,7 @@ def open_table(
 
 
 def open_landing(address: str, storage: Storage | None, schema: pa.Schema, settings: TableSettings) -> Landing:
-    """Return the writer of a task's rows for a table.
+    """Return the writer of rows for a table, for one task or one batch.
 
     The files of an Iceberg table have its field ids, so a missing table is created first.
 

@@ -22,9 +22,11 @@ Storage = Mapping[str, str]
 
 ICEBERG = "iceberg://"  # the scheme of an address
 PLACEHOLDER = "{topic}"  # in an address: a table for each topic
+CLUSTER = "{cluster}"  # in an address of a fleet: tables for each cluster
 CATALOG = "catalog."
 _PREFIX = "storage."
 _SAME_STORE = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfs": "abfss"}
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]")
 _ONE_SLASH = re.compile(r"([a-z][a-z0-9+.-]+):/(?!/)", re.IGNORECASE)
 _UNSAFE = "cannot create a file only if it is absent, so two agents could commit the same version"
 
@@ -44,6 +46,43 @@ def storage_options(options: Mapping[str, str]) -> dict[str, str]:
 def is_iceberg(address: str) -> bool:
     """Return whether an address means an Iceberg table."""
     return address.startswith(ICEBERG)
+
+
+def with_name(address: str, placeholder: str, name: str) -> str:
+    """Return an address with the name of a topic or a cluster in the place of `{topic}` or `{cluster}`.
+
+    In the name of an Iceberg table a dot separates the parts, and many catalogs and engines accept letters, digits and
+    underscores only. So there every other character of the name becomes an underscore.
+    """
+    return address.replace(placeholder, _NOT_IN_NAMES.sub("_", name) if is_iceberg(address) else name)
+
+
+def table_address(table: str, table_format: str, catalog: Storage, storage: Storage) -> str:
+    """Return the address of a table by the settings of a writer.
+
+    Args:
+        table: an address, or `catalog.namespace.table` of Iceberg.
+        table_format: `delta` or `iceberg`.
+        catalog: options of the catalog, without the prefix `catalog.`.
+        storage: options of the object store.
+
+    Raises:
+        OptionError: they do not belong together, or the name is not that of an Iceberg table.
+    """
+    if table_format == "iceberg":
+        from spark_sink.lake.iceberg.catalogs import iceberg_address  # noqa: PLC0415 -- it imports this module
+
+        return iceberg_address(table)
+    if is_iceberg(full_address(table, storage)):
+        raise OptionError(f"table {table!r} is an Iceberg table; set table_format=iceberg")
+    if catalog or any(name.startswith(CATALOG) for name in storage):
+        raise OptionError(f"table {table!r} is a Delta table, which has no catalog; set table_format=iceberg")
+    return table
+
+
+def table_storage(storage: Storage, catalog: Storage) -> dict[str, str]:
+    """Return the options of the object store and of the catalog, as a table takes them."""
+    return {**storage, **{f"{CATALOG}{name}": value for name, value in catalog.items()}}
 
 
 def full_address(table: str, storage: Storage) -> str:

@@ -17,9 +17,9 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from spark_sink.errors import TableError, plain
 from spark_sink.lake.delta_transactions import TransactionLog
 from spark_sink.lake.iceberg.catalogs import iceberg_address
-from spark_sink.lake.iceberg.stored_rows import open_stored, quarantined_rows
+from spark_sink.lake.iceberg.stored_rows import StoredTable, open_stored, quarantined_rows
 from spark_sink.lake.iceberg.stored_state import GroupState
-from spark_sink.lake.positions import groups, parse_beginnings, parse_positions
+from spark_sink.lake.positions import groups, parse_beginnings, parse_positions, transactions
 from spark_sink.lake.quarantine_records import quarantine_records
 from spark_sink.lake.table_dataset import table_dataset
 from spark_sink.lake.table_storage import Storage, is_iceberg, table_uri
@@ -232,9 +232,7 @@ def verify(
 def _verify_iceberg(
     address: str, group: str | None, storage: Storage, accounted: Mapping[TopicPartition, Runs] | None
 ) -> Report:
-    table = open_stored(address, storage)
-    if table is None:
-        raise TableError(f"{address}: there is no Iceberg table; are the name and the options of the catalog right?")
+    table = _stored(address, storage)
     groups_here = table.state.groups
     name = named_group(table.name, sorted(groups_here), group)
     found = scan(table.rows(COLUMNS))
@@ -242,6 +240,13 @@ def _verify_iceberg(
         accounted = scan(quarantined_rows(address, table, storage, COLUMNS))
     state = groups_here.get(name, GroupState())
     return judge(found, state.positions, state.beginnings, accounted)
+
+
+def _stored(address: str, storage: Storage) -> StoredTable:
+    table = open_stored(address, storage)
+    if table is None:
+        raise TableError(f"{address}: there is no Iceberg table; are the name and the options of the catalog right?")
+    return table
 
 
 def scan_table(handle: DeltaTable) -> dict[TopicPartition, Runs]:
@@ -252,6 +257,18 @@ def scan_table(handle: DeltaTable) -> dict[TopicPartition, Runs]:
         return scan(rows)
     except TableError as error:
         raise TableError(f"{handle.table_uri}: {error}") from error
+
+
+def writing_group(table: str, group: str | None, storage: Storage | None = None) -> str:
+    """Return the named group, or the only one, of a table of either format; empty if no group has written.
+
+    Raises:
+        TableError: there is no Iceberg table, the group has not written here, or several groups have and none was
+            named.
+    """
+    if not is_iceberg(table):
+        return the_group(table, transactions(table, storage), group)
+    return named_group(table, sorted(_stored(iceberg_address(table), storage or {}).state.groups), group)
 
 
 def the_group(uri: str, kept: Mapping[str, int], group: str | None) -> str:

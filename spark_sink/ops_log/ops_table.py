@@ -123,7 +123,7 @@ class OpsTable:
         path = f"part-{uuid.uuid4().hex}.parquet"
         files = filesystem(self.uri, self._storage, make=True)
         try:
-            added = _land(files, path, write)
+            added, day = _land(files, path, write)
             handle.create_write_transaction(
                 [added],
                 mode="append",
@@ -136,7 +136,7 @@ class OpsTable:
                 return
             _delete(files, [path])
             raise
-        self._maintain(handle, write)
+        self._maintain(handle, write, day)
 
     @contextlib.contextmanager
     def _one_sentence(self) -> Iterator[None]:
@@ -185,7 +185,7 @@ class OpsTable:
             version += 1
         return False
 
-    def _maintain(self, handle: DeltaTable, write: OpsWrite) -> None:
+    def _maintain(self, handle: DeltaTable, write: OpsWrite, day: date) -> None:
         """Compact, and remove old days, if this commit has reached a multiple of a hundred versions.
 
         Any process may have committed that version, also one that ends after it. Two that come here at the same time do
@@ -196,23 +196,28 @@ class OpsTable:
         if handle.version() // _MAINTAIN_EVERY == before // _MAINTAIN_EVERY:
             return
         files = filesystem(self.uri, self._storage)
-        oldest = write.day - timedelta(days=self._keep_days)
+        oldest = day - timedelta(days=self._keep_days)
         if any(str(day) < oldest.isoformat() for one in table_files(handle) for _, day in one.values):
             handle.delete(f"{_DATE} < '{oldest.isoformat()}'")
         _compact(handle, files)
         handle.vacuum(dry_run=False)  # only files that the log names as removed, more than a day ago
 
 
-def _land(files: pa_fs.FileSystem, path: str, write: OpsWrite) -> AddAction:
+def _land(files: pa_fs.FileSystem, path: str, write: OpsWrite) -> tuple[AddAction, date]:
+    """Write the file; return it, and the day from which old days are counted.
+
+    That is no later than the day of the storage's clock: a process whose clock is a year ahead would remove all rows.
+    """
     rows = write.rows.drop_columns([_DATE])
     statistics = FileStatistics()
     statistics.add(rows)
     with storage_errors(path):
         with files.open_output_stream(path) as stream:
             pq.write_table(rows, stream, compression="zstd")
-        size = files.get_file_info(path).size
+        info = files.get_file_info(path)
     values: dict[str, str | None] = {_DATE: write.day.isoformat()}
-    return AddAction(path, size, values, int(time.time() * 1000), True, statistics.json(rows.column_names))  # noqa: FBT003 -- data changes
+    action = AddAction(path, info.size, values, int(time.time() * 1000), True, statistics.json(rows.column_names))  # noqa: FBT003 -- data changes
+    return action, write.day if info.mtime is None else min(write.day, info.mtime.date())
 
 
 def _compact(handle: DeltaTable, files: pa_fs.FileSystem) -> None:

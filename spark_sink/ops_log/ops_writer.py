@@ -4,13 +4,12 @@ import contextlib
 import logging
 import re
 import threading
-from collections.abc import Iterator, Mapping
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
 from spark_sink.errors import plain
-from spark_sink.ops_log.ops_counts import OpsCounts
 from spark_sink.ops_log.ops_settings import OpsSettings
 from spark_sink.ops_log.ops_table import SCHEMA, OpsTable, OpsWrite
 
@@ -19,6 +18,19 @@ log = logging.getLogger(__name__)
 _LAST_S: Final = 10.0
 _PART: Final = re.compile(r"part-[0-9a-f]+|[0-9a-f-]{36}|\d{20}")
 """Names that differ in each attempt, so that the same refusal is logged once."""
+
+
+class Counts(Protocol):
+    """The parts of `OpsCounts` that the writer needs; all may be called in its thread, and `take` may raise."""
+
+    @property
+    def mask(self) -> Callable[[str], str]:
+        """Removes secrets from the text of an error."""
+        ...
+
+    def take(self) -> list[dict[str, Any]]:
+        """Return the counts since the last call."""
+        ...
 
 
 class OpsWriter:
@@ -34,7 +46,7 @@ class OpsWriter:
         columns: values of the columns `kind`, `group_id` and `agent`.
     """
 
-    def __init__(self, counts: OpsCounts, table: OpsTable, every_s: float, columns: Mapping[str, str]) -> None:
+    def __init__(self, counts: Counts, table: OpsTable, every_s: float, columns: Mapping[str, str]) -> None:
         self._counts = counts
         self._table = table
         self._every_s = every_s
@@ -95,7 +107,7 @@ class OpsWriter:
 
 
 @contextlib.contextmanager
-def written(settings: OpsSettings | None, counts: OpsCounts | None, columns: Mapping[str, str]) -> Iterator[None]:
+def written(settings: OpsSettings | None, counts: Counts | None, columns: Mapping[str, str]) -> Iterator[None]:
     """Write the ops log during the block, and once more at its end; do nothing without settings.
 
     Args:

@@ -54,6 +54,7 @@ _KNOWN = frozenset(
         "subscribe",
         "subscribepattern",
         "telemetry",
+        "traffic",
         "unknownfields",
         "valueformat",
         "valuemessage",
@@ -108,6 +109,7 @@ class SourceOptions:
         value: the format of a value.
         telemetry: a file to which ownership and lag are appended as JSON lines; None for none.
         holding: a file with the current assignment in numbers, for metrics; None for none.
+        traffic: a folder for files with what the tasks received by topic and broker; None for none.
         landing: options of the sink if the tasks write the data files; None if Spark's rows do.
     """
 
@@ -136,6 +138,7 @@ class SourceOptions:
     value: ValueFormat = field(default_factory=ValueFormat)
     telemetry: str | None = None
     holding: str | None = None
+    traffic: str | None = None
     landing: Mapping[str, str] | None = None
 
     @classmethod
@@ -199,6 +202,7 @@ class SourceOptions:
             value=value_format(given, topics, landing),
             telemetry=given.get("telemetry") or None,
             holding=given.get("holding") or None,
+            traffic=given.get("traffic") or None,
             landing=landing,
         )
 
@@ -211,6 +215,7 @@ class SourceOptions:
             timestamp_type=self.timestamp_type,
             fail_on_data_loss=self.fail_on_data_loss,
             poll_timeout_s=self.poll_timeout_s,
+            traffic=self.traffic,
         )
 
     @property

@@ -31,6 +31,12 @@ class OffsetRule:
     no_later_record: str = "error"
 
     @property
+    def depends_on_the_beginning(self) -> bool:
+        """Whether a partition starts elsewhere if its group reads for the first time."""
+        timed = self.timestamp_ms is not None or bool(self.timestamps_ms)
+        return timed or LATEST in {self.mark, *self.offsets.values()}
+
+    @property
     def named(self) -> set[TopicPartition]:
         """The partitions that are listed."""
         return {*self.offsets, *self.timestamps_ms}

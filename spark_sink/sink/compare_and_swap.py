@@ -38,6 +38,7 @@ class Batch:
         agent: the committing agent, for the history.
         bad: files of the table's quarantine, with the rows of these ranges that could not be decoded.
         write: this write in the function of `foreachBatch`; None for the batch of a stream.
+        by_topic: whether the history has the rows of each topic, too.
     """
 
     offset: Offset
@@ -47,6 +48,7 @@ class Batch:
     agent: str = ""
     bad: Sequence[DataFile] = ()
     write: BatchWrite | None = None
+    by_topic: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,7 +199,7 @@ def _change(
 ) -> Change:
     rows = sum(file.rows for file in files)
     newest = max((stamp for file in files if (stamp := newest_timestamp(file.stats)) is not None), default=None)
-    note = {
+    note: dict[str, object] = {
         "agent": batch.agent,
         "batch": str(batch.number),
         "kind": "table",
@@ -207,6 +209,8 @@ def _change(
         "conflicts": conflicts,
         "age_s": None if newest is None else round((datetime.now(UTC) - newest).total_seconds(), 3),
     }
+    if batch.by_topic:
+        note |= {"topics": rows_by_topic(files, () if quarantined is None else quarantined.files)}
     return Change(
         files=files,
         positions=decision.positions,
@@ -217,6 +221,18 @@ def _change(
         quarantined=quarantined,
         writes={batch.write.query: batch.write.number} if batch.write is not None else {},
     )
+
+
+def rows_by_topic(files: Iterable[DataFile], bad: Iterable[DataFile]) -> dict[str, tuple[int, int, int]]:
+    """Return the rows of each topic, those of them in the quarantine, and its part of the files' bytes by rows."""
+    found: dict[str, tuple[int, int, int]] = {}
+    for file, quarantined in (*((one, False) for one in files), *((one, True) for one in bad)):
+        rows = max(file.rows, 1)
+        for key, span in file.spans.items():
+            before = found.get(key.topic, (0, 0, 0))
+            more = span.rows, span.rows if quarantined else 0, file.size_bytes * span.rows // rows
+            found[key.topic] = before[0] + more[0], before[1] + more[1], before[2] + more[2]
+    return found
 
 
 def newest_timestamp(stats: str) -> datetime | None:

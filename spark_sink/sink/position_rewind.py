@@ -1,4 +1,6 @@
-"""Sets positions back to the offsets of the rows, after a RESTORE or another change that removed rows.
+"""Sets positions back to what the rows hold, after a RESTORE or another change that removed rows.
+
+After a RESTORE these are the positions of the version that it brought back, else the offsets after the rows.
 
 The table comes first, its quarantine second. After a crash between the two the quarantine is ahead of its table. The
 sink refuses this state, and the next rewind completes it.
@@ -6,9 +8,11 @@ sink refuses this state, and the next rewind completes it.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
+from operator import or_
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 from deltalake import CommitProperties, DeltaTable
 from deltalake.exceptions import DeltaError
 
@@ -31,6 +35,7 @@ from spark_sink.lake.positions import (
 from spark_sink.lake.table_storage import Storage, table_uri
 from spark_sink.lake.verification import scan_table, the_group
 from spark_sink.ranges.batch_offset import TopicPartition
+from spark_sink.sink.lineage_positions import lineage_positions, past_bad_records
 from spark_sink.sink.quarantine_commit import add_those_left, refuse_other_table
 from spark_sink.sink.restored_quarantine import Removed, bring_back, find_removed, from_offsets
 from spark_sink.sink.rewind_commit import NOTE, set_numbers
@@ -44,7 +49,7 @@ class Rewound:
     Attributes:
         key: the partition.
         before: the table's position.
-        after: the position by the rows; the group's first offset if the partition has no rows.
+        after: the position that belongs to the rows; the group's first offset if the partition has none.
     """
 
     key: TopicPartition
@@ -90,17 +95,16 @@ def rewind(
         name = the_group(uri, kept, group)
         quarantine = DeltaLakeTable(quarantine_of(uri), name, storage, restored=True)
         refuse_other_table(quarantine.name, quarantine.refresh())
-        ends = _row_ends(handle, kept, name)
-        found = _behind(uri, ends, parse_positions(kept, name))
-        removed = Removed()
-        if max(kept.get(rewound(name), -1), kept.get(FORMER_REWOUND, -1)) >= 0:
-            removed = find_removed(uri, log.earlier_commits(), name, ends, partial(_restored_version, uri, options))
+        found, removed = _changes(handle, log, name, storage)
         taken = find_taken(uri, name, storage)
         if taken is not None and not taken.complete:
             back = "is put back" if apply else "would be put back"
             tell(f"{taken.address}: it was restored, and {back} to version {taken.before}")
         if apply:
             put_back(uri, name, storage)
+            found, removed = _changes(handle, log, name, storage)  # with the bad records that were put back
+        _tell_of_bad_records(uri, found, options, tell)
+        if apply:
             _add_named(uri, name, storage)
             bring_back(uri, name, removed, storage)
             _set_positions(handle, name, found, removed, log)
@@ -110,6 +114,46 @@ def rewind(
             f"{uri}: the positions were not set: {plain(error)}. Stop the agents, and run the command again"
         ) from error
     return found
+
+
+def _changes(
+    handle: DeltaTable, log: TransactionLog, group: str, storage: Storage | None
+) -> tuple[list[Rewound], Removed]:
+    """Compare the positions with the rows: find positions to set back, and bad records to bring back."""
+    uri, kept = log.uri, log.transactions
+    find_version = partial(_restored_version, uri, dict(storage or {}) or None)
+    ends, positions = _row_ends(handle, kept, group), parse_positions(kept, group)
+    reached = lineage_positions(log, group, handle, storage, find_version)
+    ends |= {key: max(end, min(reached.get(key, end), positions[key])) for key, end in ends.items()}
+    removed = Removed()
+    if max(kept.get(rewound(group), -1), kept.get(FORMER_REWOUND, -1)) >= 0:
+        removed = find_removed(uri, log.earlier_commits(), group, ends, find_version)
+    # A RESTORE of the table takes its bad records back as well: those of the version that came back count.
+    if not removed.floors and log.restored <= kept.get(rewound(group), -1):
+        ends |= past_bad_records(quarantine_of(uri), group, storage, ends)
+    return _behind(uri, ends, positions), removed
+
+
+def _tell_of_bad_records(
+    uri: str, found: Sequence[Rewound], options: dict[str, str] | None, tell: Callable[[str], None]
+) -> None:
+    address = quarantine_of(uri)
+    if not found or not DeltaTable.is_deltatable(address, options):
+        return
+    rows = DeltaTable(address, storage_options=options).to_pyarrow_dataset()
+    behind = [
+        (ds.field("topic") == one.key.topic)
+        & (ds.field("partition") == one.key.partition)
+        & (ds.field("offset") >= one.after)
+        for one in found
+    ]
+    chosen = rows.to_batches(columns=["topic", "partition", "offset"], filter=reduce(or_, behind))
+    count = sum(batch.num_rows for batch in chosen)
+    if count:
+        tell(
+            f"{address}: {count} bad records from the new positions on are removed from it, because the agents read "
+            "them again: Kafka must still have them"
+        )
 
 
 def _row_ends(handle: DeltaTable, kept: Mapping[str, int], group: str) -> dict[TopicPartition, int]:

@@ -16,12 +16,13 @@ from spark_sink.errors import ConflictError, SchemaError, TableError, plain
 from spark_sink.formats.quarantined_rows import SCHEMA
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.delta_transactions import TransactionLog
+from spark_sink.lake.iceberg.replayed_rows import IcebergReplay
 from spark_sink.lake.matching_tables import refuse_quarantine
 from spark_sink.lake.parquet_landing import Landing, Layout
 from spark_sink.lake.quarantine_records import quarantine_records
 from spark_sink.lake.table_contract import Change, Snapshot
 from spark_sink.lake.table_dataset import table_dataset
-from spark_sink.lake.table_storage import Storage, filesystem, table_uri
+from spark_sink.lake.table_storage import Storage, filesystem, is_iceberg, table_uri
 from spark_sink.ranges.batch_offset import TopicPartition
 from spark_sink.sink.compare_and_swap import ATTEMPTS
 
@@ -59,12 +60,10 @@ def waiting(
     Raises:
         TableError: the table or its quarantine cannot be read.
     """
-    uri = table_uri(table)
-    snapshot = _snapshot(DeltaLakeTable(uri, group, storage))
-    log = TransactionLog(uri, storage)
-    log.refresh()
-    for part in _parts(quarantine_records(uri, log, storage, columns)):
-        yield _waiting(uri, snapshot, part, storage)
+    place = _place(table, group, storage)
+    snapshot = place.snapshot()
+    for part in _parts(place.records(columns)):
+        yield _waiting(place, snapshot, part)
 
 
 def as_is(rows: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -100,13 +99,51 @@ def replay(table: str, group: str, repair: Repair | None = None, storage: Storag
         TableError: the repair returned unknown records, or other writers were always faster.
     """
     refuse_quarantine("quarantine replay", table, storage)
-    uri = table_uri(table)
-    handle = DeltaLakeTable(uri, group, storage)
-    _snapshot(handle)  # before the quarantine is read: the table's next reading then detects a rewind
-    log = TransactionLog(uri, storage)
-    log.refresh()
-    done = [_replay(handle, part, repair, storage) for part in _parts(quarantine_records(uri, log, storage))]
+    place = _place(table, group, storage)
+    place.snapshot()  # before the quarantine is read: the table's next reading then detects a rewind
+    done = [_replay(place, part, repair) for part in _parts(place.records())]
     return Replayed(rows=sum(one.rows for one in done), left=sum(one.left for one in done))
+
+
+class _DeltaReplay:
+    """A Delta table into which quarantined records are replayed; `IcebergReplay` has the same methods."""
+
+    def __init__(self, table: str, group: str, storage: Storage | None) -> None:
+        self._uri, self._storage = table_uri(table), storage
+        self.table = DeltaLakeTable(self._uri, group, storage)
+
+    def snapshot(self) -> Snapshot:
+        return _snapshot(self.table)
+
+    def records(self, columns: Sequence[str] = SCHEMA.names) -> Iterator[pa.RecordBatch]:
+        log = TransactionLog(self._uri, self._storage)
+        log.refresh()
+        return quarantine_records(self._uri, log, self._storage, columns)
+
+    def near(self, snapshot: Snapshot, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+        topics, offsets = pc.unique(rows.column("topic")), rows.column("offset")
+        bounds = pc.min_max(offsets)
+        near = (pc.field("offset") >= bounds["min"]) & (pc.field("offset") <= bounds["max"])  # leaves out whole files
+        same = near & pc.field("topic").isin(topics) & pc.field("offset").isin(pc.unique(offsets))
+        try:
+            options = dict(self._storage or {}) or None
+            handle = DeltaTable(self._uri, version=snapshot.version, storage_options=options)
+            yield from table_dataset(handle).to_batches(
+                columns=list(_KEYS), filter=same, batch_readahead=2, fragment_readahead=1
+            )
+        except (DeltaError, OSError) as error:
+            raise TableError(f"{self._uri}: the table cannot be read: {plain(error)}") from error
+
+    def landing(self, schema: pa.Schema) -> Landing:
+        layout = Layout(partition_columns=self.table.partition_columns)
+        return Landing(filesystem(self._uri, self._storage), schema, layout)
+
+
+_Place = _DeltaReplay | IcebergReplay
+
+
+def _place(table: str, group: str, storage: Storage | None) -> _Place:
+    return (IcebergReplay if is_iceberg(table) else _DeltaReplay)(table, group, storage)
 
 
 def _parts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
@@ -122,12 +159,11 @@ def _parts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(held)
 
 
-def _replay(handle: DeltaLakeTable, part: pa.Table, repair: Repair | None, storage: Storage | None) -> Replayed:
+def _replay(place: _Place, part: pa.Table, repair: Repair | None) -> Replayed:
     """Write some of the quarantined records in one commit."""
-    uri = handle.name
     for _ in range(ATTEMPTS):
-        snapshot = _snapshot(handle)
-        rows = _waiting(uri, snapshot, part, storage).sort_by([(name, "ascending") for name in _KEYS])
+        snapshot = place.snapshot()
+        rows = _waiting(place, snapshot, part).sort_by([(name, "ascending") for name in _KEYS])
         if not rows.num_rows:
             return Replayed(rows=0, left=0)
         good = repair(rows) if repair else as_is(rows, snapshot.schema)
@@ -138,7 +174,7 @@ def _replay(handle: DeltaLakeTable, part: pa.Table, repair: Repair | None, stora
             return Replayed(rows=0, left=rows.num_rows)
         _refuse_columns(good, snapshot.schema)
         good = good.select([name for name in snapshot.schema.names if name in good.column_names])
-        landing = Landing(filesystem(uri, storage), good.schema, Layout(partition_columns=handle.partition_columns))
+        landing = place.landing(good.schema)
         for batch in good.to_batches():
             landing.write(batch)
         note = {"agent": "quarantine replay"}
@@ -151,13 +187,13 @@ def _replay(handle: DeltaLakeTable, part: pa.Table, repair: Repair | None, stora
             replays=snapshot.replays + 1,
         )
         try:
-            handle.swap(snapshot, change)
+            place.table.swap(snapshot, change)
         except ConflictError:
             continue
         return Replayed(rows=good.num_rows, left=rows.num_rows - good.num_rows)
     raise TableError(
-        f"{uri}: the replay lost against other writers {ATTEMPTS} times in a row; run it again for the records that "
-        "are not in the table yet"
+        f"{place.table.name}: the replay lost against other writers {ATTEMPTS} times in a row; run it again for the "
+        "records that are not in the table yet"
     )
 
 
@@ -168,32 +204,17 @@ def _snapshot(handle: DeltaLakeTable) -> Snapshot:
     return snapshot
 
 
-def _waiting(uri: str, snapshot: Snapshot, rows: pa.Table, storage: Storage | None) -> pa.Table:
+def _waiting(place: _Place, snapshot: Snapshot, rows: pa.Table) -> pa.Table:
     """Leave out records that the table has, and records above its positions, whose batch will be repeated."""
     if not rows.num_rows:
         return rows
     keys = _keys(rows)
-    known = _known(uri, snapshot.version, rows, set(keys), storage)
+    wanted = set(keys)
+    known = {key for batch in place.near(snapshot, rows) for key in _keys(batch) if key in wanted}
     positions: Mapping[TopicPartition, int] = snapshot.positions
     return rows.filter(
         pa.array([key not in known and key[2] < positions.get(TopicPartition(*key[:2]), 0) for key in keys], pa.bool_())
     )
-
-
-def _known(uri: str, version: int, rows: pa.Table, wanted: set[_Key], storage: Storage | None) -> set[_Key]:
-    """Return the records among these that the table has."""
-    topics, offsets = pc.unique(rows.column("topic")), rows.column("offset")
-    bounds = pc.min_max(offsets)
-    near = (pc.field("offset") >= bounds["min"]) & (pc.field("offset") <= bounds["max"])  # leaves out whole files
-    same = near & pc.field("topic").isin(topics) & pc.field("offset").isin(pc.unique(offsets))
-    try:
-        handle = DeltaTable(uri, version=version, storage_options=dict(storage or {}) or None)
-        batches = table_dataset(handle).to_batches(
-            columns=list(_KEYS), filter=same, batch_readahead=2, fragment_readahead=1
-        )
-        return {key for batch in batches for key in _keys(batch) if key in wanted}
-    except (DeltaError, OSError) as error:
-        raise TableError(f"{uri}: the table cannot be read: {plain(error)}") from error
 
 
 def _keys(rows: pa.Table | pa.RecordBatch) -> list[_Key]:

@@ -63,8 +63,15 @@ class Tables:
             HoleError: rows before this batch are missing in a table.
             TableError: a table refuses its part, or files are where no table of the batch is.
         """
-        agent = self._options.agent
-        batch = Batch(offset=offset, files=(), schema=good_schema(schema), number=number, agent=agent, write=write)
+        batch = Batch(
+            offset=offset,
+            files=(),
+            schema=good_schema(schema),
+            number=number,
+            agent=self._options.agent,
+            write=write,
+            by_topic=self._options.topic_notes,
+        )
         topics_by_table = self._options.routes.by_table({one.topic for one in offset})
         _refuse_strayed(files, topics_by_table.keys())
         self._check_default(batch)

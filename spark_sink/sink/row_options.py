@@ -10,11 +10,14 @@ from spark_sink.fetch.raw_columns import arrow_schema
 from spark_sink.formats import Decoder
 from spark_sink.formats.quarantined_rows import good_schema
 from spark_sink.lake.delta_table import TableSettings
+from spark_sink.lake.iceberg.partition_terms import Term, check_terms, parse_terms
 from spark_sink.lake.parquet_landing import Layout, check_partition_columns
+from spark_sink.lake.table_storage import is_iceberg
 from spark_sink.options.option_spellings import Spelling, spelled
 from spark_sink.options.value_decoders import make_value_decoder
 from spark_sink.options.value_format import REGISTRY, TABLE_SCHEMA, TOPIC, ValueFormat, value_format
 from spark_sink.sink.rows_by_table import landed_schema
+from spark_sink.sink.sink_options import partition_columns
 
 _DECODING = ("valueSchema", "valueSubject", "valueMessage", "unknownFields", "valueNull")
 
@@ -26,7 +29,8 @@ class RowOptions:
     Attributes:
         value: the format of values; `{topic}` in its subject stands for the topic.
         headers: rows have the column `headers`.
-        partition_by: partition columns of the tables.
+        partition_by: partition columns of Delta tables.
+        terms: partitioning of Iceberg tables.
         merge_schema: add columns that a table lacks.
         spelling: of the names of options in messages.
     """
@@ -34,6 +38,7 @@ class RowOptions:
     value: ValueFormat = field(default_factory=ValueFormat)
     headers: bool = False
     partition_by: tuple[str, ...] = ()
+    terms: tuple[Term, ...] = ()
     merge_schema: bool = False
     spelling: Spelling = Spelling.QUERY
 
@@ -53,7 +58,8 @@ class RowOptions:
         Args:
             given: texts by name; None for options that are not set.
             registry: properties of the registry's client, without the prefix `schema.registry.`.
-            table: address of the table; `{topic}` in it makes a table, and a subject of the registry, of each topic.
+            table: address of the table, with the scheme of its format; `{topic}` in it makes a table, and a subject of
+                the registry, of each topic.
             topics: the topics, if all of them are named.
             headers: rows have the column `headers`.
             spelling: how messages spell the names of options.
@@ -82,14 +88,17 @@ class RowOptions:
         if TOPIC in table and kind in {"avro", "protobuf"}:
             texts.setdefault("valuesubject", f"{TOPIC}-value")
         value = value_format(texts, tuple(topics), None)
+        by, iceberg = texts.get("partitionby", ""), is_iceberg(table)
         found = cls(
             value=value,
             headers=headers,
-            partition_by=tuple(one.strip() for one in texts.get("partitionby", "").split(",") if one.strip()),
+            partition_by=() if iceberg else partition_columns(by),
+            terms=parse_terms(by) if iceberg else (),
             merge_schema=texts.get("mergeschema", "false").lower() == "true",
         )
         if (columns := found.columns) is not None:
             check_partition_columns(columns, found.partition_by)
+            check_terms(columns, found.terms)
         return found
 
     @property
@@ -102,7 +111,8 @@ class RowOptions:
         """Settings for creating and changing a table."""
         # A table of raw records gets the column `headers` without a further option.
         merge = self.merge_schema or (self.headers and not self.decodes)
-        return TableSettings(layout=Layout(partition_columns=self.partition_by), merge_schema=merge)
+        layout = Layout(partition_columns=self.partition_by)
+        return TableSettings(layout=layout, merge_schema=merge, terms=self.terms)
 
     @property
     def columns(self) -> pa.Schema | None:

@@ -10,6 +10,8 @@ from spark_sink.errors import TableError
 
 _COMBINED_BYTES = 1 << 30  # more in one batch comes near 2 GiB, the most that a column of texts or binaries can have
 
+_RUN = 32  # consecutive rows from which on copying whole runs is faster than row by row
+
 
 class RowsByTopic:
     """Rows in groups, one for each topic.
@@ -54,8 +56,19 @@ class RowsByTopic:
         for batch in self._rows.to_batches():
             first, last = np.searchsorted(rows, [begin, begin + batch.num_rows])
             if first < last:
-                within = np.ascontiguousarray(rows[first:last] - begin)
-                # Not pa.array: with a numpy array it imports pandas.
-                taken.append(batch.take(pa.Array.from_buffers(pa.int64(), len(within), [None, pa.py_buffer(within)])))
+                taken.append(_copied(batch, rows[first:last] - begin))
             begin += batch.num_rows
         return pa.Table.from_batches(taken, schema=self._rows.schema)
+
+
+def _copied(batch: pa.RecordBatch, rows: npt.NDArray[np.int64]) -> pa.RecordBatch:
+    """Return a copy of the rows with these numbers, which ascend; it shares no memory with the batch."""
+    ends = np.flatnonzero(np.diff(rows) != 1)
+    if _RUN * len(ends) > len(rows):
+        # Not pa.array: with a numpy array it imports pandas.
+        within = pa.py_buffer(np.ascontiguousarray(rows))
+        return batch.take(pa.Array.from_buffers(pa.int64(), len(rows), [None, within]))
+    firsts, lasts = rows[[0, *(ends + 1)]].tolist(), rows[[*ends, -1]].tolist()
+    runs = [batch.slice(first, last - first + 1) for first, last in zip(firsts, lasts, strict=True)]
+    # One batch alone would not be copied.
+    return pa.concat_batches([*runs, batch.slice(0, 0)])

@@ -7,12 +7,16 @@ from assignors.settings import proposal
 from spark_sink.errors import OptionError
 from spark_sink.lake.delta_table import TableSettings
 from spark_sink.lake.iceberg.catalogs import iceberg_address
+from spark_sink.lake.iceberg.partition_terms import parse_terms
 from spark_sink.lake.parquet_landing import Layout
 from spark_sink.lake.table_storage import CATALOG, is_iceberg, local_path, storage_options
 from spark_sink.options.source_options import _KNOWN as _SOURCE
 from spark_sink.sink.topic_routes import Routes
 
 _PROPERTY = "tableproperty."
+_VECTORS = "delta.enableDeletionVectors"
+# A quarantine is never append-only: a replay takes records out, and a rewind those that will be read again.
+_APPEND_ONLY = "delta.appendOnly"
 _NEEDED = ("path", "kafka.group.id", "checkpointLocation")
 _KNOWN = frozenset(
     {
@@ -27,6 +31,7 @@ _KNOWN = frozenset(
         "path",
         "routes",
         "tableformat",
+        "topicnotes",
     }
 )
 _PREFIXES = ("kafka.", "storage.", _PROPERTY, CATALOG)
@@ -45,6 +50,7 @@ class SinkOptions:
         storage: options of the object store.
         table: settings for creating and changing a table.
         compact_every: number of versions of a table between two compactions; 0 for never.
+        topic_notes: whether the history of a table has the rows of each topic, too.
     """
 
     routes: Routes
@@ -54,6 +60,7 @@ class SinkOptions:
     storage: Mapping[str, str] = field(default_factory=dict)
     table: TableSettings = field(default_factory=TableSettings)
     compact_every: int = 100
+    topic_notes: bool = False
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> "SinkOptions":
@@ -77,15 +84,19 @@ class SinkOptions:
         _refuse_unsupported(given, iceberg=iceberg)
         local_path(given["checkpointlocation"])  # the commits read Spark's offset log there
         layout = Layout(
-            partition_columns=tuple(one.strip() for one in given.get("partitionby", "").split(",") if one.strip()),
+            partition_columns=() if iceberg else partition_columns(given.get("partitionby", "")),
             compression=given.get("compression", "zstd"),
         )
-        merge = given.get("mergeschema", "false").lower()
-        if merge not in {"true", "false"}:
-            raise OptionError(f"option 'mergeSchema': {merge!r}, need true or false")
+        merge, topic_notes = (_flag(given, name) for name in ("mergeSchema", "topicNotes"))
+        terms = parse_terms(given.get("partitionby", "")) if iceberg else ()
         properties = {
             name[len(_PROPERTY) :]: value for name, value in options.items() if name.lower().startswith(_PROPERTY)
         }
+        if properties.get(_VECTORS, "false").lower() == "true":
+            raise OptionError(
+                f"option 'tableProperty.{_VECTORS}': the commands verify, rewind and repair cannot read deletion "
+                "vectors; leave it out"
+            )
         every = given.get("compactevery", "100")
         if not every.isdecimal():
             raise OptionError(f"option 'compactEvery': {every!r}, need a number of versions, 0 for never")
@@ -95,8 +106,9 @@ class SinkOptions:
             checkpoint=given["checkpointlocation"],
             agent=given.get("agent", ""),
             storage=storage_options(options),
-            table=TableSettings(layout=layout, properties=properties, merge_schema=merge == "true"),
+            table=TableSettings(layout=layout, properties=properties, merge_schema=merge, terms=terms),
             compact_every=int(every),
+            topic_notes=topic_notes,
         )
 
     @property
@@ -107,7 +119,20 @@ class SinkOptions:
     @property
     def quarantine(self) -> TableSettings:
         """Settings for creating a quarantine: it has its own columns, and no partitions."""
-        return TableSettings(properties=self.table.properties)
+        kept = {name: value for name, value in self.table.properties.items() if name != _APPEND_ONLY}
+        return TableSettings(properties=kept)
+
+
+def _flag(given: Mapping[str, str], name: str) -> bool:
+    value = given.get(name.lower(), "false").lower()
+    if value not in {"true", "false"}:
+        raise OptionError(f"option {name!r}: {value!r}, need true or false")
+    return value == "true"
+
+
+def partition_columns(text: str) -> tuple[str, ...]:
+    """Return the partition columns of a Delta table from the option `partitionBy`."""
+    return tuple(one.strip() for one in text.split(",") if one.strip())
 
 
 def _is_iceberg(given: Mapping[str, str]) -> bool:
@@ -118,9 +143,7 @@ def _is_iceberg(given: Mapping[str, str]) -> bool:
 
 
 def _refuse_unsupported(given: Mapping[str, str], *, iceberg: bool) -> None:
-    """Refuse options of the other format, and options that are not supported with Iceberg yet."""
-    if iceberg and given.get("partitionby"):
-        raise OptionError("option 'partitionBy' is not supported with Iceberg yet; leave it out")
+    """Refuse options of the other format."""
     stray = next((name for name in given if name.startswith(CATALOG)), None)
     if stray and not iceberg:
         raise OptionError(f"option {stray!r} is for Iceberg tables; a Delta table has no catalog")

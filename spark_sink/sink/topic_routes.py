@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from spark_sink.errors import OptionError
 from spark_sink.formats.quarantined_rows import refuse_quarantine_name
-from spark_sink.lake.table_storage import PLACEHOLDER, table_uri
+from spark_sink.lake.table_storage import PLACEHOLDER, table_uri, with_name
 
 _OTHER_NAME = "give the table a name that does not end in _quarantine"
 _ROUTE = "send this topic to a table with another name by the option 'routes', or do not read it"
@@ -60,7 +60,7 @@ class Routes:
             OptionError: it is the address of a quarantine, because the topic's name ends in `_quarantine`.
         """
         found = next((address for pattern, address in self.rules if re.fullmatch(pattern, topic)), self.default)
-        address = found.replace(PLACEHOLDER, topic)
+        address = with_name(found, PLACEHOLDER, topic)
         refuse_quarantine_name(address, f"topic {topic!r}", _ROUTE)
         return address
 

@@ -5,6 +5,7 @@
 * `batch_reader`: the reader of a batch, without a group.
 * `batch_ranges`: the offsets of a batch read.
 * `trigger_steps`: plans the next batch at each trigger.
+* `received_traffic`: `QueryTraffic`, what a query received by topic and zone.
 * `record_sizes`: the mean size of a topic's records.
 * `starting_positions`: an offset of each partition, by a rule.
 * `log_continuity`: checks that a log is the one that was read before.

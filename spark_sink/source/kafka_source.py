@@ -23,7 +23,8 @@ class KafkaGroupSource(DataSource):
     `startingOffsetsByTimestamp`, `maxOffsetsPerTrigger`, `maxBytesPerTrigger`, `minOffsetsPerTrigger`,
     `maxTriggerDelay`, `minPartitions`, `failOnDataLoss`, `includeHeaders`, `includeTimestampType`,
     `positions`, `assignor`, `workers`, `workersTopic`, `epsilon`, `rack`, `agent`, `parallelism`,
-    `telemetry`, `holding`, `landing`; for a batch `endingOffsets`, `endingTimestamp`, `endingOffsetsByTimestamp`.
+    `telemetry`, `holding`, `traffic`, `landing`; for a batch `endingOffsets`, `endingTimestamp`,
+    `endingOffsetsByTimestamp`.
     For the format of values: `valueFormat` (raw, json, avro, protobuf), `valueSchema`, `valueSubject`, `valueMessage`,
     `inferRecords`, `unknownFields`, `valueNull`, `schema.registry.*`; decoded values become columns, with the column
     `_quarantine`, which the sink removes. docs/reference/options.md lists the defaults.

@@ -5,6 +5,7 @@ is killed, the reader may survive: it would continue to send heartbeats and keep
 that is stopped, or that requests no more batches, has the same effect.
 """
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -14,6 +15,8 @@ from pathlib import Path
 
 import psutil
 
+STARTED_BY = "AZIMUTH_STARTED_BY"
+"""Environment variable of a forked process: the id of the process that stands for it among the JVM's children."""
 _INTERVAL_S = 0.5
 
 
@@ -59,7 +62,7 @@ def relatives(pid: int | None = None) -> list[QueryProcess]:
     `spark-submit` is the parent of the Python, and then processes above the JVM do not matter.
     """
     found: list[QueryProcess] = []
-    for process in psutil.Process(pid).parents():
+    for process in _above(pid):
         command = _command(process)
         java = bool(command) and Path(command[0]).name == "java"
         found.append(
@@ -73,6 +76,14 @@ def relatives(pid: int | None = None) -> list[QueryProcess]:
             return found
     # Without a JVM above, such as in a test without Spark, only the parent is known.
     return found[:1]
+
+
+def _above(pid: int | None) -> list[psutil.Process]:
+    started_by = os.environ.get(STARTED_BY)
+    if pid is None and started_by is not None:
+        starter = psutil.Process(int(started_by))
+        return [starter, *starter.parents()]
+    return psutil.Process(pid).parents()
 
 
 def _command(process: psutil.Process) -> list[str]:

@@ -189,16 +189,28 @@ class BatchPlanner:
             found |= {key: table[key] for key in keys if key in table}
         return found
 
+    def _of_a_group_that_begins(self) -> set[TopicPartition] | None:
+        """Return the subscribed partitions if no member of this group has begun to read, else None.
+
+        "latest" applies to a group that reads for the first time: a partition that appears later has no reader yet, so
+        it is read from its beginning. The member that begins commits a start for all partitions, because a member that
+        joins later cannot tell a new partition from one that is not read yet.
+        """
+        if not self._options.starting.depends_on_the_beginning:
+            return set()
+        subscribed = self._group.subscribed()
+        return None if self._group.committed(subscribed) else subscribed
+
     def _find_positions(self, gained: set[TopicPartition], previous: Offset) -> dict[TopicPartition, int]:
         """Find the positions of partitions that were assigned to another member, or to none, before."""
         group = self._group.committed(gained)
         self._committed = {key: at for key, at in self._committed.items() if key not in gained} | group
-        known = dict(group)
+        known, table = dict(group), {}
         if self._table_positions is None:
             # Without a table, this query's checkpoint may be a trigger ahead of the group.
             known |= {key: max(end, group.get(key, 0)) for key, end in previous.ends.items() if key in gained}
         else:
-            table = self._table_positions()
+            table = dict(self._table_positions())
             known |= {key: table[key] for key in gained if key in table}
             if self._first and any(group.values()) and not table:
                 _log.warning(
@@ -207,10 +219,14 @@ class BatchPlanner:
                     partitions=len(group),
                 )
         unknown = gained - known.keys()
-        # "latest" applies to a group that reads for the first time; a partition that appears later has no reader yet.
-        begins = self._first and not known
+        others = self._of_a_group_that_begins() if self._first and not (known or table or previous.ends) else None
         self._first = False
-        known |= starting_positions(self._group, self._options.starting, unknown, begins=begins)
+        found = starting_positions(
+            self._group, self._options.starting, unknown | (others or set()), begins=others is not None
+        )
+        if others:
+            self._group.commit({key: found[key] for key in others if key in found})
+        known |= {key: at for key, at in found.items() if key in unknown}
         if gained != self._gained:  # a partition without a leader is gained again at each trigger
             _log.info("partitions gained", gained=len(gained), without_position=len(unknown))
             self._gained = gained

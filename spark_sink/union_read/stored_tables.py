@@ -71,17 +71,16 @@ def open_tables(address: str, storage: Storage) -> list[StoredTable]:
         TableError: there is no table, or one cannot be read or was restored and not rewound.
     """
     address = full_address(address, storage)
-    if is_iceberg(address):
-        return [_iceberg(address, storage)]
+    opened = _iceberg if is_iceberg(address) else _delta
     if not has_placeholder(address):
-        return [_delta(address, storage)]
+        return [opened(address, storage)]
     try:
         found = matching_tables(address, storage)
     except TableError as error:
-        if "no Delta table matches" in str(error):
+        if "table matches" in str(error):
             return []
         raise
-    return [_delta(one, storage) for one in found]
+    return [opened(one, storage) for one in found]
 
 
 def _delta(address: str, storage: Storage) -> StoredTable:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_sink.demo.cluster.java import find_java
+from spark_sink.agent.start.java_command import find_java
 from tests.proof.tlc import tlc_jar
 
 pytestmark = pytest.mark.integration

@@ -4,7 +4,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from spark_sink.demo.cluster.java import _ivy_jar, cache_directory, find_java
+from spark_sink.agent.start.java_command import cache_directory, find_java
+from spark_sink.demo.cluster.java import _ivy_jar
 
 VERSION = "1.1.0"
 

@@ -15,17 +15,20 @@ from typing import Self
 
 from confluent_kafka.admin import AdminClient
 
+from spark_sink.agent.start.java_command import cache_directory, find_java
 from spark_sink.demo.cluster.broker import Access, Broker, BrokerStatus
 from spark_sink.demo.cluster.broker_assignors import PROPERTIES, class_path, install_assignor_jar
 from spark_sink.demo.cluster.broker_process import ProcessIdentity, last_lines, launch, uninterrupted, wait_until_gone
 from spark_sink.demo.cluster.broker_storage import format_storage
-from spark_sink.demo.cluster.java import KAFKA_VERSION, cache_directory, find_java, resolve_jars
+from spark_sink.demo.cluster.java import KAFKA_VERSION, resolve_jars
 from spark_sink.demo.cluster.ports import choose_ports, is_free, ports_from
 from spark_sink.errors import ClusterError
 
 ZONES = ("az-a", "az-b", "az-c")
 _NEEDED_BYTES = 1_000_000_000
-_HEAP = "-Xms256m -Xmx512m -XX:+UseSerialGC -XX:TieredStopAtLevel=4 -Xshare:auto"
+_HEAP = "-Xms256m -Xmx512m -XX:+UseSerialGC -Xshare:auto"
+# Without the optimising compiler, whose work pays off after minutes.
+_BRIEF = "-XX:TieredStopAtLevel=1"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -43,6 +46,7 @@ class Cluster:
     cluster_id: str
     processes: dict[int, ProcessIdentity] = field(default_factory=dict)
     tied: bool = False
+    brief: bool = False
     access: Access = field(default_factory=Access, repr=False)
 
     @staticmethod
@@ -58,6 +62,7 @@ class Cluster:
         racks: Sequence[str] = ZONES,
         port: int | None = None,
         tied: bool = False,
+        brief: bool = False,
         timeout_s: float = 60.0,
         access: Access | None = None,
         assignor_jar: Path | None = None,
@@ -69,6 +74,7 @@ class Cluster:
             racks: `broker.rack` of each broker.
             port: port of the first broker, the others follow; None chooses free ports.
             tied: the brokers end with this process, even if it is killed.
+            brief: the brokers live for minutes, so they compile their code quickly instead of well.
             timeout_s: longest time until the brokers serve.
             access: certificates, users and rights; kept in memory and in the brokers' own files only.
             assignor_jar: the brokers load `azimuth-hrw` and `azimuth-shuffled` from this jar.
@@ -96,7 +102,7 @@ class Cluster:
         brokers = tuple(
             Broker(id=i + 1, rack=rack, port=ports[i], controller_port=ports[count + i]) for i, rack in enumerate(racks)
         )
-        cluster = cls(directory=directory, brokers=brokers, cluster_id=_new_cluster_id(), tied=tied)
+        cluster = cls(directory=directory, brokers=brokers, cluster_id=_new_cluster_id(), tied=tied, brief=brief)
         cluster.access = access or cluster.access
         if assignor_jar is not None:
             install_assignor_jar(assignor_jar, directory)
@@ -221,7 +227,8 @@ class Cluster:
         raise ClusterError(f"no broker {broker_id}: the cluster has {', '.join(str(b.id) for b in self.brokers)}")
 
     def _launch(self, broker: Broker, java: str, jars: Path) -> None:
-        command = [java, *_HEAP.split(), f"-Dlog4j2.configurationFile={self.directory / 'log4j2.xml'}"]
+        compiler = [_BRIEF] if self.brief else []
+        command = [java, *_HEAP.split(), *compiler, f"-Dlog4j2.configurationFile={self.directory / 'log4j2.xml'}"]
         command += [
             "-cp",
             class_path(jars, self.directory),

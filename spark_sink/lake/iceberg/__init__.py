@@ -8,7 +8,13 @@
 * `ancestry`: detects a table that was rolled back or replaced.
 * `data_entries`: data files as entries of a manifest.
 * `columns`: columns and field ids.
+* `partition_terms`: the option `partitionBy`, and the partition of each row.
 * `landing`: the place and the columns of the files that tasks write.
+* `matching_names`: the tables of a catalog that an address with placeholders names.
 * `stored_rows`: reads positions and offsets of the rows, for `azimuth verify`.
+* `replayed_rows`: quarantined records and the rows to compare them with, for a replay.
 * `snapshot_expiry`: removes old snapshots from the metadata.
+* `small_files`: which files are joined into larger ones.
+* `compaction`: joins them, in one commit that asserts the snapshot with all of them.
+* `replacing_producer`: the snapshot of that commit, by pyiceberg.
 """

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from spark_sink.errors import OptionError, TableError, plain
-from spark_sink.lake.table_storage import CATALOG, ICEBERG, PLACEHOLDER, Storage, local_path
+from spark_sink.lake.table_storage import CATALOG, CLUSTER, ICEBERG, PLACEHOLDER, Storage, local_path
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -43,13 +43,13 @@ def iceberg_address(path: str) -> str:
     """Return the address of the table `catalog.namespace.table`.
 
     Raises:
-        OptionError: it has fewer parts, an empty part or a placeholder.
+        OptionError: it has fewer parts or an empty part, or a placeholder stands for the catalog.
     """
     name = path.removeprefix(ICEBERG)
-    if PLACEHOLDER in name:
-        raise OptionError(f"{path}: {PLACEHOLDER} is not supported with Iceberg yet; name one table, or use routes")
     if len(parts := name.split(".")) < 3 or not all(parts) or "/" in name:  # noqa: PLR2004 -- catalog, namespace, table
         raise OptionError(f"{path!r} is not the name of an Iceberg table, need catalog.namespace.table")
+    if "{" in parts[0]:
+        raise OptionError(f"{path!r}: {PLACEHOLDER} or {CLUSTER} cannot stand for the catalog; name the catalog")
     return ICEBERG + name
 
 

@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from spark_sink.errors import SchemaError
 from spark_sink.formats.variant_type import is_variant
+from spark_sink.lake.iceberg.partition_terms import terms_of
 
 if TYPE_CHECKING:
     from pyiceberg.schema import Schema
@@ -35,6 +36,14 @@ def arrow_columns(schema: "Schema") -> pa.Schema:
     return pa.schema([pa.field(one.name, _plain(one.type)) for one in found])
 
 
+def numbered(columns: pa.Schema) -> "Schema":
+    """Return the columns of a new table, with field ids."""
+    from pyiceberg.io.pyarrow import _pyarrow_to_schema_without_ids  # noqa: PLC0415 -- loads slowly
+    from pyiceberg.schema import assign_fresh_schema_ids  # noqa: PLC0415 -- as above
+
+    return assign_fresh_schema_ids(_pyarrow_to_schema_without_ids(columns))
+
+
 def with_field_ids(columns: pa.Schema, schema: "Schema") -> pa.Schema:
     """Return the columns with the table's field ids, which Arrow writes into a Parquet file."""
     return pa.schema([_field(one, schema.find_field(one.name)) for one in columns])
@@ -54,10 +63,9 @@ def refuse_unwritable(name: str, table: "Table") -> None:
     metadata = table.metadata
     if metadata.format_version != 2:  # noqa: PLR2004 -- the version of the format
         raise SchemaError(f"{name}: the table has Iceberg's format version {metadata.format_version}, need 2")
-    if not metadata.spec().is_unpartitioned():
+    if terms_of(metadata.spec(), metadata.schema()) is None:
         raise SchemaError(
-            f"{name}: the table is partitioned by {metadata.spec()}, and partitioned Iceberg tables are not supported "
-            "yet; write to a table without partitions"
+            f"{name}: the table is partitioned by {metadata.spec()}; supported are columns, day and bucket"
         )
     required = [one.name for one in metadata.schema().fields if one.required]
     if required:

@@ -4,9 +4,10 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spark_sink.errors import SchemaError
+from spark_sink.lake.iceberg.partition_terms import Values
 from spark_sink.lake.table_contract import DataFile
 
 if TYPE_CHECKING:
@@ -14,16 +15,24 @@ if TYPE_CHECKING:
     from pyiceberg.schema import Schema
     from pyiceberg.table.metadata import TableMetadata
 
-_LOCATION, _IDS = "location", "fieldIds"
+_LOCATION, _IDS, _PARTITION = "location", "fieldIds", "partition"
+_UNPARTITIONED = 0, ()  # of files that an earlier version described
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # A landed file clips the bounds of a time to the calendar, and a clipped bound would hide rows from a filter.
 _CLIPPED = {datetime.max.replace(tzinfo=UTC), datetime.min.replace(tzinfo=UTC)}
 
 
-def with_place(file: DataFile, folder: str, ids: Mapping[str, Sequence[int]]) -> DataFile:
-    """Add the file's full address and its field ids to its statistics, for the commit."""
-    stats = {**json.loads(file.stats), _LOCATION: f"{folder}/{file.path}", _IDS: dict(ids)}
-    return replace(file, stats=json.dumps(stats))
+class Partition(NamedTuple):
+    """The partition of a file: the id of the table's partitioning, and the value of each of its fields."""
+
+    spec: int
+    values: Values
+
+
+def with_place(file: DataFile, folder: str, ids: Mapping[str, Sequence[int]], partition: Partition) -> DataFile:
+    """Add the file's full address, its field ids and its partition to its statistics, for the commit."""
+    place = {_LOCATION: f"{folder}/{file.path}", _IDS: dict(ids), _PARTITION: partition}
+    return replace(file, stats=json.dumps({**json.loads(file.stats), **place}))
 
 
 def location(file: DataFile) -> str:
@@ -31,12 +40,18 @@ def location(file: DataFile) -> str:
     return str(json.loads(file.stats)[_LOCATION])
 
 
+def partition_of(file: DataFile) -> Partition:
+    """Return the partition of a landed file."""
+    spec, values = json.loads(file.stats).get(_PARTITION, _UNPARTITIONED)
+    return Partition(spec, tuple(values))
+
+
 def entry(name: str, file: DataFile, metadata: "TableMetadata") -> "Entry":
     """Return the entry of a landed file.
 
     Raises:
-        SchemaError: columns have other field ids by now, so readers would not find their values; or the file lacks
-            columns, because its path has their values.
+        SchemaError: columns have other field ids by now, so readers would not find their values; the table has another
+            partitioning; or the file lacks columns, because its path has their values.
     """
     from pyiceberg.manifest import DataFile as Entry  # noqa: PLC0415 -- loads slowly
     from pyiceberg.manifest import DataFileContent, FileFormat  # noqa: PLC0415 -- as above
@@ -45,7 +60,13 @@ def entry(name: str, file: DataFile, metadata: "TableMetadata") -> "Entry":
     if file.partition_values:
         raise SchemaError(
             f"{name}: {file.path} lacks the columns {sorted(file.partition_values)}, which are in its path; "
-            "partitioned Iceberg tables are not supported yet, so nothing was committed. Leave out 'partitionBy'"
+            "readers of an Iceberg table would not find them; nothing was committed"
+        )
+    spec, values = partition_of(file)
+    if spec != metadata.default_spec_id:
+        raise SchemaError(
+            f"{name}: the partitioning changed after the files of this batch were written; nothing was committed. "
+            "Start the query again: it writes the batch with the present partitioning"
         )
     stats, schema = json.loads(file.stats), metadata.schema()
     _refuse_other_ids(name, stats[_IDS], schema)
@@ -55,7 +76,7 @@ def entry(name: str, file: DataFile, metadata: "TableMetadata") -> "Entry":
         content=DataFileContent.DATA,
         file_path=stats[_LOCATION],
         file_format=FileFormat.PARQUET,
-        partition=Record(),
+        partition=Record(*values),
         record_count=rows,
         file_size_in_bytes=file.size_bytes,
         value_counts=dict.fromkeys(nulls, rows),
@@ -63,7 +84,7 @@ def entry(name: str, file: DataFile, metadata: "TableMetadata") -> "Entry":
         lower_bounds=_bounds(stats["minValues"], schema),
         upper_bounds=_bounds(stats["maxValues"], schema),
         sort_order_id=None,
-        spec_id=metadata.default_spec_id,
+        spec_id=spec,
         equality_ids=None,
         key_metadata=None,
     )

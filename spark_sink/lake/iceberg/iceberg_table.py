@@ -18,11 +18,14 @@ from spark_sink.formats.quarantined_rows import quarantine_of
 from spark_sink.lake.delta_table import TableSettings
 from spark_sink.lake.iceberg.ancestry import NOTE, refuse_other_past, refuse_recreated
 from spark_sink.lake.iceberg.catalogs import identifier, open_catalog, repeat_lost_races
-from spark_sink.lake.iceberg.columns import arrow_columns, field_ids, refuse_foreign_types, refuse_unwritable
-from spark_sink.lake.iceberg.data_entries import entry, location, with_place
+from spark_sink.lake.iceberg.columns import arrow_columns, field_ids, numbered, refuse_foreign_types, refuse_unwritable
+from spark_sink.lake.iceberg.compaction import compact
+from spark_sink.lake.iceberg.data_entries import entry, location, partition_of, with_place
 from spark_sink.lake.iceberg.landing import IcebergLanding, files_of, folder_of
+from spark_sink.lake.iceberg.partition_terms import check_terms, spec_of, terms_of
 from spark_sink.lake.iceberg.snapshot_commit import Appended, commit
 from spark_sink.lake.iceberg.snapshot_expiry import expire
+from spark_sink.lake.iceberg.stored_rows import StoredTable
 from spark_sink.lake.iceberg.stored_state import PROPERTY, GroupState, State, decode, encode
 from spark_sink.lake.parquet_landing import Landing, storage_errors
 from spark_sink.lake.row_floors import above
@@ -75,6 +78,12 @@ class IcebergTable:
         """The catalog, the namespace and the table."""
         return self._identifier.name
 
+    @property
+    def stored(self) -> StoredTable | None:
+        """The table as it was read last; None if it was not."""
+        table = self._table
+        return None if table is None else StoredTable(name=self.name, table=table, state=self._state)
+
     def refresh(self) -> Snapshot | None:
         """Read the newest version; None if there is no table.
 
@@ -102,17 +111,22 @@ class IcebergTable:
         """Create the table and its namespace; no error if another writer was faster.
 
         Raises:
-            SchemaError: Iceberg does not have the type of a column.
+            SchemaError: Iceberg does not have the type of a column, or it cannot be partitioned so.
             TableError: the catalog or the storage refused.
         """
         refuse_foreign_types(self.name, schema)
+        check_terms(schema, self._settings.terms)
         catalog = open_catalog(self._identifier.catalog, self._storage)
         path = self._identifier.path
         try:
             for end in range(1, len(path)):
                 repeat_lost_races(partial(catalog.create_namespace_if_not_exists, path[:end]))
             properties = {**PROPERTIES, **self._settings.properties}
-            repeat_lost_races(lambda: catalog.create_table_if_not_exists(path, schema, properties=properties))
+            columns = numbered(schema)
+            spec = spec_of(self._settings.terms, columns)
+            repeat_lost_races(
+                lambda: catalog.create_table_if_not_exists(path, columns, None, spec, properties=properties)
+            )
         except Exception as error:  # each catalog has its own errors
             if not self._exists():
                 raise TableError(f"{self.name}: the table cannot be created: {_said(error)}") from error
@@ -134,6 +148,7 @@ class IcebergTable:
                 self._fit(arrow_columns(table.schema()), schema)
             except ConflictError:
                 continue
+            self._refuse_other_partitioning(table)
             return IcebergLanding(table, schema, self._settings.layout)
         raise TableError(f"{self.name}: the table was created or changed and is gone again; does someone delete it?")
 
@@ -204,7 +219,7 @@ class IcebergTable:
         for batch in left.to_batches():
             landing.write(batch)
         (copy,) = landing.close()
-        return with_place(copy, folder_of(table), field_ids(left.schema))
+        return with_place(copy, folder_of(table), field_ids(left.schema), partition_of(file))
 
     def named_quarantine(
         self, asked: Iterable[TopicPartition], held: Mapping[TopicPartition, int]
@@ -220,8 +235,18 @@ class IcebergTable:
         return found[::-1]
 
     def compact(self, every: int) -> bool:
-        """Expire the older half of more than `every` snapshots, 0 for never; return whether this call did it."""
-        return bool(every) and self._table is not None and expire(self._table, self._state.snapshot, every)
+        """Expire the older half of more than `every` snapshots, and then join small files.
+
+        Args:
+            every: the largest number of snapshots without an expiry; 0 for never.
+
+        Returns:
+            Whether this call expired snapshots. A failure is only logged, because the batch before it is committed.
+        """
+        if not every or self._table is None or not expire(self._table, self._state.snapshot, every):
+            return False
+        compact(self.name, self._load, self._settings.layout)
+        return True
 
     def notes(self, first: int) -> tuple[int, list[dict[str, Any]]]:
         """Read the notes of commits from the snapshots.
@@ -314,6 +339,15 @@ class IcebergTable:
             )
         self.add_columns(want)
         raise ConflictError(f"{self.name}: columns were added, so the table must be looked at again")
+
+    def _refuse_other_partitioning(self, table: "Table") -> None:
+        wanted, found = tuple(self._settings.terms), terms_of(table.spec(), table.schema()) or ()
+        if wanted and wanted != found:
+            have, want = (", ".join(map(str, terms)) for terms in (found, wanted))
+            raise SchemaError(
+                f"{self.name}: the table is partitioned by {have or 'nothing'}, and partitionBy is {want}; leave "
+                "partitionBy out, or write to another table"
+            )
 
     def _refuse_other_groups(self, keys: Container[TopicPartition]) -> None:
         """Refuse a second group: it would write the records of the first group again."""

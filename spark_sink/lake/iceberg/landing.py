@@ -7,7 +7,8 @@ import pyarrow.fs as pa_fs
 
 from spark_sink.errors import TableError
 from spark_sink.lake.iceberg.columns import field_ids, with_field_ids
-from spark_sink.lake.iceberg.data_entries import with_place
+from spark_sink.lake.iceberg.data_entries import Partition, with_place
+from spark_sink.lake.iceberg.partition_terms import Values, check_terms, partitioned, terms_of
 from spark_sink.lake.parquet_landing import Landing, Layout
 from spark_sink.lake.table_contract import DataFile
 
@@ -43,7 +44,7 @@ def files_of(table: "Table") -> pa_fs.FileSystem:
 
 
 class IcebergLanding(Landing):
-    """Writes the rows of one task, with the table's field ids.
+    """Writes the rows of one task, with the table's field ids, and each partition to files of its own.
 
     Args:
         table: the table, which has the columns.
@@ -55,6 +56,24 @@ class IcebergLanding(Landing):
         columns = with_field_ids(schema, table.schema())
         super().__init__(files_of(table), columns, layout)
         self._folder, self._ids = folder_of(table), field_ids(columns)
+        self._spec, self._terms = table.spec().spec_id, terms_of(table.spec(), table.schema()) or ()
+        self._parts: dict[Values, Landing] = {}
+        check_terms(schema, self._terms)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Write some rows.
+
+        Raises:
+            SchemaError: the columns differ from those of the first batch.
+            TableError: a row has no topic, partition or offset, or the storage refused.
+        """
+        if not self._terms or batch.schema.names != self._schema.names:
+            super().write(batch)
+            return
+        for values, rows in partitioned(pa.Table.from_batches([batch]).cast(self._schema), self._terms):
+            part = self._parts.setdefault(values, Landing(self._files, self._schema, self._layout))
+            for one in rows.to_batches():
+                part.write(one)
 
     def close(self) -> list[DataFile]:
         """Finish the files.
@@ -62,4 +81,7 @@ class IcebergLanding(Landing):
         Raises:
             TableError: the storage refused.
         """
-        return [with_place(file, self._folder, self._ids) for file in super().close()]
+        found: list[tuple[Values, DataFile]] = [((), file) for file in super().close()]
+        found += [(values, file) for values, part in self._parts.items() for file in part.close()]
+        self._parts.clear()
+        return [with_place(file, self._folder, self._ids, Partition(self._spec, values)) for values, file in found]

@@ -62,7 +62,7 @@ def commit(table: "Table", snapshot: int, appended: Appended) -> None:
         producer.commit()  # writes the manifests; the catalog sees nothing of them yet
         updates, requirements = transaction._updates, transaction._requirements  # noqa: SLF001 -- without the retries of commit_transaction
         updates = SetPropertiesUpdate(updates=dict(appended.properties)), *updates
-        table._do_commit(updates, (*requirements, *_assertions(table)))  # noqa: SLF001 -- once, and cleans old metadata files
+        table._do_commit(updates, (*requirements, *assertions(table)))  # noqa: SLF001 -- once, and cleans old metadata files
     except CommitFailedException as error:
         if _landed(table, snapshot):
             return
@@ -76,7 +76,8 @@ def commit(table: "Table", snapshot: int, appended: Appended) -> None:
         ) from error
 
 
-def _assertions(table: "Table") -> Sequence["TableRequirement"]:
+def assertions(table: "Table") -> Sequence["TableRequirement"]:
+    """Return what a commit requires of the table beside its snapshot: its identity, its columns and its partitions."""
     from pyiceberg.table.update import (  # noqa: PLC0415 -- loads slowly
         AssertCurrentSchemaId,
         AssertDefaultSpecId,

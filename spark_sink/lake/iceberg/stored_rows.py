@@ -33,15 +33,26 @@ class StoredTable:
     table: "Table"
     state: State
 
-    def rows(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Read columns of all rows.
+    def rows(self, columns: Sequence[str], only: str = "true") -> Iterator[pa.RecordBatch]:
+        """Read columns of all rows, or of those that fit a condition in pyiceberg's words.
 
         Raises:
             TableError: the rows cannot be read, or lack a column.
         """
         try:
-            yield from self.table.scan(selected_fields=tuple(columns)).to_arrow_batch_reader()
+            yield from self.table.scan(only, tuple(columns)).to_arrow_batch_reader()
         except Exception as error:  # each catalog and each store has its own errors
+            raise _unreadable(self.name, error) from error
+
+    def count(self) -> int:
+        """Count the rows by the table's manifests.
+
+        Raises:
+            TableError: they cannot be read.
+        """
+        try:
+            return int(self.table.scan().count())
+        except Exception as error:  # each store has its own errors
             raise _unreadable(self.name, error) from error
 
 

@@ -139,6 +139,29 @@ def overlaps(processes: list[Process]) -> list[tuple[str, int, str, str]]:
     return found
 
 
+def ownerless(processes: list[Process]) -> list[tuple[str, int, float, float]]:
+    """Topic, partition, begin and end of each time between its first and its last owner in which it had none."""
+    held: dict[tuple[str, int], list[tuple[float, float]]] = defaultdict(list)
+    for process in processes:
+        since: dict[tuple[str, int], float] = {}
+        for line in process.lines():
+            for topic, partition in line["partitions"] if line["event"] in {"assigned", "revoked", "lost"} else ():
+                if line["event"] == "assigned":
+                    since[topic, partition] = line["at"]
+                elif (topic, partition) in since:
+                    held[topic, partition].append((since.pop((topic, partition)), line["at"]))
+        for key, began in since.items():
+            held[key].append((began, process.killed_at or float("inf")))
+    gaps = []
+    for key, spans in held.items():
+        until = min(spans)[1]
+        for began, ended in sorted(spans)[1:]:
+            if began > until:
+                gaps.append((*key, until, began))
+            until = max(until, ended)
+    return gaps
+
+
 def deliveries(processes: list[Process]) -> Counter[tuple[str, int, int]]:
     """How often each record (topic, partition, offset) was delivered."""
     found: Counter[tuple[str, int, int]] = Counter()

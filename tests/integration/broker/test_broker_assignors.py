@@ -1,6 +1,7 @@
 """The assignors inside a real broker, for confluent-kafka's consumers in the new protocol (KIP-848)."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -10,13 +11,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import TopicCollection
+from confluent_kafka import Producer, TopicCollection
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from assignors import Member, Topic, plan
 from assignors.planner.topics_and_members import TopicPartition
+from spark_sink.agent.start.java_command import cache_directory, find_java
 from spark_sink.demo.cluster import Access, Cluster, find_assignor_jar
+from spark_sink.demo.cluster.java import KAFKA_VERSION, _ivy_jar, resolve_jars
 from spark_sink.errors import ClusterError
 from tests.waiting import wait_until
 
@@ -66,6 +69,31 @@ class Group:
         self.processes[instance] = subprocess.Popen([sys.executable, str(CONSUMER), json.dumps(config), PATTERN])
         # A question for a group that is asked before this topic is there gets no answer, and its client never ends.
         wait_until(lambda: "__consumer_offsets" in self.admin.list_topics(timeout=5).topics)
+
+    def start_console(self, instance: str, tools: Path, records: Path) -> None:
+        """Start Kafka's console consumer with this instance id; it writes the values that it reads into a file."""
+        java = find_java()
+        properties = {
+            "group.protocol": "consumer",
+            "group.remote.assignor": "azimuth-hrw",
+            "group.instance.id": instance,
+            "auto.offset.reset": "earliest",
+        }
+        words = ["--bootstrap-server", self.servers, "--group", GROUP, "--include", PATTERN.removeprefix("^")]
+        for name, value in properties.items():
+            words += ["--command-property", f"{name}={value}"]
+        path = os.pathsep.join([f"{resolve_jars(java)}/*", str(tools)])
+        command = [java, "-Xmx128m", "-cp", path, "org.apache.kafka.tools.consumer.ConsoleConsumer", *words]
+        with records.open("wb") as out:
+            self.processes[instance] = subprocess.Popen(command, stdout=out)
+
+    def write_to_each(self) -> None:
+        """Write a record to each partition, with the partition's name as its value."""
+        producer = Producer({"bootstrap.servers": self.servers, "log_level": 0})
+        for name in self.ids:
+            for number in range(PARTITIONS):
+                producer.produce(name, f"{self.ids[name]} {number}".encode(), partition=number)
+        assert producer.flush(60) == 0
 
     def end(self, instance: str, signal_number: int) -> None:
         """Send a signal and wait for the process' end."""
@@ -171,3 +199,42 @@ def test_owners_are_those_that_the_python_planner_names(start_group: Callable[..
     group.start(names[2])
     back = group.settle(lambda now: now == expected)
     assert all(back[name] <= survivors[name] for name in names if name != names[2]), "others took from each other"
+
+
+@pytest.fixture(scope="module")
+def tools_jar() -> Path:
+    """Kafka's command-line tools, which brokers do not need: downloaded once, beside the broker's jars."""
+    jar = cache_directory() / "tools" / f"kafka-tools-{KAFKA_VERSION}.jar"
+    if not jar.exists():
+        wanted = ["org.apache.kafka", "kafka-tools", KAFKA_VERSION]
+        target = str(jar.parent / "[artifact]-[revision].[ext]")
+        ivy = [find_java(), "-cp", str(_ivy_jar()), "org.apache.ivy.Main", "-dependency", *wanted, "-notransitive"]
+        subprocess.run([*ivy, "-types", "jar", "-retrieve", target], capture_output=True, check=False)
+    if not jar.exists():
+        pytest.skip(f"{jar.name} could not be downloaded from Maven Central")
+    return jar
+
+
+def test_the_console_consumer_shares_a_group_with_consumers_of_confluent_kafka(
+    start_group: Callable[..., Group], tools_jar: Path, tmp_path: Path
+) -> None:
+    """A member in Java and members on librdkafka: the Python planner's owners, and each reads what it owns."""
+    group = start_group(24)
+    owners: Owners = {}
+    for name in ("agent-0", "agent-1"):
+        expected = group.planned(owners, {*owners, name})
+        group.start(name)
+        owners = group.settle(lambda now, wanted=expected: now == wanted)  # type: ignore[misc] # the plan of this turn
+
+    records = tmp_path / "records"
+    expected = group.planned(owners, {*owners, "console"})
+    group.start_console("console", tools_jar, records)
+    owners = group.settle(lambda now: now == expected)
+    group.write_to_each()
+    mine = {f"{topic} {number}" for topic, number in owners["console"]}
+    wait_until(lambda: set(records.read_text().splitlines()) == mine, 60, "the records of the console's partitions")
+
+    # Killed: librdkafka's members take its partitions over, as planned.
+    expected = group.planned(owners, {"agent-0", "agent-1"})
+    group.end("console", signal.SIGKILL)
+    group.settle(lambda now: now == expected)

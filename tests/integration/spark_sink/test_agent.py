@@ -104,7 +104,7 @@ def test_an_agent_with_nothing_to_read_says_what_it_holds(
 
 def _command(process: psutil.Process) -> list[str]:
     with contextlib.suppress(psutil.Error):  # it may end meanwhile
-        return process.cmdline()
+        return " ".join(process.cmdline()).split()  # the title of a forked process is one word
     return []
 
 
@@ -124,9 +124,12 @@ def test_tasks_run_in_processes_forked_from_one_that_has_loaded_everything(
     try:
         _wait(lambda: sum(positions(table, name).values()) == 20, 120)
         forked = [one for one in tree(agent.pid) if _command(one)[1:] == ["-m", worker_daemon.MODULE, "pyspark.worker"]]
-        # The process itself and at least one that was forked from it and is called the same.
+        # Spark's daemon, which the server has forked, and at least one that was forked from it and is called the same.
         assert len(forked) > 1
         assert {forked[0].pid} == {one.ppid() for one in forked[1:]}
+        server = forked[0].parent()
+        assert server is not None
+        assert any("fork_server" in word for word in _command(server))
     finally:
         agent.terminate()
         agent.wait(60)

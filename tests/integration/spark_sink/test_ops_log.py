@@ -148,3 +148,31 @@ def test_counts_of_a_full_disk_are_written_when_there_is_room(disk: Path, caplog
     writer.write()
     assert sum(told(ops).values()) == written + 5
     assert told(ops)["last"] == 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("broken", [False, True], ids=["written", "another table at its address"])
+def test_an_agent_of_spark_writes_what_it_did(cluster: Cluster, tmp_path: Path, topics: str, broken: bool) -> None:  # noqa: FBT001
+    """By topic, from the log of its table; if the ops log cannot be written, no record is missing nevertheless."""
+    table, ops = tmp_path / "table", tmp_path / "ops"
+    if broken:
+        write_deltalake(str(ops), pa.table({"other": [1]}))
+    command = [sys.executable, "-m", "spark_sink", "sink", "--bootstrap-servers", cluster.bootstrap_servers]
+    command += ["--group", topics, "--table", str(table), "--checkpoint", str(tmp_path / "checkpoint")]
+    command += ["--subscribe-pattern", f"{topics}[.].*", "--master", "local[1]", "--agent", "one"]
+    command += ["--trigger", "available-now", "--ops-log", str(ops), "--ops-log-s", "1"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    if broken and done.returncode == 2:
+        assert "ops" in done.stderr  # the check before the start names it
+        return
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert rows(table) == sum(COUNTS.values())
+    if broken:
+        assert done.stderr.count("ops log: ") >= 1, done.stderr[-3000:]
+        return
+    assert told(ops) == wanted(topics)
+    found = DeltaTable(str(ops)).to_pyarrow_table().to_pylist()
+    assert {(one["kind"], one["group_id"], one["agent"], one["table_uri"]) for one in found} == {
+        ("spark", topics, "one", str(table))
+    }
+    assert all(one["bytes"] > 0 and not one["errors"] for one in found)

@@ -228,6 +228,18 @@ def test_an_agent_has_the_name_of_its_pod_and_time_to_end() -> None:
     assert container["livenessProbe"]["httpGet"]["path"] == "/healthz"
 
 
+def test_a_job_of_claims_ends_by_itself_and_tells_whether_records_are_left() -> None:
+    """A job that a signal ends cannot tell that; and no pod repeats at once what the next run continues."""
+    spec = one("CronJob", values(CHART / "examples" / "scaled.yaml"), "claims")["spec"]["jobTemplate"]["spec"]
+    (container,) = spec["template"]["spec"]["containers"]
+    assert container["command"] == ["azimuth"]
+    assert {"--once", "--max-runtime=540"} <= set(container["args"])
+    left = [rule for rule in spec["podFailurePolicy"]["rules"] if 3 in rule.get("onExitCodes", {}).get("values", ())]
+    assert [rule["action"] for rule in left] == ["FailJob"]
+    assert left[0]["onExitCodes"]["containerName"] == container["name"]
+    assert spec["template"]["spec"]["restartPolicy"] == "Never"  # required by podFailurePolicy
+
+
 @each_example
 def test_secrets_are_references(example: Path) -> None:
     """A value in a chart is in the release's history for every reader of the namespace."""

@@ -81,7 +81,8 @@ def send(processes: Sequence[psutil.Process], number: signal.Signals) -> None:
 
 def _kind(process: psutil.Process) -> str:
     with contextlib.suppress(psutil.Error):
-        command = process.cmdline()
+        # The title of a forked process is one word.
+        command = " ".join(process.cmdline()).split()
         if command and Path(command[0]).name == "java":
             return "jvm"
         if any("python_streaming_source_runner" in word for word in command):

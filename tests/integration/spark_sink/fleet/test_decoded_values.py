@@ -11,6 +11,7 @@ from deltalake import DeltaTable
 
 from spark_sink.demo.cluster import Cluster
 from spark_sink.formats.quarantined_rows import quarantine_of
+from spark_sink.lake.iceberg.catalogs import open_catalog
 from spark_sink.lake.positions import positions
 from spark_sink.lake.verification import verify
 from spark_sink.sink.quarantine_replay import waiting
@@ -87,4 +88,56 @@ def test_a_job_with_claims_decodes_values_and_quarantines_poison(cluster: Cluste
         job.kill()
         job.wait()
     compare(table, name, good)
+    delete_topics(cluster.bootstrap_servers, [topic])
+
+
+def compare_iceberg(root: Path, group: str, good: set[int]) -> None:
+    """The same for an Iceberg table of the catalog in this folder."""
+    storage = {"catalog.warehouse": str(root / "warehouse")}
+    report = verify("iceberg://lake.raw.home", group, storage)
+    assert (report.ok, report.rows) == (True, len(good))
+    catalog = open_catalog("lake", storage)
+    assert set(catalog.load_table("raw.home").scan().to_arrow()["id"].to_pylist()) == good
+    bad = catalog.load_table("raw.home_quarantine").scan().to_arrow()
+    assert sorted(bad["offset"].to_pylist()) == sorted(set(range(RECORDS)) - good)
+
+
+def arrived_in_iceberg(root: Path, group: str) -> bool:
+    """Whether the position of the Iceberg table is at the end of the log."""
+    if not (root / "warehouse" / "catalog.db").exists():
+        return False
+    known = positions("iceberg://lake.raw.home", group, {"catalog.warehouse": str(root / "warehouse")})
+    return sum(known.values()) >= RECORDS
+
+
+def test_an_agent_writes_an_iceberg_table(cluster: Cluster, tmp_path: Path, name: str) -> None:
+    """`table_format` and `catalog` in the file of a fleet."""
+    topic = f"{name}.t"
+    make_topics(cluster.bootstrap_servers, [topic])
+    good = produce(cluster.bootstrap_servers, topic)
+    values = f'value_format = "json"\nvalue_schema = \'{SCHEMA}\'\ntable_format = "iceberg"'
+    catalog = f'[catalog]\nwarehouse = "{tmp_path}/warehouse"'
+    file = config(name, tmp_path, cluster, f"{values}\n{catalog}")
+    file = file.replace(f"{tmp_path}/lake/{{cluster}}", "lake.raw.{cluster}")
+    with FleetProcesses(tmp_path, file) as fleet:
+        fleet.start("a")
+        wait_until(lambda: arrived_in_iceberg(tmp_path, name), 180, "all arrived", lambda: fleet.log("a"))
+        assert fleet.stop() == {"a": 0}
+    compare_iceberg(tmp_path, name, good)
+    delete_topics(cluster.bootstrap_servers, [topic])
+
+
+def test_a_job_with_claims_writes_an_iceberg_table(cluster: Cluster, tmp_path: Path, name: str) -> None:
+    """The same by the flags of `azimuth claims run`; with `--once` it ends when all is in the table."""
+    topic, log = f"{name}.t", tmp_path / "job.log"
+    make_topics(cluster.bootstrap_servers, [topic])
+    good = produce(cluster.bootstrap_servers, topic)
+    command = [sys.executable, "-m", "spark_sink", "claims", "run", "--group", name, "--table", "lake.raw.home"]
+    command += ["--table-format", "iceberg", "--catalog", f"warehouse={tmp_path}/warehouse", "--once"]
+    command += ["--database", f"sqlite:///{tmp_path}/claims.db", "--bootstrap-servers", cluster.bootstrap_servers]
+    command += ["--subscribe", topic, "--longest-s", "0.5", "--value-format", "json", "--value-schema", SCHEMA]
+    with log.open("wb") as out:
+        done = subprocess.run(command, stdout=out, stderr=out, check=False, timeout=300)
+    assert done.returncode == 0, log.read_text()
+    compare_iceberg(tmp_path, name, good)
     delete_topics(cluster.bootstrap_servers, [topic])

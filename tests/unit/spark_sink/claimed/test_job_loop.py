@@ -11,6 +11,7 @@ import pytest
 from assignors.claims import Claim, Lease, PartitionClaims, Picking
 from assignors.errors import FleetError
 from assignors.fleet import FleetTopic, Sighting
+from assignors.scaling import WorkersRecord
 from spark_sink.claimed.job_loop import ClaimedIngest
 from spark_sink.claimed.job_parts import Parts
 from spark_sink.claimed.job_settings import ClaimedSettings
@@ -135,6 +136,7 @@ class Stage:
         """Make a job."""
         given: dict[str, Any] = {"partitions": 3, "records": 100, "discover_s": 1e-9, **settings}
         lease, picking = given.pop("lease", Lease()), given.pop("picking", Picking())
+        numbers, hint = given.pop("numbers", dict), given.pop("hint", lambda _: None)
         told = ClaimedSettings(name="n", table="t", database=self.address, kafka={}, **given)
         claims = PartitionClaims(self.address, cluster="c", lease=lease, picking=picking)
         world = self.world
@@ -146,6 +148,8 @@ class Stage:
             fetch=world.fetch,
             ids=world.ids,
             paused=lambda: world.paused,
+            numbers=numbers,
+            hint=hint,
         )
         return ClaimedIngest(told, parts), claims
 
@@ -501,3 +505,33 @@ def test_the_table_of_a_paused_topic_is_not_touched(stage: Stage, monkeypatch: p
     job, _ = stage.job(partitions=9)
     job.round()
     assert asked == ["b"]
+
+
+def test_a_job_takes_its_share_of_a_topic_and_no_more_records_than_published(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With two workers for a topic of two partitions a job holds one; the other stays due for another job."""
+    numbers = {"a": WorkersRecord(workers=2, at_ms=1, max_poll_records=20)}
+    hinted: dict[TopicPartition, int] = {}
+    job, claims = stage.job(partitions=4, workers_topic="w", numbers=lambda: numbers, hint=hinted.update)
+    taken: list[set[tuple[str, int]]] = []
+    renew = claims.renew
+
+    def noted(mine: Iterable[Claim]) -> list[Claim]:
+        found = renew(mine)
+        taken.append({(one.topic, one.partition) for one in found})
+        return found
+
+    monkeypatch.setattr(claims, "renew", noted)  # the call that each round makes once
+    done = job.round()
+    assert len([one for one in taken[-1] if one[0] == "a"]) == 1
+    assert {("b", 0), ("b", 1)} <= taken[-1], "a topic without a number has no limit"
+    assert done.rows == 20 + 7
+    job.round()
+    assert {("a", 0), ("a", 1)} <= taken[0] | taken[1], "what was left is due at once"
+    assert hinted == {key: mine[-1] + 1 for key, mine in stage.world.table.items()}
+    numbers.clear()
+    for _ in range(6):
+        job.round()
+    assert stage.world.table == {key: list(range(end)) for key, end in stage.world.ends_at.items() if end}
+    job.close()

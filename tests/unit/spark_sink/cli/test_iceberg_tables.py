@@ -113,12 +113,17 @@ def test_verify_counts_the_rows_of_the_quarantine(azimuth: Callable[..., Done], 
         (["rewind", ADDRESS], "`azimuth rewind` supports Delta tables only; set its current snapshot"),
         (["rewind", "lake.raw.events"], "`azimuth rewind` supports Delta tables only"),
         (["repair", ADDRESS], "`azimuth repair` supports Delta tables only; `azimuth verify` names"),
-        (["quarantine", "list", ADDRESS], "Delta tables only; query the table of this name with _quarantine after it"),
-        (["quarantine", "show", ADDRESS], "`azimuth quarantine` supports Delta tables only"),
-        (["quarantine", "replay", ADDRESS], "`azimuth quarantine` supports Delta tables only"),
+        (
+            ["quarantine", "publish", ADDRESS, "--topic=x", "--bootstrap-servers=localhost:1"],
+            "`azimuth quarantine publish` supports Delta tables only; `azimuth quarantine show --json` prints",
+        ),
+        (["quarantine", "list", "iceberg://lake.raw.none"], "there is no Iceberg table"),
+        (["quarantine", "show", quarantine_of(ADDRESS)], "is the quarantine of iceberg://lake.raw.events"),
+        (["verify", ADDRESS, "--group", "other"], "group 'other' has written nothing here"),
+        (["quarantine", "replay", ADDRESS, "--group", "other"], "group 'other' has written nothing here"),
         (
             ["claims", "run", "--group=g", f"--table={ADDRESS}", "--database=sqlite://", "--bootstrap-servers=x:1"],
-            "`azimuth claims` supports Delta tables only; `azimuth sink --table-format iceberg` writes",
+            "is an Iceberg table; set table_format=iceberg",
         ),
     ],
     ids=lambda value: " ".join(value[:3]) if isinstance(value, list) else "",
@@ -135,16 +140,54 @@ def test_what_is_not_supported_is_one_sentence(
 
 
 @pytest.mark.parametrize(
-    ("table", "more"),
-    [(ADDRESS, ""), ("lake.raw.events", '[storage]\n"catalog.warehouse" = "/lake"')],
-    ids=["address", "name"],
+    ("table", "more", "says"),
+    [
+        (ADDRESS, "", "is an Iceberg table; set table_format=iceberg"),
+        (
+            "lake.raw.events",
+            '[storage]\n"catalog.warehouse" = "/lake"',
+            "is an Iceberg table; set table_format=iceberg",
+        ),
+        ("/lake", '[catalog]\nwarehouse = "/lake"', "is a Delta table, which has no catalog"),
+        ("events", 'table_format = "iceberg"', "is not the name of an Iceberg table, need catalog.namespace.table"),
+        ("{cluster}.raw.events", 'table_format = "iceberg"', "cannot stand for the catalog"),
+        ("lake.raw.x_quarantine", 'table_format = "iceberg"', "give the table a name that does not end in _quarantine"),
+        (
+            "lake.raw.x",
+            'table_format = "iceberg"\npartition_by = "hour(timestamp)"',
+            "'hour(timestamp)', need a column, day(column) or bucket(N, column), by commas",
+        ),
+    ],
+    ids=lambda value: value.partition("\n")[0],
 )
-def test_an_agent_of_a_fleet_refuses_an_iceberg_table(
-    azimuth: Callable[..., Done], tmp_path: Path, table: str, more: str
+def test_an_agent_of_a_fleet_names_the_setting_that_does_not_fit(
+    azimuth: Callable[..., Done], tmp_path: Path, table: str, more: str, says: str
 ) -> None:
     """Its check must not say that the table is new, and the agent would fail at its first commit."""
     config = tmp_path / "fleet.toml"
-    config.write_text(FLEET.format(table=table, more=more))
+    given = FLEET.format(table=table, more=more if more.startswith("[") else "")
+    config.write_text(given if more.startswith("[") else f"{more}\n{given}")
     done = azimuth("agent", "--config", str(config), "--check", catalog=False)
     assert (done.code, done.err.count("\n")) == (2, 1)
-    assert "`azimuth agent` supports Delta tables only; `azimuth sink --table-format iceberg`" in done.err
+    assert says in done.err
+
+
+def test_commands_find_the_tables_of_a_fleet(azimuth: Callable[..., Done], tmp_path: Path) -> None:
+    """By the fleet's own file, with the options of its catalog in it."""
+    _written(tmp_path, [0, 1, 2, 3, 4, 5])
+    config = tmp_path / "fleet.toml"
+    more = f'[catalog]\nwarehouse = "{tmp_path / "warehouse"}"'
+    given = FLEET.format(table="lake.raw.{topic}", more=more).replace('name = "f"', 'name = "g"')
+    config.write_text(f'table_format = "iceberg"\n{given}')
+    done = azimuth("verify", "--fleet", str(config), catalog=False)
+    assert (done.code, done.err) == (0, "")
+    assert "6 rows" in done.out
+
+
+def test_verify_takes_a_name_with_a_placeholder(azimuth: Callable[..., Done], tmp_path: Path) -> None:
+    """The quarantine beside a table is no table of its own."""
+    _written(tmp_path, [0, 1, 2, 3, 4, 5])
+    IcebergTable(quarantine_of(ADDRESS), "g", warehouse(tmp_path)).create(QUARANTINE_SCHEMA)
+    done = azimuth("verify", "iceberg://lake.raw.{topic}")
+    assert (done.code, done.err) == (0, "")
+    assert "6 rows in 1 partitions" in done.out

@@ -1,7 +1,7 @@
 """A client whose polls follow a test's script, and a reader that runs it."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,7 @@ import pytest
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from assignors.fleet import FleetTopic, Lane
+from assignors.scaling import PollSettings
 from spark_sink.fleet import lane
 from spark_sink.fleet.commit_counts import CommitCounts
 from spark_sink.fleet.source_reader import ReaderParts, ReaderSettings, SourceReader
@@ -64,13 +65,15 @@ class Client:
         self.config = config
         self.calls: dict[str, Callable[..., None]] = {}
         self.held: dict[str, int] = {}
+        self.asked = (0, 0.0)
 
     def subscribe(self, _topics: list[str], **calls: Callable[..., None]) -> None:
         """Keep the callbacks."""
         self.calls = calls
 
-    def consume(self, _most: int, _wait_s: float) -> list[Record]:
+    def consume(self, most: int, wait_s: float) -> list[Record]:
         """The next thing that happens; nothing once all has."""
+        self.asked = most, wait_s
         step = next(type(self).script, None)
         if step is None:
             time.sleep(0.001)
@@ -118,13 +121,14 @@ def read(  # noqa: PLR0913 -- most tests give two of them
     ids: Callable[[], dict[str, str]] = lambda: {"x": "1", "y": "2"},
     buffer_bytes: int = 32 << 20,
     ops: CommitCounts | None = None,
+    polls: Callable[[], Mapping[str, PollSettings]] = dict,
 ) -> SourceReader:
     """Let a reader go through a script, until so many rows are written."""
     Client.script = iter(script)
     monkeypatch.setattr(lane, "Consumer", Client)
     settings = ReaderSettings(group="g", kafka={"s": {}}, flush_s=0.05, buffer_bytes=buffer_bytes)
     writer = TableWriter(str(table), "g", "a", ops=ops)
-    parts = ReaderParts(writer=writer, ids=lambda _: ids, look_again=lambda: None, ops=ops)
+    parts = ReaderParts(writer=writer, ids=lambda _: ids, look_again=lambda: None, ops=ops, polls=polls)
     reader = SourceReader("s", settings, parts)
     reader.assign({LANE: frozenset({FleetTopic("c", "1", "x", "s"), FleetTopic("c", "2", "y", "s")})})
     deadline = time.monotonic() + 20

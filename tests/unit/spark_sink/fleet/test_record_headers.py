@@ -26,8 +26,11 @@ class Unreadable(Record):
     """A record with a header whose name is not UTF-8, with the client's error for it."""
 
     def headers(self) -> list[tuple[str, bytes | None]] | None:
-        """Refused."""
-        b"\xff".decode()
+        """Refused, as confluent-kafka 2.16 does: the decoding's error is the cause of another one."""
+        try:
+            b"\xff".decode()
+        except UnicodeDecodeError as error:
+            raise SystemError("returned a result with an exception set") from error
         return None
 
 

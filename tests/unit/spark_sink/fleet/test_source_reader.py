@@ -11,6 +11,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from assignors.fleet import FleetTopic, Lane
+from assignors.scaling import PollSettings
 from spark_sink import positions
 from spark_sink.fleet import lane as lane_module
 from spark_sink.fleet import lane_lag, source_reader
@@ -430,3 +431,19 @@ def test_a_topic_that_changes_its_lane_is_handed_over_before_the_other_lane_begi
     assert positions(table, "g")[TopicPartition("x", 0)] == 9
     report = verify(table, "g")
     assert (report.duplicates, report.missing) == (0, 0)
+
+
+def test_polls_follow_the_published_settings_while_it_reads(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A change counts from the next poll on, and only that of a topic of the lane."""
+    published: dict[str, PollSettings] = {"other": PollSettings(records=1)}
+    asked: list[tuple[int, float]] = []
+
+    def step(client: Client) -> list[Record]:
+        asked.append(client.asked)
+        if len(asked) == 1:
+            client.gain("x")
+        published["x"] = PollSettings(records=7, timeout_s=0.01)
+        return some("x", len(asked) - 1, len(asked))
+
+    read(monkeypatch, tmp_path / "t", 3, step, step, step, polls=lambda: published)
+    assert asked == [(5000, 0.05), (7, 0.01), (7, 0.01)]

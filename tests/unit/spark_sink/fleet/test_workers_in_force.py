@@ -1,5 +1,6 @@
 """The present workers, and the effect of an invalid file."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
@@ -7,7 +8,7 @@ import pytest
 
 from assignors import WorkersError
 from assignors.fleet import FleetTopic, FleetWorkers
-from assignors.scaling import ScaledTopic, WorkersFeed, WorkersRecord
+from assignors.scaling import NewsListener, ScaledTopic, WorkersFeed, WorkersRecord
 from spark_sink.fleet.workers_in_force import WorkersNow, read_overrides
 
 
@@ -75,9 +76,11 @@ class Feed:
 
     def __init__(self, records: dict[ScaledTopic, WorkersRecord]) -> None:
         self.records = records
+        self.reads: list[bool] = []
 
     def refresh(self, _timeout_s: float, *, to_end: bool) -> None:
-        """Nothing to read."""
+        """Nothing to read; count."""
+        self.reads.append(to_end)
 
     def workers(self, cluster: str, group: str) -> dict[str, int]:
         """As in `WorkersFeed`."""
@@ -98,3 +101,29 @@ def test_published_rates_are_weights_if_the_balance_is_by_volume(by_volume: bool
     found = WorkersNow(configured, "f", None, cast("WorkersFeed", feed), by_volume=by_volume)([])
     assert found.weights == ({"c/t": 5.0, "s/t": 9.0} if by_volume else {})
     assert found.weight(FleetTopic("c", "id", "t", "s")) == (9.0 if by_volume else None)
+
+
+def test_news_of_the_topic_are_read_at_once_and_to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two looks; a record that the client has not fetched yet is waited for."""
+    monkeypatch.setattr("spark_sink.fleet.workers_in_force.time.monotonic", lambda: 100.0)
+    feed = Feed({})
+    calls: list[Callable[[], None]] = []
+
+    class Listener:
+        def start(self) -> None:
+            """Listen."""
+
+    def listen(heard: Callable[[], None]) -> NewsListener:
+        calls.append(heard)
+        return cast("NewsListener", Listener())
+
+    workers = WorkersNow(FleetWorkers(), "f", None, cast("WorkersFeed", feed), listen=listen)
+    workers([])
+    workers([])
+    assert (feed.reads, len(calls)) == ([True], 1)
+    feed.records[ScaledTopic("c", "f", "t")] = WorkersRecord(workers=2, at_ms=1)
+    calls[0]()
+    assert workers([]).published == {"c/t": 2}
+    assert feed.reads == [True, True]
+    workers([])
+    assert feed.reads == [True, True], "each message is read once"

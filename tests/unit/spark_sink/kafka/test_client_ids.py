@@ -38,6 +38,7 @@ CLIENTS = {
 }
 # Clients of a user's program, with its properties: the assignors' consumers, and what the producer asks.
 OF_USERS = {
+    "assignors/clients/broker_racks.py",
     "assignors/consumer/fetching.py",
     "assignors/member/broker_assigned_member.py",
     "assignors/member/group_member.py",
@@ -47,6 +48,7 @@ OF_USERS = {
 CONFIGURED = {
     "assignors/comparison/broker_assigned_group.py": "read_group",
     "assignors/fleet/cluster_topics.py": "FleetSettings.source",
+    "spark_sink/claimed/job_process.py": "job_process",
     "spark_sink/checks/broker_checks.py": "FleetSettings.kafka, AgentSettings.admin_options",
     "spark_sink/fetch/log_questions.py": "SourceOptions.kafka, job_process",
     "spark_sink/fetch/range_reader.py": "SourceOptions.kafka, job_process",

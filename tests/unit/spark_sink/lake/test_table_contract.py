@@ -291,14 +291,16 @@ def _run(format_: str, examples: int, steps: int, handle: Callable[[Table], Tabl
     )
 
 
-@pytest.mark.parametrize(("format_", "examples"), [("memory", 40), ("delta", 4), ("iceberg", 4)])
+@pytest.mark.parametrize(
+    ("format_", "examples"), [("memory", 40), ("delta", 4), ("iceberg", 3), ("iceberg by partition", 2)]
+)
 def test_every_record_is_there_once_whatever_writers_do(format_: str, examples: int) -> None:
     """Few and short runs of the machine; the slow ones below walk further."""
     _run(format_, examples, 12)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("format_", ["delta", "iceberg"])
+@pytest.mark.parametrize("format_", ["delta", "iceberg", "iceberg by partition"])
 def test_every_record_is_there_once_in_long_runs(format_: str) -> None:
     """The same machine, further."""
     _run(format_, 25, 25)

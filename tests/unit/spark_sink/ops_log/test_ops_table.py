@@ -15,7 +15,7 @@ from spark_sink.errors import SparkSinkError, TableError
 from spark_sink.ops_log import ops_table
 from spark_sink.ops_log.ops_table import SCHEMA, OpsTable, OpsWrite
 
-DAY = date(2026, 3, 1)
+DAY = date(2024, 3, 1)
 
 
 def write(topic: str = "x", day: date = DAY) -> OpsWrite:
@@ -172,6 +172,16 @@ def test_old_days_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     kept = [one for one in topics(tmp_path / "ops") if one >= (days[-1] - timedelta(days=3)).isoformat()]
     assert kept == [day.isoformat() for day in days if day >= days[-1] - timedelta(days=3)]
     assert len(topics(tmp_path / "ops")) <= len(kept) + 10
+
+
+def test_a_clock_that_is_years_ahead_removes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One process with such a clock would empty the ops log of all others; the storage's clock bounds the day."""
+    monkeypatch.setattr(ops_table, "_MAINTAIN_EVERY", 1)
+    table = OpsTable(str(tmp_path / "ops"), keep_days=3)
+    today = datetime.now(UTC).date()
+    table.append(write("others", today - timedelta(days=1)))
+    table.append(write("ahead", today + timedelta(days=3650)))
+    assert topics(tmp_path / "ops") == ["ahead", "others"]
 
 
 def test_writers_at_the_same_time_lose_and_double_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,8 +11,8 @@ from spark_sink.sink import rows_by_topic
 from spark_sink.sink.rows_by_topic import RowsByTopic
 
 NAMES = st.sampled_from(["a", "b", "b.c", "", "\u00e9", "long" * 20])
-# Runs of one topic as a consumer returns them, and single rows in any order.
-TOPICS = st.lists(st.tuples(NAMES, st.integers(1, 5)), max_size=12).map(
+# Long runs of one topic as a consumer returns them, and short ones in any order.
+TOPICS = st.lists(st.tuples(NAMES, st.integers(1, 5) | st.sampled_from([40, 90])), max_size=12).map(
     lambda runs: [name for name, length in runs for _ in range(length)]
 )
 

@@ -53,6 +53,17 @@ def _made_before(root: Path, topics: list[str]) -> None:
             _commit(str(root / "{topic}"), topic, 0, ())
 
 
+def test_a_topic_whose_name_can_be_no_table_is_named(tmp_path: Path) -> None:
+    """Legal names for Kafka; an agent said only that a file name is too long, or that it lost against other writers."""
+    path = str(tmp_path / "{topic}")
+    with pytest.raises(OptionError, match=r"'_delta_log' would go to .* folder of Delta's own; send this topic"):
+        _commit(path, "_delta_log", 0, ())
+    with pytest.raises(OptionError, match="name of its quarantine would be longer than 255 bytes; send this topic"):
+        _commit(path, "t" * 245, 0, ())
+    _commit(path, "t" * 244, 0, [1])
+    assert _offsets(tmp_path / ("t" * 244)) == [0, 2, 3, 4]
+
+
 def test_a_topic_with_the_name_of_a_quarantine_writes_nothing(tmp_path: Path) -> None:
     """The bad rows of topic `a` and the good rows of `a_quarantine` would be in one table."""
     path = str(tmp_path / "{topic}")

@@ -44,8 +44,8 @@ class Group:
         return self.held
 
     def commit(self, positions: Mapping[TopicPartition, int]) -> bool:
-        """Take offsets of what is held."""
-        assert positions.keys() <= self.held.partitions, "only what is held may be committed"
+        """Take offsets of what is held, and the first offset of what is not."""
+        assert not (positions.keys() - self.held.partitions) & self.offsets.keys(), "other members' offsets stay"
         if not self.rebalancing:
             self.offsets.update(positions)
         return not self.rebalancing
@@ -314,6 +314,34 @@ def test_latest_is_for_a_group_that_begins(group: Group) -> None:
     del group.offsets[B0]
     restarted = feed(group, startingOffsets="latest")
     assert ranges(restarted.next_offset(Offset(), None))[B0] == (0, 3), "the group did not begin today"
+
+
+@pytest.mark.parametrize("rule", ["latest", "a time"])
+@pytest.mark.parametrize("known_by", ["group", "table"])
+def test_a_member_that_gets_only_new_partitions_does_not_take_the_group_for_new(
+    group: Group, rule: str, known_by: str
+) -> None:
+    """The records of a new topic would be skipped, depending on which partitions a member gets first."""
+    group.times, group.last[B0] = {B0: 90}, 100
+    group.give(B0)
+    table = None
+    if known_by == "group":
+        group.offsets[A0] = 5
+    else:
+        table = {A0: 5}
+    latest, time = feed(group, table, startingOffsets="latest"), feed(group, table, startingTimestamp="1700000000000")
+    reader = latest if rule == "latest" else time
+    assert ranges(reader.next_offset(Offset(), None))[B0] == (0, 100)
+
+
+def test_the_member_that_begins_a_group_commits_a_start_for_all_partitions(group: Group) -> None:
+    """A member that joins later finds where the group began, also for partitions that had no member yet."""
+    group.give(A0)
+    feed(group, startingOffsets="latest").next_offset(Offset(), None)
+    assert group.offsets == {A0: 10, A1: 10}
+    group.last[A1] = 12
+    group.give(A1)
+    assert ranges(feed(group, startingOffsets="latest").next_offset(Offset(), None)) == {A1: (10, 12)}
 
 
 def test_starting_offsets_by_partition(group: Group) -> None:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException
 from pyiceberg.table import Table as Peer
+from pyiceberg.transforms import TruncateTransform
 from pyiceberg.types import StringType
 
 from spark_sink import positions
@@ -331,10 +332,10 @@ def test_files_of_a_nested_field_that_was_replaced_meanwhile_are_refused(
 
 
 def test_a_file_whose_path_has_values_of_columns_is_refused(tmp_path: Path) -> None:
-    """The table has no partitions, so readers would find null in these columns."""
+    """Readers of an Iceberg table would find null in these columns."""
     table = _made(tmp_path)
     file = replace(iceberg_file(tmp_path, A, range(5)), partition_values={"topic": "a"})
-    with pytest.raises(SchemaError, match=r"lacks the columns \['topic'\].*partitionBy"):
+    with pytest.raises(SchemaError, match=r"lacks the columns \['topic'\]"):
         table.swap(_look(table), _change(5, file))
 
 
@@ -349,8 +350,8 @@ def test_a_table_that_needs_more_of_a_writer_is_refused(tmp_path: Path) -> None:
     """Rows would be in partitions where no reader looks for them."""
     _made(tmp_path)
     with peer(tmp_path).update_spec() as change:
-        change.add_identity("topic")
-    with pytest.raises(SchemaError, match="partitioned"):
+        change.add_field("offset", TruncateTransform(10))
+    with pytest.raises(SchemaError, match="supported are columns, day and bucket"):
         _table(tmp_path).refresh()
 
 
@@ -435,10 +436,10 @@ def test_readers_skip_files_by_the_bounds_of_offset_and_time(tmp_path: Path) -> 
     assert later.to_arrow().column("offset").to_pylist() == [1]
 
 
-@pytest.mark.parametrize("path", ["events", "raw.events", "a..b", "/data/x.y.z", "lake.raw.{topic}"])
+@pytest.mark.parametrize("path", ["events", "raw.events", "a..b", "/data/x.y.z", "{topic}.raw.events"])
 def test_a_name_that_is_no_table_of_a_catalog_is_refused(path: str) -> None:
     """A folder would silently become a Delta table's otherwise."""
-    with pytest.raises(OptionError, match=r"catalog\.namespace\.table|not supported"):
+    with pytest.raises(OptionError, match=r"catalog\.namespace\.table|cannot stand for the catalog"):
         iceberg_address(path)
 
 

@@ -1,0 +1,141 @@
+"""One table in each kind of catalog and storage: the same compare and swap, compaction and verification."""
+
+import contextlib
+import sys
+import time
+import urllib.request
+import uuid
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from urllib.error import URLError
+
+import pytest
+from pyiceberg.exceptions import CommitStateUnknownException
+
+from spark_sink import positions
+from spark_sink.demo.cluster.ports import choose_ports
+from spark_sink.errors import ConflictError
+from spark_sink.lake.delta_table import TableSettings
+from spark_sink.lake.iceberg.iceberg_table import IcebergTable
+from spark_sink.lake.iceberg.partition_terms import parse_terms
+from spark_sink.lake.table_contract import Change, DataFile
+from spark_sink.lake.verification import verify
+from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
+from spark_sink.sink.compare_and_swap import Batch, commit
+from tests.integration.spark_sink.rest_fixture import rest_catalog
+from tests.integration.spark_sink.tied import launch
+from tests.table_kinds import SCHEMA, rows_of, warehouse
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+
+A = TopicPartition("a", 0)
+BUCKET = "lake"
+KEYS = {"access-key-id": "someone", "secret-access-key": "canary-9fd1", "region": "us-east-1"}
+
+
+@pytest.fixture(scope="module")
+def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A small AWS with one bucket."""
+    [port] = choose_ports(1)
+    log = tmp_path_factory.mktemp("aws") / "log"
+    server = launch([sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)], log)
+    address = f"http://127.0.0.1:{port}"
+    deadline = time.monotonic() + 120
+    while not _made(f"{address}/{BUCKET}"):
+        assert server.poll() is None, log.read_text()
+        assert time.monotonic() < deadline, log.read_text()
+        time.sleep(0.2)
+    yield address
+    server.terminate()
+    server.wait()
+
+
+def _made(bucket: str) -> bool:
+    with contextlib.suppress(URLError), urllib.request.urlopen(urllib.request.Request(bucket, method="PUT")):  # noqa: S310 - ours
+        return True
+    return False
+
+
+@pytest.fixture(params=["SQLite and a folder", "SQLite and S3", "Glue and S3", "REST and a folder"])
+def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Mapping[str, str]]:
+    """The options of a catalog."""
+    kind = request.param
+    if kind == "REST and a folder":
+        with rest_catalog(tmp_path) as address:
+            yield {"catalog.type": "rest", "catalog.uri": address}
+        return
+    if kind == "SQLite and a folder":
+        yield warehouse(tmp_path)
+        return
+    address = request.getfixturevalue("endpoint")
+    given = {"catalog.warehouse": f"s3://{BUCKET}", "catalog.s3.endpoint": address}
+    given |= {f"catalog.s3.{name}": value for name, value in KEYS.items()}
+    if kind == "Glue and S3":
+        given |= {"catalog.type": "glue", "catalog.glue.endpoint": address}
+        given |= {f"catalog.glue.{name}": value for name, value in KEYS.items()}
+    else:
+        given |= {"catalog.type": "sql", "catalog.uri": f"sqlite:///{tmp_path}/catalog.db"}
+    yield given
+
+
+def _landed(table: IcebergTable, begin: int, end: int) -> list[DataFile]:
+    landing = table.landing(SCHEMA)
+    landing.write(rows_of(A, range(begin, end)))
+    return landing.close()
+
+
+def _change(table: IcebergTable, begin: int, end: int) -> Change:
+    first = {} if begin else {A: 0}
+    files = _landed(table, begin, end)
+    return Change(files=files, positions={A: end}, beginnings=first, schema=SCHEMA)
+
+
+def test_a_table_is_exactly_once_in_every_catalog(storage: Mapping[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two writers of one look, an answer that is lost after a commit, overlapping batches, expiry and compaction."""
+    address = f"iceberg://lake.raw.t{uuid.uuid4().hex[:8]}"
+    settings = TableSettings(terms=parse_terms("topic, bucket(2, partition)"))
+    one, two = (IcebergTable(address, "g", storage, settings) for _ in range(2))
+    assert one.refresh() is None
+    one.create(SCHEMA)
+    two.create(SCHEMA)
+    stale, fresh = one.refresh(), two.refresh()
+    assert stale is not None
+    assert fresh is not None
+    two.swap(fresh, _change(two, 0, 3))
+    with pytest.raises(ConflictError):
+        one.swap(stale, _change(one, 0, 3))
+    batch = Batch(offset=Offset.of([Range("a", 0, 1, 6)]), files=_landed(one, 1, 6), schema=SCHEMA)
+    with monkeypatch.context() as patch:
+        _lose_one_answer(one, patch)
+        commit(one, batch)
+    commit(two, batch)  # a replay
+    for number in range(6, 30):
+        snapshot = one.refresh()
+        assert snapshot is not None
+        one.swap(snapshot, _change(one, number, number + 1))
+        one.compact(8)
+    report = verify(address, "g", storage)
+    assert (report.rows, report.duplicates, report.missing) == (30, 0, 0)
+    assert positions(address, "g", storage) == {A: 30}
+    assert positions("iceberg://lake.raw.{topic}", "g", storage) == {}  # the table is not that of the topic
+    stored = one.stored
+    assert stored is not None
+    assert len(list(stored.table.scan().plan_files())) < 20
+
+
+def _lose_one_answer(table: IcebergTable, patch: pytest.MonkeyPatch) -> None:
+    """Let the next commit succeed, and its answer be lost."""
+    stored = table.stored
+    assert stored is not None
+    catalog = stored.table.catalog
+    committing = catalog.commit_table
+    lost: list[int] = []
+
+    def commit_table(*given: object) -> object:
+        done = committing(*given)  # type: ignore[arg-type]  # as given
+        if not lost:
+            lost.append(1)
+            raise CommitStateUnknownException("the connection broke before the answer came")
+        return done
+
+    patch.setattr(catalog, "commit_table", commit_table)
