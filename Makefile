@@ -22,10 +22,10 @@ PYTEST = $(BIN)/python -m pytest -q -rfER --reruns $(RERUNS)
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-all test-slow unit integration test-spark43 test-wheel docker-test chaos proof broker lint type audit docs manifests bench bench-check format lock build image clean
+.PHONY: help venv demo test test-all test-slow unit integration test-kafka-python test-spark43 test-wheel docker-test chaos proof broker lint type audit docs manifests bench bench-check format lock build image clean
 
 help: ## list the targets
-	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
 
 venv: $(READY) ## make the environment in .venv (rebuilt when the lock changes)
 
@@ -41,8 +41,10 @@ $(VENV)/.packages $(VENV43)/.packages:
 # Where there is a C compiler, this compiles the hot paths of producer and source; where there is none, it says so and goes on.
 $(READY): $(VENV)/.packages
 $(READY43): $(VENV43)/.packages
-$(READY) $(READY43): hatch_build.py producer/partitioning/produce_compiled.pyx spark_sink/fetch/copy_compiled.pyx
+$(READY) $(READY43): hatch_build.py producer/partitioning/produce_compiled.pyx spark_sink/fetch/copy_compiled.pyx \
+		$(wildcard spark_sink/formats/json_compiled*.p[yx][xi])
 	@$(@D)/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@if command -v java >/dev/null; then $(@D)/bin/azimuth prepare; fi
 	@touch $@
 
 demo: $(READY) ## run the whole pipeline on a three-zone Kafka, with a report in build/demo
@@ -60,7 +62,7 @@ integration: $(READY) ## run the integration and acceptance tests on real broker
 
 # Those without brokers have a process of their own: threads of Kafka's clients draw from the same random numbers as their examples.
 test-slow: $(READY) ## run the slow tests: many rounds, several databases, separate clusters
-	@$(PYTEST) -m slow tests/unit tests/simulation
+	@$(PYTEST) -n $$((2 * $(AT_ONCE))) -m slow tests/unit tests/simulation
 	@$(PYTEST) -m slow --ignore tests/unit --ignore tests/simulation
 
 SPARK_TESTS = $(addprefix tests/integration/spark_sink/test_,agent.py landing.py sink.py source.py source_orphan.py spark_cluster.py)
@@ -85,6 +87,9 @@ CHAOS_TESTS = tests/integration/spark_sink/chaos tests/integration/spark_sink/te
 
 chaos: $(READY) ## kill, stop and restart agents and brokers for 20 seeds of 60 s each; FORM=fleet SEEDS=1,2 SECONDS_EACH=600 for others
 	@AZIMUTH_CHAOS_SEEDS=$(SEEDS) AZIMUTH_CHAOS_SECONDS=$(SECONDS_EACH) $(BIN)/python -m pytest -q -s -m "chaos or integration" -k "$(FORM)" $(CHAOS_TESTS)
+
+test-kafka-python: $(READY) ## test with each released kafka-python 3.x; VERSIONS="3.0.11 3.0.12" for some of them
+	@$(BIN)/python requirements/kafka_python.py $(VERSIONS)
 
 proof: $(READY) ## check the model in docs/proof by TLC: all guards, then each guard missing
 	@$(BIN)/python -m pytest -q -rP -m integration tests/proof
