@@ -15,8 +15,7 @@ from pyspark.sql import SparkSession
 
 from spark_sink.agent import worker_daemon
 from spark_sink.agent.agent_settings import AgentSettings
-from spark_sink.agent.start.class_archive import using
-from spark_sink.agent.start.class_training import JVM, spark_archive
+from spark_sink.agent.start.class_training import java_options
 from spark_sink.agent.start.warm_python import warm_python
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ def session(settings: AgentSettings, command: str) -> "Iterator[SparkSession]":
         "spark.app.name": settings.agent,
         "spark.master": settings.master,
         "spark.driver.memory": settings.driver_memory,
-        "spark.driver.extraJavaOptions": f"{JVM} {using(spark_archive())}",
+        "spark.driver.extraJavaOptions": java_options(),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",

@@ -19,11 +19,11 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from spark_sink.agent.start.class_archive import archive_of, recording
-from spark_sink.agent.start.java_command import find_java
+from spark_sink.agent.start.class_archive import archive_of, recording, using
+from spark_sink.agent.start.java_command import find_java, locate_java
 
-JVM = "-XX:+UseSerialGC -Xshare:auto -Xms96m"
-"""The JVM's options; by default its heap begins with 1/64 of the machine's memory, even if it needs much less."""
+# By default the heap begins with 1/64 of the machine's memory, even if it needs much less.
+_JVM = "-XX:+UseSerialGC -Xshare:auto -Xms96m"
 _BATCHES = 5
 _END_S = 120.0
 
@@ -32,9 +32,21 @@ def spark_archive() -> Path:
     """Return where the archive of Spark's classes is, or would be.
 
     Raises:
+        ClusterError: there is no Java.
+    """
+    return archive_of(f"spark-{pyspark.__version__}", locate_java(), Path(pyspark.__file__).parent / "jars")
+
+
+def java_options() -> str:
+    """Return the options of an agent's JVM, with the archive where there is one.
+
+    Raises:
         ClusterError: there is no Java 17 or newer.
     """
-    return archive_of(f"spark-{pyspark.__version__}", find_java(), Path(pyspark.__file__).parent / "jars")
+    archive = spark_archive()
+    if not archive.is_file():  # whoever made it has looked at the version, which starts a JVM
+        find_java()
+    return f"{_JVM} {using(archive)}"
 
 
 def make_spark_archive() -> Path:
@@ -44,6 +56,7 @@ def make_spark_archive() -> Path:
         ClusterError: there is no Java 17 or newer.
         OSError: the archive cannot be written.
     """
+    find_java()
     archive = spark_archive()
     os.environ["PYSPARK_PYTHON"] = sys.executable
     with recording(archive) as options:
@@ -52,8 +65,9 @@ def make_spark_archive() -> Path:
             [
                 ("spark.master", "local[2]"),
                 ("spark.ui.enabled", "false"),
-                ("spark.log.level", "ERROR"),
-                ("spark.driver.extraJavaOptions", f"{JVM} {options}"),
+                ("spark.ui.showConsoleProgress", "false"),
+                ("spark.log.level", "OFF"),  # stopping the query aborts a task, which Spark would tell
+                ("spark.driver.extraJavaOptions", f"{_JVM} {options}"),
             ]
         )
         SparkContext._ensure_initialized(conf=conf)  # noqa: SLF001 -- keeps the JVM's process at hand

@@ -64,7 +64,8 @@ def _send(process: int, number: int) -> None:
 def _end_as(status: int | None) -> None:
     """End as the forked process did; `status` is its exit code, or minus the signal that ended it."""
     if status is not None and status < 0:
-        signal.signal(-status, signal.SIG_DFL) if -status != signal.SIGKILL else None
+        if -status != signal.SIGKILL:  # which has no handler
+            signal.signal(-status, signal.SIG_DFL)
         os.kill(os.getpid(), -status)
     raise SystemExit(1 if status is None else status)
 

@@ -20,11 +20,11 @@ def cache_directory() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kafka-azimuth"
 
 
-def find_java() -> str:
-    """Return the java command, from JAVA_HOME or the path.
+def locate_java() -> str:
+    """Return the java command, from JAVA_HOME or the path, without a look at its version.
 
     Raises:
-        ClusterError: there is no Java, it does not run, or it is older than 17.
+        ClusterError: there is no Java.
     """
     home = os.environ.get("JAVA_HOME")
     java = shutil.which(str(Path(home) / "bin" / "java")) if home else shutil.which("java")
@@ -33,6 +33,16 @@ def find_java() -> str:
         raise ClusterError(
             f"{where}: install Java {OLDEST_JAVA} or newer (Debian: apt install openjdk-17-jre-headless)"
         )
+    return java
+
+
+def find_java() -> str:
+    """Return the java command, from JAVA_HOME or the path.
+
+    Raises:
+        ClusterError: there is no Java, it does not run, or it is older than 17.
+    """
+    java = locate_java()
     try:
         asked = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)  # noqa: S603 - a found java
     except OSError as error:
