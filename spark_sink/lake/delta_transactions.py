@@ -7,7 +7,7 @@ reads classic checkpoints (one file or several parts) and commits; see the Delta
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
@@ -72,6 +72,17 @@ class LogEntry:
         found = next((one for one in infos if one.get("operation") == "RESTORE"), None)
         parameters = None if found is None else found.get("operationParameters")
         return parameters if found is None or isinstance(parameters, dict) else {}
+
+    def brought_back(self, find: Callable[[int], int]) -> int | None:
+        """Return the version that a RESTORE brought back; None for other operations.
+
+        Args:
+            find: finds it from the RESTORE's own version, for a RESTORE by time, which does not name it.
+        """
+        if (restore := self.restore) is None:
+            return None
+        named = restore.get("version")
+        return find(self.version) if named is None else int(named)
 
 
 def lasting(name: str, number: int) -> Transaction:

@@ -96,5 +96,5 @@ def _brought_back(log: TransactionLog, group: str, target: Target) -> int | None
     if at <= max(found.get(rewound(group), -1), found.get(FORMER_REWOUND, -1)):
         return None
     entry = log.entry(at)
-    named = None if entry is None or entry.restore is None else entry.restore.get("version")
-    return target(at) if named is None else int(named)
+    named = None if entry is None else entry.brought_back(target)
+    return target(at) if named is None else named

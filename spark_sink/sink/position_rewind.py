@@ -102,6 +102,7 @@ def rewind(
             tell(f"{taken.address}: it was restored, and {back} to version {taken.before}")
         if apply:
             put_back(uri, name, storage)
+        if apply and taken is not None and not taken.complete:
             found, removed = _changes(handle, log, name, storage)  # with the bad records that were put back
         _tell_of_bad_records(uri, found, options, tell)
         if apply:

@@ -132,9 +132,8 @@ class _Past:
 
     def note_made(self, entry: LogEntry, target: Callable[[int], int]) -> None:
         """Process a commit that has made rows."""
-        if (restore := entry.restore) is not None:
-            version = restore.get("version")
-            self.lineage = target(entry.version) if version is None else int(version)
+        if (version := entry.brought_back(target)) is not None:
+            self.lineage = version
         named = noted_quarantine(self.uri, entry, self.group)
         if named is not None:
             self.files += [(file, dict(self.ends)) for file in named.files]
