@@ -3,17 +3,13 @@
 import os
 import shutil
 import subprocess
-import time
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.error import URLError
 
 import pytest
 
-from spark_sink.demo.cluster.ports import choose_ports
-from tests.integration.spark_sink.tied import launch
+from tests.integration.spark_sink.small_servers import answering, server
 
 _ICEBERG, _JETTY, _HADOOP = "1.10.0", "11.0.26", "3.4.1"
 # The fixture names none of what it needs. Only the servlets of Iceberg's tests, and not their other dependencies.
@@ -27,7 +23,6 @@ _JARS = (
     ("org.apache.hadoop", "hadoop-client-runtime", _HADOOP, ""),
     ("org.slf4j", "slf4j-simple", "2.0.17", ""),
 )
-_START_S = 120.0
 
 
 @contextmanager
@@ -40,28 +35,16 @@ def rest_catalog(root: Path) -> Iterator[str]:
     java, jars = shutil.which("java"), _jars(root / "jars")
     if java is None:
         pytest.skip("java is missing")
-    [port] = choose_ports(1)
-    # CATALOG_REST_PORT is the property rest.port: the fixture reads its properties so.
-    environment = {**os.environ, "CATALOG_WAREHOUSE": f"file://{root}/rest", "CATALOG_REST_PORT": str(port)}
-    log = root / "rest.log"
-    server = launch([java, "-cp", f"{jars}/*", "org.apache.iceberg.rest.RESTCatalogServer"], log, environment)
-    address = f"http://127.0.0.1:{port}"
-    deadline = time.monotonic() + _START_S
-    while not _answers(f"{address}/v1/config"):
-        assert server.poll() is None, log.read_text()
-        assert time.monotonic() < deadline, log.read_text()
-        time.sleep(0.2)
-    yield address
-    server.terminate()
-    server.wait()
-
-
-def _answers(address: str) -> bool:
-    try:
-        with urllib.request.urlopen(address, timeout=5):  # noqa: S310 -- ours
-            return True
-    except (URLError, OSError):
-        return False
+    command = [java, "-cp", f"{jars}/*", "org.apache.iceberg.rest.RESTCatalogServer"]
+    warehouse = {"CATALOG_WAREHOUSE": f"file://{root}/rest"}
+    with server(
+        lambda _: command,
+        root / "rest.log",
+        answering("/v1/config"),
+        # CATALOG_REST_PORT is the property rest.port: the fixture reads its properties so.
+        lambda port: {**os.environ, **warehouse, "CATALOG_REST_PORT": str(port)},
+    ) as address:
+        yield address
 
 
 def _jars(folder: Path) -> Path:

@@ -1,19 +1,13 @@
 """One table in each kind of catalog and storage: the same compare and swap, compaction and verification."""
 
-import contextlib
-import sys
-import time
-import urllib.request
 import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from urllib.error import URLError
 
 import pytest
 from pyiceberg.exceptions import CommitStateUnknownException
 
 from spark_sink import positions
-from spark_sink.demo.cluster.ports import choose_ports
 from spark_sink.errors import ConflictError
 from spark_sink.lake.delta_table import TableSettings
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
@@ -23,37 +17,20 @@ from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 from spark_sink.sink.compare_and_swap import Batch, commit
 from tests.integration.spark_sink.rest_fixture import rest_catalog
-from tests.integration.spark_sink.tied import launch
+from tests.integration.spark_sink.small_servers import BUCKET, small_aws
 from tests.table_kinds import SCHEMA, rows_of, warehouse
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 A = TopicPartition("a", 0)
-BUCKET = "lake"
 KEYS = {"access-key-id": "someone", "secret-access-key": "canary-9fd1", "region": "us-east-1"}
 
 
 @pytest.fixture(scope="module")
 def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A small AWS with one bucket."""
-    [port] = choose_ports(1)
-    log = tmp_path_factory.mktemp("aws") / "log"
-    server = launch([sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)], log)
-    address = f"http://127.0.0.1:{port}"
-    deadline = time.monotonic() + 120
-    while not _made(f"{address}/{BUCKET}"):
-        assert server.poll() is None, log.read_text()
-        assert time.monotonic() < deadline, log.read_text()
-        time.sleep(0.2)
-    yield address
-    server.terminate()
-    server.wait()
-
-
-def _made(bucket: str) -> bool:
-    with contextlib.suppress(URLError), urllib.request.urlopen(urllib.request.Request(bucket, method="PUT")):  # noqa: S310 - ours
-        return True
-    return False
+    with small_aws(tmp_path_factory.mktemp("aws") / "log") as address:
+        yield address
 
 
 @pytest.fixture(params=["SQLite and a folder", "SQLite and S3", "Glue and S3", "REST and a folder"])

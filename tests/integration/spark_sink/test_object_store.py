@@ -1,16 +1,12 @@
 """A table in a bucket: the same compare and swap, over an object store's conditional writes."""
 
-import contextlib
 import json
 import subprocess
 import sys
-import time
-import urllib.request
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from urllib.error import URLError
 
 import pyarrow as pa
 import pytest
@@ -19,7 +15,6 @@ from pyarrow.fs import FileSelector
 
 from spark_sink import positions
 from spark_sink.demo.cluster import Cluster
-from spark_sink.demo.cluster.ports import choose_ports
 from spark_sink.errors import TableError
 from spark_sink.lake import conditional_writes
 from spark_sink.lake.conditional_writes import CHECK
@@ -29,59 +24,39 @@ from spark_sink.lake.table_storage import filesystem
 from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 from spark_sink.sink.compare_and_swap import Batch, commit
-from tests.integration.spark_sink.tied import launch
+from tests.integration.spark_sink.small_servers import BUCKET, server, small_aws, with_bucket
 
 pytestmark = pytest.mark.integration
 
-BUCKET, SECRET = "lake", "canary-9fd1"
+CANARY = "canary-9fd1"
 SCHEMA = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64()), ("value", pa.binary())])
 PARTITIONS = 2
 
 
 @pytest.fixture(scope="module")
 def storage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, str]]:
-    """The options of a small S3 with one bucket; a process of its own, because delta-rs waits with Python's lock."""
-    [port] = choose_ports(1)
-    log = tmp_path_factory.mktemp("s3") / "log"
-    server = launch([sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)], log)
-    endpoint = f"http://127.0.0.1:{port}"
-    deadline = time.monotonic() + 60
-    while not _made(f"{endpoint}/{BUCKET}"):
-        assert server.poll() is None, log.read_text()
-        assert time.monotonic() < deadline, log.read_text()
-        time.sleep(0.2)
-    yield {
-        "AWS_ENDPOINT_URL": endpoint,
-        "AWS_ALLOW_HTTP": "true",
-        "AWS_REGION": "us-east-1",
-        "AWS_ACCESS_KEY_ID": "someone",
-        "AWS_SECRET_ACCESS_KEY": SECRET,
-    }
-    server.terminate()
-    server.wait()
-
-
-def _made(bucket: str) -> bool:
-    with contextlib.suppress(URLError), urllib.request.urlopen(urllib.request.Request(bucket, method="PUT")):  # noqa: S310 - ours
-        return True
-    return False
+    """The options of a small S3 with one bucket."""
+    with small_aws(tmp_path_factory.mktemp("s3") / "log") as endpoint:
+        yield {
+            "AWS_ENDPOINT_URL": endpoint,
+            "AWS_ALLOW_HTTP": "true",
+            "AWS_REGION": "us-east-1",
+            "AWS_ACCESS_KEY_ID": "someone",
+            "AWS_SECRET_ACCESS_KEY": CANARY,
+        }
 
 
 @pytest.fixture
 def overwriting(tmp_path: Path) -> Iterator[Mapping[str, str]]:
     """The options of a store that ignores the conditions of requests."""
-    [port] = choose_ports(1)
-    server = launch(
-        [sys.executable, str(Path(__file__).with_name("overwriting_store.py")), str(port)], tmp_path / "log"
-    )
-    endpoint = f"http://127.0.0.1:{port}"
-    deadline = time.monotonic() + 60
-    while not _made(f"{endpoint}/{BUCKET}"):
-        assert time.monotonic() < deadline, (tmp_path / "log").read_text()
-        time.sleep(0.1)
-    yield {"AWS_ENDPOINT_URL": endpoint, "AWS_ALLOW_HTTP": "true", "AWS_REGION": "x", "AWS_SKIP_SIGNATURE": "true"}
-    server.terminate()
-    server.wait()
+    program = str(Path(__file__).with_name("overwriting_store.py"))
+    with server(lambda port: [sys.executable, program, str(port)], tmp_path / "log", with_bucket) as endpoint:
+        yield {
+            "AWS_ENDPOINT_URL": endpoint,
+            "AWS_ALLOW_HTTP": "true",
+            "AWS_REGION": "x",
+            "AWS_SKIP_SIGNATURE": "true",
+        }
 
 
 def test_a_store_that_overwrites_log_entries_is_refused_before_the_first(overwriting: Mapping[str, str]) -> None:
@@ -140,7 +115,7 @@ def test_a_bucket_that_is_not_there_is_one_sentence_without_secrets(storage: Map
     with pytest.raises(TableError) as error:
         DeltaLakeTable("s3://nowhere/table", "g", storage).create(SCHEMA)
     assert "s3://nowhere/table" in str(error.value)
-    assert SECRET not in str(error.value)
+    assert CANARY not in str(error.value)
     assert str(error.value).isprintable()
 
 
@@ -170,7 +145,7 @@ def test_an_agent_lands_in_a_bucket_and_the_commands_find_it(  # noqa: PLR0913, 
         producer.flush()
         done = _azimuth("sink", "--config", str(config))
         assert done.returncode == 0, done.stderr[-3000:]
-        assert SECRET not in done.stdout + done.stderr
+        assert CANARY not in done.stdout + done.stderr
     flags = [word for key, value in storage.items() for word in ("--storage", f"{key}={value}")]
     checked = _azimuth("verify", table, "--json", *flags)
     assert checked.returncode == 0, checked.stderr
