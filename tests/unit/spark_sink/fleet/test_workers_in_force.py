@@ -104,7 +104,7 @@ def test_published_rates_are_weights_if_the_balance_is_by_volume(by_volume: bool
 
 
 def test_news_of_the_topic_are_read_at_once_and_to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between two looks; a record that the client has not fetched yet is waited for."""
+    """Between two looks; the agent waits for a record that the client has not fetched yet."""
     monkeypatch.setattr("spark_sink.fleet.workers_in_force.time.monotonic", lambda: 100.0)
     feed = Feed({})
     calls: list[Callable[[], None]] = []

@@ -2,7 +2,7 @@ package azimuth.planner;
 
 import java.util.Arrays;
 
-/** Partitions of a topic that are off rack if its readers are divided anew, by the smallest cut (Ford and Fulkerson 1956). */
+/** Partitions of a topic that are off rack under another division among its readers, by the smallest cut (Ford and Fulkerson 1956). */
 final class OffRack {
     private OffRack() {}
 

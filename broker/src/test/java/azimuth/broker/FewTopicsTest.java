@@ -12,7 +12,7 @@ import java.util.Set;
 import org.apache.kafka.common.Uuid;
 import org.junit.jupiter.api.Test;
 
-/** What the broker keeps of a member with few topics: a map like any other, which nobody can change. */
+/** What the broker keeps of a member with few topics: a map that is read like any other and cannot be changed. */
 class FewTopicsTest {
     @Test
     void itIsEqualToAHashMapOfTheSamePartitions() {
