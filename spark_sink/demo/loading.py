@@ -18,8 +18,8 @@ BASELINE_PREFIX = "baseline."
 PRODUCER_SETTINGS: Mapping[str, Any] = {
     "enable.idempotence": True,
     "compression.type": "lz4",
-    # Large queues: hundreds of partitions need few large requests, not many small ones.
-    "linger.ms": 1_000,
+    # Large queues: hundreds of partitions need few large requests, not many small ones (a request has one partition).
+    "linger.ms": 2_000,
     "queue.buffering.max.messages": 1_000_000,
     "queue.buffering.max.kbytes": 524_288,
     "log_level": 0,

@@ -39,8 +39,8 @@ class DemoSettings:
     group: str = "ingest"
     kill: Part = Part.WHOLE
     kill_at: float = 0.3
-    bulk: float = 0.75
-    live_rate: float = 1500.0
+    bulk: float = 0.8
+    live_rate: float = 1000.0
     default_share: float = 0.2
     replicas: int = 3
     workers: int = 1
@@ -89,7 +89,7 @@ def agent_config(settings: DemoSettings, agent: str, rack: str, bootstrap_server
         "assignor": "hrw",
         "workers": str(settings.workers),
         "max_offsets_per_trigger": settings.max_offsets_per_trigger,
-        "trigger": "200 milliseconds",
+        "trigger": "1 second",
         "master": "local[2]",
     }
     tables = {

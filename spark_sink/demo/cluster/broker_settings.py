@@ -60,7 +60,9 @@ def server_properties(  # noqa: PLR0913 - each is named at the call
         # Sized for small machines: hundreds of partitions, a few hundred MB of memory a broker.
         "num.network.threads": 2,
         "num.io.threads": 4,
-        "num.replica.fetchers": 1,
+        # A replica's request looks at all partitions of its fetcher, and each append of a producer answers two of them:
+        # with one fetcher for hundreds of partitions a trickle of records takes as much as a flood.
+        "num.replica.fetchers": 6,
         "log.cleaner.dedupe.buffer.size": 16 * 1024 * 1024,
         "log.index.size.max.bytes": 1024 * 1024,
         # Leaders of a dead broker move after a session timeout of 9 s (Kafka's default). With less, a busy machine
