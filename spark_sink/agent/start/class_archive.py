@@ -13,23 +13,28 @@ from pathlib import Path
 
 from spark_sink.agent.start.java_command import cache_directory
 
-_SHOWN = 16  # hexadecimal digits of a file's name
+_SHOWN = 12  # hexadecimal digits of each of the two hashes in a file's name
 # A file that no longer fits costs time, and its warnings would confuse.
 _QUIET = "-Xlog:disable -Xlog:all=error:stderr"
 
 
 def archive_of(name: str, java: str, jars: Path) -> Path:
-    """Return where the archive for this Java and these jars is, or would be."""
-    known = hashlib.sha256()
-    for file in (Path(java).resolve(), *sorted(jars.glob("*.jar"))):
-        about = file.stat()
-        known.update(f"{file} {about.st_size} {about.st_mtime_ns}\n".encode())
-    return cache_directory() / f"classes-{name}-{known.hexdigest()[:_SHOWN]}.jsa"
+    """Return where the archive for this Java and these jars is, or would be.
+
+    The name has a hash of the folder, so that environments beside each other keep theirs, and one of what is in it.
+    """
+    about = [(file, file.stat()) for file in (Path(java).resolve(), *sorted(jars.glob("*.jar")))]
+    content = "".join(f"{file} {found.st_size} {found.st_mtime_ns}\n" for file, found in about)
+    return cache_directory() / f"classes-{name}-{_hash(str(jars.resolve()))}-{_hash(content)}.jsa"
 
 
 def using(archive: Path) -> str:
     """Return the JVM's options to use an archive; none where there is no such file."""
     return f"-XX:SharedArchiveFile={archive} {_QUIET}" if archive.is_file() else ""
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:_SHOWN]
 
 
 @contextmanager
@@ -44,7 +49,7 @@ def recording(archive: Path) -> Iterator[str]:
         written = Path(work) / archive.name
         yield f"-XX:ArchiveClassesAtExit={written} {_QUIET}"
         written.replace(archive)
-    # Those of other versions: each has 150 MB.
+    # Of what was in the same folder before: each has 150 MB.
     kind = archive.name.rpartition("-")[0]
     for other in archive.parent.glob(f"{kind}-*.jsa"):
         if other != archive:

@@ -1,5 +1,6 @@
 """Archives of a JVM's classes."""
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -27,17 +28,29 @@ def test_another_set_of_jars_has_another_archive(jars: Path) -> None:
     assert archive_of("kind", java, jars) != first
 
 
+def test_environments_beside_each_other_keep_their_archives(jars: Path, tmp_path: Path) -> None:
+    """A JVM refuses an archive of jars in another folder, so each of two environments needs its own."""
+    beside = tmp_path / "beside"
+    shutil.copytree(jars, beside)
+    java = find_java()
+    for archive in (archive_of("kind", java, jars), archive_of("kind", java, beside)):
+        with recording(archive):
+            next(archive.parent.glob("recording-*")).joinpath(archive.name).touch()
+    assert len(list(archive.parent.glob("*.jsa"))) == 2
+
+
 def test_without_an_archive_the_jvm_gets_no_option(jars: Path) -> None:
     """An option that names no file makes Java warn."""
     assert not using(archive_of("kind", find_java(), jars))
 
 
 def test_a_recorded_archive_is_used_and_replaces_those_of_its_kind(jars: Path) -> None:
-    """Made by the JVM at its own end; what was recorded for other jars goes."""
+    """Made by the JVM at its own end; what was recorded for former jars of the same folder goes."""
     java = find_java()
     archive = archive_of("kind", java, jars)
     archive.parent.mkdir()
-    older, other = archive.with_name("classes-kind-0.jsa"), archive.with_name("classes-others-0.jsa")
+    place = archive.name.rpartition("-")[0]
+    older, other = archive.with_name(f"{place}-0.jsa"), archive.with_name("classes-kind-1-0.jsa")
     older.touch()
     other.touch()
     with recording(archive) as options:
