@@ -1,6 +1,6 @@
 """`azimuth sink` as a process.
 
-* `spark_agent`: a Spark driver with one query; `spark_session` starts its JVM and chooses its Python.
+* `spark_agent`: a Spark driver with one query; `spark_session` starts Spark in a JVM that `start` launched.
 * `start/`: what makes the start short.
 * `agent_settings`: a TOML file, environment variables, flags.
 * `agent_metrics`: Prometheus metrics of the agent.

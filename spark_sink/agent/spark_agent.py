@@ -17,7 +17,8 @@ from spark_sink.agent.commit_notes import Notes
 from spark_sink.agent.note_counts import NoteCounts
 from spark_sink.agent.progress_log import ProgressLog, StartSteps
 from spark_sink.agent.sink_checks import check_options, refuse_faults
-from spark_sink.agent.spark_session import python, session
+from spark_sink.agent.spark_session import session
+from spark_sink.agent.start.early_spark import EarlySpark
 from spark_sink.errors import QueryError, SparkSinkError
 from spark_sink.logs.masked_secrets import Mask, secret_values
 from spark_sink.ops_log.ops_counts import OpsCounts
@@ -35,8 +36,12 @@ if TYPE_CHECKING:
 _LOOK_S = 1
 
 
-def run(settings: AgentSettings) -> None:
+def run(settings: AgentSettings, early: EarlySpark) -> None:
     """Ingest until SIGTERM or SIGINT, or, with the trigger `available-now`, until caught up.
+
+    Args:
+        settings: of the agent.
+        early: the JVM, launched before this module was loaded.
 
     Raises:
         OptionError: an agent of this name is running here, or the checkpoint belongs to another table.
@@ -57,22 +62,24 @@ def run(settings: AgentSettings) -> None:
             counts.begin()
         columns = {"kind": "spark", "group_id": settings.group, "agent": settings.agent}
         with written(settings.ops, counts, columns):
-            _counted(settings, stop, steps, counts)
+            _counted(settings, early, stop, steps, counts)
 
 
-def _counted(settings: AgentSettings, stop: "_Stop", steps: StartSteps, counts: NoteCounts | None) -> None:
+def _counted(
+    settings: AgentSettings, early: EarlySpark, stop: "_Stop", steps: StartSteps, counts: NoteCounts | None
+) -> None:
     """Ingest, and count the error that ends the query."""
     try:
-        _ingest(settings, stop, steps)
+        _ingest(settings, early, stop, steps)
     except SparkSinkError as error:
         if counts is not None:
             counts.failed((), error)
         raise
 
 
-def _ingest(settings: AgentSettings, stop: "_Stop", steps: StartSteps) -> None:
+def _ingest(settings: AgentSettings, early: EarlySpark, stop: "_Stop", steps: StartSteps) -> None:
     try:
-        with _served(settings) as holding, python(settings) as command, session(settings, command) as spark:
+        with _served(settings) as holding, session(early) as spark:
             steps.done(f"Spark {spark.version} started")
             # Set after pyspark has installed its own handler for SIGINT.
             stop.wait_for_the_query()

@@ -2,13 +2,11 @@
 
 A task that reads and writes uses two workers, so two cores have four workers. Each would load Arrow, librdkafka and
 delta-rs itself. Forked from here, they share those pages, and the first batch does not wait for the imports. Spark
-starts this process if `spark.python.daemon.module` names it.
+starts this process if `spark.python.daemon.module` names it (`DAEMON`).
 """
 
 from spark_sink.agent.start.worker_modules import load
 from spark_sink.logs.process_log import log_as_worker
-
-MODULE = "spark_sink.agent.worker_daemon"
 
 if __name__ == "__main__":
     from pyspark import daemon

@@ -2,11 +2,11 @@
 
 import argparse
 import signal
-import sys
 from types import FrameType
 
 from spark_sink.agent.agent_settings import AgentSettings
 from spark_sink.agent.spark_session import session
+from spark_sink.agent.start.early_spark import early_spark
 from spark_sink.cli._pairs import pairs
 
 
@@ -18,7 +18,7 @@ def main() -> None:
     arguments.add_argument("--spark", action="append")
     given = vars(arguments.parse_args())
     settings = AgentSettings.load(None, {**given, "spark": pairs(given["spark"], "--spark")})
-    with session(settings, sys.executable) as spark:
+    with early_spark(settings) as early, session(early) as spark:
         options = {
             "kafka.bootstrap.servers": settings.bootstrap_servers,
             "kafka.fetch.max.wait.ms": "10",

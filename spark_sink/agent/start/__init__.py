@@ -4,6 +4,7 @@ For each step of a query's start Spark starts another Python: to look a format u
 plan a read and a write, to run the reader, the tasks and the commit. Each loads pyspark, Arrow and the formats again,
 0.4 to 1 s of processor time, and each waits for the one before. And the JVM reads and verifies 17,000 classes.
 
+* `early_spark`: launches the JVM while the agent loads its modules and asks its questions.
 * `warm_python`: starts the server, and gives Spark a command that stands in for `python`.
 * `fork_client`: that command; it asks the server for a process, and stands for it until it ends.
 * `fork_server`: loads the modules while the JVM starts, and forks.

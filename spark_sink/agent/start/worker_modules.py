@@ -8,6 +8,8 @@ import gc
 import importlib
 from collections.abc import Sequence
 
+DAEMON = "spark_sink.agent.worker_daemon"
+"""The module of the process from which Spark forks its Python workers."""
 # pyspark loads pandas with the first Arrow batch of a task.
 TASKS = (
     "pyspark.worker",

@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient
 
 from assignors import GroupMember, HRWAssignor
 from spark_sink import positions
-from spark_sink.agent import worker_daemon
+from spark_sink.agent.start.worker_modules import DAEMON
 from spark_sink.demo.cluster import Cluster
 from tests.integration.spark_sink.tied import launch, tree
 
@@ -123,7 +123,7 @@ def test_tasks_run_in_processes_forked_from_one_that_has_loaded_everything(
     agent = launch(command, tmp_path / "log")
     try:
         _wait(lambda: sum(positions(table, name).values()) == 20, 120)
-        forked = [one for one in tree(agent.pid) if _command(one)[1:] == ["-m", worker_daemon.MODULE, "pyspark.worker"]]
+        forked = [one for one in tree(agent.pid) if _command(one)[1:] == ["-m", DAEMON, "pyspark.worker"]]
         # Spark's daemon, which the server has forked, and at least one that was forked from it and is called the same.
         assert len(forked) > 1
         assert {forked[0].pid} == {one.ppid() for one in forked[1:]}

@@ -11,7 +11,7 @@ from typing import Final
 
 import psutil
 
-from spark_sink.agent import worker_daemon
+from spark_sink.agent.start.worker_modules import DAEMON
 from tests.integration.spark_sink.tied import launch
 
 _MUTANTS = Path(__file__).with_name("mutants")
@@ -87,6 +87,6 @@ def _kind(process: psutil.Process) -> str:
             return "jvm"
         if any("python_streaming_source_runner" in word for word in command):
             return "reader"
-        if {"pyspark.daemon", worker_daemon.MODULE} & set(command) and process.ppid() != 1:
+        if {"pyspark.daemon", DAEMON} & set(command) and process.ppid() != 1:
             return "worker"
     return ""

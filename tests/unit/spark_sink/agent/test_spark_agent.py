@@ -1,14 +1,14 @@
 """The start of Spark by an agent, and its message after a failed query."""
 
-import sys
 from pathlib import Path
 
 import pytest
 from pyspark import SparkConf
 
-from spark_sink.agent import spark_session
 from spark_sink.agent.agent_settings import AgentSettings
 from spark_sink.agent.spark_agent import _thrown, cause
+from spark_sink.agent.spark_session import session
+from spark_sink.agent.start.early_spark import early_spark
 
 SPARK = "[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: "
 
@@ -49,16 +49,17 @@ def test_secrets_of_spark_are_in_no_argument_of_its_jvm(tmp_path: Path, monkeypa
     """The configuration at the JVM's start is visible in the list of processes; the rest is set afterwards."""
     started: list[dict[str, str]] = []
 
-    def launch(conf: SparkConf) -> None:
+    def launch(conf: SparkConf, _more: object) -> None:
         started.append(dict(conf.getAll()))
         raise OSError("far enough")
 
-    monkeypatch.setattr("pyspark.core.context.launch_gateway", launch)
+    monkeypatch.setattr("spark_sink.agent.start.early_spark.launch_gateway", launch)
     spark = {"spark.hadoop.fs.s3a.secret.key": "canary", "spark.ssl.keyPassword": "canary", "spark.task.cpus": "1"}
     given = {"bootstrap_servers": "b:1", "group": "g", "table": str(tmp_path), "checkpoint": "c", "subscribe": "t"}
     with (
         pytest.raises(OSError, match="far enough"),
-        spark_session.session(AgentSettings.load(None, given | {"spark": spark, "agent": "one"}), sys.executable),
+        early_spark(AgentSettings.load(None, given | {"spark": spark, "agent": "one"})) as early,
+        session(early),
     ):
         pass
     assert "canary" not in str(started)

@@ -1,0 +1,119 @@
+"""Launches Spark's JVM and Python while this process still loads its modules and asks brokers and tables.
+
+The JVM takes a second until it listens. If a check finds a fault, it ends without having said a word: nothing reads
+what it writes to standard error until the checks have passed.
+"""
+
+import contextlib
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+from py4j.java_gateway import JavaGateway
+from pyspark import SparkConf
+from pyspark.java_gateway import launch_gateway
+
+from spark_sink.agent.agent_settings import AgentSettings
+from spark_sink.agent.start.class_training import java_options
+from spark_sink.agent.start.warm_python import warm_python
+from spark_sink.agent.start.worker_modules import DAEMON
+
+# Names of settings that Spark itself hides in its pages (spark.redaction.regex).
+_SECRET = re.compile("(?i)secret|password|token|access[.]?key")
+_STDERR = 2
+_END_S = 10.0
+
+
+class EarlySpark:
+    """A JVM that is being launched.
+
+    Args:
+        conf: the configuration of the session.
+    """
+
+    def __init__(self, conf: Mapping[str, str]) -> None:
+        self.conf = dict(conf)
+        # pyspark passes the configuration to the JVM as process arguments, which every user of the machine can read.
+        shown = SparkConf(loadDefaults=False)
+        shown.setAll([(name, value) for name, value in conf.items() if not _SECRET.search(name)])
+        self._said, write_end = os.pipe()
+        self._shown: subprocess.Popen[bytes] | None = None
+        pool = ThreadPoolExecutor(1, thread_name_prefix="launch")
+        self._launched: Future[JavaGateway] = pool.submit(launch_gateway, shown, {"stderr": write_end})
+        self._launched.add_done_callback(lambda _: os.close(write_end))
+        pool.shutdown(wait=False)
+
+    def gateway(self) -> JavaGateway:
+        """Show what the JVM writes from now on, and wait until it listens.
+
+        Raises:
+            PySparkRuntimeError: it ended.
+        """
+        # By a process: a thread of this one would make the JVM wait, and would lose what it says last.
+        self._shown = subprocess.Popen(["cat"], stdin=self._said, stdout=_STDERR)  # noqa: S607 -- the system's
+        return self._launched.result()
+
+    def end(self) -> None:
+        """End the JVM, and wait until its last line is shown."""
+        if self._launched.exception() is None:
+            jvm = self._launched.result().proc
+            with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+                jvm.stdin.close()
+                jvm.wait(_END_S)
+        os.close(self._said)
+        if self._shown is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._shown.wait(_END_S)
+
+
+@contextmanager
+def early_spark(settings: AgentSettings) -> Iterator[EarlySpark]:
+    """Launch the JVM of an agent; it ends with the block.
+
+    Raises:
+        ClusterError: there is no Java 17 or newer.
+    """
+    with _python(settings) as command:
+        os.environ["PYSPARK_PYTHON"] = command
+        early = EarlySpark(
+            {
+                "spark.app.name": settings.agent,
+                "spark.master": settings.master,
+                "spark.driver.memory": settings.driver_memory,
+                "spark.driver.extraJavaOptions": java_options(),
+                "spark.ui.enabled": "false",
+                "spark.ui.showConsoleProgress": "false",
+                "spark.sql.session.timeZone": "UTC",
+                "spark.python.daemon.module": DAEMON,
+                **settings.spark,
+            }
+        )
+        try:
+            yield early
+        finally:
+            early.end()
+
+
+@contextmanager
+def _python(settings: AgentSettings) -> Iterator[str]:
+    """Yield the Python that Spark starts its processes with: the user's, or one that is forked with modules loaded."""
+    # Otherwise hundreds of short-lived threads would each leave pages in a separate arena.
+    os.environ.setdefault("MALLOC_ARENA_MAX", "2")
+    chosen = os.environ.get("PYSPARK_PYTHON", sys.executable)
+    local = settings.master.startswith("local") and "spark.pyspark.python" not in settings.spark
+    if not (local and _is_this_python(chosen)):
+        yield chosen
+        return
+    with warm_python() as command:
+        yield str(command or chosen)
+
+
+def _is_this_python(command: str) -> bool:
+    """Whether a command is this interpreter in this environment, also under another of its names."""
+    chosen, this = Path(command), Path(sys.executable)
+    return chosen == this or (chosen.parent == this.parent and chosen.exists() and chosen.samefile(this))

@@ -1,0 +1,79 @@
+"""The JVM that is launched before the checks."""
+
+import contextlib
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from spark_sink.agent.agent_settings import AgentSettings
+from spark_sink.agent.start.early_spark import early_spark
+from spark_sink.errors import StartError
+
+_LIMIT_S = 30.0
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> AgentSettings:
+    """Of an agent."""
+    given = {"bootstrap_servers": "b:1", "group": "g", "table": str(tmp_path), "checkpoint": "c", "subscribe": "t"}
+    return AgentSettings.load(None, {**given, "agent": "one"})
+
+
+@pytest.fixture
+def launched(monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Popen[bytes]]:
+    """Processes that stand in for a JVM: each says a word, and ends when its standard input does."""
+    found: list[subprocess.Popen[bytes]] = []
+
+    def launch(_conf: object, more: Mapping[str, int]) -> SimpleNamespace:
+        command = ["/bin/sh", "-c", "echo a word >&2; read _; echo the last word >&2"]
+        found.append(subprocess.Popen(command, stdin=subprocess.PIPE, stderr=more["stderr"]))
+        return SimpleNamespace(proc=found[0])
+
+    monkeypatch.setattr("spark_sink.agent.start.early_spark.launch_gateway", launch)
+    return found
+
+
+def _wait(reached: Callable[[], bool]) -> None:
+    end = time.monotonic() + _LIMIT_S
+    while not reached():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_after_a_fault_the_jvm_ends_without_a_word(
+    settings: AgentSettings, launched: list[subprocess.Popen[bytes]], capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A fault that a check finds is one sentence; nothing of a JVM that was never needed stands above it."""
+    with contextlib.suppress(StartError), early_spark(settings):
+        _wait(lambda: bool(launched))
+        raise StartError("no broker answers")
+    assert launched[0].poll() is not None
+    assert "word" not in capfd.readouterr().err
+
+
+def test_what_a_jvm_says_is_shown_once_it_is_needed(
+    settings: AgentSettings, launched: list[subprocess.Popen[bytes]], capfd: pytest.CaptureFixture[str]
+) -> None:
+    """From its first word to its last."""
+    with early_spark(settings) as early:
+        assert early.gateway().proc is launched[0]
+    assert capfd.readouterr().err == "a word\nthe last word\n"
+
+
+def test_the_error_of_a_launch_is_raised_where_the_jvm_is_needed(
+    settings: AgentSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fault that a check finds comes first."""
+
+    def launch(*_: object) -> None:
+        raise OSError("no memory")
+
+    monkeypatch.setattr("spark_sink.agent.start.early_spark.launch_gateway", launch)
+    with pytest.raises(StartError), early_spark(settings):
+        raise StartError("no broker answers")
+    with pytest.raises(OSError, match="no memory"), early_spark(settings) as early:
+        early.gateway()
