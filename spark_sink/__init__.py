@@ -12,7 +12,7 @@ if typing.TYPE_CHECKING:
     from spark_sink.source.kafka_source import KafkaGroupSource
     from spark_sink.source.query_metrics import QueryMetrics
     from spark_sink.source.received_traffic import QueryTraffic
-    from spark_sink.union_read.union_reader import union
+    from spark_sink.source.union_read.union_reader import union
 
 # Loaded at first use: pyspark and pyarrow take most of a second, and `azimuth --help` does not need them.
 _HOMES = {
@@ -23,7 +23,7 @@ _HOMES = {
     "QueryTraffic": "source.received_traffic",
     "SparkSinkError": "errors",
     "positions": "lake.positions",
-    "union": "union_read.union_reader",
+    "union": "source.union_read.union_reader",
 }
 
 __all__ = [

@@ -19,7 +19,7 @@ from spark_sink.kafka.client_properties import librdkafka_config
 from spark_sink.options.value_format import TABLE_SCHEMA
 
 if TYPE_CHECKING:
-    from spark_sink.ops_log.ops_settings import OpsSettings
+    from spark_sink.lake.ops_log.ops_settings import OpsSettings
 
 AVAILABLE_NOW = "available-now"
 _ROW_COLUMNS = {
@@ -172,7 +172,7 @@ class AgentSettings(BaseSettings):
         """
         if self.ops_log is None:
             return None
-        from spark_sink.ops_log.ops_settings import OpsSettings  # noqa: PLC0415 -- loads deltalake
+        from spark_sink.lake.ops_log.ops_settings import OpsSettings  # noqa: PLC0415 -- loads deltalake
         from spark_sink.sink.sink_options import SinkOptions  # noqa: PLC0415 -- as above
 
         found = OpsSettings(

@@ -7,7 +7,7 @@ once, also after a crash, and reading them costs no batch anything.
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
-from spark_sink.ops_log.ops_counts import OpsCounts, Written
+from spark_sink.lake.ops_log.ops_counts import OpsCounts, Written
 
 Noted = tuple[str, Mapping[str, Any]]
 """A table, and a note of a commit in its log."""

@@ -20,9 +20,9 @@ from spark_sink.agent.sink_checks import check_options, refuse_faults
 from spark_sink.agent.spark_session import session
 from spark_sink.agent.start.early_spark import EarlySpark
 from spark_sink.errors import QueryError, SparkSinkError
-from spark_sink.logs.masked_secrets import Mask, secret_values
-from spark_sink.ops_log.ops_counts import OpsCounts
-from spark_sink.ops_log.ops_writer import written
+from spark_sink.lake.ops_log.ops_counts import OpsCounts
+from spark_sink.lake.ops_log.ops_writer import written
+from spark_sink.monitoring.logs.masked_secrets import Mask, secret_values
 from spark_sink.sink.delta_sink import DeltaExactlyOnceSink
 from spark_sink.sink.iceberg_sink import IcebergExactlyOnceSink
 from spark_sink.source.cluster_cores import cluster_cores

@@ -6,7 +6,7 @@ starts this process if `spark.python.daemon.module` names it (`DAEMON`).
 """
 
 from spark_sink.agent.start.worker_modules import load
-from spark_sink.logs.process_log import log_as_worker
+from spark_sink.monitoring.logs.process_log import log_as_worker
 
 if __name__ == "__main__":
     from pyspark import daemon

@@ -2,8 +2,8 @@
 
 from spark_sink.checks.findings import Check
 from spark_sink.checks.table_checks import check_writable
-from spark_sink.ops_log.ops_settings import OpsSettings
-from spark_sink.ops_log.ops_table import OpsTable
+from spark_sink.lake.ops_log.ops_settings import OpsSettings
+from spark_sink.lake.ops_log.ops_table import OpsTable
 
 
 def ops_checks(ops: OpsSettings | None) -> list[Check]:

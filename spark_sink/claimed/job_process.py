@@ -35,10 +35,10 @@ from spark_sink.kafka.client_properties import librdkafka_config
 from spark_sink.kafka.group_lag import admin
 from spark_sink.kafka.partition_offsets import PartitionOffsets
 from spark_sink.kafka.paused_topics import PausedTopics
-from spark_sink.live import serve_metrics
-from spark_sink.logs.masked_secrets import Mask, secret_values
-from spark_sink.ops_log.ops_counts import OpsCounts
-from spark_sink.ops_log.ops_writer import written
+from spark_sink.lake.ops_log.ops_counts import OpsCounts
+from spark_sink.lake.ops_log.ops_writer import written
+from spark_sink.monitoring.live import serve_metrics
+from spark_sink.monitoring.logs.masked_secrets import Mask, secret_values
 from spark_sink.options.fetch_settings import FetchSettings
 from spark_sink.options.source_options import SourceOptions
 from spark_sink.ranges.batch_offset import TopicPartition

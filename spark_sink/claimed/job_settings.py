@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from assignors.claims import Form, Lease, Picking
 from spark_sink.errors import OptionError
 from spark_sink.fleet.table_writer import refuse_quarantine_address
+from spark_sink.lake.ops_log.ops_settings import OpsSettings
 from spark_sink.lake.table_storage import is_iceberg
-from spark_sink.ops_log.ops_settings import OpsSettings
 from spark_sink.sink.row_options import RowOptions
 
 _DAY_S = 86_400.0

@@ -9,8 +9,8 @@ import typer
 
 from spark_sink.cli._expected_errors import sentence_of
 from spark_sink.cli._secrets import note_settings
-from spark_sink.logs.line_format import LineFormat, LogFormat
-from spark_sink.logs.masked_secrets import Mask, secret_values
+from spark_sink.monitoring.logs.line_format import LineFormat, LogFormat
+from spark_sink.monitoring.logs.masked_secrets import Mask, secret_values
 
 Format = Annotated[
     LogFormat,
@@ -31,7 +31,7 @@ def logged(form: LogFormat, settings: Mapping[str, Any], **fields: str | None) -
         settings: of the command; no line contains a secret of them.
         fields: values for each JSON line, such as the agent's name; None is left out.
     """
-    from spark_sink.logs.process_log import process_log  # noqa: PLC0415 -- structlog loads slowly
+    from spark_sink.monitoring.logs.process_log import process_log  # noqa: PLC0415 -- structlog loads slowly
 
     note_settings(settings)
     known = {name: value for name, value in fields.items() if value is not None}

@@ -8,7 +8,7 @@ _known: set[str] = set()
 
 def note_settings(settings: Mapping[str, Any]) -> None:
     """Remember the secrets of a command's settings."""
-    from spark_sink.logs.masked_secrets import secret_values  # noqa: PLC0415 -- `azimuth --help` does not need it
+    from spark_sink.monitoring.logs.masked_secrets import secret_values  # noqa: PLC0415 -- `azimuth --help` does not need it
 
     _known.update(secret_values(settings))
 
@@ -20,7 +20,7 @@ def masked(sentence: str, arguments: Sequence[str] = ()) -> str:
         sentence: what the command says.
         arguments: of the command; `NAME=VALUE` is a setting, and an address may have a password.
     """
-    from spark_sink.logs.masked_secrets import Mask, secret_values  # noqa: PLC0415 -- as above
+    from spark_sink.monitoring.logs.masked_secrets import Mask, secret_values  # noqa: PLC0415 -- as above
 
     return Mask(_known | {one for given in _settings(arguments) for one in secret_values(given)})(sentence)
 

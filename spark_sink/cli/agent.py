@@ -8,7 +8,7 @@ import typer
 from spark_sink.cli._http_options import Certificate, Key, Token
 from spark_sink.cli._log_options import Format, logged
 from spark_sink.cli._spellings import formerly
-from spark_sink.logs.line_format import LogFormat
+from spark_sink.monitoring.logs.line_format import LogFormat
 
 
 def register(app: typer.Typer) -> None:
@@ -44,7 +44,7 @@ def agent(  # noqa: PLR0913 -- each is a flag
     if name:
         os.environ["AZIMUTH_FLEET_AGENT"] = name
     settings = FleetSettings.load(config)
-    from spark_sink.live import Access, parse_address  # noqa: PLC0415 -- with the rest
+    from spark_sink.monitoring.live import Access, parse_address  # noqa: PLC0415 -- with the rest
 
     address = parse_address(http) if http else None
     access = Access.load(http_token, http_certificate, http_key)

@@ -12,13 +12,13 @@ import typer
 
 from spark_sink.cli._http_options import Certificate, Key, Token
 from spark_sink.cli._log_options import Format, logged
-from spark_sink.logs.line_format import LogFormat
+from spark_sink.monitoring.logs.line_format import LogFormat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from assignors.scaling import Decision, ScaledTopic, ScalingSettings, Store, WorkersRecord
-    from spark_sink.live import Access, ScalingFigures
+    from spark_sink.monitoring.live import Access, ScalingFigures
 
     Tell = Callable[..., None]  # a line, and the topic that it is about
 
@@ -61,7 +61,7 @@ def autoscale(  # noqa: PLR0913, PLR0917 -- each is a flag
     # Kafka clients load slowly, so `--help` does not import them.
     from assignors import AssignorError  # noqa: PLC0415
     from assignors.scaling import ScalingSettings  # noqa: PLC0415
-    from spark_sink.live import Access, parse_address  # noqa: PLC0415
+    from spark_sink.monitoring.live import Access, parse_address  # noqa: PLC0415
 
     settings = ScalingSettings.load(config)
     address = parse_address(http) if http else None
@@ -91,7 +91,7 @@ def _rounds(
         WorkersPublisher,
         alert_hooks,
     )
-    from spark_sink.live import ScalingFigures, ScalingServer  # noqa: PLC0415 -- as above
+    from spark_sink.monitoring.live import ScalingFigures, ScalingServer  # noqa: PLC0415 -- as above
 
     figures = ScalingFigures(settings.interval_s)
     store = _store(settings, apply=apply)  # checked before the workers topic is created
@@ -180,7 +180,7 @@ def _note(
 ) -> None:
     """Publish the figures of a round, and the number of agents of each group that was observed as a whole."""
     from assignors.scaling import AgentsSettings, agents_needed, demand, measured_agent_rate  # noqa: PLC0415 -- as above
-    from spark_sink.live import TopicFigures  # noqa: PLC0415 -- as above
+    from spark_sink.monitoring.live import TopicFigures  # noqa: PLC0415 -- as above
 
     topics = [
         TopicFigures(group, one.topic, one.workers, one.view.lag_total) for group, mine in made.items() for one in mine

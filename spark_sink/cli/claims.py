@@ -11,7 +11,7 @@ from spark_sink.cli._log_options import Format, logged
 from spark_sink.cli._pairs import pairs
 from spark_sink.cli._spellings import formerly
 from spark_sink.cli._texts import servers
-from spark_sink.logs.line_format import LogFormat
+from spark_sink.monitoring.logs.line_format import LogFormat
 
 if TYPE_CHECKING:
     from assignors.claims import Standing
@@ -138,8 +138,8 @@ def run(  # noqa: PLR0913, PLR0917 -- each is a flag
     """
     from assignors.claims import Form, Lease, Picking  # noqa: PLC0415 -- an extra
     from spark_sink.claimed.job_settings import ClaimedSettings  # noqa: PLC0415 -- as below
+    from spark_sink.lake.ops_log.ops_settings import OpsSettings  # noqa: PLC0415 -- as below
     from spark_sink.lake.table_storage import table_address, table_storage  # noqa: PLC0415 -- as below
-    from spark_sink.ops_log.ops_settings import OpsSettings  # noqa: PLC0415 -- as below
     from spark_sink.options.option_spellings import Spelling  # noqa: PLC0415 -- as below
     from spark_sink.sink.row_options import RowOptions  # noqa: PLC0415 -- as below
 

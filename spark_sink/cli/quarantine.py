@@ -18,7 +18,7 @@ from spark_sink.cli._pairs import pairs
 from spark_sink.cli._tables import Fleet, Group, Storage, Tables, not_read, say_fault, tables
 from spark_sink.cli._texts import given, servers
 from spark_sink.errors import OptionError, SparkSinkError
-from spark_sink.logs.line_format import LogFormat
+from spark_sink.monitoring.logs.line_format import LogFormat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

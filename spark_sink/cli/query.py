@@ -40,8 +40,8 @@ def query(  # noqa: PLR0913, PLR0917 -- each is a flag
 ) -> None:
     """Query a table up to now: its rows, and the records of Kafka that it lacks."""
     from spark_sink.cli._reachable import reach  # noqa: PLC0415 -- clients load slowly
-    from spark_sink.union_read.table_query import query as run  # noqa: PLC0415 -- as above
-    from spark_sink.union_read.union_reader import open_union  # noqa: PLC0415 -- as above
+    from spark_sink.source.union_read.table_query import query as run  # noqa: PLC0415 -- as above
+    from spark_sink.source.union_read.union_reader import open_union  # noqa: PLC0415 -- as above
 
     properties = {"bootstrap.servers": bootstrap_servers, **pairs(kafka, "--kafka")}
     stored = pairs(storage, "--storage")

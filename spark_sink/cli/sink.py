@@ -11,7 +11,7 @@ from spark_sink.cli._pairs import pairs
 from spark_sink.cli._spellings import formerly
 from spark_sink.cli._texts import given, servers
 from spark_sink.cli._workers import workers as read_workers
-from spark_sink.logs.line_format import LogFormat
+from spark_sink.monitoring.logs.line_format import LogFormat
 
 _Pairs = list[str] | None
 

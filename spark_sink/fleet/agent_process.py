@@ -38,10 +38,10 @@ from spark_sink.fleet.whole_fleet import WholeFleet
 from spark_sink.fleet.workers_in_force import WorkersNow
 from spark_sink.kafka.client_properties import kafka_python_config
 from spark_sink.kafka.paused_topics import PausedTopics
-from spark_sink.live import Access, LiveServer
-from spark_sink.logs.masked_secrets import Mask, secret_values
-from spark_sink.ops_log.ops_counts import OpsCounts
-from spark_sink.ops_log.ops_writer import written
+from spark_sink.lake.ops_log.ops_counts import OpsCounts
+from spark_sink.lake.ops_log.ops_writer import written
+from spark_sink.monitoring.live import Access, LiveServer
+from spark_sink.monitoring.logs.masked_secrets import Mask, secret_values
 
 log = logging.getLogger(__name__)
 

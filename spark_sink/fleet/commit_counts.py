@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from spark_sink.fleet.writer_tables import LandedFiles
+from spark_sink.lake.ops_log.ops_counts import OpsCounts, Written
 from spark_sink.lake.table_contract import DataFile
-from spark_sink.ops_log.ops_counts import OpsCounts, Written
 from spark_sink.ranges.batch_offset import TopicPartition
 from spark_sink.sink.compare_and_swap import Outcome
 

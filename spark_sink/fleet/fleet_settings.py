@@ -34,8 +34,8 @@ from spark_sink.fleet.settings_tables import (
 )
 from spark_sink.fleet.table_writer import refuse_quarantine_address
 from spark_sink.kafka.client_properties import librdkafka_config
+from spark_sink.lake.ops_log.ops_settings import OpsSettings
 from spark_sink.lake.table_storage import CLUSTER, table_address, table_storage, with_name
-from spark_sink.ops_log.ops_settings import OpsSettings
 from spark_sink.options.option_spellings import Spelling
 from spark_sink.sink.row_options import RowOptions
 

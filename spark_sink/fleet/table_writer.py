@@ -14,10 +14,10 @@ from spark_sink.errors import ConflictError, SparkSinkError, TableError
 from spark_sink.fleet.commit_counts import CommitCounts
 from spark_sink.fleet.writer_tables import LandedFiles, WriterTable
 from spark_sink.formats.quarantined_rows import quarantine_of, refuse_quarantine_name
+from spark_sink.lake.ops_log.record_bytes import record_bytes
 from spark_sink.lake.table_contract import Change, Snapshot
 from spark_sink.lake.table_formats import LakeTable
 from spark_sink.lake.table_storage import PLACEHOLDER, Storage, table_uri, with_name
-from spark_sink.ops_log.record_bytes import record_bytes
 from spark_sink.options.option_spellings import spelled
 from spark_sink.options.value_decoders import TopicDecoders
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition

@@ -23,4 +23,5 @@
 * `conditional_writes`: checks that an object store does not overwrite log entries.
 * `table_storage`: local folders and object stores as one file system.
 * `verification`: finds holes and doubles, from the table only.
+* `ops_log`: a table of what ingestion has done, written beside it.
 """

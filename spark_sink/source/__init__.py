@@ -21,4 +21,5 @@
 * `query_metrics`: metrics of queries for Prometheus, from Spark's progress.
 * `orphan_watch`: ends the reader when its query is gone.
 * `ownership_telemetry`: ownership and lag for other processes.
+* `union_read`: a table's rows, then the records of Kafka from its positions on.
 """

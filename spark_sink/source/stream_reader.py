@@ -135,7 +135,7 @@ class KafkaGroupReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._columns.decoders({one.topic for one in end if one.records}, {one.topic for one in start})
 
     def _joined(self) -> "MembershipSession":
-        from spark_sink.logs.process_log import log_as_worker  # noqa: PLC0415 -- as said above
+        from spark_sink.monitoring.logs.process_log import log_as_worker  # noqa: PLC0415 -- as said above
         from spark_sink.source.membership_session import MembershipSession  # noqa: PLC0415 -- as said above
 
         if self._session is None:

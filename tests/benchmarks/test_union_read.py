@@ -15,7 +15,7 @@ from spark_sink.ranges.batch_offset import Offset, Range
 from spark_sink.sink.query_tables import Tables
 from spark_sink.sink.rows_by_table import Sorting
 from spark_sink.sink.sink_options import SinkOptions
-from spark_sink.union_read.union_reader import open_union
+from spark_sink.source.union_read.union_reader import open_union
 from tests.benchmarks.spark_report import machine
 from tests.benchmarks.spark_topics import delete, flights, one_large_topic
 

@@ -12,10 +12,10 @@ from deltalake import DeltaTable, QueryBuilder
 from assignors.scaling.evaluator_settings import ScalingSettings
 from spark_sink.agent.agent_settings import AgentSettings
 from spark_sink.fleet.fleet_settings import FleetSettings
-from spark_sink.ops_log import ops_writer
-from spark_sink.ops_log.ops_counts import OpsCounts, Written
-from spark_sink.ops_log.ops_settings import OpsSettings
-from spark_sink.ops_log.ops_table import SCHEMA
+from spark_sink.lake.ops_log import ops_writer
+from spark_sink.lake.ops_log.ops_counts import OpsCounts, Written
+from spark_sink.lake.ops_log.ops_settings import OpsSettings
+from spark_sink.lake.ops_log.ops_table import SCHEMA
 from spark_sink.options.source_options import _KNOWN as SOURCE
 from spark_sink.sink.sink_options import _KNOWN as SINK
 

@@ -12,9 +12,9 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from spark_sink.demo.cluster import Cluster
-from spark_sink.ops_log.ops_counts import OpsCounts, Written
-from spark_sink.ops_log.ops_table import OpsTable
-from spark_sink.ops_log.ops_writer import OpsWriter
+from spark_sink.lake.ops_log.ops_counts import OpsCounts, Written
+from spark_sink.lake.ops_log.ops_table import OpsTable
+from spark_sink.lake.ops_log.ops_writer import OpsWriter
 from tests.integration.spark_sink.fleet.fleet_process import (
     FleetProcesses,
     config,

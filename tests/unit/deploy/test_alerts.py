@@ -9,9 +9,9 @@ import promql_parser
 import pytest
 import yaml
 
-from spark_sink.live import ScalingFigures, TopicFigures
+from spark_sink.monitoring.live import ScalingFigures, TopicFigures
 from tests.unit.deploy.chart import ROOT
-from tests.unit.spark_sink.live.test_dashboard import _labels
+from tests.unit.spark_sink.monitoring.live.test_dashboard import _labels
 
 FOLDER = ROOT / "deploy" / "prometheus"
 GROUPS: list[dict[str, Any]] = yaml.safe_load((FOLDER / "alerts.yml").read_text(encoding="utf-8"))["groups"]

@@ -14,12 +14,12 @@ from spark_sink.agent.note_counts import NoteCounts, Noted
 from spark_sink.errors import OptionError, TableError
 from spark_sink.fetch.raw_columns import arrow_schema
 from spark_sink.lake.delta_table import DeltaLakeTable
+from spark_sink.lake.ops_log.ops_counts import OpsCounts
+from spark_sink.lake.ops_log.ops_table import OpsTable
+from spark_sink.lake.ops_log.ops_writer import OpsWriter
 from spark_sink.lake.parquet_landing import Landing
 from spark_sink.lake.table_contract import DataFile, Span
 from spark_sink.lake.table_storage import filesystem
-from spark_sink.ops_log.ops_counts import OpsCounts
-from spark_sink.ops_log.ops_table import OpsTable
-from spark_sink.ops_log.ops_writer import OpsWriter
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 from spark_sink.sink.compare_and_swap import Batch, commit, rows_by_topic
 from spark_sink.sink.sink_options import SinkOptions

@@ -6,7 +6,7 @@ from prometheus_client import CollectorRegistry
 
 from spark_sink.claimed import Round
 from spark_sink.claimed.job_metrics import JobMetrics
-from spark_sink.live import serve_metrics
+from spark_sink.monitoring.live import serve_metrics
 
 
 def test_rounds_add_up_and_a_failure_is_seen() -> None:

@@ -18,7 +18,7 @@ from spark_sink.claimed import job_process as module
 from spark_sink.claimed.start_backlog import Ending
 from spark_sink.errors import TableError
 from spark_sink.fleet.commit_counts import CommitCounts
-from spark_sink.ops_log.ops_counts import OpsCounts
+from spark_sink.lake.ops_log.ops_counts import OpsCounts
 
 
 @pytest.fixture

@@ -19,9 +19,9 @@ from assignors.scaling import (
     window,
 )
 from spark_sink.cli.autoscale import _logged, _note, _say
-from spark_sink.live import ScalingFigures
-from spark_sink.logs.line_format import LineFormat, LogFormat
-from spark_sink.logs.process_log import process_log
+from spark_sink.monitoring.live import ScalingFigures
+from spark_sink.monitoring.logs.line_format import LineFormat, LogFormat
+from spark_sink.monitoring.logs.process_log import process_log
 
 
 def decision(topic: str, committed: int) -> Decision:

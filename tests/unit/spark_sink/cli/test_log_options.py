@@ -11,7 +11,7 @@ import typer
 from spark_sink.cli import _app
 from spark_sink.cli._log_options import logged
 from spark_sink.errors import OptionError
-from spark_sink.logs.line_format import LogFormat
+from spark_sink.monitoring.logs.line_format import LogFormat
 
 SETTINGS = {"kafka": {"sasl.password": "hunter22"}}
 

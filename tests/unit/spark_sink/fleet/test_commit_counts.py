@@ -12,8 +12,8 @@ from spark_sink.fleet.commit_counts import CommitCounts
 from spark_sink.fleet.table_writer import TableWriter
 from spark_sink.formats.quarantined_rows import quarantine_of
 from spark_sink.lake.delta_table import DeltaLakeTable
+from spark_sink.lake.ops_log.ops_counts import OpsCounts
 from spark_sink.lake.table_contract import Change, Snapshot
-from spark_sink.ops_log.ops_counts import OpsCounts
 from spark_sink.ranges.batch_offset import Range
 from tests.unit.spark_sink.fleet import scripted
 from tests.unit.spark_sink.fleet.test_decoded_tables import Raw, options

@@ -13,7 +13,7 @@ from spark_sink.lake.compaction import Compaction
 from spark_sink.lake.delta_transactions import TransactionLog
 from spark_sink.lake.foreign_parquet import with_times_of
 from spark_sink.lake.table_repair import repair
-from spark_sink.union_read.stored_tables import open_tables
+from spark_sink.source.union_read.stored_tables import open_tables
 from tests.int96_files import rewrite_as_spark
 
 UTC_TIME, LOCAL_TIME = pa.timestamp("us", tz="UTC"), pa.timestamp("us")

@@ -1,0 +1,81 @@
+"""SQL over a union, by DuckDB: filters and columns are pushed down to the files of Delta tables."""
+
+import contextlib
+import tempfile
+from collections.abc import Iterator, Sequence
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from spark_sink.errors import OptionError, plain
+from spark_sink.source.union_read.union_reader import Union
+
+if TYPE_CHECKING:
+    import duckdb
+
+VIEW = "records"
+_UNREAD = "unread"
+_ROWS = 10_000  # of a batch of the result
+
+
+@contextlib.contextmanager
+def query(found: Union, sql: str) -> Iterator[pa.RecordBatchReader]:
+    """Run a query over the view `records`.
+
+    Records that the tables lack are copied into DuckDB first, which keeps more of them on disk than fit into memory; so
+    are the rows of an Iceberg table. The view `unread` has only those that the tables lack.
+
+    Args:
+        found: the union.
+        sql: one statement.
+
+    Yields:
+        The result.
+
+    Raises:
+        OptionError: DuckDB is not installed, or refuses the query.
+    """
+    duckdb = _duckdb()
+    with tempfile.TemporaryDirectory() as folder, duckdb.connect(":memory:") as connection:
+        connection.execute(f"SET temp_directory = '{folder}'")
+        names = [*_stored(connection, found), _copied(connection, found, _UNREAD, found.unread())]
+        connection.execute(_view(names, found.schema.names))
+        try:
+            answer = connection.sql(sql)
+            if answer is None:
+                raise OptionError("the statement gives no rows: only queries are supported, as in SELECT or FROM")
+            yield answer.to_arrow_reader(_ROWS)
+        except duckdb.Error as error:
+            raise OptionError(f"DuckDB refuses the query: {plain(error)}") from error
+
+
+def _duckdb() -> ModuleType:
+    try:
+        import duckdb  # noqa: PLC0415 -- an extra
+    except ImportError as error:
+        raise OptionError(
+            f"queries need a library that is not installed ({error}): pip install 'kafka-azimuth[query]'"
+        ) from error
+    return duckdb
+
+
+def _view(tables: Sequence[str], columns: Sequence[str]) -> str:
+    quoted = ", ".join('"{}"'.format(name.replace('"', '""')) for name in columns)
+    rows = " UNION ALL BY NAME ".join(f"FROM {name}" for name in tables)
+    return f"CREATE VIEW {VIEW} AS SELECT {quoted} FROM ({rows})"  # noqa: S608 -- our names, and columns in quotes
+
+
+def _stored(connection: "duckdb.DuckDBPyConnection", found: Union) -> Iterator[str]:
+    for number, table in enumerate(found.tables):
+        name = f"stored_{number}"
+        if table.dataset is None:
+            yield _copied(connection, found, name, found.stored())
+        else:
+            connection.register(name, table.dataset())
+            yield name
+
+
+def _copied(connection: "duckdb.DuckDBPyConnection", found: Union, name: str, rows: Iterator[pa.RecordBatch]) -> str:
+    connection.from_arrow(pa.RecordBatchReader.from_batches(found.schema, rows)).create(name)
+    return name
