@@ -18,7 +18,9 @@ DOCKER_TESTS ?= tests/docker
 AT_ONCE ?= 2
 # How often a failed test is run again, for a change that is about to land: RERUNS=1 lists those that passed then.
 RERUNS ?= 0
-PYTEST = $(BIN)/python -m pytest -q -rfER --reruns $(RERUNS)
+# A test that hangs, perhaps in a library that holds the interpreter's lock, ends its process with a traceback of all threads.
+HANGS_S ?= 1200
+PYTEST = $(BIN)/python -m pytest -q -rfER --reruns $(RERUNS) -o faulthandler_timeout=$(HANGS_S) -o faulthandler_exit_on_timeout=true
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
@@ -63,7 +65,7 @@ integration: $(READY) ## run the integration and acceptance tests on real broker
 # Those without brokers have a process of their own: threads of Kafka's clients draw from the same random numbers as their examples.
 test-slow: $(READY) ## run the slow tests: many rounds, several databases, separate clusters
 	@$(PYTEST) -n $$((2 * $(AT_ONCE))) -m slow tests/unit tests/simulation
-	@$(PYTEST) -m slow --ignore tests/unit --ignore tests/simulation
+	@$(PYTEST) -n 1 --dist loadfile -m slow --ignore tests/unit --ignore tests/simulation
 
 SPARK_TESTS = $(addprefix tests/integration/spark_sink/test_,agent.py landing.py sink.py source.py source_orphan.py spark_cluster.py)
 
