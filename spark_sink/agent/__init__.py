@@ -9,5 +9,6 @@
 * `commit_notes`: reads the notes of an agent's commits in the tables' logs.
 * `note_counts`: counts these notes for the ops log.
 * `progress_log`: logs the steps of the start, and the committed rows at intervals.
+* `stop_signal`: SIGTERM and SIGINT, from the first moment on.
 * `sink_checks`: checks brokers, rights, the registry and the table, before Spark starts.
 """

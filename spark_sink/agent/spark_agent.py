@@ -1,10 +1,9 @@
 """One ingestion agent: a Spark driver with one query, from a consumer group into a table, until a signal stops it."""
 
-import signal
+import logging
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError, Py4JJavaError
@@ -19,6 +18,7 @@ from spark_sink.agent.progress_log import ProgressLog, StartSteps
 from spark_sink.agent.sink_checks import check_options, refuse_faults
 from spark_sink.agent.spark_session import session
 from spark_sink.agent.start.early_spark import EarlySpark
+from spark_sink.agent.stop_signal import StopSignal
 from spark_sink.errors import QueryError, SparkSinkError
 from spark_sink.lake.ops_log.ops_counts import OpsCounts
 from spark_sink.lake.ops_log.ops_writer import written
@@ -33,15 +33,17 @@ if TYPE_CHECKING:
 
     from pyspark.sql.streaming.query import StreamingQuery
 
+log = logging.getLogger(__name__)
 _LOOK_S = 1
 
 
-def run(settings: AgentSettings, early: EarlySpark) -> None:
+def run(settings: AgentSettings, early: EarlySpark, stop: StopSignal) -> None:
     """Ingest until SIGTERM or SIGINT, or, with the trigger `available-now`, until caught up.
 
     Args:
         settings: of the agent.
         early: the JVM, launched before this module was loaded.
+        stop: the signals that end it.
 
     Raises:
         OptionError: an agent of this name is running here, or the checkpoint belongs to another table.
@@ -49,7 +51,6 @@ def run(settings: AgentSettings, early: EarlySpark) -> None:
         QueryError: an option is invalid, the query failed, or its JVM was lost; the message is the last sentence of the
             cause.
     """
-    stop = _Stop()
     steps = StartSteps()
     check_options(settings)
     with only_agent_of_its_name(settings):
@@ -66,7 +67,7 @@ def run(settings: AgentSettings, early: EarlySpark) -> None:
 
 
 def _counted(
-    settings: AgentSettings, early: EarlySpark, stop: "_Stop", steps: StartSteps, counts: NoteCounts | None
+    settings: AgentSettings, early: EarlySpark, stop: StopSignal, steps: StartSteps, counts: NoteCounts | None
 ) -> None:
     """Ingest, and count the error that ends the query."""
     try:
@@ -77,7 +78,7 @@ def _counted(
         raise
 
 
-def _ingest(settings: AgentSettings, early: EarlySpark, stop: "_Stop", steps: StartSteps) -> None:
+def _ingest(settings: AgentSettings, early: EarlySpark, stop: StopSignal, steps: StartSteps) -> None:
     try:
         with _served(settings) as holding, session(early) as spark:
             steps.done(f"Spark {spark.version} started")
@@ -90,12 +91,25 @@ def _ingest(settings: AgentSettings, early: EarlySpark, stop: "_Stop", steps: St
                 progress.look(lambda: _last_batch(query))
             query.stop()
             progress.log()
-    except PySparkException as error:  # of the query, or of an option before the query exists
-        raise QueryError(cause(str(error))) from error
-    except Py4JJavaError as error:  # errors without a class in pyspark, such as a folder that cannot be created
-        raise QueryError(_thrown(str(error))) from error
-    except (Py4JError, ConnectionError) as error:
-        raise QueryError("the JVM of this agent was lost; the log above may say more") from error
+    except (PySparkException, Py4JError, ConnectionError) as error:
+        if not stop.asked:
+            raise QueryError(_sentence(error)) from error
+        # A service manager signals the JVM and Python's processes, too. A batch not committed is read again.
+        log.info("the query ended with the signal: %s", _sentence(error))
+
+
+def _sentence(error: Exception) -> str:
+    """Extract what a user should read from an error of Spark or of its JVM."""
+    try:
+        if isinstance(error, PySparkException):  # of the query, or of an option before the query exists
+            return cause(str(error))
+        if isinstance(
+            error, Py4JJavaError
+        ):  # errors without a class in pyspark, such as a folder that cannot be created
+            return _thrown(str(error))
+    except (Py4JError, ConnectionError):  # asked for its text, the JVM was gone
+        pass
+    return "the JVM of this agent was lost; the log above may say more"
 
 
 def _last_batch(query: "StreamingQuery") -> int | None:
@@ -176,30 +190,3 @@ def _served(settings: AgentSettings) -> "Iterator[Path | None]":
 def _traffic(holding: Path) -> Path:
     """Return the folder for what the tasks receive; those on other machines do not see it, and note nothing."""
     return holding.with_name("traffic")
-
-
-class _Stop:
-    """Handles SIGTERM and SIGINT: immediately while Spark starts, and afterwards between two checks of the query.
-
-    If an exception interrupts a call into the JVM, the thread's only connection still waits for its answer, and the
-    next call, which stops the query, would wait for ever.
-    """
-
-    def __init__(self) -> None:
-        self.asked = False
-        self._at_once = True
-        self._listen()
-
-    def wait_for_the_query(self) -> None:
-        """From now on only record that a signal arrived."""
-        self._at_once = False
-        self._listen()
-
-    def _listen(self) -> None:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._hear)
-
-    def _hear(self, _signal: int, _frame: FrameType | None) -> None:
-        self.asked = True
-        if self._at_once:
-            raise SystemExit(0)

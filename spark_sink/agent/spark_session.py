@@ -1,6 +1,7 @@
 """The Spark session of an agent, on a JVM that was launched early."""
 
 import contextlib
+import logging
 import socketserver
 import sys
 from collections.abc import Iterator
@@ -21,6 +22,8 @@ def session(early: EarlySpark) -> Iterator[SparkSession]:
         PySparkRuntimeError: the JVM ended.
     """
     SparkContext._ensure_initialized(gateway=early.gateway())  # noqa: SLF001 -- pyspark's way to bring a JVM of one's own
+    # Each error is raised as well; py4j would add its traceback to our sentence.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
     builder = SparkSession.builder.config(map={**early.conf})
     accumulators.AccumulatorTCPServer.handle_error = _tell_but_the_end  # type: ignore[assignment, method-assign]
     spark = builder.getOrCreate()

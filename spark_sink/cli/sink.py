@@ -101,8 +101,10 @@ def sink(  # noqa: PLR0913, PLR0917 -- every setting is a flag
         report(look(settings))
     with logged(log_format, settings.model_dump(), agent=settings.agent):
         from spark_sink.agent.start.early_spark import early_spark  # noqa: PLC0415 -- pyspark loads slowly
+        from spark_sink.agent.stop_signal import StopSignal  # noqa: PLC0415 -- as above
 
+        stop = StopSignal()
         with early_spark(settings) as early:
             from spark_sink.agent.spark_agent import run  # noqa: PLC0415 -- Arrow and clients, while the JVM starts
 
-            run(settings, early)
+            run(settings, early, stop)

@@ -25,6 +25,7 @@ from spark_sink.agent.start.worker_modules import DAEMON
 
 # Names of settings that Spark itself hides in its pages (spark.redaction.regex).
 _SECRET = re.compile("(?i)secret|password|token|access[.]?key")
+_CHECKPOINTING = "org.apache.spark.sql.execution.streaming.checkpointing"
 _STDERR = 2
 _END_S = 10.0
 
@@ -90,6 +91,7 @@ def early_spark(settings: AgentSettings) -> Iterator[EarlySpark]:
                 "spark.ui.showConsoleProgress": "false",
                 "spark.sql.session.timeZone": "UTC",
                 "spark.python.daemon.module": DAEMON,
+                **_checkpoint_files(settings.checkpoint),
                 **settings.spark,
             }
         )
@@ -97,6 +99,17 @@ def early_spark(settings: AgentSettings) -> Iterator[EarlySpark]:
             yield early
         finally:
             early.end()
+
+
+def _checkpoint_files(checkpoint: str) -> dict[str, str]:
+    """Return the settings for a checkpoint in a local folder.
+
+    Spark's default asks Hadoop whether files are symbolic links. Without its native library, Hadoop starts a process
+    for each answer, 16 a batch.
+    """
+    if "://" in checkpoint:
+        return {}
+    return {"spark.sql.streaming.checkpointFileManagerClass": f"{_CHECKPOINTING}.FileSystemBasedCheckpointFileManager"}
 
 
 @contextmanager

@@ -117,6 +117,7 @@ def _tell_the_end(descriptor: int, process: int, connection: socket.socket) -> N
 
 def run(request: Request) -> None:
     """Run the module of a request in this forked process, as `python -m` does."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     arguments = request["arguments"]
     os.environ.clear()
     os.environ.update(request["environment"])
@@ -132,6 +133,8 @@ def main(descriptor: int, folder: Path) -> None:
     """Load the modules, and serve on a listening socket; remove its folder at the end."""
     # As the JVM does, which starts Spark's own processes: Ctrl-C is for the driver.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # A service manager signals all processes. This one ends with the driver, and then removes its folder.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     getproctitle()  # finds the place of the title, before the environment changes
     load((*TASKS, *QUERY))
     request = serve(socket.socket(fileno=descriptor))

@@ -1,8 +1,10 @@
 """`azimuth sink` as a process: it ends on a signal."""
 
 import contextlib
+import os
 import signal
 import socket
+import subprocess
 import sys
 import time
 import urllib.request
@@ -63,6 +65,38 @@ def test_an_agent_that_is_told_to_end_leaves_the_group_and_exits_with_0(  # noqa
     assert "Traceback" not in log.read_text()
     sys.stdout.write(f"{told.name}, {form}: ended in {ended_s:.1f} s\n")
     assert ended_s <= LONGEST_END_S
+
+
+@pytest.mark.slow
+def test_a_signal_to_all_processes_of_an_agent_is_an_ordinary_end(
+    cluster: Cluster, topic: Callable[..., str], tmp_path: Path
+) -> None:
+    """As systemd stops a service: the JVM and the readers may end before the agent hears of it."""
+    command = [sys.executable, "-m", "spark_sink", "sink", "--bootstrap-servers", cluster.bootstrap_servers]
+    command += [
+        "--group",
+        "all-processes",
+        "--table",
+        str(tmp_path / "table"),
+        "--checkpoint",
+        str(tmp_path / "points"),
+    ]
+    command += ["--subscribe", topic("all", 3), "--master", "local[1]"]
+    with (tmp_path / "log").open("wb") as log:
+        agent = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+    try:
+        _wait((tmp_path / "table").exists, 120)
+        processes = psutil.Process(agent.pid).children(recursive=True)
+        os.killpg(agent.pid, signal.SIGTERM)
+        assert agent.wait(30) == 0, (tmp_path / "log").read_text()[-2000:]
+        assert not psutil.wait_procs(processes, timeout=30)[1]
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(agent.pid, signal.SIGKILL)
+        agent.wait()
+    said = (tmp_path / "log").read_text()
+    assert "Traceback" not in said
+    assert "azimuth:" not in said
 
 
 def _free_port() -> int:

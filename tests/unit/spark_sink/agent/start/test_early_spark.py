@@ -14,6 +14,7 @@ from spark_sink.agent.start.early_spark import early_spark
 from spark_sink.errors import StartError
 
 _LIMIT_S = 30.0
+_FILES = "spark.sql.streaming.checkpointFileManagerClass"
 
 
 @pytest.fixture
@@ -77,3 +78,26 @@ def test_the_error_of_a_launch_is_raised_where_the_jvm_is_needed(
         raise StartError("no broker answers")
     with pytest.raises(OSError, match="no memory"), early_spark(settings) as early:
         early.gateway()
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "spark", "expected"),
+    [
+        ("/checkpoints/one", {}, "FileSystemBasedCheckpointFileManager"),
+        ("s3a://lake/checkpoints/one", {}, None),
+        ("/checkpoints/one", {_FILES: "com.example.Files"}, "com.example.Files"),
+    ],
+    ids=["local", "object store", "the user's own"],
+)
+def test_a_local_checkpoint_is_written_without_a_process_for_each_file(
+    settings: AgentSettings,
+    launched: list[subprocess.Popen[bytes]],
+    checkpoint: str,
+    spark: dict[str, str],
+    expected: str | None,
+) -> None:
+    """Spark's default starts 16 for each batch; on an object store, and where the user chose, it is as it was."""
+    with early_spark(settings.model_copy(update={"checkpoint": checkpoint, "spark": spark})) as early:
+        chosen = early.conf.get(_FILES)
+        _wait(lambda: bool(launched))
+    assert chosen is None if expected is None else str(chosen).endswith(expected)

@@ -1,0 +1,39 @@
+"""The signals that end an agent of Spark."""
+
+import os
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from spark_sink.agent.stop_signal import StopSignal
+
+
+@pytest.fixture
+def stop() -> Iterator[StopSignal]:
+    """The signals of a test, and afterwards those of pytest."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    yield StopSignal()
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_while_spark_starts_the_first_signal_ends_at_once_and_no_other_disturbs_the_end(
+    stop: StopSignal, number: signal.Signals
+) -> None:
+    """A service manager may repeat its signal, and so may a user."""
+    with pytest.raises(SystemExit) as ended:
+        os.kill(os.getpid(), number)
+    assert ended.value.code == 0
+    os.kill(os.getpid(), number)
+    assert stop.asked
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_during_a_query_is_only_recorded(stop: StopSignal, number: signal.Signals) -> None:
+    """An exception in a call to the JVM would leave its connection waiting for the answer."""
+    stop.wait_for_the_query()
+    assert not stop.asked
+    os.kill(os.getpid(), number)
+    assert stop.asked
