@@ -2,7 +2,7 @@
 
 * `group_member`: `GroupMember`.
 * `membership_thread`: the thread that joins, sends heartbeats and leaves.
-* `joining`: corrections of kafka-python's joins.
+* `kafka_python_corrections`: corrections of kafka-python's joins.
 * `rebalance_callbacks`: runs the callbacks outside the event loop.
 * `ownership`: the partitions of a member, as a value.
 * `fenced_commits`: Kafka commits under the member's generation.

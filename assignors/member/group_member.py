@@ -15,7 +15,7 @@ from kafka.net.compat import KafkaNetClient
 from assignors.clients.log_offsets import Offset, OffsetWithMetadata
 from assignors.errors import FencedError, MembershipError
 from assignors.member.fenced_commits import FencedCommits
-from assignors.member.joining import lead_any_member, see_joins_through
+from assignors.member.kafka_python_corrections import lead_any_member, see_joins_through
 from assignors.member.membership_thread import FATAL, MemberThread, OnTopics
 from assignors.member.ownership import Ownership, OwnershipCell
 from assignors.member.rebalance_callbacks import Callback, RebalanceListener

@@ -2,7 +2,7 @@
 
 * `observation`: offsets by partition and time; unknown is a separate state.
 * `lag`: lag in records and in seconds.
-* `lag_gate`: partitions whose lag no number of workers changes.
+* `stalled_lag`: partitions whose lag no number of workers changes.
 * `policy_contract`: the input and the output of a policy.
 * `default_policy`: the default policy.
 * `baseline_policies`: published rules of other systems.
@@ -47,12 +47,12 @@ if typing.TYPE_CHECKING:
     from assignors.scaling.evaluator_election import EvaluatorElection
     from assignors.scaling.evaluator_settings import ScalingSettings
     from assignors.scaling.kafka_lag import KafkaLag
-    from assignors.scaling.lag_gate import GateSettings, PartitionState, View, abbreviated
     from assignors.scaling.limits import Bounds, Confirmed, CoolDown, DownWindow, Limit, Step, UsablePartitions
     from assignors.scaling.observation import NEVER, UNKNOWN, Observation, Window, window
     from assignors.scaling.pipelines import POLICIES, Pipeline
     from assignors.scaling.policy_contract import Policy, Proposal, State
     from assignors.scaling.poll_settings import PollSettings, narrowest, published_polls
+    from assignors.scaling.stalled_lag import GateSettings, PartitionState, View, abbreviated
     from assignors.scaling.state_store import MemoryStore, RedisStore, Store
     from assignors.scaling.threshold_policy import Thresholds
     from assignors.scaling.workers_needed import Decision, Scaler, decide
@@ -131,7 +131,7 @@ _MODULES = {
     "DownWindow": "limits",
     "Evaluator": "evaluator",
     "EvaluatorElection": "evaluator_election",
-    "GateSettings": "lag_gate",
+    "GateSettings": "stalled_lag",
     "KafkaLag": "kafka_lag",
     "Keda": "baseline_policies",
     "Limit": "limits",
@@ -141,7 +141,7 @@ _MODULES = {
     "Numaflow": "baseline_policies",
     "Observation": "observation",
     "POLICIES": "pipelines",
-    "PartitionState": "lag_gate",
+    "PartitionState": "stalled_lag",
     "Pipeline": "pipelines",
     "Policy": "policy_contract",
     "PollSettings": "poll_settings",
@@ -157,13 +157,13 @@ _MODULES = {
     "Thresholds": "threshold_policy",
     "UNKNOWN": "observation",
     "UsablePartitions": "limits",
-    "View": "lag_gate",
+    "View": "stalled_lag",
     "Window": "observation",
     "WorkersFeed": "workers_topic_client",
     "WorkersNews": "workers_news",
     "WorkersPublisher": "workers_topic_client",
     "WorkersRecord": "workers_topic",
-    "abbreviated": "lag_gate",
+    "abbreviated": "stalled_lag",
     "agents_needed": "agent_demand",
     "alert_hooks": "alerts",
     "decide": "workers_needed",

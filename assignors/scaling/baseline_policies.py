@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from assignors.errors import LimitsError
-from assignors.scaling.lag_gate import PartitionState, View
 from assignors.scaling.observation import NEVER
 from assignors.scaling.policy_contract import Proposal, State
+from assignors.scaling.stalled_lag import PartitionState, View
 
 
 def _need_above_0(policy: str, **settings: float) -> None:

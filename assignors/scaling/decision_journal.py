@@ -10,7 +10,7 @@ from typing import Any
 import structlog
 
 from assignors.errors import ScalingFileError
-from assignors.scaling.lag_gate import PartitionState
+from assignors.scaling.stalled_lag import PartitionState
 from assignors.scaling.workers_needed import Decision
 from assignors.scaling.workers_topic import ScaledTopic
 

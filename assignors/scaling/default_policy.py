@@ -10,10 +10,10 @@ import numpy as np
 
 from assignors.errors import LimitsError
 from assignors.scaling.lag import lag_seconds, per_second
-from assignors.scaling.lag_gate import PartitionState, View
 from assignors.scaling.observation import F64
 from assignors.scaling.policy_contract import Proposal, State
 from assignors.scaling.retention import rescue
+from assignors.scaling.stalled_lag import PartitionState, View
 
 REBALANCE_S: Final = 8.0
 """Time without a record from some partition at a change, on real brokers: 2 to 8 s if members revoke all partitions,

@@ -12,10 +12,10 @@ from assignors.scaling.alerts import Alert, Outbox
 from assignors.scaling.decision_journal import DecisionJournal, entry
 from assignors.scaling.evaluator_settings import ScalingSettings
 from assignors.scaling.kafka_lag import LagSource, TopicFacts
-from assignors.scaling.lag_gate import SHARED, finding_of_many
 from assignors.scaling.observation import Observation, Window, window
 from assignors.scaling.pipelines import Pipeline
 from assignors.scaling.policy_contract import State
+from assignors.scaling.stalled_lag import SHARED, finding_of_many
 from assignors.scaling.state_store import Store
 from assignors.scaling.topic_rates import TopicRates
 from assignors.scaling.workers_needed import Decision, decide

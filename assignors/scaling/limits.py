@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from assignors.errors import LimitsError
-from assignors.scaling.lag_gate import View
 from assignors.scaling.policy_contract import Proposal, State
+from assignors.scaling.stalled_lag import View
 
 
 class Limit(Protocol):

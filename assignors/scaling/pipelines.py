@@ -10,9 +10,9 @@ from assignors.clients.topic_names import topic_name
 from assignors.errors import LimitsError
 from assignors.scaling.baseline_policies import DS2, Keda, Numaflow, Static
 from assignors.scaling.default_policy import REBALANCE_S, Capacity
-from assignors.scaling.lag_gate import GateSettings
 from assignors.scaling.limits import Bounds, Confirmed, CoolDown, DownWindow, Limit, Step, UsablePartitions
 from assignors.scaling.policy_contract import Policy
+from assignors.scaling.stalled_lag import GateSettings
 from assignors.scaling.threshold_policy import Thresholds
 from assignors.scaling.workers_needed import Scaler
 from assignors.scaling.workers_topic import MOST

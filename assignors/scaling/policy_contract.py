@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from assignors.scaling.lag_gate import View
+from assignors.scaling.stalled_lag import View
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from assignors.scaling.lag_gate import PartitionState, View
+from assignors.scaling.stalled_lag import PartitionState, View
 
 _CALM = 1.25  # fewer workers only if they are enough for this much more: arrivals and backlog always fluctuate
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from assignors.errors import LimitsError
 from assignors.scaling.lag import lag_records
-from assignors.scaling.lag_gate import View
 from assignors.scaling.policy_contract import Proposal, State
+from assignors.scaling.stalled_lag import View
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

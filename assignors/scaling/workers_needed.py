@@ -5,10 +5,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from assignors.scaling.lag_gate import GateSettings, View, findings, gate
 from assignors.scaling.limits import Limit
 from assignors.scaling.observation import Window
 from assignors.scaling.policy_contract import Policy, Proposal, State
+from assignors.scaling.stalled_lag import GateSettings, View, findings, gate
 
 _SMOOTHING = 0.2
 _SETTLED_S = 60.0

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any, Final
 
-from producer.decisions.librdkafka_partitioners import ClientPartitioner
+from producer.decisions.partitioner_names import ClientPartitioner
 
 DEFAULT: Final = ClientPartitioner.MURMUR2_RANDOM
 _NAMES: Final = frozenset({"partitioner", "topic.partitioner"})

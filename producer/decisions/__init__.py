@@ -2,7 +2,7 @@
 
 * `producer_settings`: the settings of a producer, as one value.
 * `leader_locality`: the partitions whose leader is in the zone, and the fallbacks.
-* `librdkafka_partitioners`: librdkafka's partitioners, and their handling of missing keys.
+* `partitioner_names`: librdkafka's partitioners, and their handling of missing keys.
 * `key_mapping`: maps a key to its hash, and to a partition among all or among the local ones.
 * `sticky`: the next partition for records without a key (KIP-794).
 * `zone_choice`: the application's own partitioner, composed with the zone.

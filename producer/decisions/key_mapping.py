@@ -18,7 +18,7 @@ import numpy as np
 from confluent_kafka import consistent, fnv1a, murmur2
 from numpy.typing import NDArray
 
-from producer.decisions.librdkafka_partitioners import ClientPartitioner
+from producer.decisions.partitioner_names import ClientPartitioner
 
 U64 = NDArray[np.uint64]
 Table = Sequence[int]

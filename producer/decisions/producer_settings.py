@@ -8,7 +8,7 @@ from math import isfinite
 from numbers import Real
 from sys import maxsize
 
-from producer.decisions.librdkafka_partitioners import ClientPartitioner
+from producer.decisions.partitioner_names import ClientPartitioner
 from producer.decisions.skew_guard import SkewGuard
 from producer.decisions.zone_choice import Choose, chooser
 from producer.errors import PolicyError

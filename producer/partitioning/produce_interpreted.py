@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from producer.decisions.key_mapping import Table, headers_length, key_bytes, key_hash, packed_table, sent_bytes
-from producer.decisions.librdkafka_partitioners import ClientPartitioner
+from producer.decisions.partitioner_names import ClientPartitioner
 from producer.traffic_counts import Count
 
 Delivered = Callable[[KafkaError | None, Message], None]

@@ -25,7 +25,7 @@ from spark_sink.fetch.record_batches import record_batch
 from spark_sink.kafka.client_properties import librdkafka_config
 from spark_sink.options.fetch_settings import FetchSettings
 from spark_sink.ranges.batch_offset import Range, TopicPartition
-from spark_sink.ranges.task_progress import TaskProgress
+from spark_sink.ranges.range_completion import TaskProgress
 
 _TUNED: dict[str, str | int | float | bool] = {
     # A new partition joins the next fetch, so a fetch that waits for records delays the other partitions.

@@ -7,8 +7,8 @@
 * `delta_transactions`: application transactions (`txn`) read from the Delta log.
 * `positions`: the next offset of each partition, stored in a table.
 * `file_descriptions`: data files as JSON values.
-* `quarantine_log`: the bad rows that commits of a table name.
-* `quarantine_records`: reads quarantined records in parts.
+* `unwritten_quarantine`: the bad rows that commits of a table name.
+* `quarantine_reader`: reads quarantined records in parts.
 * `parquet_landing`: writes Arrow batches to Parquet files with statistics of their offsets.
 * `held_rows`: one budget of memory for the rows that a task's open files hold.
 * `row_spans`: finds the offsets of each partition in some rows.

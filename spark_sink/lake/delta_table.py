@@ -39,12 +39,12 @@ from spark_sink.lake.positions import (
     replays,
     rewound,
 )
-from spark_sink.lake.quarantine_log import named_quarantine
+from spark_sink.lake.restored_tables import refuse_restored
 from spark_sink.lake.row_floors import above
 from spark_sink.lake.schema_fit import fit_schema, refuse_other_partitioning, refuse_unenforced
 from spark_sink.lake.table_contract import Change, DataFile, Quarantined, Snapshot
-from spark_sink.lake.table_past import refuse_restored
 from spark_sink.lake.table_storage import Storage, filesystem, table_uri
+from spark_sink.lake.unwritten_quarantine import named_quarantine
 from spark_sink.ranges.batch_offset import TopicPartition
 
 _log = logging.getLogger("azimuth.sink")

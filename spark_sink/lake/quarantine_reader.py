@@ -7,15 +7,15 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from spark_sink.errors import TableError, plain
-from spark_sink.formats.quarantined_rows import SCHEMA, quarantine_of
+from spark_sink.formats.bad_rows import SCHEMA, quarantine_of
 from spark_sink.lake.delta_transactions import TransactionLog
 from spark_sink.lake.foreign_parquet import open_parquet
 from spark_sink.lake.parquet_landing import storage_errors
 from spark_sink.lake.positions import groups, parse_positions, parse_quarantined
-from spark_sink.lake.quarantine_log import named_quarantine
 from spark_sink.lake.table_contract import DataFile
 from spark_sink.lake.table_dataset import table_dataset
 from spark_sink.lake.table_storage import Storage, filesystem
+from spark_sink.lake.unwritten_quarantine import named_quarantine
 
 _ROWS = 8192  # rows of one part, because values may be large
 

@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from spark_sink.errors import TableError, plain
-from spark_sink.formats.quarantined_rows import quarantine_of
+from spark_sink.formats.bad_rows import quarantine_of
 from spark_sink.formats.variant_type import arrow_columns
 from spark_sink.lake.double_rows import DoubleRows, find_doubles
 from spark_sink.lake.fenced_replacement import replace_files

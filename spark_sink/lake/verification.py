@@ -20,7 +20,7 @@ from spark_sink.lake.iceberg.catalogs import iceberg_address
 from spark_sink.lake.iceberg.stored_rows import StoredTable, open_stored, quarantined_rows
 from spark_sink.lake.iceberg.stored_state import GroupState
 from spark_sink.lake.positions import groups, parse_beginnings, parse_positions, transactions
-from spark_sink.lake.quarantine_records import quarantine_records
+from spark_sink.lake.quarantine_reader import quarantine_records
 from spark_sink.lake.table_dataset import table_dataset
 from spark_sink.lake.table_storage import Storage, is_iceberg, table_uri
 from spark_sink.ranges.batch_offset import TopicPartition

@@ -5,5 +5,5 @@
 * `batch_admission`: how far into each partition the next batch reads.
 * `task_packing`: the ranges of each Spark task.
 * `unread_age`: lag in seconds, the age of the oldest unread record.
-* `task_progress`: whether a task has read all records of its ranges.
+* `range_completion`: whether a task has read all records of its ranges.
 """

@@ -16,8 +16,8 @@
 * `quarantine_replay`: replays quarantined records into their table.
 * `quarantine_listing`: counts and shows the records that wait in quarantine.
 * `quarantine_version`: the records of a quarantine that are not published yet.
-* `letter_records`: dead letters as Kafka records, in full or as a stub. Pure.
-* `letter_progress`: the next offsets to publish, in a compacted topic.
+* `dead_letter_records`: dead letters as Kafka records, in full or as a stub. Pure.
+* `dead_letter_progress`: the next offsets to publish, in a compacted topic.
 * `dead_letters`: publishes quarantined records to a Kafka topic.
 * `position_rewind`: sets positions back to the offsets of the rows.
 * `rewind_commit`: the commits and the mark of a rewind.

@@ -13,13 +13,13 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from spark_sink.errors import ConflictError, SchemaError, TableError, plain
-from spark_sink.formats.quarantined_rows import SCHEMA
+from spark_sink.formats.bad_rows import SCHEMA
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.delta_transactions import TransactionLog
 from spark_sink.lake.iceberg.replayed_rows import IcebergReplay
 from spark_sink.lake.matching_tables import refuse_quarantine
 from spark_sink.lake.parquet_landing import Landing, Layout
-from spark_sink.lake.quarantine_records import quarantine_records
+from spark_sink.lake.quarantine_reader import quarantine_records
 from spark_sink.lake.table_contract import Change, Snapshot
 from spark_sink.lake.table_dataset import table_dataset
 from spark_sink.lake.table_storage import Storage, filesystem, is_iceberg, table_uri

@@ -9,8 +9,8 @@ from dataclasses import replace
 import pyarrow as pa
 
 from spark_sink.errors import OffsetError, TableError
+from spark_sink.formats.bad_rows import good_schema, quarantine_of
 from spark_sink.formats.json_evolution import agreed_columns
-from spark_sink.formats.quarantined_rows import good_schema, quarantine_of
 from spark_sink.lake.positions import positions
 from spark_sink.lake.table_contract import DataFile
 from spark_sink.lake.table_formats import open_table

@@ -14,7 +14,7 @@ from deltalake.exceptions import DeltaError
 import spark_sink.sink.position_rewind as rewind_module
 import spark_sink.sink.quarantine_commit as quarantine_module
 from spark_sink.errors import HoleError, SparkSinkError, TableError
-from spark_sink.formats.quarantined_rows import COLUMN, quarantine_of
+from spark_sink.formats.bad_rows import COLUMN, quarantine_of
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.positions import positions
 from spark_sink.options.source_options import SourceOptions

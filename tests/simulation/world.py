@@ -14,9 +14,9 @@ import spark_sink.lake.file_rewrite as rewrite_module
 import spark_sink.lake.foreign_parquet as foreign_module
 import spark_sink.lake.parquet_landing as landing_module
 import spark_sink.lake.positions as positions_module
-import spark_sink.lake.quarantine_log as named_module
-import spark_sink.lake.quarantine_records as records_module
+import spark_sink.lake.quarantine_reader as records_module
 import spark_sink.lake.table_formats as formats_module
+import spark_sink.lake.unwritten_quarantine as named_module
 import spark_sink.sink.compare_and_swap as swap_module
 import spark_sink.sink.delta_sink as sink_module
 import spark_sink.sink.direct_landing as direct_module

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from spark_sink.errors import ConflictError, SchemaError, TableError, plain
-from spark_sink.formats.quarantined_rows import quarantine_of
+from spark_sink.formats.bad_rows import quarantine_of
 from spark_sink.lake.delta_table import TableSettings
 from spark_sink.lake.iceberg.ancestry import NOTE, refuse_other_past, refuse_recreated
 from spark_sink.lake.iceberg.catalogs import identifier, open_catalog, repeat_lost_races

@@ -17,8 +17,8 @@ from spark_sink.lake.iceberg.stored_rows import open_stored
 from spark_sink.lake.matching_tables import has_placeholder, matching_tables
 from spark_sink.lake.parquet_landing import normal_schema
 from spark_sink.lake.positions import groups, parse_identities, parse_positions
+from spark_sink.lake.restored_tables import refuse_restored
 from spark_sink.lake.table_dataset import table_dataset
-from spark_sink.lake.table_past import refuse_restored
 from spark_sink.lake.table_storage import Storage, full_address, is_iceberg, table_uri
 from spark_sink.ranges.batch_offset import TopicPartition
 

@@ -9,7 +9,7 @@ from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
 from kafka.util import ensure_valid_topic_name
 
 from assignors import HRWAssignor
-from assignors.member import joining as subject
+from assignors.member import kafka_python_corrections as subject
 from assignors.protocol.subscription import encode_subscription
 
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assignors.scaling import State, decide
-from assignors.scaling.lag_gate import gate
 from assignors.scaling.pipelines import Pipeline
 from assignors.scaling.retention import rescue
+from assignors.scaling.stalled_lag import gate
 from assignors.simulation.policy_comparison import scaler_for
 from assignors.simulation.simulator import simulate
 from assignors.simulation.traces import generate_traces

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from producer import AZAwareProducer, Count, Reason
 from producer.decisions.key_mapping import Table, hrw_table, packed_table
-from producer.decisions.librdkafka_partitioners import ClientPartitioner
+from producer.decisions.partitioner_names import ClientPartitioner
 from producer.partitioning import produce_interpreted
 from producer.partitioning.slot_table import slot_table
 from producer.testing import MockCluster, librdkafka

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from producer.decisions.key_mapping import Table, hrw_table
-from producer.decisions.librdkafka_partitioners import ClientPartitioner
+from producer.decisions.partitioner_names import ClientPartitioner
 from producer.decisions.producer_settings import KeyMode, ZonePolicy
 from producer.decisions.skew_guard import SkewGuard
 from producer.decisions.sticky import Chance, chance

@@ -1,7 +1,7 @@
 """When a task has read everything that there is."""
 
 from spark_sink.ranges.batch_offset import Range, TopicPartition
-from spark_sink.ranges.task_progress import TaskProgress
+from spark_sink.ranges.range_completion import TaskProgress
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 3)
 

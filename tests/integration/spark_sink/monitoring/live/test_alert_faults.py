@@ -16,7 +16,7 @@ from deltalake import write_deltalake
 
 from spark_sink.demo.cluster import Cluster
 from spark_sink.demo.cluster.ports import choose_ports
-from spark_sink.formats.quarantined_rows import SCHEMA, quarantine_of
+from spark_sink.formats.bad_rows import SCHEMA, quarantine_of
 from tests.integration.assignors.fleet.conftest import RedisServer, Wire
 from tests.integration.spark_sink.fleet.fleet_process import (
     Feed,
