@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 @pytest.mark.parametrize("of", [QUICK, OF_CHART], ids=["quick settings", "settings of the chart"])
 def test_a_rolling_restart_writes_every_record_once(cluster: Cluster, tmp_path: Path, name: str, of: Fleet) -> None:
-    """Each agent ends with 0, and the others read its topics meanwhile. Moves and gaps are measured in the benchmarks."""
+    """Each agent ends with 0, and the others read its topics meanwhile; `make bench` measures moves and gaps."""
     found = restart(of, cluster, tmp_path, name)
     sys.stdout.write(f"{found}\n")
     assert found.written == found.sent
