@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import pyarrow.parquet as pq
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -116,7 +116,7 @@ class Feed:
         self._interval_s = interval_s
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
-        self.sent = 0
+        self.sent = 0  # records that their broker acknowledged
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -134,11 +134,13 @@ class Feed:
             for servers, names in self._topics.items():
                 producer = self._producers[servers]
                 for name in names:
-                    producer.produce(name, str(time.time()).encode())
-                    self.sent += 1
+                    producer.produce(name, str(time.time()).encode(), on_delivery=self._delivered)
                 producer.poll(0)
             due += self._interval_s
             self._ended.wait(max(0.0, due - time.monotonic()))
+
+    def _delivered(self, error: KafkaError | None, _message: Message) -> None:
+        self.sent += error is None
 
 
 class FleetProcesses:
