@@ -1,5 +1,6 @@
 """The membership of a query's reader while the query is alive, and the watch that ends it with the query."""
 
+import atexit
 import os
 import signal
 import threading
@@ -40,8 +41,11 @@ class MembershipSession:
             patience_s=options.session_timeout_s,
             silence_s=options.max_poll_interval_s,
         )
-        # Spark ends the reader with SIGTERM, and calls `stop` only if the handler raises.
-        signal.signal(signal.SIGTERM, _end)
+        self._closing = False
+        # Spark ends the reader with SIGTERM, and calls `stop` only if the handler raises. It may raise just before that
+        # call, and then only this leaves the group.
+        signal.signal(signal.SIGTERM, self._end)
+        atexit.register(self.close)
         self._watch.start()
 
     def __enter__(self) -> BatchPlanner:
@@ -54,11 +58,22 @@ class MembershipSession:
         self._watch.__exit__()
 
     def close(self) -> None:
-        """Stop the watch and leave the group."""
+        """Stop the watch and leave the group. A second call has no effect."""
+        if self._closing:
+            return
+        self._closing = True
+        atexit.unregister(self.close)
         self._watch.stop()
         with self._lock:
             self._feed.leave()
         self._pauses.close()
+
+    def _end(self, _signal: int, _frame: FrameType | None) -> None:
+        # Spark closes the connection, upon which the reader leaves, and sends the signal twice within a millisecond:
+        # neither may interrupt the leave that the first of the three began.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        if not self._closing:
+            raise SystemExit(0)
 
     def _asleep(self, reason: str) -> None:
         _log.warning("the query makes no progress; its partitions go to other members until it does", reason=reason)
@@ -71,12 +86,6 @@ class MembershipSession:
         # here.
         self._feed.leave()
         os._exit(1)
-
-
-def _end(_signal: int, _frame: FrameType | None) -> None:
-    # Spark sends the signal twice within a millisecond: the second must not interrupt the leave started by the first.
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    raise SystemExit(0)
 
 
 def _listeners(options: SourceOptions) -> list[AssignmentListener]:
