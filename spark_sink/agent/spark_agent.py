@@ -103,9 +103,7 @@ def _sentence(error: Exception) -> str:
     try:
         if isinstance(error, PySparkException):  # of the query, or of an option before the query exists
             return cause(str(error))
-        if isinstance(
-            error, Py4JJavaError
-        ):  # errors without a class in pyspark, such as a folder that cannot be created
+        if isinstance(error, Py4JJavaError):  # without a class in pyspark, as of a folder that cannot be created
             return _thrown(str(error))
     except (Py4JError, ConnectionError):  # asked for its text, the JVM was gone
         pass

@@ -41,7 +41,7 @@ finally:
 
 @pytest.fixture
 def reader(request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[str]]:
-    """A process with a membership whose leave takes until it is told to go on."""
+    """A process with a membership, whose leave waits for a line of its input."""
     command = [sys.executable, "-c", _READER, getattr(request, "param", "")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert _pipes(process)[1].readline() == "reads\n"
