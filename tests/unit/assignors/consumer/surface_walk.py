@@ -434,7 +434,6 @@ def walk(
         for call in made_calls:
             if one is None or changes:
                 bench.close()
-                bench.made.clear()
                 one = STATES[state](bench)
             results.append(seen(call.on(one)))
         bench.close()
