@@ -20,6 +20,8 @@ AT_ONCE ?= 2
 RERUNS ?= 0
 # A test that hangs, perhaps in a library that holds the interpreter's lock, ends its process with a traceback of all threads.
 HANGS_S ?= 1200
+# A file's tests share fixtures, so they stay in one process; where there is only one, a test that ends it can run again.
+DIST = $(if $(filter 1,$(AT_ONCE)),load,loadfile)
 PYTEST = $(BIN)/python -m pytest -q -rfER --reruns $(RERUNS) -o faulthandler_timeout=$(HANGS_S) -o faulthandler_exit_on_timeout=true
 export PYTHONDONTWRITEBYTECODE :=
 
@@ -60,12 +62,12 @@ unit: $(READY) ## run the unit tests (seconds, no broker)
 	@$(PYTEST) -n $$((2 * $(AT_ONCE)))
 
 integration: $(READY) ## run the integration and acceptance tests on real brokers
-	@$(PYTEST) -n $(AT_ONCE) --dist loadfile -m "(integration or acceptance or docker) and not slow"
+	@$(PYTEST) -n $(AT_ONCE) --dist $(DIST) -m "(integration or acceptance or docker) and not slow"
 
 # Those without brokers have a process of their own: threads of Kafka's clients draw from the same random numbers as their examples.
 test-slow: $(READY) ## run the slow tests: many rounds, several databases, separate clusters
 	@$(PYTEST) -n $$((2 * $(AT_ONCE))) -m slow tests/unit tests/simulation
-	@$(PYTEST) -n 1 --dist loadfile -m slow --ignore tests/unit --ignore tests/simulation
+	@$(PYTEST) -n 1 -m slow --ignore tests/unit --ignore tests/simulation
 
 SPARK_TESTS = $(addprefix tests/integration/spark_sink/test_,agent.py landing.py sink.py source.py source_orphan.py spark_cluster.py)
 
