@@ -33,6 +33,7 @@ class Statistics:
         self._topology = topology
         self._lock = threading.Lock()
         self._sent: dict[int, int] = {}
+        self._sent_seen: dict[int, int] = {}
         self._seen: dict[tuple[str, int], Count] = {}
         self._topics: dict[tuple[str, str], Count] = {}
         self._unshared: dict[str, int] = {}
@@ -82,7 +83,8 @@ class Statistics:
         brokers = [broker for broker in report["brokers"].values() if broker["nodeid"] >= 0]
         down = {broker["nodeid"] for broker in brokers if broker["state"] != "UP"}
         with self._lock:
-            self._sent.update({broker["nodeid"]: broker["txbytes"] for broker in brokers})
+            for broker in brokers:
+                self._add_sent(broker["nodeid"], broker["txbytes"])
             for topic, about in report["topics"].items():
                 self._book(topic, about)
         written_at = report["ts"] / 1e6  # librdkafka's clock is the monotonic one
@@ -95,6 +97,12 @@ class Statistics:
                     topic, queues(about["partitions"], down, self._topics_in_use.policy.batch_bytes, stalled)
                 )
 
+    def _add_sent(self, broker: int, now: int) -> None:
+        """Add what a broker got since the last report; librdkafka forgets a broker while the metadata lacks it."""
+        before = self._sent_seen.get(broker, 0)
+        self._sent_seen[broker] = now
+        self._sent[broker] = self._sent.get(broker, 0) + (now - before if now >= before else now)
+
     def _book(self, topic: str, about: Mapping[str, Any]) -> None:
         """Divide the compressed bytes of the topic's batches among the zones of its records."""
         fresh: dict[str, Count] = {}
@@ -102,6 +110,8 @@ class Statistics:
             place = topic, int(number)
             now = Count(one["txmsgs"], one["txbytes"])
             before = self._seen.get(place, Count())
+            if now.records < before.records:  # as in `_add_sent`: the topic was made anew
+                before = Count()
             if now.records > before.records:
                 self._seen[place] = now
                 zone = self._topology.racks.get(one["leader"]) or UNKNOWN

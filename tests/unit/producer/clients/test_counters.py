@@ -12,7 +12,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from producer import AZAwareAIOProducer, AZAwareProducer, Count, Reason, Traffic
 from producer.clients import leader_watcher
+from producer.clients.client_statistics import Statistics
+from producer.clients.leader_watcher import LeaderWatcher
+from producer.decisions.producer_settings import ZonePolicy
+from producer.partitioning.topics_in_use import TopicsInUse
 from producer.testing import MockCluster
+from producer.topology import Topology
 from tests.unit.producer.deliveries import TOPIC, Deliveries, config
 from tests.waiting import wait_until
 
@@ -274,6 +279,23 @@ def test_bytes_on_the_wire_never_fall(mock: MockCluster) -> None:
     assert seen == sorted(seen)
     assert not producer.traffic().wire_estimated
     producer.close()
+
+
+def test_bytes_on_the_wire_do_not_fall_when_librdkafka_forgets_a_broker_or_a_topic() -> None:
+    """It drops a broker that the metadata lacks for a while, with its counters, which then begin at 0 again."""
+    in_use = TopicsInUse(ZonePolicy(rack="az-a"))
+    topology = Topology({}, {1: "az-a"})
+    statistics = Statistics(in_use, LeaderWatcher(lambda: None, in_use, topology), topology)
+    statistics.with_defaults({})
+    seen = []
+    for sent in (100, 250, None, 0, 40, 60):
+        brokers = {} if sent is None else {"1": {"nodeid": 1, "state": "UP", "txbytes": sent}}
+        partition = {"txmsgs": sent, "txbytes": sent, "leader": 1, "msgq_bytes": 0, "xmit_msgq_bytes": 0}
+        topics = {} if sent is None else {TOPIC: {"partitions": {"0": partition}, "batchsize": {"sum": 10}}}
+        statistics.on_report(json.dumps({"ts": 0, "brokers": brokers, "topics": topics}))
+        traffic = statistics.complete(in_use.traffic())
+        seen.append((traffic.wire_bytes["az-a"], traffic.wire_topics[TOPIC, "az-a"].records))
+    assert seen == [(total, total) for total in (100, 250, 250, 250, 290, 310)]
 
 
 @pytest.mark.parametrize(
