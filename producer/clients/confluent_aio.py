@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from typing import Any, Unpack
 
+from confluent_kafka import Producer
 from confluent_kafka.aio import AIOProducer
 
 from producer.clients.client_statistics import Statistics, with_async_callbacks
@@ -13,9 +14,9 @@ from producer.clients.configured_policy import REFRESH_S, topology_of, zone_poli
 from producer.clients.delivery_reports import kind_of
 from producer.clients.forked import refuse_after_fork
 from producer.clients.leader_watcher import LeaderWatcher
+from producer.clients.produce_batch import Messages, forget_errors, is_unplaced, size_of
 from producer.clients.produce_batch import choose as choose_partition
 from producer.clients.produce_batch import count as count_message
-from producer.clients.produce_batch import size_of
 from producer.clients.producer_options import ProducerOptions, split_options
 from producer.partitioning.partition_choice import Kind
 from producer.partitioning.topics_in_use import TopicsInUse
@@ -30,6 +31,33 @@ class AIOProducerOptions(ProducerOptions, total=False):
     executor: Executor | None
     batch_size: int
     buffer_timeout: float
+
+
+class _Chosen(int):
+    """A partition that this class chose; the application's is a plain number."""
+
+
+class _PlacedAgain:
+    """The base class's client. Records for partitions that a topic no longer has go where librdkafka chooses.
+
+    A topic was recreated with fewer partitions, and its leaders are not read yet: a bare producer has no error then.
+    """
+
+    def __init__(self, client: Producer, watcher: LeaderWatcher) -> None:
+        self._client = client
+        self._watcher = watcher
+        self.poll = client.poll
+        self.flush = client.flush
+
+    def produce_batch(self, topic: str, messages: Messages, partition: int = -1) -> int:
+        """Send messages of one partition, as the client."""
+        sent = self._client.produce_batch(topic, messages, partition=partition)
+        misplaced = [one for one in messages if isinstance(one.get("partition"), _Chosen) and is_unplaced(one)]
+        if misplaced:
+            self._watcher.expect_changes()
+            forget_errors(misplaced)
+            sent += self._client.produce_batch(topic, misplaced, partition=-1)
+        return sent
 
 
 class _Turn:
@@ -66,6 +94,7 @@ class AZAwareAIOProducer(AIOProducer):
         )
         self._statistics = Statistics(self._topics_in_use, self._watcher, topology)
         super().__init__(with_async_callbacks(self._statistics, config), **others)
+        self._kafka_executor._producer = _PlacedAgain(self._producer, self._watcher)  # type: ignore[assignment]  # noqa: SLF001 - the only way to a batch
         self._watcher.start_for_reports()
         refuse_after_fork(self)
 
@@ -134,7 +163,9 @@ class AZAwareAIOProducer(AIOProducer):
             self._topics_in_use.advance(topic, destinations)
         elif not size and chosen == destinations.partition:
             self._topics_in_use.advance_after_empty(topic, destinations)
-        future = await super().produce(topic, value, key, *args, **{**kwargs, "partition": chosen})
+        future = await super().produce(
+            topic, value, key, *args, **{**kwargs, "partition": chosen if own != -1 else _Chosen(chosen)}
+        )
         return self._counted(future, topic, kind, size)
 
     def _counted(self, future: "asyncio.Future[Any]", topic: str, kind: Kind, size: int) -> "asyncio.Future[Any]":

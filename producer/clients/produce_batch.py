@@ -92,11 +92,15 @@ def has_own_partition(message: Mapping[str, Any]) -> bool:
     return message.get("partition") not in {None, -1}
 
 
-def is_misplaced(message: dict[str, Any]) -> bool:
-    """Return whether the client does not know the partition and the message did not set it."""
+def is_unplaced(message: Mapping[str, Any]) -> bool:
+    """Return whether the client does not know the partition of a message that it got."""
     error = message.get("_error")
-    unknown = error is not None and error.code() == KafkaError._UNKNOWN_PARTITION  # noqa: SLF001 - its constant
-    return unknown and not has_own_partition(message)
+    return error is not None and error.code() == KafkaError._UNKNOWN_PARTITION  # noqa: SLF001 - its constant
+
+
+def is_misplaced(message: Mapping[str, Any]) -> bool:
+    """Return whether the client does not know the partition and the message did not set it."""
+    return is_unplaced(message) and not has_own_partition(message)
 
 
 def choose(partitioner: TopicPartitioner | None, message: dict[str, Any]) -> int:

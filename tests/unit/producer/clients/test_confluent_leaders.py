@@ -1,11 +1,13 @@
 """`AZAwareProducer` while leaders move, or are not known, on librdkafka's mock cluster."""
 
+import asyncio
 import time
+from typing import Any
 
 import pytest
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 
-from producer import AZAwareProducer, RackWarning, Reason
+from producer import AZAwareAIOProducer, AZAwareProducer, RackWarning, Reason
 from producer.testing import MockCluster
 from producer.topology import connection
 from tests.unit.producer.deliveries import TOPIC, Deliveries, config
@@ -154,6 +156,29 @@ def test_a_topic_made_anew_with_fewer_partitions_is_no_error(mock: MockCluster, 
     assert sum(count.records for count in producer.traffic().reasons.values()) == 11
     wait_until(lambda: len(producer._topics_in_use.partitioners[TOPIC].leaders) == 3)
     producer.close()
+
+
+@pytest.mark.parametrize("keys", ["global", "local-hrw"])
+def test_a_topic_made_anew_with_fewer_partitions_is_no_error_of_the_asyncio_client(
+    mock: MockCluster, keys: str
+) -> None:
+    """As above; the application's own partition is its error."""
+    mock.create(TOPIC, [1, 2, 3])
+
+    async def run() -> list[Any]:
+        async with AZAwareAIOProducer(config(mock), keys=keys) as producer:
+            await producer.produce(TOPIC, b"v")
+            await producer.flush(10)
+            producer._topics_in_use.update(TOPIC, [2, 3] * 50 + [1], {1: "az-a", 2: "az-b", 3: "az-c"}, 0.0)
+            sent = [await producer.produce(TOPIC, b"v", b"key %d" % number) for number in range(20)]
+            sent.append(await producer.produce(TOPIC, b"v", partition=99))
+            await producer.flush(10)
+            return await asyncio.gather(*sent, return_exceptions=True)
+
+    *placed, explicit = asyncio.run(run())
+    assert {message.partition() for message in placed} <= {0, 1, 2}
+    assert isinstance(explicit, KafkaException)
+    assert explicit.args[0].code() == KafkaError._UNKNOWN_PARTITION
 
 
 def test_what_is_no_topic_is_refused_and_not_waited_for(mock: MockCluster) -> None:
