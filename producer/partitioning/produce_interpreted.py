@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from producer.decisions.key_mapping import Table, headers_length, key_bytes, key_hash, packed_table, sent_bytes
+from producer.decisions.key_mapping import Table, headers_length, key_bytes, key_hash, sent_bytes
 from producer.decisions.partitioner_names import ClientPartitioner
 from producer.traffic_counts import Count
 
@@ -58,21 +58,34 @@ class Destinations:
     Attributes:
         table: partition per slot; a key's is `table[hash(key, slots)]`.
         slots: length of the table.
+        same: whether each partition is its own slot.
         hash: of the client's partitioner.
         shortest_key: length from which a key counts as a key, in bytes; records with a shorter one have no key.
+        ignores_keys: whether other keys than the empty one are too short.
         keyed: counts of records with a key; every `Destinations` of a topic shares them.
+        packed: of `keyed`.
         partition: where records without a key go until its bytes in `unkeyed` reach `switch_at`.
         unkeyed: counts of records without a key; shared as `keyed` is.
     """
 
-    __slots__ = ("hash", "keyed", "partition", "shortest_key", "slots", "switch_at", "table", "unkeyed")
+    __slots__ = (
+        "hash",
+        "ignores_keys",
+        "keyed",
+        "packed",
+        "partition",
+        "same",
+        "shortest_key",
+        "slots",
+        "switch_at",
+        "table",
+        "unkeyed",
+    )
 
     counts: ClassVar[type[PartitionCounts]] = PartitionCounts
 
-    @staticmethod
-    def all_of(partitions: int) -> Table:
-        """Return the table in which each partition is its own slot."""
-        return packed_table(range(partitions), partitions)
+    all_of: ClassVar[type[range]] = range
+    """The table in which each partition is its own slot."""
 
     def __init__(  # noqa: PLR0913, PLR0917 - all that a record needs
         self,
@@ -86,20 +99,26 @@ class Destinations:
     ) -> None:
         self.table = table
         self.slots = len(table)
+        self.same = isinstance(table, range)
         self.keyed = keyed
+        self.packed = keyed.packed
         self.partition = partition
         self.unkeyed = unkeyed
         self.switch_at = switch_at
         self.hash = key_hash(partitioner)
         self.shortest_key = shortest_key
+        self.ignores_keys = shortest_key > 1
 
     def keyed_partition(self, key: bytes) -> int:
         """Find a key's partition; the hot paths do the same in place."""
-        return self.table[self.hash(key, self.slots)]
+        slot = self.hash(key, self.slots)
+        return slot if self.same else self.table[slot]
 
     def take_keyed(self, key: bytes, size: int) -> int:
         """Find a key's partition, and count a record of this many bytes there."""
-        chosen = self.table[self.hash(key, self.slots)]
+        chosen = self.hash(key, self.slots)
+        if not self.same:
+            chosen = self.table[chosen]
         self.keyed.packed[chosen] += RECORD + size
         return chosen
 
@@ -151,6 +170,60 @@ def produce(  # noqa: PLR0913, PLR0917 - the base class's parameters, in its ord
         destinations = self._destinations[topic]
     except KeyError:
         destinations = None
+    if (
+        destinations is None
+        or callback is not None
+        or on_delivery is not None
+        or headers is not None
+        or partition != -1
+        or timestamp != 0
+        or type(value) is not bytes
+        or (key is not None and (type(key) is not bytes or not key or destinations.ignores_keys))
+    ):
+        _produce_uncommon(self, topic, value, key, partition, callback, on_delivery, timestamp, headers)
+        return
+    # Default arguments are left out: parsing them costs the base class as much as a look-up costs here.
+    try:
+        if key is None:
+            chosen = destinations.partition
+            _send(self, topic, value, None, chosen)
+        else:
+            hash_of = destinations.hash  # CPython 3.11 takes twice the time for a slot that is called as a method
+            chosen = hash_of(key, destinations.slots)
+            if not destinations.same:
+                chosen = destinations.table[chosen]
+            _send(self, topic, value, key, chosen)
+    except KafkaException as refusal:
+        self._produce_refused(refusal, topic, value, key, None, timestamp, headers)
+        return
+    # The size is computed first, because no other code, perhaps of another thread, may run between the read and the
+    # write of a count.
+    size = len(value)
+    if key is not None:
+        size += len(key)
+        destinations.packed[chosen] += size + RECORD
+        return
+    packed = destinations.unkeyed.packed
+    packed[chosen] = total = packed[chosen] + (size + RECORD)
+    if total & BYTES >= destinations.switch_at:
+        self._topics_in_use.advance(topic, destinations)
+    elif not size:
+        self._topics_in_use.advance_after_empty(topic, destinations)
+
+
+def _produce_uncommon(  # noqa: PLR0913, PLR0917 - the parameters of `produce`
+    self: Any,  # noqa: ANN401 - as `produce`
+    topic: str,
+    value: str | bytes | None,
+    key: str | bytes | None,
+    partition: int,
+    callback: Delivered | None,
+    on_delivery: Delivered | None,
+    timestamp: int,
+    headers: Any,  # noqa: ANN401 - as the base class types it
+) -> None:
+    """As `produce`, for records with text, other buffers or more than a key and a value."""
+    destinations = self._destinations.get(topic)
     # One callback only: the base class ignores `on_delivery` when `callback` is given, even as None. Compared with
     # None, because a callable may be false, such as an empty subclass of list.
     delivered = on_delivery if callback is None else callback
@@ -168,8 +241,7 @@ def produce(  # noqa: PLR0913, PLR0917 - the base class's parameters, in its ord
         length = len(hashed)
         size += length
         if length >= destinations.shortest_key:
-            hash_of = destinations.hash  # CPython 3.11 takes twice the time for a slot that is called as a method
-            chosen = destinations.table[hash_of(hashed, destinations.slots)]
+            chosen = destinations.keyed_partition(hashed)
             keyed = destinations.keyed.packed
         else:
             chosen = destinations.partition

@@ -5,11 +5,23 @@ import json
 import os
 import platform
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Any, ClassVar
 
 import confluent_kafka
 
+from producer import AZAwareProducer
+from producer.partitioning import produce_interpreted
+
 REPORT = Path(__file__).parents[2] / "build" / "bench" / "producer.json"
+
+
+class PureProducer(AZAwareProducer):
+    """The producer as it is where it was built without a C compiler."""
+
+    __slots__ = ()
+    _hot: ClassVar[ModuleType] = produce_interpreted
+    produce = produce_interpreted.produce
 
 
 def machine() -> dict[str, Any]:
