@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient
 
 from producer.decisions.leader_locality import Leaders, Racks, Replicas
 from producer.decisions.producer_settings import need_number
-from producer.errors import MetadataError
+from producer.errors import MetadataError, PolicyError
 
 # The properties that a second handle needs to reach the same cluster; all others (callbacks, transactions, batching, a
 # mock cluster) belong only to the producer.
@@ -26,6 +26,7 @@ _CONNECTION = (
 )
 _CONNECTION_PREFIXES = ("ssl.", "ssl_", "sasl.", "enable.ssl.", "https.", "socket.", "broker.address.", "reconnect.")
 
+_TIMEOUT_AT_MOST_S = 3_600.0  # the client refuses a longer one
 _RACKS_LAST_S = 300.0  # a broker may return in another rack; that is rare, and a request costs a connection
 
 
@@ -159,7 +160,10 @@ class Topology:
     """
 
     def __init__(self, config: Mapping[str, Any], racks: Racks | None = None, timeout_s: float = 10.0) -> None:
-        need_number("metadata_timeout_s", timeout_s)
+        need_number("metadata_timeout_s", timeout_s, most=_TIMEOUT_AT_MOST_S)
+        wrong = [broker for broker in racks or () if not isinstance(broker, int)]
+        if wrong or not isinstance(racks, Mapping | None):
+            raise PolicyError(f"racks={racks!r}, need a mapping of broker ids (integers) to racks")
         self._config = config
         self._given = racks is not None
         self._racks: dict[int, str | None] = dict(racks or {})

@@ -7,6 +7,9 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from math import inf
 from time import monotonic, thread_time
+from typing import Final
+
+from confluent_kafka import KafkaError, KafkaException
 
 from producer.decisions.leader_locality import Leaders, Replicas
 from producer.decisions.producer_settings import need_number
@@ -14,12 +17,16 @@ from producer.errors import MetadataError, PollWarning, RackWarning
 from producer.partitioning.topics_in_use import TopicsInUse
 from producer.topology import Lister, Topology, read_leaders
 
+SHORTEST_REFRESH_S: Final = 0.001
+"""A reading without a pause would keep a core busy, seconds."""
 _CHANGES_S = 30.0
 _DOUBLINGS = 10
 _FEW = 16
 """Number of topics that are read one by one through the producer, where each request waits behind records. More topics
 are read by name in one request over another connection."""
 _RACKS_AT_LEAST_S = 1.0
+_SLICE_S = 1.0
+"""Longest wait of `close` for a thread that waits for a connection, seconds."""
 _GRACE_S = 5.0
 _SILENT_S = 300.0
 _REST = 20
@@ -59,7 +66,7 @@ class LeaderWatcher:
         away_s: float = 1.0,
         drain: Callable[[], bool] = lambda: False,
     ) -> None:
-        need_number("refresh_s", refresh_s)
+        need_number("refresh_s", refresh_s, least=SHORTEST_REFRESH_S, most=threading.TIMEOUT_MAX)
         self._client = client
         self._topics_in_use = topics_in_use
         self._topology = topology
@@ -83,6 +90,7 @@ class LeaderWatcher:
         self._warned = False
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
+        self._using_client = threading.RLock()
 
     def must_load(self, topic: str) -> bool:
         """Return whether `load` would read the topic's leaders, which may block."""
@@ -161,19 +169,20 @@ class LeaderWatcher:
             self._start()
 
     def close(self) -> None:
-        """Stop the thread; may be called twice."""
+        """Stop the thread, and wait until it does not use the client any more; may be called twice."""
         self._closed = True
         self._wake.set()
+        with self._using_client:
+            pass
         thread = self._thread
         if thread is not None and thread is not threading.current_thread():
-            thread.join()
+            thread.join(_SLICE_S)  # it may wait for an answer over a connection of its own
 
     def _start(self) -> None:
         with self._lock:
             if self._thread is None and not self._closed:
-                self._thread = threading.Thread(
-                    target=_run, args=(weakref.ref(self), self._wake), name="azimuth-leaders", daemon=True
-                )
+                arguments = _waking_at_end(self, self._wake), self._wake
+                self._thread = threading.Thread(target=_run, args=arguments, name="azimuth-leaders", daemon=True)
                 self._thread.start()
 
     def _must_hurry(self) -> bool:
@@ -193,9 +202,10 @@ class LeaderWatcher:
     def read_due(self) -> bool:
         """Read the leaders that are due; False if the thread can end."""
         client = self._client()
-        if client is None or self._closed:
-            return False
-        self._take_reports()
+        with self._using_client:
+            if client is None or self._closed:
+                return False
+            self._take_reports()
         topics = self._topics_due()
         before = {name: one.leaders for name, one in self._topics_in_use.partitioners.items()}
         within_s = self._topology.timeout_s
@@ -203,11 +213,26 @@ class LeaderWatcher:
             self._read(partial(self._topology.leaders_of, topics, replicas=self._replicas), topics, within_s)
         else:
             for topic in sorted(topics):
-                if not self._read(partial(read_leaders, client, topic, replicas=self._replicas), topics, within_s):
+                if not self._read(partial(self._ask_client, client, topic), topics, within_s):
                     break
         changed = any(one.leaders != before.get(name) for name, one in list(self._topics_in_use.partitioners.items()))
         self._unchanged = 0 if changed or self._topics_in_use.returning() else self._unchanged + 1
         return True
+
+    def _ask_client(self, client: Lister, topic: str, timeout_s: float) -> Mapping[str, tuple[int | None, ...]]:
+        """As `read_leaders`; while no broker is connected, `close` need not wait for the rest of the time."""
+        until = monotonic() + timeout_s
+        for _ in range(int(timeout_s / _SLICE_S)):
+            try:
+                return self._ask_unless_closed(client, topic, _SLICE_S)
+            except MetadataError as error:
+                if not _is_unconnected(error):
+                    break  # the next request gets all the rest: shorter ones would wait as long for their answers
+        return self._ask_unless_closed(client, topic, max(0.0, until - monotonic()))
+
+    def _ask_unless_closed(self, client: Lister, topic: str, timeout_s: float) -> Mapping[str, tuple[int | None, ...]]:
+        with self._using_client:
+            return {} if self._closed else read_leaders(client, topic, timeout_s, replicas=self._replicas)
 
     def _topics_due(self) -> set[str]:
         in_use = dict(self._topics_in_use.partitioners)
@@ -275,6 +300,11 @@ class LeaderWatcher:
             )
 
 
+def _is_unconnected(error: MetadataError) -> bool:
+    reason = error.__cause__
+    return isinstance(reason, KafkaException) and reason.args[0].code() == KafkaError._TRANSPORT  # noqa: SLF001 - its constant
+
+
 def _is_name(topic: object) -> bool:
     """Return whether a topic may have this name, as far as the client can ask for it."""
     if not isinstance(topic, str) or "\0" in topic:
@@ -284,6 +314,11 @@ def _is_name(topic: object) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def _waking_at_end(watcher: LeaderWatcher, wake: threading.Event) -> "weakref.ref[LeaderWatcher]":
+    """Return a reference that ends the thread's sleep when the producer, the watcher's only owner, is forgotten."""
+    return weakref.ref(watcher, lambda _: wake.set())
 
 
 def _run(owner: "weakref.ref[LeaderWatcher]", wake: threading.Event) -> None:

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from math import isfinite
 from numbers import Real
-from sys import maxsize
+from sys import float_info, maxsize
+from typing import Final
 
 from producer.decisions.partitioner_names import ClientPartitioner
 from producer.decisions.skew_guard import SkewGuard
@@ -29,6 +29,9 @@ class KeyMode(StrEnum):
     LOCAL_HRW = "local-hrw"
     IGNORE = "ignore"
 
+
+_BATCH_AT_MOST: Final = 1 << 40
+"""A terabyte: counts of bytes are 64-bit integers, to which a batch is added."""
 
 KeyRules = tuple[tuple[re.Pattern[str], KeyMode], ...]
 """Key modes by patterns of whole topic names; the first match counts."""
@@ -76,19 +79,13 @@ class ZonePolicy:
             raise PolicyError(f"rack={self.rack!r}, need text: name the zone as `broker.rack` does, or leave it out")
         if self.rack is not None and not self.rack.strip():
             raise PolicyError(f"rack={self.rack!r} is empty: name the zone as `broker.rack` does, or leave it out")
-        need_number("batch_bytes", self.batch_bytes)
+        need_number("batch_bytes", self.batch_bytes, least=1, most=_BATCH_AT_MOST)
         need_number("hold_s", self.hold_s)
         if not isinstance(self.skew, SkewGuard | None):
             raise PolicyError(f"skew={self.skew!r}, need a SkewGuard: skew=SkewGuard(bound=..., zones={{...}})")
-        if self.batch_bytes < 1:
-            raise PolicyError(f"batch_bytes={self.batch_bytes!r}, need 1 or more")
-        if not (self.hold_s >= 0 and isfinite(self.hold_s)):
-            raise PolicyError(f"hold_s={self.hold_s!r}, need 0 or more seconds")
         if self.choose is not None:
             chooser(self.choose)
         need_number("availability_timeout_ms", self.availability_timeout_ms)
-        if not self.availability_timeout_ms >= 0:
-            raise PolicyError(f"availability_timeout_ms={self.availability_timeout_ms!r}, need 0 or more")
 
     @property
     def shortest_key(self) -> int:
@@ -102,14 +99,17 @@ class ZonePolicy:
         return replace(self, keys=mode, key_rules=())
 
 
-def need_number(name: str, value: object) -> None:
-    """Check the type of a setting.
+def need_number(name: str, value: object, *, least: float = 0, most: float = float_info.max) -> None:
+    """Check a setting.
 
     Raises:
-        PolicyError: it is no number.
+        PolicyError: it is no number, not finite, or outside of the bounds.
     """
     if not isinstance(value, Real) or isinstance(value, bool):
         raise PolicyError(f"{name}={value!r}, need a number, not {type(value).__name__}")
+    if not least <= value <= most:  # type: ignore[operator]  # Real has an order; this also catches nan
+        upper = "" if most == float_info.max else f", at most {most:,}"
+        raise PolicyError(f"{name}={value!r}, need {least} or more{upper}")
 
 
 def zone_order(fallback: Iterable[str]) -> tuple[str, ...]:

@@ -46,6 +46,16 @@ def test_configuration_may_come_as_keywords(mock: MockCluster) -> None:
             ("az-a", {name: "100"}, f"{name}='100', need a number, not str")
             for name in ("availability_timeout_ms", "batch_bytes", "hold_s", "refresh_s", "metadata_timeout_s")
         ),
+        *(
+            ("az-a", {name: value}, f"{name}={value}, need .* or more")
+            for name in ("availability_timeout_ms", "batch_bytes", "hold_s", "refresh_s", "metadata_timeout_s")
+            for value in (float("nan"), float("inf"), -1)
+        ),
+        ("az-a", {"refresh_s": 0}, "refresh_s=0, need 0.001 or more"),
+        ("az-a", {"metadata_timeout_s": 1e6}, "at most 3,600"),
+        ("az-a", {"batch_bytes": 1 << 62}, "at most 1,099,511,627,776"),
+        ("az-a", {"racks": {"1": "az-a"}}, "need a mapping of broker ids"),
+        ("az-a", {"racks": ["az-a"]}, "need a mapping of broker ids"),
     ],
     ids=str,
 )
@@ -124,6 +134,20 @@ def test_a_forgotten_producer_ends_its_thread(mock: MockCluster) -> None:
     producer.flush(10)
     thread = producer._watcher._thread
     assert thread is not None
+    del producer
+    gc.collect()
+    wait_until(lambda: not thread.is_alive())
+
+
+def test_a_forgotten_producer_ends_the_sleep_of_its_thread(mock: MockCluster) -> None:
+    """Many producers that come and go would leave a thread each, for half a minute."""
+    mock.create(TOPIC, [1])
+    producer = AZAwareProducer(config(mock), refresh_s=1_000.0)
+    producer.produce(TOPIC, b"v")
+    producer.flush(10)
+    thread, asleep = producer._watcher._thread, producer._watcher._wake
+    assert thread is not None
+    wait_until(lambda: not asleep.is_set())
     del producer
     gc.collect()
     wait_until(lambda: not thread.is_alive())

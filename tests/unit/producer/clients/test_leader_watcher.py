@@ -206,6 +206,36 @@ def test_all_topics_together_wait_once_for_a_cluster_that_does_not_answer() -> N
     assert watcher._topics_in_use.partitioners.keys() == cluster.leaders.keys()
 
 
+class Failing:
+    """A client whose requests fail at once; notes the time that each one was given."""
+
+    def __init__(self, *codes: int) -> None:
+        self.codes = codes
+        self.allowed_s: list[float] = []
+
+    def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:  # noqa: ANN401, ARG002 - as Lister's
+        """Fail."""
+        self.allowed_s.append(timeout)
+        raise KafkaException(KafkaError(self.codes[min(len(self.allowed_s), len(self.codes)) - 1]))
+
+
+def test_the_thread_waits_in_short_questions_for_a_connection_and_in_a_long_one_for_an_answer() -> None:
+    """`close` waits for the question in progress: for 10 s, where the bare client closes at once."""
+    watcher = LeaderWatcher(lambda: None, TopicsInUse(ZonePolicy(rack="az-a")), Topology({}))
+    slow = Failing(KafkaError._TRANSPORT, KafkaError._TIMED_OUT)
+    with pytest.raises(MetadataError):
+        watcher._ask_client(slow, "t", 10.0)
+    assert slow.allowed_s[:2] == [1.0, 1.0]
+    assert 9.0 < slow.allowed_s[2] <= 10.0
+    away = Failing(KafkaError._TRANSPORT)
+    with pytest.raises(MetadataError):
+        watcher._ask_client(away, "t", 10.0)
+    assert away.allowed_s[:-1] == [1.0] * 10
+    watcher.close()
+    assert watcher._ask_client(away, "t", 10.0) == {}
+    assert len(away.allowed_s) == 11
+
+
 @pytest.mark.usefixtures("no_thread")
 def test_a_failed_question_for_racks_keeps_leaders_and_known_racks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Good leaders were thrown away with it; it is asked again until it is answered."""
