@@ -43,7 +43,7 @@ class Forecast:
         rack: the producer's zone.
         partitions: number of partitions.
         now: with the present leaders.
-        failures: by failed zone, with the next replicas as leaders.
+        failures: by failed zone, with the next replicas in sync as leaders.
         lagging: partitions with a replica that is not in sync.
     """
 
@@ -81,14 +81,15 @@ def forecast(  # noqa: PLR0913, PLR0917 - a topic's metadata and one producer's 
         in_sync: broker ids of the replicas in sync per partition; None if unknown.
 
     Returns:
-        The outlook now and for the failure of each zone. A failed zone's leaders move to the first replica elsewhere,
-        as the controller elects if all replicas are in sync.
+        The outlook now and for the failure of each zone. A failed zone's leaders move to the first replica elsewhere
+        that is in sync, as the controller elects (unless `unclean.leader.election.enable` is set).
     """
     zones = sorted({zone for zone in racks.values() if zone})
-    failures = {
-        zone: _outlook(_after(leaders, replicas, racks, zone), replicas, racks, rack, fallback) for zone in zones
-    }
     synced = replicas if in_sync is None else in_sync
+    electable = [[one for one in all_ if one in set(synced[number])] for number, all_ in enumerate(replicas)]
+    failures = {
+        zone: _outlook(_after(leaders, electable, racks, zone), replicas, racks, rack, fallback) for zone in zones
+    }
     return Forecast(
         topic=topic,
         rack=rack,

@@ -70,12 +70,14 @@ def test_replication_counts_the_copies_in_other_zones_than_the_leaders(
     assert "no client can avoid them" in render(seen)
 
 
-def test_replicas_out_of_sync_are_shown() -> None:
+def test_replicas_out_of_sync_are_shown_and_take_over_nothing() -> None:
     """After a zone's failure only replicas in sync may lead."""
     synced = [*REPLICAS[:5], [3]]
     seen = forecast("flights", LEADERS, REPLICAS, RACKS, "az-a", (), synced)
     assert seen.lagging == (5,)
     assert "not in sync     5" in render(seen)
+    assert seen.failures["az-c"].leaderless == (5,)
+    assert seen.failures["az-c"].locality.candidates == (0, 2, 3)
 
 
 def test_the_table_of_a_pattern_has_each_topic_with_its_skew_and_its_shares() -> None:
