@@ -47,8 +47,8 @@ class LeaderWatcher:
 
     Contract:
     * `load` blocks its callers only for the first reading of a topic; all other readings, also of a topic that was not
-      found, happen in the thread. While the cluster does not answer, `load` blocks for at most the topology's timeout
-      in total.
+      found, happen in the thread. One thread reads, the others wait for it. While the cluster does not answer, `load`
+      blocks for at most the topology's timeout in total.
     * The second topic reads all topics, so that hundreds of topics need two readings, not hundreds.
     * `client` returns the producer or, after its deletion, None (as a weak reference does): then the thread ends.
     * `drain` polls for an application that does not poll; it returns False if only the application may poll.
@@ -91,6 +91,7 @@ class LeaderWatcher:
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
         self._using_client = threading.RLock()
+        self._loading = threading.RLock()
 
     def must_load(self, topic: str) -> bool:
         """Return whether `load` would read the topic's leaders, which may block."""
@@ -100,10 +101,13 @@ class LeaderWatcher:
         """Read the leaders of a topic for the first time; returns without a partitioner if they are not available."""
         if not _is_name(topic) or topic in self._missing:  # the client refuses it, and names it
             return
-        if topic in self._listed and monotonic() - self._listed_at < self._refresh_s:
-            self._use(topic, self._listed[topic], monotonic())
-        else:
-            self._load_now(topic)
+        with self._loading:
+            if not self.must_load(topic):  # another thread has read it meanwhile
+                return
+            if topic in self._listed and monotonic() - self._listed_at < self._refresh_s:
+                self._use(topic, self._listed[topic], monotonic())
+            else:
+                self._load_now(topic)
         if topic in self._missing or self._must_hurry():
             self._unchanged = 0
             self._wake.set()  # the thread may sleep for `refresh_s`

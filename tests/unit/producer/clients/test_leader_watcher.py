@@ -18,6 +18,7 @@ from producer.decisions.producer_settings import ZonePolicy
 from producer.partitioning.topics_in_use import TopicsInUse
 from producer.testing import MockCluster
 from producer.topology import Topology
+from tests.waiting import wait_until
 
 
 class Unreachable:
@@ -204,6 +205,35 @@ def test_all_topics_together_wait_once_for_a_cluster_that_does_not_answer() -> N
     cluster.answers = True
     watcher.read_due()
     assert watcher._topics_in_use.partitioners.keys() == cluster.leaders.keys()
+
+
+@pytest.mark.usefixtures("no_thread")
+def test_many_threads_read_a_new_topic_once() -> None:
+    """Each of 30 threads asked the cluster for the same topic."""
+    go, began = threading.Event(), []
+
+    class Slow(Cluster):
+        def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:  # noqa: ANN401 - as Lister's
+            found = super().list_topics(topic, timeout)
+            go.wait(30)
+            return found
+
+    cluster = Slow(home=[1, 2])
+    watcher = watching(cluster)
+
+    def load() -> None:
+        began.append(True)
+        watcher.load("home")
+
+    threads = [threading.Thread(target=load) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    wait_until(lambda: bool(cluster.asked) and len(began) == len(threads))
+    go.set()
+    for thread in threads:
+        thread.join()
+    assert cluster.asked == ["home"]
+    assert watcher._topics_in_use.partitioners["home"].leaders == (1, 2)
 
 
 class Failing:
