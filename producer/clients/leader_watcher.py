@@ -211,7 +211,7 @@ class LeaderWatcher:
                 return False
             self._take_reports()
         topics = self._topics_due()
-        before = {name: one.leaders for name, one in self._topics_in_use.partitioners.items()}
+        before = {name: one.leaders for name, one in list(self._topics_in_use.partitioners.items())}
         within_s = self._topology.timeout_s
         if len(topics) > _FEW:
             self._read(partial(self._topology.leaders_of, topics, replicas=self._replicas), topics, within_s)

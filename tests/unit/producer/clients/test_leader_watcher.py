@@ -15,6 +15,8 @@ from producer.clients import leader_watcher as module
 from producer.clients.client_statistics import Statistics
 from producer.clients.leader_watcher import LeaderWatcher
 from producer.decisions.producer_settings import ZonePolicy
+from producer.decisions.sticky import chance
+from producer.partitioning.partition_choice import TopicPartitioner
 from producer.partitioning.topics_in_use import TopicsInUse
 from producer.testing import MockCluster
 from producer.topology import Topology
@@ -234,6 +236,27 @@ def test_many_threads_read_a_new_topic_once() -> None:
         thread.join()
     assert cluster.asked == ["home"]
     assert watcher._topics_in_use.partitioners["home"].leaders == (1, 2)
+
+
+@pytest.mark.usefixtures("no_thread")
+def test_a_topic_may_be_loaded_while_leaders_are_read() -> None:
+    """The thread ended without a word if another thread sent the first record of a topic at that moment."""
+    watcher = watching(Cluster(home=[1, 2]))
+    watcher.load("home")
+    in_use = watcher._topics_in_use
+
+    class Racing(TopicPartitioner):
+        @property
+        def leaders(self) -> tuple[int | None, ...]:
+            in_use.update(f"topic {len(in_use.partitioners)}", [1], {1: "az-a"}, 0.0)
+            return (1, 2)
+
+        @leaders.setter
+        def leaders(self, found: tuple[int | None, ...]) -> None:
+            pass
+
+    in_use.partitioners["racing"] = Racing("racing", in_use.policy, chance())
+    assert watcher.read_due()
 
 
 class Failing:
