@@ -130,9 +130,13 @@ def read_leaders_of(
     Raises:
         MetadataError: no answer in time.
     """
-    admin = AdminClient({"log_level": 0, **connection(config)})  # the producer logs the same faults
     leaders: dict[str, tuple[int | None, ...]] = {}
-    for name, answer in admin.describe_topics(TopicCollection(sorted(topics)), request_timeout=timeout_s).items():
+    try:
+        admin = AdminClient({"log_level": 0, **connection(config)})  # the producer logs the same faults
+        answers = admin.describe_topics(TopicCollection(sorted(topics)), request_timeout=timeout_s)
+    except (KafkaException, ValueError) as error:
+        raise MetadataError(f"leaders could not be read: {_text(error)}") from error
+    for name, answer in answers.items():
         try:
             partitions = answer.result(timeout_s + 1).partitions
         except (KafkaException, TimeoutError) as error:

@@ -311,7 +311,7 @@ def _is_unconnected(error: MetadataError) -> bool:
 
 def _is_name(topic: object) -> bool:
     """Return whether a topic may have this name, as far as the client can ask for it."""
-    if not isinstance(topic, str) or "\0" in topic:
+    if not isinstance(topic, str) or not topic or "\0" in topic:
         return False
     try:
         topic.encode()

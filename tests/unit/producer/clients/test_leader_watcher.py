@@ -19,7 +19,7 @@ from producer.decisions.sticky import chance
 from producer.partitioning.partition_choice import TopicPartitioner
 from producer.partitioning.topics_in_use import TopicsInUse
 from producer.testing import MockCluster
-from producer.topology import Topology
+from producer.topology import Topology, read_leaders_of
 from tests.waiting import wait_until
 
 
@@ -257,6 +257,18 @@ def test_a_topic_may_be_loaded_while_leaders_are_read() -> None:
 
     in_use.partitioners["racing"] = Racing("racing", in_use.policy, chance())
     assert watcher.read_due()
+
+
+@pytest.mark.usefixtures("no_thread")
+def test_a_topic_without_a_name_is_not_asked_for() -> None:
+    """The client refuses to ask for it beside many others, and the thread that asked ended."""
+    cluster = Cluster()
+    watcher = watching(cluster)
+    watcher.load("")
+    assert cluster.asked == []
+    assert watcher._missing == set()
+    with pytest.raises(MetadataError, match="Empty topic name"):
+        read_leaders_of({"bootstrap.servers": "127.0.0.1:1"}, ["", "flights"], 0.1)
 
 
 class Failing:
