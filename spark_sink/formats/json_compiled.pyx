@@ -97,7 +97,7 @@ cdef class Plan:
     cdef void _hash_children(self, int at):
         cdef Node* node = &self.nodes[at]
         cdef int number, slot
-        node.following = node.first
+        node.opening = node.first
         for number in range(node.first, node.first + node.children):
             slot = hash_of(<const uint8_t*>self.nodes[number].name, self.nodes[number].name_bytes) & (node.slots - 1)
             while self.slots[node.hashed + slot] >= 0:
@@ -202,7 +202,7 @@ cdef class Batch:
     cdef int members(self, Node* node, Cursor* c) noexcept nogil:
         """Read an object from behind its opening brace on."""
         cdef Node* child
-        cdef Node* before = node
+        cdef int* guess = &node.opening
         cdef int found, number
         if reserve(node):
             return NO_MEMORY
@@ -212,7 +212,7 @@ cdef class Batch:
                 skip_blanks(c)
                 if not take(c, 34):
                     return DOUBTFUL
-                child = &self.nodes[before.following]
+                child = &self.nodes[guess[0]]
                 if not (c.end - c.at > child.name_bytes and c.at[child.name_bytes] == 34):
                     child = NULL
                 elif memcmp(c.at, child.name, child.name_bytes):
@@ -229,8 +229,8 @@ cdef class Batch:
                     # A name may come twice, and the reference decoder takes the last one.
                     if child.count != node.count:
                         return DOUBTFUL
-                    before.following = <int>(child - self.nodes)
-                    before = child
+                    guess[0] = <int>(child - self.nodes)
+                    guess = &child.following
                     found = self.value(child, c)
                 else:
                     found = skip_value(c, MOST_LEVELS) if self.plan.unknown else DOUBTFUL

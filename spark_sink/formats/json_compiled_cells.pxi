@@ -20,7 +20,8 @@ cdef struct Node:
     int width  # bytes of a value; of an offset if the values are texts or lists
     int first  # its children are consecutive
     int children
-    int following  # the sibling that came after it in the record before
+    int opening  # the child that came first in the record before
+    int following  # the sibling that came after it there
     int hashed  # the first of the object's slots
     int slots  # a power of 2; each holds the number of a child, or -1
     const char* name

@@ -177,6 +177,7 @@ class Documents:
         self._columns = columns
         self._random = random
         self._hostile = hostile
+        self._absent = random.choice([0.0, 0.0, 0.3])  # a struct without the members that its record has, too
 
     def draw(self) -> bytes | None:
         """Draw one value of a record."""
@@ -204,6 +205,7 @@ class Documents:
             self._random.shuffle(fields)
         if self._now():
             fields = fields[: self._random.randint(0, len(fields))]
+        fields = [field for field in fields if self._random.random() >= self._absent]
         members = [(field.name, self._value(field.type)) for field in fields]
         if self._now():
             members.insert(self._random.randint(0, len(members)), (self._random.choice(NAMES), self._anything(3)))

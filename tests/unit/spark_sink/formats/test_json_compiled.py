@@ -107,6 +107,16 @@ def test_ordinary_records_take_the_quick_way_in_any_order_and_spelling() -> None
     assert rows.column("tags").to_pylist()[:3] == [["a", "b"]] * 3
 
 
+def test_a_member_of_a_struct_is_no_member_of_its_record() -> None:
+    """Both have a `c`: what followed `a` in the record before does not begin the struct in this one."""
+    columns = given_columns('{"a": {"b": "bigint", "c": "bigint"}, "c": "bigint"}')
+    values = [b'{"a":{"b":2},"c":3}', b'{"a":{"c":1}}', b'{"a":{"c":1},"c":4}', b'{"a":null,"c":5}']
+    assert not any(left(values, JsonDecoder(columns)))
+    found, expected = decode_batch(raw(values), JsonDecoder(columns)), decode_batch(raw(values), Reference(columns))
+    assert not differences(found, expected)
+    assert found.column("c").to_pylist() == [3, None, 4, 5]
+
+
 def test_only_rows_that_are_not_certain_are_left() -> None:
     """A bad record does not slow down its neighbours; unknown members are left unless they are ignored."""
     values = [b'{"n":1}', b'{"n":"x"}', None, b'{"z":1}', b'{"n":2,"n":3}', b'{"n":4}']
