@@ -7,7 +7,7 @@ that begin with `catalog.`; pyiceberg's configuration file and environment varia
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -76,9 +76,14 @@ def open_catalog(name: str, storage: Storage) -> "Catalog":
 @lru_cache(maxsize=64)
 def _opened(name: str, given: tuple[tuple[str, str], ...]) -> "Catalog":
     try:
-        from pyiceberg.catalog import load_catalog  # noqa: PLC0415 -- loads slowly, and only this format needs it
+        from pyiceberg.catalog import (  # noqa: PLC0415 -- loads slowly, and only this format needs it
+            AVAILABLE_CATALOGS,
+            CatalogType,
+            load_catalog,
+        )
     except ImportError as error:
         raise OptionError(f"Iceberg needs pyiceberg: pip install 'kafka-azimuth[iceberg]' ({error})") from error
+    AVAILABLE_CATALOGS[CatalogType.REST] = _answering_rest  # the type may be in pyiceberg's configuration file only
     properties = _with_defaults(dict(given))
     try:
         return repeat_lost_races(lambda: load_catalog(name, **properties))
@@ -91,6 +96,12 @@ def _opened(name: str, given: tuple[tuple[str, str], ...]) -> "Catalog":
         ) from None
     except Exception as error:  # each kind of catalog has its own errors
         raise TableError(f"catalog {name!r} cannot be opened: {type(error).__name__}: {plain(error)}") from error
+
+
+def _answering_rest(name: str, properties: Mapping[str, str]) -> "Catalog":
+    from spark_sink.lake.iceberg.rest_answers import AnsweringRestCatalog  # noqa: PLC0415 -- loads slowly
+
+    return AnsweringRestCatalog(name, **properties)
 
 
 def repeat_lost_races(create: Callable[[], _Created]) -> _Created:
