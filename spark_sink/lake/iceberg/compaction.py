@@ -146,9 +146,11 @@ def _written(table: "Table", tasks: "Sequence[FileScanTask]", layout: Layout) ->
 def _commit(name: str, table: "Table", joined: Joined) -> None:
     from pyiceberg.table.snapshots import Operation  # noqa: PLC0415 -- loads slowly
 
-    from spark_sink.lake.iceberg.read_transaction import ReadTransaction  # noqa: PLC0415 -- imports pyiceberg
+    from spark_sink.lake.iceberg.day_names import name_any_day  # noqa: PLC0415 -- imports pyiceberg
+    from spark_sink.lake.iceberg.read_transaction import ReadTransaction  # noqa: PLC0415 -- as above
     from spark_sink.lake.iceberg.replacing_producer import ReplaceFiles  # noqa: PLC0415 -- as above
 
+    name_any_day()
     transaction = ReadTransaction(table)
     producer = ReplaceFiles(Operation.OVERWRITE, transaction, table.io, snapshot_properties=_SUMMARY)
     for one in joined.removed:

@@ -50,8 +50,10 @@ def commit(table: "Table", snapshot: int, appended: Appended) -> None:
     from pyiceberg.exceptions import CommitFailedException  # noqa: PLC0415 -- loads slowly
     from pyiceberg.table.update import SetPropertiesUpdate  # noqa: PLC0415 -- as above
 
-    from spark_sink.lake.iceberg.read_transaction import ReadTransaction  # noqa: PLC0415 -- imports pyiceberg
+    from spark_sink.lake.iceberg.day_names import name_any_day  # noqa: PLC0415 -- imports pyiceberg
+    from spark_sink.lake.iceberg.read_transaction import ReadTransaction  # noqa: PLC0415 -- as above
 
+    name_any_day()
     updates: tuple[TableUpdate, ...]
     transaction = ReadTransaction(table)
     producer = transaction.update_snapshot(snapshot_properties=dict(appended.summary)).merge_append()

@@ -31,10 +31,11 @@ def _table(root: Path, terms: str) -> IcebergTable:
     return IcebergTable(ADDRESS, "g", warehouse(root), TableSettings(terms=parse_terms(terms)))
 
 
-def _batch(table: IcebergTable, begin: int, end: int) -> Batch:
-    """One row for each hour."""
+def _batch(table: IcebergTable, begin: int, end: int, times: pa.Array | None = None) -> Batch:
+    """One row for each hour, or for each of these times."""
     landing = table.landing(WIDE)
-    times = pa.array([BEGIN + timedelta(hours=at) for at in range(begin, end)], WIDE.field("timestamp").type)
+    if times is None:
+        times = pa.array([BEGIN + timedelta(hours=at) for at in range(begin, end)], WIDE.field("timestamp").type)
     landing.write(pa.RecordBatch.from_arrays([*rows_of(A, range(begin, end)).columns, times], schema=WIDE))
     return Batch(offset=Offset.of([Range("a", 0, begin, end)]), files=landing.close(), schema=WIDE)
 
@@ -77,6 +78,21 @@ def test_small_files_are_joined_within_their_partition(tmp_path: Path, monkeypat
         (20486, 5),
     ]
     assert verify(ADDRESS, "g", warehouse(tmp_path)).rows == 30
+
+
+def test_a_time_outside_the_calendar_stops_no_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A producer that takes microseconds for milliseconds sends times of the year 55000; the record is a record."""
+    monkeypatch.setattr(small_files, "ENOUGH", 2)
+    strange = [-(2**63), -62135596800000001, 0, 253402300800000000, 2**63 - 1]
+    table = _table(tmp_path, "day(timestamp)")
+    for begin in (0, 5):
+        times = pa.array(strange, pa.int64()).cast(WIDE.field("timestamp").type)
+        commit(table, _batch(table, begin, begin + 5, times))
+    assert compact("t", table._load, Layout())
+    rows = peer(tmp_path).scan().to_arrow().sort_by("offset")
+    assert rows["timestamp"].cast(pa.int64()).to_pylist() == 2 * strange
+    assert peer(tmp_path).scan("timestamp > '2000-01-01T00:00:00+00:00'").to_arrow().num_rows == 4
+    assert verify(ADDRESS, "g", warehouse(tmp_path)).ok
 
 
 def test_another_partitioning_than_the_table_has_is_refused(tmp_path: Path) -> None:
