@@ -9,6 +9,7 @@ from spark_sink.errors import OptionError, SchemaError
 from spark_sink.lake.table_storage import storage_options
 from spark_sink.options.source_options import SourceOptions
 from spark_sink.options.value_format import TOPIC
+from spark_sink.ranges.batch_offset import TopicPartition
 from spark_sink.source.union_read.stored_tables import StoredTable, open_tables
 from spark_sink.source.union_read.tail_rows import Tail, Transform, fitted
 from spark_sink.source.union_read.unread_ranges import find_unread
@@ -91,7 +92,10 @@ def open_union(  # noqa: PLR0913 -- as `union`
     """Look at the tables, then at Kafka; arguments and errors as those of `union`."""
     given = dict(options or {})
     tables = open_tables(table, storage_options(given))
-    positions = {key: at for one in tables for key, at in one.positions.items()}
+    # A topic that went to another table has an older position in its former one.
+    positions: dict[TopicPartition, int] = {}
+    for key, at in (pair for one in tables for pair in one.positions.items()):
+        positions[key] = max(at, positions.get(key, at))
     names = sorted({key.topic for key in positions} | set(topics))
     if not names:
         raise OptionError(f"{table}: no agent has written here, so no topic is known: name them with 'topics'")

@@ -1,0 +1,42 @@
+"""From which offsets on a union reads Kafka."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from spark_sink.lake.delta_table import DeltaLakeTable
+from spark_sink.lake.parquet_landing import Landing
+from spark_sink.lake.table_storage import filesystem
+from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
+from spark_sink.sink.compare_and_swap import Batch, commit
+from spark_sink.source.union_read import union_reader
+from spark_sink.source.union_read.union_reader import open_union
+from tests.table_kinds import SCHEMA, rows_of
+
+KEY = TopicPartition("z", 0)
+
+
+def _write(path: Path, begin: int, end: int) -> None:
+    landing = Landing(filesystem(str(path), make=True), SCHEMA)
+    landing.write(rows_of(KEY, range(begin, end)))
+    batch = Batch(offset=Offset.of([Range(*KEY, begin, end)]), files=landing.close(), schema=SCHEMA)
+    commit(DeltaLakeTable(str(path), "g"), batch)
+
+
+def test_a_topic_that_went_to_another_table_goes_on_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The position of its former table would give the records since then a second time."""
+    _write(tmp_path / "z", 0, 3)
+    _write(tmp_path / "a", 3, 6)
+    asked: list[Mapping[TopicPartition, int]] = []
+
+    def find(
+        _options: object, positions: Mapping[TopicPartition, int], _ids: object
+    ) -> tuple[list[Range], dict[str, str]]:
+        asked.append(positions)
+        return [], {}
+
+    monkeypatch.setattr(union_reader, "find_unread", find)
+    found = open_union(f"{tmp_path}/{{topic}}", "localhost:9", topics=["z"])
+    assert asked == [{KEY: 6}]
+    assert sum(batch.num_rows for batch in found.stored()) == 6
