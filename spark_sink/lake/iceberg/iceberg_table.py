@@ -21,6 +21,7 @@ from spark_sink.lake.iceberg.catalogs import identifier, open_catalog, repeat_lo
 from spark_sink.lake.iceberg.columns import arrow_columns, field_ids, numbered, refuse_foreign_types, refuse_unwritable
 from spark_sink.lake.iceberg.compaction import compact
 from spark_sink.lake.iceberg.data_entries import entry, location, partition_of, with_place
+from spark_sink.lake.iceberg.gone_files import with_files
 from spark_sink.lake.iceberg.landing import IcebergLanding, files_of, folder_of
 from spark_sink.lake.iceberg.partition_terms import check_terms, spec_of, terms_of
 from spark_sink.lake.iceberg.snapshot_commit import Appended, commit
@@ -224,7 +225,11 @@ class IcebergTable:
     def named_quarantine(
         self, asked: Iterable[TopicPartition], held: Mapping[TopicPartition, int]
     ) -> Sequence[Quarantined]:
-        """Return bad rows that commits up to the last `refresh` named and the quarantine lacks, oldest first."""
+        """Return bad rows that commits up to the last `refresh` named and the quarantine lacks, oldest first.
+
+        Raises:
+            LostRecordsError: their files are gone.
+        """
         wanted = set(asked)
         found: list[Quarantined] = []
         for one in reversed(self._group_state().named):
@@ -232,7 +237,7 @@ class IcebergTable:
             if lacking & wanted:
                 found.append(one)
                 wanted |= one.ends.keys()
-        return found[::-1]
+        return with_files(self.name, self._table, found[::-1], empty=not held) if found and self._table else ()
 
     def compact(self, every: int) -> bool:
         """Expire the older half of more than `every` snapshots, and then join small files.

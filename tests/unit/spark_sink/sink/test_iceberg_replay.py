@@ -11,11 +11,12 @@ from spark_sink.errors import ConflictError, TableError
 from spark_sink.formats.bad_rows import COLUMN, quarantine_of
 from spark_sink.lake.iceberg.catalogs import open_catalog
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
+from spark_sink.lake.iceberg.stored_rows import open_stored
 from spark_sink.lake.parquet_landing import normal_schema
-from spark_sink.lake.table_contract import Change, Snapshot
+from spark_sink.lake.table_contract import Change, LostRecordsError, Snapshot
 from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Offset, Range
-from spark_sink.sink import quarantine_replay
+from spark_sink.sink import quarantine_commit, quarantine_replay
 from spark_sink.sink.quarantine_replay import Replayed, replay, waiting
 from spark_sink.sink.query_tables import Tables
 from spark_sink.sink.rows_by_table import Sorting
@@ -98,6 +99,40 @@ def test_bad_rows_that_only_the_table_names_wait_too(
     assert replay(ADDRESS, "g", None, storage).rows == 9
     assert verify(ADDRESS, "g", storage).ok
     assert sorted(peer(tmp_path).scan().to_arrow()["offset"].to_pylist()) == list(range(30))
+
+
+def _die_between_the_commits(root: Path, begin: int) -> None:
+    """Write ten offsets whose bad records only the table names, and remove the files of these, as of orphans."""
+
+    def dying(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(quarantine_commit, "add_quarantined", dying)
+        before = set((root / "warehouse").rglob("events_quarantine/data/*"))
+        with pytest.raises(KeyboardInterrupt):
+            _written(root, begin)
+    for path in set((root / "warehouse").rglob("events_quarantine/data/*")) - before:
+        path.unlink()
+
+
+def test_bad_rows_whose_files_are_gone_do_not_spoil_the_quarantine(
+    tmp_path: Path, storage: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """With them in it nobody could read it, and its other records would be lost, too. Dropping it is the way out."""
+    _die_between_the_commits(tmp_path, 10)
+    for begin in (20, 30):  # the second time, too
+        with pytest.raises(LostRecordsError, match=r"3 bad records .* are gone, such as part-.*drop it"):
+            _written(tmp_path, begin)
+    quarantine = open_stored(quarantine_of(ADDRESS), storage)
+    assert quarantine is not None
+    assert quarantine.count() == len(next(quarantine.rows(["offset"]))) == len(BAD)
+    open_catalog("lake", storage).drop_table("raw.events_quarantine")
+    _written(tmp_path, 40)
+    assert "they are given up" in caplog.text
+    # The files of all others are still there.
+    assert _offsets(waiting(ADDRESS, "g", storage)) == sorted(one + bad for one in (0, 20, 30, 40) for bad in BAD)
+    assert [len(one.holes) for one in verify(ADDRESS, "g", storage).findings] == [len(BAD)]
 
 
 def test_of_two_replays_at_once_each_record_is_written_once(

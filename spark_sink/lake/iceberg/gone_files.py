@@ -1,0 +1,49 @@
+"""Bad rows that commits name, and whose files are gone: with them in it, nobody could read the quarantine."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from spark_sink.formats.bad_rows import quarantine_of
+from spark_sink.lake.iceberg.data_entries import location
+from spark_sink.lake.parquet_landing import storage_errors
+from spark_sink.lake.table_contract import LostRecordsError, Quarantined
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table
+
+_log = logging.getLogger("azimuth.sink")
+
+
+def with_files(name: str, table: "Table", named: Sequence[Quarantined], *, empty: bool) -> Sequence[Quarantined]:
+    """Refuse rows whose files are gone, or leave them out of a quarantine that someone has dropped.
+
+    Args:
+        name: of the table, in messages.
+        table: the table.
+        named: bad rows that the quarantine lacks.
+        empty: whether the quarantine has no rows of this group: then it is new, or was dropped with its records.
+
+    Raises:
+        LostRecordsError: files are gone, and the quarantine is not empty.
+        TableError: the storage does not answer.
+    """
+    files = [file for one in named for file in one.files]
+    with storage_errors(quarantine_of(name)):
+        gone = {file.path for file in files if not table.io.new_input(location(file)).exists()}
+    if not gone:
+        return named
+    left = [replace(one, files=[file for file in one.files if file.path not in gone]) for one in named]
+    sentence = (
+        f"{name}: {sum(file.rows for file in files if file.path in gone)} bad records that its commits name are not in "
+        f"{quarantine_of(name)}, and their files are gone, such as {min(gone)}"
+    )
+    if not empty:
+        raise LostRecordsError(
+            f"{sentence}. Did another program remove files that no snapshot names? Put them back from a backup; "
+            "without one, copy the quarantine and drop it, and start the agents again: they begin another one",
+            left,
+        )
+    _log.error("%s. The quarantine was dropped, so they are given up; `azimuth verify` lists their offsets", sentence)
+    return left
