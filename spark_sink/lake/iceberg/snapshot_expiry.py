@@ -1,6 +1,7 @@
 """Removes old snapshots from a table's metadata, which every commit reads and writes whole."""
 
 import logging
+import math
 from typing import TYPE_CHECKING
 
 from spark_sink.errors import plain
@@ -23,7 +24,8 @@ def expire(table: "Table", keep: int, every: int) -> bool:
 
     Args:
         table: the table as it was read.
-        keep: the snapshot that stored the positions, which stays.
+        keep: the snapshot that stored the positions. It stays with all later ones: without one in between, the current
+            snapshot would not descend from it, which looks like a rollback.
         every: the largest number of snapshots that stay without an expiry, from 1.
     """
     from pyiceberg.table.update import (  # noqa: PLC0415 -- loads slowly
@@ -39,9 +41,10 @@ def expire(table: "Table", keep: int, every: int) -> bool:
     kept = max(half, int(metadata.properties.get(_KEEP, "1")))
     if len(metadata.snapshots) <= kept + every - half:
         return False
-    pinned = {ref.snapshot_id for ref in metadata.refs.values()} | {keep}
+    pinned = {ref.snapshot_id for ref in metadata.refs.values()}
     oldest = sorted(metadata.snapshots, key=lambda one: one.sequence_number or 0)[:-kept]
-    gone = [one for one in oldest if one.snapshot_id not in pinned]
+    since = next((one.sequence_number or 0 for one in oldest if one.snapshot_id == keep), math.inf)
+    gone = [one for one in oldest if one.snapshot_id not in pinned and (one.sequence_number or 0) < since]
     if not gone:
         return False
     update = RemoveSnapshotsUpdate(snapshot_ids=[one.snapshot_id for one in gone])  # type: ignore[call-arg]  # an alias

@@ -26,7 +26,7 @@ from spark_sink.lake.iceberg.stored_state import PROPERTY
 from spark_sink.lake.table_contract import Change, DataFile, Quarantined, Snapshot
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
 from spark_sink.sink.compare_and_swap import Batch, commit
-from tests.table_kinds import ADDRESS, SCHEMA, catalog, iceberg_file, peer, rows_of, warehouse
+from tests.table_kinds import ADDRESS, FOREIGN, SCHEMA, catalog, iceberg_file, peer, rows_of, warehouse
 
 A = TopicPartition("a", 0)
 
@@ -372,6 +372,22 @@ def test_old_snapshots_expire_and_the_positions_stay(tmp_path: Path) -> None:
     assert _offsets(tmp_path) == Counter(range(13))
     lists = {Path(one.manifest_list.removeprefix("file://")).name for one in metadata.snapshots}
     assert {one.name for one in (tmp_path / "warehouse").rglob("snap-*.avro")} == lists
+
+
+def test_an_expiry_after_commits_of_others_does_not_look_like_a_rollback(tmp_path: Path) -> None:
+    """An agent that comes back repeats its last batch, which adds no snapshot, and then expires old ones."""
+    table = _made(tmp_path, rows=1)
+    for number in range(1, 6):
+        table.swap(_look(table), _change(number + 1, iceberg_file(tmp_path, A, [number])))
+    for offset in range(6):
+        peer(tmp_path).append(pa.Table.from_batches([rows_of(FOREIGN, [offset])]))
+    _look(table)
+    assert table.compact(3)
+    assert _look(_table(tmp_path)).positions == {A: 6}
+    table.swap(_look(table), _change(7, iceberg_file(tmp_path, A, [6])))
+    assert table.compact(3)  # of the others, too, now that a later commit has stored the positions
+    assert len(peer(tmp_path).metadata.snapshots) < 6
+    assert _look(_table(tmp_path)).positions == {A: 7}
 
 
 def test_a_table_that_asks_for_more_snapshots_keeps_them(tmp_path: Path) -> None:
