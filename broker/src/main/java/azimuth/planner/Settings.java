@@ -50,11 +50,11 @@ public record Settings(double epsilon, int seed, int workers, Map<Uuid, Integer>
             } else if (name.equals(SEED)) {
                 seed = (int) readWhole(name, value, 0, 0xFFFFFFFFL);
             } else if (name.equals(WORKERS)) {
-                workers = (int) readWhole(name, value, 1, Integer.MAX_VALUE);
+                workers = readCap(name, value);
             } else if (name.equals(WORKERS_BY_NAME)) {
                 byName = readCaps(value);
             } else if (name.startsWith(WORKERS + ".")) {
-                workersOf.put(readTopic(name), (int) readWhole(name, value, 1, Integer.MAX_VALUE));
+                workersOf.put(readTopic(name), readCap(name, value));
             } else {
                 throw new ConfigException(name + " is no property of azimuth's assignors: they have " + EPSILON + ", " + SEED
                         + ", " + WORKERS + ", " + WORKERS_BY_NAME + " and " + WORKERS + ".<topic id>");
@@ -67,6 +67,14 @@ public record Settings(double epsilon, int seed, int workers, Map<Uuid, Integer>
     public int workersOf(Uuid topic, String name) {
         Integer cap = workersOf.get(topic);
         return cap != null ? cap : name == null ? workers : workersByName.of(name, workers);
+    }
+
+    private static int readCap(String name, String value) {
+        try {
+            return WorkerCaps.number(value);
+        } catch (IllegalArgumentException error) {
+            throw new ConfigException(name, value, error.getMessage());
+        }
     }
 
     private static WorkerCaps readCaps(String value) {

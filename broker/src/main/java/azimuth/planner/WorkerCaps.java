@@ -45,7 +45,7 @@ public final class WorkerCaps {
                 throw new IllegalArgumentException(entry + ": need a topic or a pattern, '=' and a number");
             }
             String key = entry.substring(0, end);
-            int number = number(entry, entry.substring(end + 1));
+            int number = numberOf(entry, end);
             if (NAME.matcher(key).matches()) {
                 byName.put(key, number);
             } else {
@@ -74,6 +74,14 @@ public final class WorkerCaps {
         return otherwise;
     }
 
+    private static int numberOf(String entry, int end) {
+        try {
+            return number(entry.substring(end + 1));
+        } catch (IllegalArgumentException error) {
+            throw new IllegalArgumentException(entry + ": " + error.getMessage(), error);
+        }
+    }
+
     private static Pattern pattern(String key) {
         try {
             return Pattern.compile(key.equals("*") ? ".*" : key);
@@ -82,7 +90,12 @@ public final class WorkerCaps {
         }
     }
 
-    private static int number(String entry, String text) {
+    /**
+     * Reads a cap.
+     *
+     * @throws IllegalArgumentException it is neither a whole number from 1 on nor {@code all}
+     */
+    static int number(String text) {
         if (text.equals("all")) {
             return Planner.NO_CAP;
         }
@@ -94,6 +107,6 @@ public final class WorkerCaps {
         } catch (NumberFormatException error) {
             // the same answer as for a number out of range
         }
-        throw new IllegalArgumentException(entry + ": need a whole number, 1 or more, or 'all'");
+        throw new IllegalArgumentException("need a whole number, 1 or more, or 'all'");
     }
 }

@@ -37,6 +37,15 @@ class SettingsTest {
         assertEquals(2, settings.workersOf(new Uuid(3, 4), null));
     }
 
+    @Test
+    void allIsNoCapForEveryProperty() {
+        Uuid topic = new Uuid(1, 2);
+        assertEquals(Planner.NO_CAP, Settings.read(Map.of("azimuth.workers", "all")).workersOf(topic, "flights"));
+        Settings settings = Settings.read(Map.of("azimuth.workers", "2", "azimuth.workers." + topic, "all"));
+        assertEquals(Planner.NO_CAP, settings.workersOf(topic, "flights"));
+        assertEquals(2, settings.workersOf(new Uuid(3, 4), "flights"));
+    }
+
     @ParameterizedTest
     @CsvSource({
         "azimuth.workers, 0", "azimuth.workers, two", "azimuth.workers.flights, 2", "azimuth.epsilon, -1",
