@@ -106,13 +106,18 @@ def owners(case: Case, ids: list[str], made: Plan) -> list[list[int]]:
     return out
 
 
-def make_vectors(seed: int = 19) -> dict[str, Any]:
-    """Draw groups that grow, shrink, lose claims and make false ones, and plan each step."""
+def make_vectors(seed: int = 19, share: float = 1.0) -> dict[str, Any]:
+    """Draw groups that grow, shrink, lose claims and make false ones, and plan each step.
+
+    Args:
+        seed: another seed draws other groups.
+        share: how many cases to draw, relative to the file.
+    """
     dice = random.Random(seed)
     ids = [urlsafe_b64encode(dice.randbytes(16)).decode().rstrip("=") for _ in range(120)]
     cases: list[Case] = []
     for kind in KINDS:
-        end = len(cases) + _COUNTS[kind]
+        end = len(cases) + round(share * _COUNTS[kind])
         while len(cases) < end:
             draft = _draft(dice, kind)
             for _ in range(min(4, end - len(cases))):
@@ -197,11 +202,11 @@ def _change(dice: random.Random, draft: Draft, given: list[list[int]]) -> None:
                 draft.claims.append(claim)
 
 
-def main() -> None:
-    """Write the file."""
-    text = json.dumps(make_vectors(), ensure_ascii=False, separators=(",", ":"))
-    FILE.write_bytes(gzip.compress(text.encode(), compresslevel=9, mtime=0))
+def write_vectors(vectors: dict[str, Any], file: Path) -> None:
+    """Write the vectors for programs in other languages."""
+    text = json.dumps(vectors, ensure_ascii=False, separators=(",", ":"))
+    file.write_bytes(gzip.compress(text.encode(), compresslevel=9, mtime=0))
 
 
 if __name__ == "__main__":
-    main()
+    write_vectors(make_vectors(), FILE)

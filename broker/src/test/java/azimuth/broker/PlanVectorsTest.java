@@ -21,7 +21,10 @@ import org.junit.jupiter.api.Test;
 
 /** Whole plans of Python's {@code plan()}, made again here without a difference. */
 class PlanVectorsTest {
-    private static final String FILE = System.getProperty("azimuth.vectors", "../tests/data/plan_vectors.json.gz");
+    /** Another file, of random groups, is named by a test in Python. */
+    private static final String OTHER = System.getProperty("azimuth.vectors");
+    private static final String FILE = OTHER == null ? "../tests/data/plan_vectors.json.gz" : OTHER;
+    private static final int LEAST = OTHER == null ? 2_000 : 1;
 
     @Test
     void everyPlanIsTheOneThatPythonMakes() throws IOException {
@@ -38,7 +41,7 @@ class PlanVectorsTest {
             replayed++;
         }
         assertEquals(List.of(), different, () -> "cases with another plan: " + different.size());
-        assertTrue(replayed >= 2_000, () -> "the file lost its cases");
+        assertTrue(replayed >= LEAST, () -> "the file lost its cases");
     }
 
     private static String owners(JsonNode each, JsonNode ids) {
