@@ -50,10 +50,11 @@ abstract sealed class AzimuthAssignor implements ConsumerGroupPartitionAssignor,
     @Override
     public GroupAssignment assign(GroupSpec spec, SubscribedTopicDescriber cluster) {
         Settings current = settings;
-        Group group = Group.read(new BrokerGroup(spec, cluster), current.seed());
+        BrokerGroup source = new BrokerGroup(spec, cluster);
+        Group group = Group.read(source, current.seed());
         int[] caps = caps(group, current, cluster);
         int[] owner = new Planner(group, strategy, caps, current.epsilon(), current.seed()).plan();
-        return new GroupAssignment(write(spec, group, owner));
+        return new GroupAssignment(write(source, group, owner));
     }
 
     /** Most members of each topic: by its id, then by its name if the broker lets it be known, then the number for all. */
@@ -71,7 +72,7 @@ abstract sealed class AzimuthAssignor implements ConsumerGroupPartitionAssignor,
         return caps;
     }
 
-    private static Map<String, MemberAssignment> write(GroupSpec spec, Group group, int[] owner) {
+    private static Map<String, MemberAssignment> write(BrokerGroup source, Group group, int[] owner) {
         int members = group.members.length;
         boolean[] changed = new boolean[members];
         for (int p = 0; p < owner.length; p++) {
@@ -90,7 +91,7 @@ abstract sealed class AzimuthAssignor implements ConsumerGroupPartitionAssignor,
         for (int m = 0; m < members; m++) {
             // The broker compares and keeps what it gets: an unchanged assignment stays the same object.
             out.put(group.members[m], new Result(changed[m] ? topics(group, mine, start, end[m])
-                    : spec.memberAssignment(group.members[m]).partitions()));
+                    : source.claims(group.members[m])));
             start = end[m];
         }
         return out;

@@ -6,6 +6,7 @@ import java.util.Map;
 import java.util.Set;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.coordinator.group.api.assignor.GroupSpec;
+import org.apache.kafka.coordinator.group.api.assignor.MemberAssignment;
 import org.apache.kafka.coordinator.group.api.assignor.SubscribedTopicDescriber;
 import org.apache.kafka.coordinator.group.api.assignor.SubscriptionType;
 
@@ -29,7 +30,8 @@ record BrokerGroup(GroupSpec spec, SubscribedTopicDescriber cluster) implements 
 
     @Override
     public Set<Uuid> topics(String member) {
-        return spec.memberSubscription(member).subscribedTopicIds();
+        Set<Uuid> topics = spec.memberSubscription(member).subscribedTopicIds();
+        return topics == null ? Set.of() : topics;
     }
 
     @Override
@@ -39,7 +41,8 @@ record BrokerGroup(GroupSpec spec, SubscribedTopicDescriber cluster) implements 
 
     @Override
     public Map<Uuid, Set<Integer>> claims(String member) {
-        return spec.memberAssignment(member).partitions();
+        MemberAssignment before = spec.memberAssignment(member);
+        return before == null || before.partitions() == null ? Map.of() : before.partitions();
     }
 
     @Override

@@ -248,9 +248,9 @@ public final class Group {
         for (int m = 0; m < members.length; m++) {
             int member = m;
             source.claims(members[m]).forEach((topic, numbers) -> {
-                claimed[member] += numbers.size();
+                claimed[member] += numbers == null ? 1 : numbers.size();
                 Integer place = places.get(topic);
-                if (place != null) {
+                if (place != null && numbers != null) {
                     claim(member, place, numbers, generations, newest);
                 }
             });
@@ -270,8 +270,8 @@ public final class Group {
 
     private void claim(int member, int topic, Collection<Integer> numbers, int[] generations, int[] newest) {
         int size = size(topic);
-        for (int partition : numbers) {
-            if (partition < 0 || partition >= size) {
+        for (Integer partition : numbers) {
+            if (partition == null || partition < 0 || partition >= size) {
                 continue;
             }
             int at = first[topic] + partition;

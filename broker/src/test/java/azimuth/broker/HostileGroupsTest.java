@@ -6,11 +6,13 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import azimuth.planner.Band;
 import azimuth.planner.Group;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Random;
 import java.util.Set;
 import java.util.concurrent.Callable;
@@ -75,6 +77,29 @@ class HostileGroupsTest {
                 assertTrue(Math.abs(load - 120 / members) <= 120 / members / 4, () -> members + " members: a load of " + load);
             });
             settle(group, made);
+        }
+    }
+
+    @Test
+    void whatIsNullCountsAsAbsent() {
+        Uuid topic = new Uuid(1, 1);
+        Map<Uuid, Set<Integer>> odd = new HashMap<>();
+        odd.put(topic, new HashSet<>(Arrays.asList(0, null)));
+        odd.put(null, Set.of(1));
+        odd.put(new Uuid(1, 2), null);
+        GroupOf group = new GroupOf();
+        group.topics.put(topic, 3);
+        group.racks.put(topic, Arrays.asList(Set.of("az-a"), new HashSet<>(Arrays.asList("az-b", null)), null));
+        group.members.put("odd", new GroupOf.Member(Optional.of("az-a"), Optional.empty(), new HashSet<>(Arrays.asList(topic, null)), odd));
+        group.members.put("none", new GroupOf.Member(Optional.empty(), Optional.empty(), Set.of(topic), null));
+        group.members.put("idle", new GroupOf.Member(Optional.empty(), Optional.empty(), null, null));
+        for (AzimuthAssignor assignor : List.of(new HrwAssignor(), new ShuffledAssignor())) {
+            Map<String, Map<Uuid, Set<Integer>>> made = plain(assignor.assign(group, group));
+            Set<Integer> given = new HashSet<>(made.get("none").getOrDefault(topic, Set.of()));
+            assertTrue(made.get("odd").get(topic).contains(0), "a claim beside one that is null is kept");
+            made.get("odd").get(topic).forEach(p -> assertTrue(given.add(p), "given twice"));
+            assertEquals(Set.of(0, 1, 2), given);
+            assertEquals(Map.of(), made.get("idle"));
         }
     }
 
