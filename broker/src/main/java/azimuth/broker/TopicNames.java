@@ -10,7 +10,7 @@ import org.apache.kafka.coordinator.group.api.assignor.SubscribedTopicDescriber;
 /**
  * Names of topics, which the interface of assignors does not give.
  *
- * <p>The broker's own describer of topics has them in its only field, in another form in each of Kafka 4.0 to 4.3. So
+ * <p>The broker's own describer of topics has them in its only field, in three forms in Kafka 4.0 to 4.4. So
  * this looks into it by reflection. Where a later broker has no such field, a name is unknown, and never an error.
  */
 final class TopicNames {

@@ -10,7 +10,7 @@ import org.apache.kafka.common.Uuid;
 import org.apache.kafka.coordinator.group.api.assignor.SubscribedTopicDescriber;
 import org.junit.jupiter.api.Test;
 
-/** The describers of Kafka 4.0 to 4.3 hold names in other forms; one that holds none is no error. */
+/** The describers of Kafka 4.0 to 4.4 hold names in other forms; one that holds none is no error. */
 class TopicNamesTest {
     private static final Uuid TOPIC = new Uuid(1, 2);
     private static final Uuid OTHER = new Uuid(3, 4);
