@@ -185,9 +185,6 @@ class Fetching:
                 found = [one for one in found if one.error() is not None or key_of_message(one) in owned.partitions]
             else:
                 self._checked = owned
-        if self._sought:
-            for one in found:
-                self._sought.pop(key_of_message(one), None)
         last = found[-1].error() if found else None
         if last is not None and last.fatal():
             self._replace_client(last)
@@ -205,8 +202,9 @@ class Fetching:
     def _taken(self) -> dict[TopicPartition, int]:
         """The offset after the last record that left `ahead`."""
         asked = [KafkaPartition(*key) for key in self._begun]
-        found = {(one.topic, one.partition): one.offset for one in self._consumer.position(asked)} if asked else {}
-        found |= self._sought
+        positions = self._consumer.position(asked) if asked else []
+        # After `_restart` librdkafka has no position until the next record.
+        found = self._sought | {(one.topic, one.partition): one.offset for one in positions if one.offset >= 0}
         found |= {key: at for key, at in self.ahead.next_offsets().items() if key in self._begun}
         return {key: at for key, at in found.items() if at >= 0}
 
@@ -272,7 +270,8 @@ class Fetching:
 
     def _replace_client(self, error: KafkaError) -> None:
         log.warning("fetching ended (%s): beginning again with %d partitions", error, len(self._begun))
-        begins = self._begun | self._taken()
+        self._sought |= self._taken()
+        begins = self._begun | self._sought
         self.ahead.clear()
         self._consumer.close()
         self._consumer = Consumer(self._config)

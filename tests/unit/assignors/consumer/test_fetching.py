@@ -1,0 +1,73 @@
+"""Positions and costs after a seek."""
+
+from typing import Any
+
+import pytest
+from confluent_kafka import OFFSET_END, KafkaError, KafkaException, Message, TopicPartition
+
+from assignors import GroupConsumer
+from assignors.consumer import fetching
+from assignors.consumer.read_ahead import key_of_message
+from assignors.planner.topics_and_members import TopicPartition as Key
+from producer.testing import MockCluster
+from tests.records import offsets, read
+from tests.unit.assignors.conftest import RECORDS, consumer
+
+
+def positions(one: GroupConsumer) -> dict[int, int]:
+    """The position of each partition that has one."""
+    return {p.partition: p.offset for p in one.position(one.assignment()) if p.offset >= 0}
+
+
+def end_client(one: GroupConsumer) -> None:
+    """Let librdkafka fail for good at its next call."""
+    broken = one._fetching._consumer
+
+    class Ended:
+        """A consumer that has failed for good."""
+
+        def consume(self, *_: object) -> list[Message]:
+            raise KafkaException(KafkaError(KafkaError._FATAL))
+
+        def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - all else is the consumer's
+            return getattr(broken, name)
+
+    one._fetching._consumer = Ended()  # type: ignore[assignment]  # stands in for the client
+
+
+def test_a_seek_to_a_silent_partition_costs_the_others_nothing(
+    mock: MockCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each record was compared with the partitions sought until all of these had delivered: a third of the rate."""
+    looked: list[Message] = []
+
+    def look(message: Message) -> Key:
+        looked.append(message)
+        return key_of_message(message)
+
+    with consumer(mock) as one:
+        one.subscribe(["t"])
+        read(one, 3 * RECORDS)
+        one.seek(TopicPartition("t", 2, OFFSET_END))
+        one.seek(TopicPartition("t", 1, 0))
+        one.seek(TopicPartition("t", 0, 10))
+        assert positions(one) == {0: 10, 1: 0}
+        monkeypatch.setattr(fetching, "key_of_message", look)
+        found = [*read(one, 30), *read(one, 2 * RECORDS - 10 - 30)]
+        assert offsets(found) == {0: list(range(10, RECORDS)), 1: list(range(RECORDS))}
+        assert not looked
+        assert positions(one) == {0: RECORDS, 1: RECORDS}
+
+
+def test_a_new_client_keeps_the_positions(mock: MockCluster) -> None:
+    """After a fatal error the next commit counts all delivered records, and what was sought begins there."""
+    with consumer(mock) as one:
+        one.subscribe(["t"])
+        read(one, 3 * RECORDS)
+        one.seek(TopicPartition("t", 2, OFFSET_END))
+        one.seek(TopicPartition("t", 1, 40))
+        end_client(one)
+        found = read(one, 10)
+        assert offsets(found) == {1: list(range(40, RECORDS))}
+        assert positions(one) == {0: RECORDS, 1: RECORDS}
+        assert one.poll(0.2) is None
