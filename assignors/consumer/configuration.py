@@ -41,6 +41,16 @@ _FALSE: Final = frozenset({"false", "f", "0"})
 _RESETS: Final = dict.fromkeys(("smallest", "earliest", "beginning"), OFFSET_BEGINNING) | dict.fromkeys(
     ("largest", "latest", "end"), OFFSET_END
 )
+# librdkafka checks these only in the client that joins; with 0 or less kafka-python would send without a pause.
+_LEAST_MS: Final = {
+    "auto.commit.interval.ms": 0,
+    "heartbeat.interval.ms": 1,
+    "max.poll.interval.ms": 1,
+    "session.timeout.ms": 1,
+}
+_NEVER_MS: Final = 2**31 - 1
+_FETCH_WAIT_MS: Final = 500  # kafka-python's default; it refuses a shorter timeout, but the member fetches nothing
+_SESSION_MS: Final = 45_000
 _MAX_POLL_MS: Final = 300_000
 _AUTO_COMMIT_MS: Final = 5_000
 
@@ -97,6 +107,9 @@ def read(config: Mapping[str, Any], member: Mapping[str, Any]) -> Configuration:
     if on_commit is not None and not callable(on_commit):
         raise ArgumentError(f"on_commit={on_commit!r}: need a function of an error and partitions")
     max_poll_ms = _number("max.poll.interval.ms", config.get("max.poll.interval.ms", _MAX_POLL_MS))
+    session_ms = _number("session.timeout.ms", config.get("session.timeout.ms", _SESSION_MS))
+    if max_poll_ms < session_ms and not broker_assigns:
+        raise ArgumentError(f"max.poll.interval.ms={max_poll_ms}: need session.timeout.ms={session_ms} or more")
     auto_commit_ms = _number("auto.commit.interval.ms", config.get("auto.commit.interval.ms", _AUTO_COMMIT_MS))
     auto = _truth(config, "enable.auto.commit") and auto_commit_ms > 0
     fetching = {name: value for name, value in config.items() if name not in {*_MEMBER, *_OURS}}
@@ -139,9 +152,12 @@ def _broker_assigned(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def _number(name: str, value: object) -> int:
     try:
-        return int(str(value))
+        number = int(str(value))
     except ValueError as error:
         raise ArgumentError(f"{name}={value!r}, need a whole number of milliseconds") from error
+    if number < (least := _LEAST_MS.get(name, number)):
+        raise ArgumentError(f"{name}={value!r}, need {least} or more")
+    return number
 
 
 def _truth(config: Mapping[str, Any], name: str) -> bool:
@@ -165,6 +181,10 @@ def _translated(config: Mapping[str, Any], servers: str) -> dict[str, Any]:
             known[renamed] = _number(name, value) if name.endswith(".ms") else value
     if "security_protocol" in known:
         known["security_protocol"] = str(known["security_protocol"]).upper()
+    if known.get("metadata_max_age_ms", 0) < 0:
+        known["metadata_max_age_ms"] = _NEVER_MS  # as in librdkafka; kafka-python would ask without a pause
+    if known.get("request_timeout_ms", _NEVER_MS) <= _FETCH_WAIT_MS:
+        known["fetch_max_wait_ms"] = known["request_timeout_ms"] - 1
     if "allow_auto_create_topics" in known:
         known["allow_auto_create_topics"] = _truth(config, "allow.auto.create.topics")
     return known | member_security(config)

@@ -13,6 +13,7 @@ from kafka.errors import FencedInstanceIdError, KafkaError
 from kafka.future import Future
 
 from assignors.clients.kafka_python_internals import last_metadata_ms, wake_on_metadata, wake_on_rejoin
+from assignors.errors import MembershipError
 from assignors.member.ownership import Ownership, OwnershipCell
 from assignors.member.rebalance_callbacks import RebalanceListener
 from assignors.protocol.base_assignor import assignment_of
@@ -40,6 +41,7 @@ FATAL: Final = (
     kafka_errors.InvalidSessionTimeoutError,
     kafka_errors.KafkaConfigurationError,
     kafka_errors.UnsupportedVersionError,
+    MembershipError,  # of an assignor that serves another member
 )
 
 

@@ -112,6 +112,8 @@ for _name, _value in {
     "no.such.property": 1,
     "max.poll.interval.ms": "5m",
     "session.timeout.ms": "soon",
+    "heartbeat.interval.ms": 0,
+    "auto.commit.interval.ms": -1,
 }.items():
     CASES[f"configuration {_name}={_value}"] = configured(_name, _value)
 for _name, _value in {"enable.auto.commit": "T", "group.protocol": "classic", "auto.offset.reset": "end"}.items():

@@ -107,6 +107,11 @@ def test_automatic_commits_are_on_unless_switched_off(given: dict[str, Any], sec
         pytest.param({**LEAST, "enable.auto.commit": "yes"}, "enable.auto.commit='yes'", id="no boolean"),
         pytest.param({**LEAST, "on_commit": 5}, "on_commit=5", id="no callback"),
         pytest.param({**LEAST, "session.timeout.ms": "6s"}, "session.timeout.ms='6s'", id="no number for the member"),
+        pytest.param({**LEAST, "heartbeat.interval.ms": -1}, "heartbeat.interval.ms=-1, need 1", id="no heartbeat"),
+        pytest.param({**LEAST, "auto.commit.interval.ms": -5}, "interval.ms=-5, need 0", id="commits before now"),
+        pytest.param(
+            {**LEAST, "max.poll.interval.ms": 30_000}, "need session.timeout.ms=45000", id="below the session"
+        ),
     ],
 )
 def test_what_has_another_place_is_refused(config: dict[str, Any], said: str) -> None:
@@ -126,6 +131,10 @@ def test_what_has_another_place_is_refused(config: dict[str, Any], said: str) ->
             {"bootstrap.servers": "a:1, b:2"}, ("bootstrap_servers", ["a:1", "b:2"]), id="servers with blanks"
         ),
         pytest.param({"client.rack": "az-a"}, ("client_rack", "az-a"), id="the rack"),
+        pytest.param({"socket.timeout.ms": 100}, ("fetch_max_wait_ms", 99), id="a short timeout"),
+        pytest.param(
+            {"topic.metadata.refresh.interval.ms": -1}, ("metadata_max_age_ms", 2**31 - 1), id="metadata once"
+        ),
         pytest.param({"allow.auto.create.topics": "true"}, ("allow_auto_create_topics", True), id="topics are created"),
     ],
 )

@@ -316,6 +316,28 @@ def test_a_dropped_consumer_ends_its_threads_and_leaves_its_group(mock: MockClus
         assert len(read(two, 3 * RECORDS)) == 3 * RECORDS
 
 
+def test_a_second_consumer_with_the_same_assignor_is_refused_by_its_poll(mock: MockCluster) -> None:
+    """Otherwise its program would wait for records without end, while the member joins again and again."""
+    shared = HRWAssignor(agent="a", cooperative=True)
+    first, second = (
+        GroupConsumer(
+            {"bootstrap.servers": mock.bootstrap_servers, "group.id": "g", "log_level": 0},
+            assignors=[shared],
+            member={"api_version": (2, 0)},
+        )
+        for _ in range(2)
+    )
+    with first, second:
+        first.subscribe(["t"])
+        wait_until(lambda: first.poll(0.05) is None and len(first.assignment()) == 3)
+        second.subscribe(["t"])
+        with pytest.raises(KafkaException, match="make one for each consumer"):
+            second.poll(20)
+        with pytest.raises(MembershipError, match="make one for each consumer"):
+            second.poll(20)
+        assert len(first.assignment()) == 3
+
+
 def test_many_asynchronous_commits_end_soon(mock: MockCluster) -> None:
     """450 commits at 50 ms a round trip made close() take 27 s; each still reaches on_commit."""
     answers: list[Exception | None] = []
