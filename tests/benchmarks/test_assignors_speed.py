@@ -59,7 +59,7 @@ def test_bars_of_speed() -> None:
     """The sizes the project promises; milliseconds, plan and answer together."""
     figures = {}
     for members, topics, partitions, bar in (
-        (1000, 100, 10_000, "10, join 10"),
+        (1000, 100, 10_000, "5, join 5"),
         (1000, 1000, 50_000, "300"),
         (30, 300, 300, "5"),
         (1000, 1000, 1000, "100"),
