@@ -157,6 +157,17 @@ def _text(error: BaseException) -> str:
     return reason.str() if isinstance(reason, KafkaError) else str(error) or type(error).__name__
 
 
+def _checked(racks: Racks) -> dict[int, str | None]:
+    """Check the racks that a user gives: an id in quotes would match no broker, and every record would leave its zone.
+
+    Raises:
+        PolicyError: it is not a mapping of numbers.
+    """
+    if not isinstance(racks, Mapping) or not all(isinstance(broker, int) for broker in racks):
+        raise PolicyError(f"racks={racks!r}, need a mapping of broker ids (numbers) to racks: {{1: 'az-a'}}")
+    return dict(racks)
+
+
 class Topology:
     """Leaders and racks of one cluster; racks are read again if a leader's broker is unknown, and every 300 s.
 
@@ -170,7 +181,7 @@ class Topology:
             raise PolicyError(f"racks={racks!r}, need a mapping of broker ids (integers) to racks")
         self._config = config
         self._given = racks is not None
-        self._racks: dict[int, str | None] = dict(racks or {})
+        self._racks: dict[int, str | None] = {} if racks is None else _checked(racks)
         self._racks_read = monotonic()
         self._lock = threading.Lock()
         self.timeout_s = timeout_s

@@ -93,9 +93,7 @@ def read(config: Mapping[str, Any], member: Mapping[str, Any]) -> Configuration:
     """
     if not isinstance(config, Mapping):
         raise ArgumentError(f"config={config!r}: need a mapping of librdkafka's properties")
-    servers = next((str(config[name]) for name in _SERVERS if config.get(name)), None)
-    if servers is None:
-        raise ArgumentError("bootstrap.servers is missing: a member of a group needs it")
+    servers = _servers(config)
     if not config.get("group.id"):
         raise ArgumentError("group.id is missing: a member of a group needs it")
     broker_assigns = _broker_assigns(config)
@@ -123,6 +121,21 @@ def read(config: Mapping[str, Any], member: Mapping[str, Any]) -> Configuration:
         max_poll_s=max_poll_ms / 1000,
         on_commit=on_commit,
     )
+
+
+def _servers(config: Mapping[str, Any]) -> str:
+    """Read the addresses.
+
+    Raises:
+        ArgumentError: there are none, or it is a list, as kafka-python takes it.
+    """
+    found = next(((name, config[name]) for name in _SERVERS if config.get(name)), None)
+    if found is None:
+        raise ArgumentError("bootstrap.servers is missing: a member of a group needs it")
+    name, servers = found
+    if not isinstance(servers, str):
+        raise ArgumentError(f"{name}={servers!r}: need one text, with commas between the addresses")
+    return servers
 
 
 def _broker_assigns(config: Mapping[str, Any]) -> bool:

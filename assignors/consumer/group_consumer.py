@@ -385,7 +385,12 @@ def _call_on_commit(
 
 
 def _with_rack(assignors: Sequence[AbstractPartitionAssignor] | None, rack: Any) -> list[AbstractPartitionAssignor]:  # noqa: ANN401 -- a setting
+    if assignors is not None and (isinstance(assignors, str) or not isinstance(assignors, Sequence)):
+        raise ArgumentError(f"assignors={assignors!r}: need a list, as [HRWAssignor()]")
     found = list(assignors or [HRWAssignor(cooperative=True)])
+    for one in found:
+        if not (isinstance(one, AbstractPartitionAssignor) or callable(one)):  # kafka-python also takes classes
+            raise ArgumentError(f"assignors=[{one!r}]: need assignors, as [HRWAssignor()]")
     if rack:
         for one in found:
             if isinstance(one, HRWAssignor | ShuffledRoundRobinAssignor):

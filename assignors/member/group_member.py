@@ -132,7 +132,7 @@ class GroupMember:
             listener.thread.end()
             consumer.close(autocommit=False)
             if isinstance(error, (KafkaError, ValueError, TypeError)):
-                raise MembershipError(f"no member of group {self._config['group_id']!r}: {error}") from error
+                raise self._cannot_join(error) from error
             raise
         self._consumer, self._listener = consumer, listener
         self._offsets = FencedCommits(consumer, self._cell, listener.fail)
@@ -266,7 +266,13 @@ class GroupMember:
         except (KafkaError, ValueError, TypeError) as error:
             for one in made:  # a failed constructor leaves its loop and sockets open
                 one.close()
-            raise MembershipError(f"no member of group {self._config['group_id']!r}: {error!r}") from error
+            raise self._cannot_join(error) from error
+
+    def _cannot_join(self, error: BaseException) -> MembershipError:
+        servers = self._config.get("bootstrap_servers")
+        return MembershipError(
+            f"cannot join group {self._config['group_id']!r} with bootstrap_servers={servers!r}: {error!r}"
+        )
 
     def _started(self) -> FencedCommits:
         self._raise_failed()

@@ -30,7 +30,8 @@ _QUIET_POLL_PART: Final = 0.05
 _SETTLE_S: Final = 5.0
 _BACKOFF_S: Final = 0.5
 _CLOSE_MS: Final = 3_000
-# Errors that a retry cannot fix. After all other errors of the protocol the thread retries: brokers die and return.
+# Errors that a retry cannot fix; MembershipError: an assignor refuses this member. After all other errors of the
+# protocol the thread retries: brokers die and return.
 FATAL: Final = (
     kafka_errors.SaslAuthenticationFailedError,
     kafka_errors.FencedInstanceIdError,

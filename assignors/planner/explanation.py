@@ -76,7 +76,7 @@ def _why_not(lost: int, load: int, high: int, readers: int, cap: int, *, local: 
     if lost:
         return f"gave up {lost}: loads, racks or the worker cap required it"
     if readers >= cap and cap != NO_CAP:
-        return f"skipped: workers={cap}, so many members read it already"
+        return f"skipped: workers={cap} is reached by other members"
     if load >= high:
         return f"skipped: full, {load} of {high} partitions"
     if not local:

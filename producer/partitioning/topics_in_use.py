@@ -160,7 +160,10 @@ def rack_problem(policy: ZonePolicy, seen: set[str]) -> str | None:
         return None
     racks = ", ".join(repr(rack) for rack in sorted(seen)) or "none at all"
     if policy.rack is None:
-        return f"the own rack is not set, so no record is kept local (racks of the brokers: {racks}): set client.rack"
+        return (
+            f"this producer's rack is not set, so no record is kept local (racks of the brokers: {racks}): "
+            "set client.rack"
+        )
     if not seen:
         return (
             f"no broker has a rack, so nothing is known to be local to {policy.rack!r}: set broker.rack on the brokers"

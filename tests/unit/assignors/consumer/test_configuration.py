@@ -93,6 +93,7 @@ def test_automatic_commits_are_on_unless_switched_off(given: dict[str, Any], sec
     [
         pytest.param({"group.id": "g"}, "bootstrap.servers is missing", id="servers"),
         pytest.param({"bootstrap.servers": "a"}, "group.id is missing", id="group"),
+        pytest.param({**LEAST, "bootstrap.servers": ["a:1"]}, "bootstrap.servers=['a:1']: need one text", id="a list"),
         pytest.param({**LEAST, "partition.assignment.strategy": "range"}, "assignors=[...]", id="strategy"),
         pytest.param({**LEAST, "group.protocol": "streams"}, "need classic or consumer", id="protocol"),
         pytest.param({**LEAST, "group.remote.assignor": "azimuth-hrw"}, "needs group.protocol=consumer", id="remote"),

@@ -8,7 +8,7 @@ import struct
 import threading
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from confluent_kafka import OFFSET_INVALID, OFFSET_STORED, KafkaError, KafkaException, Message, Producer, TopicPartition
@@ -374,6 +374,15 @@ def test_closing_without_brokers_takes_seconds(mock: MockCluster) -> None:
     one.close()
     assert time.monotonic() - begun < 35  # 40 s where each commit had its own limit
     assert refused
+
+
+@pytest.mark.parametrize("assignors", [HRWAssignor(), "hrw", ["hrw"]], ids=["no list", "a text", "a name"])
+def test_assignors_that_are_none_are_refused_at_once(assignors: object) -> None:
+    """The bare TypeErrors named no argument: 'HRWAssignor' object is not iterable, 'str' object is not callable."""
+    with pytest.raises(MembershipError, match=r"assignors=.* need .*\[HRWAssignor\(\)\]"):
+        GroupConsumer(
+            {"bootstrap.servers": "127.0.0.1:1", "group.id": "g"}, assignors=cast("list[HRWAssignor]", assignors)
+        )
 
 
 def test_the_clients_rack_reaches_an_assignor_that_was_made_without_one(mock: MockCluster) -> None:

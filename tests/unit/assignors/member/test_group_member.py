@@ -31,8 +31,21 @@ def test_a_wrong_setting_is_named(config: dict[str, Any], subscription: dict[str
 
 def test_no_broker_is_an_error_of_the_start() -> None:
     """A start with a wrong address raises an error, and may be repeated."""
-    with pytest.raises(MembershipError, match="no member of group 'g'"):
+    with pytest.raises(MembershipError, match=r"cannot join group 'g' with bootstrap_servers=\['127.0.0.1:1'\]"):
         GroupMember(ALONE, topics=["t"], assignors=[HRWAssignor()]).start()
+
+
+def test_an_address_that_is_none_is_named() -> None:
+    """kafka-python's own message has only the part that is not a port."""
+    with pytest.raises(MembershipError, match="localhost:kafka"):
+        GroupMember({**ALONE, "bootstrap_servers": "localhost:kafka"}, topics=["t"], assignors=[HRWAssignor()]).start()
+
+
+def test_a_refusal_by_the_assignor_is_final() -> None:
+    """A consumer that shares its assignor with another one must get the error, and not join again forever."""
+    member = GroupMember(ALONE, topics=["t"], assignors=[HRWAssignor()])
+    member._cell.fail(MembershipError("one instance was given to two consumers"))
+    assert member.fatal
 
 
 def test_a_member_that_is_not_started_says_so() -> None:

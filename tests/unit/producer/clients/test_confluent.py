@@ -41,6 +41,8 @@ def test_configuration_may_come_as_keywords(mock: MockCluster) -> None:
         ("az-a", {"fallback": 5}, "fallback=5, need a list of zones"),
         ("az-a", {"fallback": [b"az-b"]}, "need a list of zones as texts"),
         ("az-a", {"skew": 1.2}, "skew=1.2, need a SkewGuard"),
+        ("az-a", {"racks": {"1": "az-a"}}, "racks={'1': 'az-a'}, need a mapping of broker ids"),
+        ("az-a", {"racks": ["az-a"]}, "need a mapping of broker ids"),
         ("az-a", {"count": ["queued"]}, "choose 'queued' or 'delivered'"),
         *(
             ("az-a", {name: "100"}, f"{name}='100', need a number, not str")

@@ -64,7 +64,7 @@ def test_a_leader_that_moves_without_a_lost_broker_is_followed_by_the_statistics
         ("eu-west-1a", ("euw1-az1", "euw1-az2", "euw1-az3"), "zone name"),
         ("az-z", ("az-a", "az-b", "az-c"), "'az-a', 'az-b', 'az-c'"),
         ("az-a", (None, None, None), "no broker has a rack"),
-        (None, ("az-a", "az-b", "az-c"), "own rack is not set"),
+        (None, ("az-a", "az-b", "az-c"), "this producer's rack is not set"),
     ],
     ids=["name against id", "rack no broker has", "brokers without racks", "own rack missing"],
 )
