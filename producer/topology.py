@@ -176,9 +176,6 @@ class Topology:
 
     def __init__(self, config: Mapping[str, Any], racks: Racks | None = None, timeout_s: float = 10.0) -> None:
         need_number("metadata_timeout_s", timeout_s, most=_TIMEOUT_AT_MOST_S)
-        wrong = [broker for broker in racks or () if not isinstance(broker, int)]
-        if wrong or not isinstance(racks, Mapping | None):
-            raise PolicyError(f"racks={racks!r}, need a mapping of broker ids (integers) to racks")
         self._config = config
         self._given = racks is not None
         self._racks: dict[int, str | None] = {} if racks is None else _checked(racks)

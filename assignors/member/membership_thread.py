@@ -42,7 +42,7 @@ FATAL: Final = (
     kafka_errors.InvalidSessionTimeoutError,
     kafka_errors.KafkaConfigurationError,
     kafka_errors.UnsupportedVersionError,
-    MembershipError,  # of an assignor that serves another member
+    MembershipError,
 )
 
 

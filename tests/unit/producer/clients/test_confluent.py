@@ -56,8 +56,6 @@ def test_configuration_may_come_as_keywords(mock: MockCluster) -> None:
         ("az-a", {"refresh_s": 0}, "refresh_s=0, need 0.001 or more"),
         ("az-a", {"metadata_timeout_s": 1e6}, "at most 3,600"),
         ("az-a", {"batch_bytes": 1 << 62}, "at most 1,099,511,627,776"),
-        ("az-a", {"racks": {"1": "az-a"}}, "need a mapping of broker ids"),
-        ("az-a", {"racks": ["az-a"]}, "need a mapping of broker ids"),
     ],
     ids=str,
 )
