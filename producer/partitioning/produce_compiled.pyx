@@ -14,6 +14,7 @@ from libc.stdint cimport int32_t, uint32_t, uint64_t, uintptr_t
 from libc.string cimport memcpy
 
 import ctypes
+import weakref
 from os import getpid, urandom
 
 from confluent_kafka import KafkaException, Producer, cimpl
@@ -78,7 +79,7 @@ cdef class DirectQueue:
     librdkafka refuses here, go through confluent-kafka, whose errors the caller gets.
 
     Contract:
-    * The producer owns it and is its only owner: it does not outlive the producer.
+    * It may outlive the producer, because destinations refer to it: it is closed before the producer's memory is freed.
     * `start` follows the base class's constructor, and `close` precedes its `close`: the handles of topics must not
       outlive the client's. If the client was closed first, or belongs to the process before a fork, they are left.
     * Without `start`, or where a check fails, it stays closed, and every record goes through confluent-kafka.
@@ -103,6 +104,8 @@ cdef class DirectQueue:
         cdef void* found = client_of(self.owner)
         if found is not NULL and b"#producer-" in <bytes>client_name(found):
             self.client = found
+            # Called before the producer's client is destroyed, also by the collector, and in any order of the garbage.
+            weakref.finalize(<object>self.owner, self.close)
 
     @property
     def is_open(self):
@@ -127,9 +130,6 @@ cdef class DirectQueue:
         if client is not NULL and client_of(self.owner) is client and getpid() == self.process:
             for handle in handles.values():
                 topic_destroy(<void*><uintptr_t>handle)
-
-    def __dealloc__(self):
-        self.close()
 
 
 @cython.final

@@ -143,6 +143,24 @@ def test_producers_may_be_dropped_without_a_close(mock: MockCluster) -> None:
         gc.collect()
 
 
+@pytest.mark.parametrize("circular", [False, True], ids=["by the last reference", "by the collector"])
+def test_the_way_is_closed_before_the_client_whoever_still_refers_to_it(mock: MockCluster, *, circular: bool) -> None:
+    """The thread that reads leaders may hold destinations a moment longer: the process hung, or ended by a fault."""
+    mock.create(TOPIC, [1, 2, 3])
+    producer = AZAwareProducer(config(mock))
+    for _ in range(2):  # the first of a topic goes another way than the rest
+        producer.produce(TOPIC, b"v")
+    kept, queue = producer._destinations[TOPIC], producer._direct
+    assert queue.is_open
+    if circular:
+        circle: list[object] = [producer]
+        circle.append(circle)
+        del circle
+    del producer
+    wait_until(lambda: gc.collect() >= 0 and not queue.is_open, 20, what="the end of the producer")
+    assert kept.keyed_partition(b"k") in range(3)
+
+
 def test_a_record_that_is_too_large_is_the_base_classs_error_and_counts_nothing(producer: AZAwareProducer) -> None:
     """The client refuses it directly, and again through confluent-kafka, which raises."""
     before = producer.traffic()
