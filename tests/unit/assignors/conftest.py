@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from assignors import GroupConsumer, HRWAssignor
 from producer.testing import MockCluster
@@ -38,3 +38,19 @@ def consumer(mock: MockCluster, **more: Any) -> GroupConsumer:  # noqa: ANN401 -
         **more,
     }
     return GroupConsumer(config, assignors=[HRWAssignor(agent="a")], member={"api_version": (2, 0)})
+
+
+def end_client(one: GroupConsumer) -> None:
+    """Let librdkafka fail for good at its next call."""
+    broken = one._fetching._consumer
+
+    class Ended:
+        """A consumer that has failed for good."""
+
+        def consume(self, *_: object) -> list[Message]:
+            raise KafkaException(KafkaError(KafkaError._FATAL))
+
+        def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - all else is the consumer's
+            return getattr(broken, name)
+
+    one._fetching._consumer = Ended()  # type: ignore[assignment]  # stands in for the client

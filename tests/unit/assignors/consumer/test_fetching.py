@@ -1,9 +1,7 @@
 """Positions and costs after a seek."""
 
-from typing import Any
-
 import pytest
-from confluent_kafka import OFFSET_END, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import OFFSET_END, Message, TopicPartition
 
 from assignors import GroupConsumer
 from assignors.consumer import fetching
@@ -11,28 +9,12 @@ from assignors.consumer.read_ahead import key_of_message
 from assignors.planner.topics_and_members import TopicPartition as Key
 from producer.testing import MockCluster
 from tests.records import offsets, read
-from tests.unit.assignors.conftest import RECORDS, consumer
+from tests.unit.assignors.conftest import RECORDS, consumer, end_client
 
 
 def positions(one: GroupConsumer) -> dict[int, int]:
     """The position of each partition that has one."""
     return {p.partition: p.offset for p in one.position(one.assignment()) if p.offset >= 0}
-
-
-def end_client(one: GroupConsumer) -> None:
-    """Let librdkafka fail for good at its next call."""
-    broken = one._fetching._consumer
-
-    class Ended:
-        """A consumer that has failed for good."""
-
-        def consume(self, *_: object) -> list[Message]:
-            raise KafkaException(KafkaError(KafkaError._FATAL))
-
-        def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - all else is the consumer's
-            return getattr(broken, name)
-
-    one._fetching._consumer = Ended()  # type: ignore[assignment]  # stands in for the client
 
 
 def test_a_seek_to_a_silent_partition_costs_the_others_nothing(

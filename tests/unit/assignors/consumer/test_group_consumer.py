@@ -17,7 +17,7 @@ from assignors import GroupConsumer, GroupMember, HRWAssignor, MembershipError, 
 from assignors.consumer import group_consumer
 from producer.testing import MockCluster
 from tests.records import offsets, read
-from tests.unit.assignors.conftest import RECORDS, consumer
+from tests.unit.assignors.conftest import RECORDS, consumer, end_client
 from tests.waiting import wait_until
 
 
@@ -138,7 +138,7 @@ def test_librdkafka_may_end_and_is_begun_again(mock: MockCluster, monkeypatch: p
     with consumer(mock) as one:
         one.subscribe(["t"])
         first = read(one, 30)
-        end(one)
+        end_client(one)
         both = offsets([*first, *read(one, 3 * RECORDS - 30)])
     assert both == {n: list(range(RECORDS)) for n in range(3)}
 
@@ -161,29 +161,13 @@ def test_an_interrupt_while_it_begins_anew_leaves_no_partition_unread(
         one.pause([TopicPartition("t", 2)])
         before = len(offsets(first).get(2, []))
         once.setattr(one._fetching, "_ask_for_leaders", interrupted)
-        end(one)
+        end_client(one)
         with pytest.raises(KeyboardInterrupt):
             one.poll(5.0)
         both = offsets([*first, *read(one, 2 * RECORDS - 30 + before)])
         assert both == {0: list(range(RECORDS)), 1: list(range(RECORDS))} | ({2: list(range(before))} if before else {})
         one.resume([TopicPartition("t", 2)])
         assert offsets(read(one, RECORDS - before)) == {2: list(range(before, RECORDS))}
-
-
-def end(one: GroupConsumer) -> None:
-    """Let its librdkafka fail for good."""
-    broken = one._fetching._consumer
-
-    class Ended:
-        """A consumer that has failed for good."""
-
-        def consume(self, *_: object) -> list[Message]:
-            raise KafkaException(KafkaError(KafkaError._FATAL))
-
-        def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - all else is the consumer's
-            return getattr(broken, name)
-
-    one._fetching._consumer = Ended()  # type: ignore[assignment]  # stands in for the client
 
 
 def test_without_a_subscription_no_poll_waits_forever(mock: MockCluster) -> None:
