@@ -110,7 +110,7 @@ class Statistics:
             place = topic, int(number)
             now = Count(one["txmsgs"], one["txbytes"])
             before = self._seen.get(place, Count())
-            if now.records < before.records:  # as in `_add_sent`: the topic was made anew
+            if now.records < before.records:  # as in `_add_sent`: the topic was recreated
                 before = Count()
             if now.records > before.records:
                 self._seen[place] = now

@@ -180,7 +180,7 @@ def produce(  # noqa: PLR0913, PLR0917 - the base class's parameters, in its ord
         or type(value) is not bytes
         or (key is not None and (type(key) is not bytes or not key or destinations.ignores_keys))
     ):
-        _produce_uncommon(self, topic, value, key, partition, callback, on_delivery, timestamp, headers)
+        _produce_any(self, topic, value, key, partition, callback, on_delivery, timestamp, headers)
         return
     # Default arguments are left out: parsing them costs the base class as much as a look-up costs here.
     try:
@@ -211,7 +211,7 @@ def produce(  # noqa: PLR0913, PLR0917 - the base class's parameters, in its ord
         self._topics_in_use.advance_after_empty(topic, destinations)
 
 
-def _produce_uncommon(  # noqa: PLR0913, PLR0917 - the parameters of `produce`
+def _produce_any(  # noqa: PLR0913, PLR0917 - the parameters of `produce`
     self: Any,  # noqa: ANN401 - as `produce`
     topic: str,
     value: str | bytes | None,

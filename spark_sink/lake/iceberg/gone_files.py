@@ -1,4 +1,4 @@
-"""Bad rows that commits name, and whose files are gone: with them in it, nobody could read the quarantine."""
+"""Bad rows that commits name, and whose files are gone: no reader could open a quarantine that lists them."""
 
 import logging
 from collections.abc import Sequence

@@ -137,7 +137,7 @@ def test_a_cluster_that_does_not_answer_warns_once_and_blocks_nobody_twice() -> 
 
 @pytest.mark.parametrize("key", [None, b"k"], ids=["null", "key"])
 @pytest.mark.parametrize("way", ["one", "batch"])
-def test_a_topic_made_anew_with_fewer_partitions_is_no_error(mock: MockCluster, key: bytes | None, way: str) -> None:
+def test_a_topic_recreated_with_fewer_partitions_is_no_error(mock: MockCluster, key: bytes | None, way: str) -> None:
     """A bare producer chooses among those there are; ours, until it has read them, lets the client choose."""
     mock.create(TOPIC, [1, 2, 3])
     seen = Deliveries()
@@ -159,7 +159,7 @@ def test_a_topic_made_anew_with_fewer_partitions_is_no_error(mock: MockCluster, 
 
 
 @pytest.mark.parametrize("keys", ["global", "local-hrw"])
-def test_a_topic_made_anew_with_fewer_partitions_is_no_error_of_the_asyncio_client(
+def test_a_topic_recreated_with_fewer_partitions_is_no_error_of_the_asyncio_client(
     mock: MockCluster, keys: str
 ) -> None:
     """As above; the application's own partition is its error."""

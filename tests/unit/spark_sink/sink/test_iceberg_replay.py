@@ -119,7 +119,7 @@ def _die_between_the_commits(root: Path, begin: int) -> None:
 def test_bad_rows_whose_files_are_gone_do_not_spoil_the_quarantine(
     tmp_path: Path, storage: dict[str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """With them in it nobody could read it, and its other records would be lost, too. Dropping it is the way out."""
+    """No reader could open a quarantine that lists them, nor get its other records. Dropping it is the way out."""
     _die_between_the_commits(tmp_path, 10)
     for begin in (20, 30):  # the second time, too
         with pytest.raises(LostRecordsError, match=r"3 bad records .* are gone, such as part-.*drop it"):
