@@ -39,7 +39,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """One three-zone Kafka for all integration tests of a run: use unique names for topics and groups.
 
     A test that kills a broker restarts it before its end. If AZIMUTH_TEST_CLUSTER names the folder of a running cluster
-    (`azimuth cluster up --directory`), the tests use that cluster and leave it running.
+    (`azimuth cluster up --dir`), the tests use that cluster and leave it running.
     """
     standing = os.environ.get("AZIMUTH_TEST_CLUSTER")
     if standing:

@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import logging
+import math
 import operator
 import time
 import weakref
@@ -305,7 +306,9 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
             yield self._step_s(now, until)
 
     def _step_s(self, now: float, until: float) -> float:
-        return max(0.0, min(_IDLE_STEP_S if self._idle(now) else _STEP_S, until - now))
+        longest_s = _IDLE_STEP_S if self._idle(now) else _STEP_S
+        # librdkafka drops a part of a millisecond: the last one would pass in hundreds of waits of no time.
+        return math.ceil(1000 * max(0.0, min(longest_s, until - now))) / 1000
 
     def _idle(self, now: float) -> bool:
         return now - self._delivered_at > _IDLE_AFTER_S

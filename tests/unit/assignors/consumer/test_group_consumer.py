@@ -95,6 +95,27 @@ def test_a_message_without_its_place_commits_nothing(mock: MockCluster) -> None:
         assert one.committed([TopicPartition("t", 0)])[0].offset == OFFSET_INVALID
 
 
+@pytest.mark.parametrize("call", ["poll", "consume"])
+def test_a_call_that_finds_no_record_waits_in_few_steps(
+    mock: MockCluster, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    """Librdkafka waits whole milliseconds: what is left of the last one must not be spent in a busy loop."""
+    waits: list[float] = []
+    step_s = GroupConsumer._step_s
+
+    def counted(one: GroupConsumer, now: float, until: float) -> float:
+        waits.append(step_s(one, now, until))
+        return waits[-1]
+
+    with consumer(mock) as one:
+        one.subscribe(["t"])
+        assert len(read(one, 3 * RECORDS)) == 3 * RECORDS
+        monkeypatch.setattr(GroupConsumer, "_step_s", counted)
+        for _ in range(5):
+            assert not (one.poll(0.0505) if call == "poll" else one.consume(1, 0.0505))
+    assert 5 <= len(waits) <= 5 * 4, waits
+
+
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_a_name_that_is_no_valid_text_is_refused(mock: MockCluster, protocol: str) -> None:
     """Librdkafka gets no bytes for it, and ends the process."""
