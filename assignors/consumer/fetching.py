@@ -102,6 +102,7 @@ class Fetching:
         """Return up to `most` records, first those read ahead; wait for each time in turn only if there are none."""
         found: list[Message] = []
         fetched: list[list[Message]] = []
+        self.ahead.join_batches()
         try:
             # A signal during a call raises after the call, before its value is assigned, so Ctrl-C would lose the
             # records. This single call into C has put them into a list by then.
@@ -121,12 +122,17 @@ class Fetching:
             self.put_back(itertools.chain(found, *fetched))
             raise
 
-    def read_ahead(self, most: int, waits_s: Iterable[float], ownership: Callable[[], Ownership]) -> None:
-        """Add up to `most` records to `ahead`; wait for the first ones as `take` does."""
+    def read_ahead(
+        self, most: int, waits_s: Iterable[float], ownership: Callable[[], Ownership], batch_size: int = 0
+    ) -> None:
+        """Add up to `most` records to `ahead`, in batches if a size is given; wait for the first as `take` does."""
         found: list[Message] = []
         try:
             found += self.take(most, waits_s, ownership)
-            self.ahead.hold(found)
+            if batch_size:
+                self.ahead.hold_batches(found, batch_size)
+            else:
+                self.ahead.hold(found)
         except BaseException:
             self.ahead.clear()
             self.put_back(found)

@@ -45,6 +45,7 @@ _IDLE_STEP_S = 0.2
 _IDLE_AFTER_S = 2.0
 _FOREVER_S = 1e9
 _READ_AHEAD = 500
+_READ_AHEAD_BATCHES = 2_000  # more than for `poll`, whose records are used soon, from the processor's cache
 _NO_WAIT = (0.0,)
 _MOST_MESSAGES = 1_000_000
 
@@ -176,11 +177,16 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
 
     def consume(self, num_messages: int = 1, timeout: float = -1) -> list[Message]:
         """Return at most `num_messages` records; fewer if the time is up, or if partitions change."""
-        self._check_count(num_messages)
         ahead = self._ahead
         found: list[Message] = []
         try:
-            if not ahead.interrupted:
+            if ahead.batch_size == num_messages and not ahead.interrupted:
+                for found in ahead.batches:  # as in `poll`
+                    if len(found) == num_messages:
+                        return found
+                    break
+            self._check_count(num_messages)
+            if not ahead.interrupted and not found:
                 found.extend(itertools.islice(ahead.records, num_messages))  # one call, as in Fetching.take
                 if len(found) == num_messages > 0:
                     return found
@@ -262,6 +268,7 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
             self._refuse_in_callback("poll()")
             now = time.monotonic()
             self._serve(now)
+            self._ahead.join_batches()
             self._read_ahead(now)
             if not self._ahead.left():
                 self._fetching.read_ahead(1, self._waits_s(now, until), self._membership.owned)
@@ -280,17 +287,22 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
             # Rebalances are handled only before records are taken: a record is delivered before its revocation.
             if not found:
                 self._serve(now)
-            if most - len(found) < _READ_AHEAD:
+            if not found and 1 < most <= _READ_AHEAD_BATCHES // 2:
+                self._read_ahead(now, _READ_AHEAD_BATCHES // most * most, batch_size=most)
+                if self._ahead.batch_size == most:
+                    found += self._ahead.next_batch()
+            elif most - len(found) < _READ_AHEAD:
                 self._read_ahead(now)
-            found += self._fetching.take(most - len(found), self._waits_s(now, until), self._membership.owned)
+            if len(found) < most:
+                found += self._fetching.take(most - len(found), self._waits_s(now, until), self._membership.owned)
             if found:
                 self._delivered_at = now
             return len(found) >= most or bool(found and self._membership.changes) or time.monotonic() >= until
 
-    def _read_ahead(self, now: float) -> None:
+    def _read_ahead(self, now: float, most: int = _READ_AHEAD, *, batch_size: int = 0) -> None:
         """Fetch many available records at once, for this call and later ones."""
         if not self._idle(now) and not self._ahead.left():
-            self._fetching.read_ahead(_READ_AHEAD, _NO_WAIT, self._membership.owned)
+            self._fetching.read_ahead(most, _NO_WAIT, self._membership.owned, batch_size)
 
     def _waits_s(self, now: float, until: float) -> Iterator[float]:
         """Yield the waits of the steps, until the time is up, or this or another thread has work.

@@ -1,0 +1,86 @@
+"""Records read ahead, against a plain list of them."""
+
+import itertools
+import operator
+from typing import Any
+
+from confluent_kafka import Message
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assignors.consumer.read_ahead import ReadAhead, first_offsets
+from producer.testing import MockCluster
+from tests.records import offsets
+from tests.unit.assignors.conftest import RECORDS, consumer
+
+_STEPS = st.one_of(
+    st.tuples(st.just("hold"), st.integers(0, 9)),
+    st.tuples(st.just("hold_batches"), st.integers(0, 9), st.integers(1, 4)),
+    st.tuples(st.just("poll")),
+    st.tuples(st.just("batch")),
+    st.tuples(st.just("join")),
+    st.tuples(st.just("drop"), st.integers(0, 2)),
+    st.tuples(st.just("put_first"), st.integers(0, 3)),
+    st.tuples(st.just("clear")),
+)
+
+
+@given(st.lists(_STEPS, max_size=20))
+def test_no_step_loses_doubles_or_reorders_a_record(steps: list[tuple[Any, ...]]) -> None:
+    """Whatever is held, cut into batches and joined again comes in the order of a list that had the same steps."""
+    ahead, numbers = ReadAhead(), itertools.count()
+    model: list[Message] = []
+
+    def new(count: int) -> list[Message]:
+        return [Message(topic="t", partition=n % 3, offset=n) for n in itertools.islice(numbers, count)]
+
+    for name, *rest in steps:
+        if name == "hold":
+            model = new(rest[0])
+            ahead.hold(list(model))
+        elif name == "hold_batches":
+            model = new(rest[0])
+            ahead.hold_batches(list(model), rest[1])
+        elif name == "poll":
+            ahead.join_batches()
+            polled = list(itertools.islice(ahead.records, 1))
+            assert list(map(id, polled)) == list(map(id, model[:1]))
+            del model[:1]
+        elif name == "batch":
+            batch = ahead.next_batch()
+            assert list(map(id, batch)) == list(map(id, model[: len(batch)]))
+            assert batch or not ahead.batch_size or not model
+            del model[: len(batch)]
+        elif name == "join":
+            ahead.join_batches()
+        elif name == "drop":
+            ahead.drop([("t", rest[0])])
+            model = [one for one in model if one.partition() != rest[0]]
+        elif name == "put_first":
+            ahead.put_first(added := new(rest[0]))
+            model = [*added, *model]
+        else:
+            ahead.clear()
+            model = []
+        assert bool(ahead.left()) == bool(model)
+        assert ahead.left() >= len(model)
+        assert ahead.next_offsets() == first_offsets(model)
+        assert not (operator.length_hint(ahead.records) and operator.length_hint(ahead.batches))
+    ahead.join_batches()
+    assert list(map(id, ahead.records)) == list(map(id, model))
+
+
+def test_calls_that_need_different_numbers_get_each_record_once_and_in_order(mock: MockCluster) -> None:
+    """A program may change from `poll` to `consume`, and its number, while records are cut for another one."""
+    with consumer(mock) as one:
+        one.subscribe(["t"])
+        found: list[Message] = []
+        for turn in itertools.count():
+            size = (0, 7, 7, 7, 3, 7, 7, 1, 20)[turn % 9]
+            taken = one.consume(size, 0.2) if size else [m for m in [one.poll(0.2)] if m is not None]
+            assert len(taken) <= max(1, size)
+            found += taken
+            if len(found) >= 3 * RECORDS or turn > 500:
+                break
+        assert one.poll(0.1) is None
+    assert offsets(found) == {n: list(range(RECORDS)) for n in range(3)}
