@@ -175,7 +175,10 @@ class TransactionLog:
 
     def earlier_commits(self) -> Iterator[LogEntry]:
         """Read the commits backwards from `version`, up to the first that was cleaned up."""
-        for version in range(self._version, -1, -1):
+        # The newest was read already. A store that answers late may lack it now, and all commits would seem cleaned up.
+        if self._last is not None:
+            yield LogEntry(self._version, self._last)
+        for version in range(self._version - (self._last is not None), -1, -1):
             entry = self.entry(version)
             if entry is None:
                 return
@@ -225,8 +228,8 @@ class TransactionLog:
                     "after it: was the log cleaned by hand, or is it of a kind (V2 checkpoint) not known here?"
                 )
             self._apply(at, text)
-        self._version = target
-        self._last = read_text(self._files, _commit_path(target))
+        if begin == target:
+            self._version, self._last = target, read_text(self._files, _commit_path(target))
 
     def _apply(self, version: int, text: str) -> None:
         self._transactions.update(_transactions(lines_of(text)))

@@ -78,7 +78,7 @@ def find_taken(uri: str, group: str, storage: Storage | None) -> Taken | None:
     mark = kept.get(rewound(group), -1)
     if log.restored <= mark:
         return None
-    first, added = find_restores(log.earlier_commits(), mark)
+    first, added = find_restores(address, log.earlier_commits(), mark)
     if first is None:
         return Taken(address=address, version=version, before=None, whole=True)
     try:
@@ -92,15 +92,19 @@ def find_taken(uri: str, group: str, storage: Storage | None) -> Taken | None:
     return Taken(address=address, version=version, before=first - 1, whole=whole, added=left)
 
 
-def find_restores(entries: Iterable[LogEntry], mark: int) -> tuple[int | None, dict[str, AddAction]]:
+def find_restores(address: str, entries: Iterable[LogEntry], mark: int) -> tuple[int | None, dict[str, AddAction]]:
     """Find the first RESTORE that no rewind has resolved, and what writers of bad records added after it. Pure.
 
     Args:
+        address: of the quarantine, for messages.
         entries: the log of the quarantine, newest first.
         mark: the version that the group's newest rewind saw; -1 for none.
 
     Returns:
-        Its version, None for none; and the files by path.
+        Its version, None if a rewind of another group has resolved it; and the files by path.
+
+    Raises:
+        TableError: the log has neither a RESTORE nor such a rewind.
     """
     first: int | None = None
     newer: dict[str, AddAction] = {}
@@ -112,6 +116,9 @@ def find_restores(entries: Iterable[LogEntry], mark: int) -> tuple[int | None, d
             first, added = entry.version, dict(newer)
         elif entry.note.get("kind") == "quarantine":
             newer |= {one.path: one for one in _added(entry.text)}
+    else:
+        if first is None:  # a RESTORE that was seen just now: to go on would mark it as resolved
+            raise TableError(f"{address}: the commit of a RESTORE can no longer be read, so nothing was changed")
     return first, added
 
 

@@ -9,6 +9,7 @@ from deltalake import DeltaTable
 
 from spark_sink.errors import TableError
 from spark_sink.formats.bad_rows import COLUMN, quarantine_of
+from spark_sink.lake.delta_transactions import TransactionLog
 from spark_sink.lake.parquet_landing import normal_schema
 from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Offset, Range
@@ -76,6 +77,30 @@ def test_a_rewind_puts_back_what_the_restores_took(path: Path, versions: tuple[i
     assert verify(str(path)).ok
     _commit(path, 30, 30)
     _whole(path, 5, 15, 25, 30, end=40)
+
+
+def test_a_newest_commit_that_the_store_lacks_for_a_moment_resolves_no_restore(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was read just before. Without it the log seems to have no RESTORE, and the mark would come without records."""
+    _quarantine(path).restore(0)
+    entry = TransactionLog.entry
+    monkeypatch.setattr(TransactionLog, "entry", lambda log, at: entry(log, at) if at < log.version else None)
+    rewind(str(path), apply=True)
+    monkeypatch.undo()
+    _whole(path, 5, 15, 25)
+
+
+def test_a_restore_that_cannot_be_read_again_is_not_resolved(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log has neither it nor a rewind after it: somebody removed commits by hand."""
+    _quarantine(path).restore(0)
+    _quarantine(path).alter.set_table_properties({"delta.appendOnly": "false"})
+    monkeypatch.setattr(TransactionLog, "entry", lambda *_: None)
+    with pytest.raises(TableError, match=r"_quarantine: the commit of a RESTORE can no longer be read"):
+        rewind(str(path), apply=True)
+    monkeypatch.undo()
+    rewind(str(path), apply=True)
+    _whole(path, 5, 15, 25)
 
 
 def test_a_dry_run_changes_nothing(path: Path) -> None:
