@@ -86,7 +86,7 @@ class AwaitedTake:
             self.settled.set_result(None)
 
     def _return_records(self) -> None:
-        with self._gate:
+        with self._gate.turn():
             self._fetching.take_back(self._found)
             self._fetching.not_in_hand(self._found)
             self._found.clear()  # a call that failed and was given up returns them twice

@@ -46,7 +46,7 @@ class BrokerQueries:
         """Return the offset after the last delivered record, or of a later seek; OFFSET_INVALID if there is neither."""
         self._check_usable()
         asked = checked(partitions)
-        with self._gate:
+        with self._gate.turn():
             found = self._fetching.positions()
         return with_offsets(asked, found)
 

@@ -3,16 +3,19 @@
 import os
 import threading
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Final
 
 from confluent_kafka import cimpl
 
 from assignors.consumer.consumer_errors import ClosedConsumerError
 
-_YIELD_S = 0.0005
+_YIELD_S: Final = 0.0005
 
 
 class CallGate:
-    """Lets one caller in at a time: the body of `with gate:`.
+    """Lets one caller in at a time: the body of `with gate.turn():`.
 
     Contract:
     * A call inside a callback belongs to the call that runs the callback, and may enter. With asyncio the two run in
@@ -20,14 +23,15 @@ class CallGate:
     * If a caller leaves and returns immediately, as a loop of `poll` does, waiting callers enter before it.
     * A consumer belongs to the process that created it: after a fork the child's calls are refused, because no thread
       of either client runs there.
+    * Ctrl-C at any step of entering or leaving does not leave the gate closed.
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._owner = 0
-        self._depth = 0
+        self._lock = threading.RLock()
         self._waiting = 0
         self._process = os.getpid()
+        self._of_threads: Final = _ThreadTurn(self._enter, self._lock.__exit__)
+        self._of_tasks: Final = _TaskTurn(self._enter, self._lock.release)
 
     @property
     def forked(self) -> bool:
@@ -47,27 +51,66 @@ class CallGate:
                 "consumer after the fork"
             )
 
-    def __enter__(self) -> None:
+    def turn(self) -> AbstractContextManager[object]:
+        """Return the context of one call.
+
+        Raises:
+            ClosedConsumerError: this process is a child of the consumer's process.
+        """
         if self._process != os.getpid():
             self.check_process()
-        # confluent-kafka's identities are above 0.
-        caller = cimpl._reentry_identity_var.get() or -threading.get_ident()  # noqa: SLF001 -- see the class
-        if self._owner != caller:
-            self._acquire()
-            self._owner = caller
+        # confluent-kafka sets an identity for each call of asyncio, which its callbacks inherit in any thread.
+        return self._of_tasks if cimpl._reentry_identity_var.get() else self._of_threads  # noqa: SLF001
+
+    def _enter(self) -> None:
+        if self._waiting:
+            time.sleep(_YIELD_S)
+        entered: list[bool] = []
+        self._waiting += 1
+        try:
+            # A signal raises after this one call in C, whose result is then in the list.
+            entered.extend(map(self._lock.acquire, (True,)))
+        except BaseException:
+            if entered:
+                self._lock.release()
+            raise
+        finally:
+            self._waiting -= 1
+
+
+class _ThreadTurn:
+    """A call of a thread. A function in C ends its `with` statement, because no signal can come before one begins."""
+
+    def __init__(self, enter: Callable[[], None], leave: Callable[..., None]) -> None:
+        self._enter = enter
+        self._leave = leave
+
+    def __enter__(self) -> None:
+        self._enter()
+
+    @property
+    def __exit__(self) -> Callable[..., None]:  # noqa: PLE0302, PYI036 -- the function itself takes the arguments
+        return self._leave
+
+
+class _TaskTurn:
+    """A call of asyncio, which runs in a thread of a pool, where no signal comes."""
+
+    def __init__(self, enter: Callable[[], None], leave: Callable[[], None]) -> None:
+        self._enter = enter
+        self._leave = leave
+        self._identity = 0
+        self._depth = 0
+
+    def __enter__(self) -> None:
+        identity = cimpl._reentry_identity_var.get()  # noqa: SLF001 -- see CallGate
+        if self._identity != identity:
+            self._enter()
+            self._identity = identity
         self._depth += 1
 
     def __exit__(self, *_: object) -> None:
         self._depth -= 1
         if not self._depth:
-            self._owner = 0
-            self._lock.release()
-
-    def _acquire(self) -> None:
-        if self._waiting:
-            time.sleep(_YIELD_S)
-        self._waiting += 1
-        try:
-            self._lock.acquire()
-        finally:
-            self._waiting -= 1
+            self._identity = 0
+            self._leave()

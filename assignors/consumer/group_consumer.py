@@ -153,7 +153,7 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
         for name, callback in (("on_assign", on_assign), ("on_revoke", on_revoke), ("on_lost", on_lost)):
             if callback is not None and not callable(callback):
                 raise ArgumentError(f"subscribe({name}={callback!r}): need a function of a consumer and partitions")
-        with self._gate:
+        with self._gate.turn():
             self._refuse_in_callback("subscribe()")
             self._membership.leave()
             self._callbacks = {Kind.ASSIGNED: on_assign, Kind.REVOKED: on_revoke, Kind.LOST: on_lost or on_revoke}
@@ -162,7 +162,7 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
     def unsubscribe(self) -> None:
         """Release all partitions (`on_revoke` is called), and leave the group."""
         self._check_usable()
-        with self._gate:
+        with self._gate.turn():
             self._refuse_in_callback("unsubscribe()")
             self._membership.leave()
             self._callbacks = {}
@@ -179,6 +179,7 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
         """Return at most `num_messages` records; fewer if the time is up, or if partitions change."""
         ahead = self._ahead
         found: list[Message] = []
+        parts: list[list[Message]] = []
         try:
             if ahead.batch_size == num_messages and not ahead.interrupted:
                 for found in ahead.batches:  # as in `poll`
@@ -191,13 +192,15 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
                 if len(found) == num_messages > 0:
                     return found
             until = self._until("consume()", timeout)
-            while not self._consume_step(found, num_messages, until):
-                pass
+            had, done = len(found), False
+            while not done:
+                had, done = self._consume_step(parts.append, had, num_messages, until)
+            # A list of the client's own is returned as it is, because each access to 10,000 records costs time.
+            return parts[0] if len(parts) == 1 and not found else [*found, *itertools.chain.from_iterable(parts)]
         except BaseException:
             # Ctrl-C after records were taken: the program never gets them, and close() would commit them as delivered.
-            self._fetching.put_back(found)
+            self._fetching.put_back(itertools.chain(found, *parts))
             raise
-        return found
 
     def traffic(self) -> ReceivedTraffic:
         """Return what was received so far, by topic and zone of the broker, and its price.
@@ -218,7 +221,7 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
         if self._membership.closed or self._gate.forked:
             return
         self._commit_timeout.begin_closing()
-        with self._gate, contextlib.ExitStack() as rest:
+        with self._gate.turn(), contextlib.ExitStack() as rest:
             self._refuse_in_callback("close()")
             self._ahead.interrupt()
             rest.callback(self._dropped.detach)
@@ -248,9 +251,9 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
         self._check_count(most)
 
         def take(found: list[Message], given_up: Callable[[], bool]) -> None:
-            until = self._until("consume()", timeout)
-            while not given_up() and not self._consume_step(found, most, until):
-                pass
+            until, done = self._until("consume()", timeout), False
+            while not done and not given_up():
+                _, done = self._consume_step(found.extend, len(found), most, until)
 
         return AwaitedTake(self._fetching, self._gate, take)
 
@@ -264,7 +267,7 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
         return None
 
     def _poll_step(self, until: float) -> bool:
-        with self._gate:
+        with self._gate.turn():
             self._refuse_in_callback("poll()")
             now = time.monotonic()
             self._serve(now)
@@ -277,32 +280,41 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
                 return True
             return time.monotonic() >= until
 
-    def _consume_step(self, found: list[Message], most: int, until: float) -> bool:
-        """Add records to those found; return whether the call is complete."""
-        with self._gate:
+    def _consume_step(
+        self, add: Callable[[list[Message]], object], had: int, most: int, until: float
+    ) -> tuple[int, bool]:
+        """Add a list of records to the `had` ones of the call; return how many it has, and whether it is complete.
+
+        The list is added in the step itself: a signal at its end would lose what it returns.
+        """
+        with self._gate.turn():
             self._refuse_in_callback("consume()")
-            if found and self._membership.closed:  # close() in another thread committed these as delivered
-                return True
+            if had and self._membership.closed:  # close() in another thread committed these as delivered
+                return had, True
             now = time.monotonic()
             # Rebalances are handled only before records are taken: a record is delivered before its revocation.
-            if not found:
+            if not had:
                 self._serve(now)
-            if not found and 1 < most <= _READ_AHEAD_BATCHES // 2:
-                self._read_ahead(now, _READ_AHEAD_BATCHES // most * most, batch_size=most)
-                if self._ahead.batch_size == most:
-                    found += self._ahead.next_batch()
-            elif most - len(found) < _READ_AHEAD:
-                self._read_ahead(now)
-            if len(found) < most:
-                found += self._fetching.take(most - len(found), self._waits_s(now, until), self._membership.owned)
-            if found:
+            self._read_ahead_for(most, had, now)
+            found = self._ahead.next_batch() if not had and self._ahead.batch_size == most else []
+            if found or (found := self._fetching.take(most - had, self._waits_s(now, until), self._membership.owned)):
+                add(found)
                 self._delivered_at = now
-            return len(found) >= most or bool(found and self._membership.changes) or time.monotonic() >= until
+            had += len(found)
+            return had, had >= most or bool(had and self._membership.changes) or time.monotonic() >= until
 
-    def _read_ahead(self, now: float, most: int = _READ_AHEAD, *, batch_size: int = 0) -> None:
+    def _read_ahead_for(self, most: int, had: int, now: float) -> None:
+        count = _READ_AHEAD_BATCHES // most if most > 1 else 0
+        if had or count < 2:  # noqa: PLR2004 -- one batch is no more than the call itself fetches
+            if most - had < _READ_AHEAD:
+                self._read_ahead(now)
+        elif not self._idle(now) and not self._ahead.left():
+            self._fetching.read_batches(most, count, self._membership.owned)
+
+    def _read_ahead(self, now: float) -> None:
         """Fetch many available records at once, for this call and later ones."""
         if not self._idle(now) and not self._ahead.left():
-            self._fetching.read_ahead(most, _NO_WAIT, self._membership.owned, batch_size)
+            self._fetching.read_ahead(_READ_AHEAD, _NO_WAIT, self._membership.owned)
 
     def _waits_s(self, now: float, until: float) -> Iterator[float]:
         """Yield the waits of the steps, until the time is up, or this or another thread has work.

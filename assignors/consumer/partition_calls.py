@@ -46,7 +46,7 @@ class PartitionCalls:
             ConsumerError: the coordinator did not answer in time, or the message is an error.
         """
         self._check_usable()
-        with self._gate:
+        with self._gate.turn():
             wanted = self._progress.to_commit(message, offsets)
             member = self._membership.member
             if member is None or self._membership.by_hand:  # any client may commit while the group is empty
@@ -67,7 +67,7 @@ class PartitionCalls:
             ConsumerError: enable.auto.offset.store is not False, or neither or both arguments are given.
         """
         self._check_usable()
-        with self._gate:
+        with self._gate.turn():
             self._progress.store(message, offsets)
 
     def assign(self, partitions: Iterable[KafkaPartition]) -> None:
@@ -94,7 +94,7 @@ class PartitionCalls:
         """
         self._check_usable()
         if self._membership.by_hand:
-            with self._gate:
+            with self._gate.turn():
                 self._membership.release_by_hand(self._fetching.partitions)
         elif not self._membership.giving_up and self._fetching.partitions:
             raise ConsumerError("the group assigns: unassign() belongs in on_revoke, and elsewhere use pause()")
@@ -112,7 +112,7 @@ class PartitionCalls:
                 code = KafkaError._STATE if assigned and not by_hand else KafkaError._INVALID_ARG  # noqa: SLF001 -- librdkafka's own codes
                 raise ConsumerError(f"{one.topic!r} partition {one.partition} is not assigned", code)
         if by_hand:
-            with self._gate:
+            with self._gate.turn():
                 self._membership.release_by_hand(frozenset(map(key_of, wanted)))
 
     def seek(self, partition: KafkaPartition) -> None:
@@ -123,7 +123,7 @@ class PartitionCalls:
         """
         self._check_usable()
         key = key_of(partition)
-        with self._gate:
+        with self._gate.turn():
             if self._membership.begin_at(key, partition.offset):
                 return
             if partition.offset == OFFSET_STORED and key in self._fetching.partitions:
@@ -136,19 +136,19 @@ class PartitionCalls:
     def pause(self, partitions: Iterable[KafkaPartition]) -> None:
         """Deliver no records of these until `resume`, or until they are revoked; also allowed in `on_assign`."""
         self._check_usable()
-        with self._gate:
+        with self._gate.turn():
             self._membership.pause([key_of(one) for one in checked(partitions)])
 
     def resume(self, partitions: Iterable[KafkaPartition]) -> None:
         """Deliver records of these partitions again."""
         self._check_usable()
-        with self._gate:
+        with self._gate.turn():
             self._membership.resume([key_of(one) for one in checked(partitions)])
 
     def _assign(self, partitions: Iterable[KafkaPartition], *, instead: bool) -> None:
         self._check_usable()
         wanted = checked(partitions)
-        with self._gate:
+        with self._gate.turn():
             if self._membership.member is None or self._membership.by_hand:
                 present = frozenset() if instead else self._fetching.partitions
                 self._membership.assign_by_hand(_begins(wanted, present), instead=instead)

@@ -29,7 +29,7 @@ class ReadAhead:
 
     Attributes:
         records: the records that `poll` returns next.
-        batches: the lists that `consume(batch_size)` returns next; the last one may be shorter.
+        batches: the lists that `consume(batch_size)` returns next, or begins with: some may be shorter.
         batch_size: 0 if there are no batches.
         interrupted: whether `poll` has other work to do first.
     """
@@ -70,10 +70,10 @@ class ReadAhead:
         self.batches = iter(_NO_BATCH)
         self.batch_size = 0
 
-    def hold_batches(self, messages: list[Message], size: int) -> None:
-        """Keep these for the next calls of `consume(size)`."""
+    def hold_batches(self, batches: list[list[Message]], size: int) -> None:
+        """Keep these for the next calls of `consume(size)`; each has at most `size` records, and all but some have."""
         self.records = iter(_NONE)
-        self.batches = iter([messages[at : at + size] for at in range(0, len(messages), size)])
+        self.batches = iter([batch for batch in batches if batch])
         self.batch_size = size
 
     def next_batch(self) -> list[Message]:

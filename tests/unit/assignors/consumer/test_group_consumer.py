@@ -7,7 +7,6 @@ import signal
 import struct
 import threading
 import time
-from collections.abc import Iterator
 from typing import Any, cast
 
 import pytest
@@ -156,6 +155,7 @@ def test_fetched_records_are_dropped_with_their_partition(mock: MockCluster) -> 
 def test_librdkafka_may_end_and_is_begun_again(mock: MockCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """A new client continues with the same partitions, from the first record that was not delivered."""
     monkeypatch.setattr(group_consumer, "_READ_AHEAD", 1)
+    monkeypatch.setattr(group_consumer, "_READ_AHEAD_BATCHES", 1)
     with consumer(mock) as one:
         one.subscribe(["t"])
         first = read(one, 30)
@@ -176,6 +176,7 @@ def test_an_interrupt_while_it_begins_anew_leaves_no_partition_unread(
     once = pytest.MonkeyPatch()
 
     monkeypatch.setattr(group_consumer, "_READ_AHEAD", 1)  # the rest is fetched after the interrupt
+    monkeypatch.setattr(group_consumer, "_READ_AHEAD_BATCHES", 1)
     with consumer(mock) as one:
         one.subscribe(["t"])
         first = read(one, 30)
@@ -247,46 +248,6 @@ def test_a_commit_that_is_due_does_not_keep_a_waiting_call_busy(
         one.subscribe(["t"])
         assert len(one.consume(10_000, 4)) == 3 * RECORDS
         assert next(steps) < 1_000
-
-
-@pytest.mark.parametrize("most", [pytest.param(20, id="read ahead"), pytest.param(10_000, id="directly")])
-def test_an_interrupt_during_the_fetch_itself_loses_none(
-    mock: MockCluster, most: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The signal comes inside the call that brings the records, and raises before the call's value has a name."""
-    monkeypatch.setattr(group_consumer, "_READ_AHEAD", 1)
-    with consumer(mock) as one:
-        one.subscribe(["t"])
-        read(one, 30)
-        monkeypatch.undo()
-        client = one._fetching._consumer
-        taken: list[int] = []
-
-        class Signalled:
-            """A client during whose call a signal comes."""
-
-            def consume(self, *arguments: Any) -> Any:  # noqa: ANN401 - the client's
-                return Answer(client.consume(*arguments))
-
-            def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - all else is the client's
-                return getattr(client, name)
-
-        class Answer(list[Message]):
-            """Records whose last one is followed by the signal."""
-
-            def __iter__(self) -> Iterator[Message]:
-                yield from super().__iter__()
-                if len(self) > 0:
-                    taken.append(len(self))
-                    raise KeyboardInterrupt
-
-        one._fetching._consumer = Signalled()  # type: ignore[assignment]  # stands in for the client
-        with pytest.raises(KeyboardInterrupt):
-            one.consume(most, 20)
-        one._fetching._consumer = client
-        assert taken
-        assert sum(p.offset for p in one.position(one.assignment()) if p.offset >= 0) == 30
-        assert len(read(one, 3 * RECORDS - 30)) == 120
 
 
 def test_questions_are_answered_as_by_confluents_consumer(mock: MockCluster) -> None:

@@ -40,7 +40,8 @@ def test_no_step_loses_doubles_or_reorders_a_record(steps: list[tuple[Any, ...]]
             ahead.hold(list(model))
         elif name == "hold_batches":
             model = new(rest[0])
-            ahead.hold_batches(list(model), rest[1])
+            size = rest[1]
+            ahead.hold_batches([model[at : at + size] for at in range(0, len(model) + size, size)], size)
         elif name == "poll":
             ahead.join_batches()
             polled = list(itertools.islice(ahead.records, 1))

@@ -1,0 +1,122 @@
+"""Ctrl-C at each step of a call: the program gets each record once, and can go on or close."""
+
+import contextlib
+import functools
+import itertools
+import sys
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import pytest
+from confluent_kafka import Message
+
+from assignors import GroupConsumer
+from assignors.consumer.call_gate import CallGate
+from producer.testing import MockCluster
+from tests.records import offsets, read
+from tests.unit.assignors.conftest import RECORDS, consumer
+
+# A generator that is dropped ends in such a step, too, and the interpreter only reports what is raised there.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+
+def interrupted(call: Callable[[], Any], step: int) -> tuple[Any, bool]:
+    """Run a call, and raise KeyboardInterrupt where the interpreter checks for signals for the nth time.
+
+    It checks at the begin of a function and after the call of a function in C, whose value is then lost.
+
+    Returns:
+        What the call returns, and whether it has fewer steps.
+    """
+    steps = itertools.count()
+
+    def look(_frame: FrameType, event: str, _: object) -> None:
+        if event in {"call", "c_return"} and next(steps) == step:
+            sys.setprofile(None)
+            raise KeyboardInterrupt
+
+    sys.setprofile(look)
+    try:
+        found = call()
+    finally:
+        sys.setprofile(None)
+    return found, next(steps) <= step
+
+
+@pytest.mark.parametrize("busy", [False, True], ids=["free", "taken"])
+def test_an_interrupt_at_any_step_leaves_the_gate_open(busy: bool) -> None:  # noqa: FBT001 -- a case
+    """Else the next call would wait for ever, and so would close()."""
+    for step in itertools.count():
+        gate, inside, left = CallGate(), threading.Event(), threading.Event()
+
+        def take_turn(gate: CallGate = gate) -> None:
+            with gate.turn():
+                pass
+
+        other = threading.Thread(target=_hold, args=(gate, inside, left))
+        if busy:
+            other.start()
+            assert inside.wait(10)
+            threading.Timer(0.01, left.set).start()
+        ended = False
+        with contextlib.suppress(KeyboardInterrupt):
+            _, ended = interrupted(take_turn, step)
+        if busy:
+            other.join()
+        assert _free(gate)
+        assert not gate.waited_for
+        if ended:
+            break
+    assert step > 5
+
+
+def _hold(gate: CallGate, inside: threading.Event, left: threading.Event) -> None:
+    with gate.turn():
+        inside.set()
+        left.wait(10)
+
+
+def _free(gate: CallGate) -> bool:
+    """Whether another thread enters at once."""
+    entered = threading.Event()
+
+    def enter() -> None:
+        with gate.turn():
+            entered.set()
+
+    threading.Thread(target=enter, daemon=True).start()
+    return entered.wait(2)
+
+
+def _poll(one: GroupConsumer) -> list[Message]:
+    return [message for message in [one.poll(5)] if message is not None]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        pytest.param(_poll, id="poll"),
+        pytest.param(lambda one: one.consume(20, 5), id="consume"),
+        pytest.param(lambda one: one.consume(2_000, 0.05), id="consume more than is read ahead"),
+    ],
+)
+def test_an_interrupt_at_any_step_loses_no_record_and_doubles_none(
+    mock: MockCluster, call: Callable[[GroupConsumer], list[Message]]
+) -> None:
+    """Before, during and after the fetch: the records of the call that raises come again."""
+    with consumer(mock) as one:
+        one.subscribe(["t"])
+        found = read(one, 10)
+        for step in itertools.count():
+            one._fetching.put_back(list(one._fetching.ahead.records))  # the call fetches, each time
+            with contextlib.suppress(KeyboardInterrupt):
+                taken, ended = interrupted(functools.partial(call, one), step)
+                found += taken
+                if ended:
+                    break
+        assert step > 20
+        found += read(one, 3 * RECORDS - len(found))
+        assert one.poll(0.1) is None
+    assert offsets(found) == {n: list(range(RECORDS)) for n in range(3)}
