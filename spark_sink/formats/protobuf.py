@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from spark_sink.errors import OptionError
 from spark_sink.formats.json_text import json_text
+from spark_sink.formats.protobuf_fit import fits, is_map, narrow, narrows, refusing, value_of
 from spark_sink.formats.schema_registry import Registered
 
 # google.protobuf's classes have no types.
@@ -72,11 +73,6 @@ def _message_type(descriptor: Descriptor, above: tuple[str, ...]) -> pa.DataType
     if name in _ANY_JSON or name in above or not descriptor.fields:
         return pa.string()
     return pa.struct([pa.field(one.name, _type(one, (*above, name))) for one in descriptor.fields])
-
-
-def is_map(field: FieldDescriptor) -> bool:
-    """Return whether a field is a map, which on the wire is a repeated message."""
-    return bool(field.message_type and field.message_type.GetOptions().map_entry)
 
 
 def file_of(schema: Registered) -> FileDescriptor:
@@ -198,16 +194,19 @@ def row_maker(writer: Descriptor, reader: Descriptor, fields: list[pa.Field]) ->
 
 
 def _value_maker(field: FieldDescriptor, reader: FieldDescriptor, kind: pa.DataType) -> Convert:
+    if not fits(field, reader):
+        return refusing(field, reader)
     if is_map(field):
-        inner = field.message_type.fields_by_name["value"]
-        if not (is_map(reader) and pa.types.is_map(kind)):
-            return _same  # the value fits no column
-        one = _one_maker(inner, reader.message_type.fields_by_name["value"], kind.item_type)
+        one = _one_maker(value_of(field), value_of(reader), kind.item_type)
         # Protobuf defines no order of keys, but decoding a value again must give the same result.
         return lambda found: [(key, one(found[key])) for key in sorted(found)]
     if field.is_repeated:
-        one = _one_maker(field, reader, kind.value_type if pa.types.is_list(kind) else kind)
+        one = _one_maker(field, reader, kind.value_type)
         return lambda found: [one(each) for each in found]
+    if reader.is_repeated:
+        one, always = _one_maker(field, reader, kind.value_type), field.has_presence
+        # As Protobuf reads it: one element, and none for a default value, which is not on the wire.
+        return lambda found: [one(found)] if always or found else []
     return _one_maker(field, reader, kind)
 
 
@@ -216,7 +215,7 @@ def _one_maker(field: FieldDescriptor, reader: FieldDescriptor, kind: pa.DataTyp
         names = {number: value.name for number, value in field.enum_type.values_by_number.items()}
         return lambda number: names.get(number) or str(number)
     if not field.message_type:
-        return _same
+        return narrow if narrows(field, reader) else _same
     if field.message_type.full_name == _TIMESTAMP and not pa.types.is_string(kind):
         return lambda found: found.seconds * 1_000_000 + found.nanos // 1_000
     if pa.types.is_struct(kind) and reader.message_type:
@@ -235,7 +234,12 @@ def plain(message: Message) -> object:
         return _plain_json(message, name)
     if name == _TIMESTAMP:
         return message.ToJsonString() if _in_years(message) else f"{message.seconds}.{message.nanos:09}"
-    return {field.name: _plain_field(field, value) for field, value in message.ListFields()} | _strangers(message)
+    return {_name(field): _plain_field(field, value) for field, value in message.ListFields()} | _strangers(message)
+
+
+def _name(field: FieldDescriptor) -> str:
+    """Return the name of a field in JSON: an extension may have the short name of another field."""
+    return f"[{field.full_name}]" if field.is_extension else str(field.name)
 
 
 def _strangers(message: Message) -> dict[str, object]:

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from spark_sink.formats.protobuf import Descriptor, FieldDescriptor, Message, is_map, plain
+from spark_sink.formats.protobuf import Descriptor, FieldDescriptor, Message, plain
+from spark_sink.formats.protobuf_fit import is_map, value_of
 from spark_sink.formats.unknown_fields import Each, Known
 
 Row = Mapping[str, Any]
@@ -48,6 +49,8 @@ class _Comparison:
         if pair in self._messages:
             return self._messages[pair]
         found = self._messages[pair] = {}
+        if writer.file.pool.FindAllExtensions(writer):  # fields of the message that its type does not list
+            self.complete = False
         for field in writer.fields:
             if (match := reader.fields_by_number.get(field.number)) is not None:
                 found[field.name] = self._inside(field, match)
@@ -57,8 +60,7 @@ class _Comparison:
 
     def _inside(self, writer: FieldDescriptor, reader: FieldDescriptor) -> Known:
         if is_map(writer) and is_map(reader):
-            values = [one.message_type.fields_by_name["value"] for one in (writer, reader)]
-            inner = self._inside(*values)
+            inner = self._inside(value_of(writer), value_of(reader))
             return None if inner is None else Each(inner)
         if not (writer.message_type and reader.message_type) or writer.message_type.full_name.startswith(
             "google.protobuf."
