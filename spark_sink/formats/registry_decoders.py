@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from spark_sink.errors import FetchError, OptionError
-from spark_sink.formats import avro, protobuf
+from spark_sink.formats import avro, avro_limits, protobuf
 from spark_sink.formats.arrow_columns import columns_of
 from spark_sink.formats.avro_resolution import Resolution
 from spark_sink.formats.decoder import Bad, Decoded, with_unknown
@@ -130,8 +130,11 @@ class AvroDecoder(_RegisteredDecoder):
         resolution = Resolution(named_writer, named_reader)
         known = resolution.known(writer, reader)
         whole = self.unknown != "ignore" and not resolution.complete
+        check = avro_limits.check_of(writer, named_writer)
 
         def read(payload: bytes) -> tuple[Row, tuple[Row, Known] | None]:
+            if check is not None:
+                check(payload)
             row = self._convert(avro.read(payload, writer, reader))
             return row, (avro.read(payload, writer, None), known) if whole else None
 
