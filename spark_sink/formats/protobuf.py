@@ -227,6 +227,11 @@ def _same(value: object) -> object:
     return value
 
 
+def has_own_json(descriptor: Descriptor) -> bool:
+    """Return whether the JSON of a message is not an object of its fields."""
+    return descriptor.full_name in {*_ANY_JSON, _TIMESTAMP}
+
+
 def plain(message: Message) -> object:
     """Return a message as a JSON value: the fields that are set, by name, or by number if the type lacks them."""
     name = message.DESCRIPTOR.full_name

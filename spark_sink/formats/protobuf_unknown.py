@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from spark_sink.formats.protobuf import Descriptor, FieldDescriptor, Message, plain
+from spark_sink.formats.protobuf import Descriptor, FieldDescriptor, Message, has_own_json, plain
 from spark_sink.formats.protobuf_fit import is_map, value_of
 from spark_sink.formats.unknown_fields import Each, Known
 
@@ -62,9 +62,7 @@ class _Comparison:
         if is_map(writer) and is_map(reader):
             inner = self._inside(value_of(writer), value_of(reader))
             return None if inner is None else Each(inner)
-        if not (writer.message_type and reader.message_type) or writer.message_type.full_name.startswith(
-            "google.protobuf."
-        ):
+        if not (writer.message_type and reader.message_type) or has_own_json(writer.message_type):
             return None
         inner = self.known(writer.message_type, reader.message_type)
         return Each(inner) if writer.is_repeated else inner

@@ -121,6 +121,17 @@ def test_an_extension_is_an_unknown_field(policy: Policy) -> None:
         assert found == [({"f": "a"}, None), ({"f": None}, "UnknownField")]
 
 
+@pytest.mark.parametrize("name", ["StringValue", "Duration", "Any"])
+def test_a_field_that_a_well_known_message_lacks_is_rescued(name: str) -> None:
+    """Their columns are structs of their fields, as those of any other message."""
+    file = _file(Field.TYPE_MESSAGE)
+    file.message_type[0].field[0].type_name = f".google.protobuf.{name}"
+    file.dependency.extend(f"google/protobuf/{one}.proto" for one in ("wrappers", "duration", "any"))
+    decoder = ProtobufDecoder(Schemas({1: _registered(file)}), _registered(file), None, "rescue")
+    ((row, error),) = decoded([framed(1, b"\x00\x0a\x03\x2a\x01z")], decoder)
+    assert (row[COLUMN], error) == ('{"f":{"5":"eg=="}}', None)
+
+
 def test_each_change_of_a_type_gives_the_value_or_a_reason() -> None:
     """Any type to any other: the value of the writer, as one value or as a list of it, or the record is bad."""
     values: dict[int, tuple[object, Callable[[Any], object]]] = {
