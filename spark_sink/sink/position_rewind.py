@@ -12,7 +12,7 @@ from functools import partial, reduce
 from operator import or_
 
 import pyarrow as pa
-import pyarrow.dataset as ds
+import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable
 from deltalake.exceptions import DeltaError
 
@@ -32,6 +32,7 @@ from spark_sink.lake.positions import (
     replays,
     rewound,
 )
+from spark_sink.lake.table_dataset import rows_where
 from spark_sink.lake.table_storage import Storage, table_uri
 from spark_sink.lake.verification import scan_table, the_group
 from spark_sink.ranges.batch_offset import TopicPartition
@@ -141,15 +142,16 @@ def _tell_of_bad_records(
     address = quarantine_of(uri)
     if not found or not DeltaTable.is_deltatable(address, options):
         return
-    rows = DeltaTable(address, storage_options=options).to_pyarrow_dataset()
-    behind = [
-        (ds.field("topic") == one.key.topic)
-        & (ds.field("partition") == one.key.partition)
-        & (ds.field("offset") >= one.after)
-        for one in found
-    ]
-    chosen = rows.to_batches(columns=["topic", "partition", "offset"], filter=reduce(or_, behind))
-    count = sum(batch.num_rows for batch in chosen)
+
+    def behind(topic: pc.Expression) -> pc.Expression:
+        each = [
+            (topic == one.key.topic) & (pc.field("partition") == one.key.partition) & (pc.field("offset") >= one.after)
+            for one in found
+        ]
+        return reduce(or_, each)
+
+    rows = rows_where(DeltaTable(address, storage_options=options), behind, ["topic", "partition", "offset"])
+    count = sum(batch.num_rows for batch in rows)
     if count:
         tell(
             f"{address}: {count} bad records from the new positions on are removed from it, because the agents read "

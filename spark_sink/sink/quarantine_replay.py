@@ -21,7 +21,7 @@ from spark_sink.lake.matching_tables import refuse_quarantine
 from spark_sink.lake.parquet_landing import Landing, Layout
 from spark_sink.lake.quarantine_reader import quarantine_records
 from spark_sink.lake.table_contract import Change, Snapshot
-from spark_sink.lake.table_dataset import table_dataset
+from spark_sink.lake.table_dataset import rows_where
 from spark_sink.lake.table_storage import Storage, filesystem, is_iceberg, table_uri
 from spark_sink.ranges.batch_offset import TopicPartition
 from spark_sink.sink.compare_and_swap import ATTEMPTS
@@ -124,14 +124,12 @@ class _DeltaReplay:
         topics, offsets = pc.unique(rows.column("topic")), rows.column("offset")
         bounds = pc.min_max(offsets)
         near = (pc.field("offset") >= bounds["min"]) & (pc.field("offset") <= bounds["max"])  # leaves out whole files
-        same = near & pc.field("topic").isin(topics) & pc.field("offset").isin(pc.unique(offsets))
+        near &= pc.field("offset").isin(pc.unique(offsets))
         try:
             options = dict(self._storage or {}) or None
             handle = DeltaTable(self._uri, version=snapshot.version, storage_options=options)
-            yield from table_dataset(handle).to_batches(
-                columns=list(_KEYS), filter=same, batch_readahead=2, fragment_readahead=1
-            )
-        except (DeltaError, OSError) as error:
+            yield from rows_where(handle, lambda topic: near & topic.isin(topics), _KEYS)
+        except (DeltaError, OSError, pa.ArrowException) as error:
             raise TableError(f"{self._uri}: the table cannot be read: {plain(error)}") from error
 
     def landing(self, schema: pa.Schema) -> Landing:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import partial, reduce
 from operator import or_
 from typing import Final, Self
 
@@ -15,7 +15,7 @@ from spark_sink.errors import TableError, plain
 from spark_sink.formats.bad_rows import SCHEMA, quarantine_of
 from spark_sink.lake.delta_transactions import TransactionLog
 from spark_sink.lake.positions import groups, parse_positions
-from spark_sink.lake.table_dataset import table_dataset
+from spark_sink.lake.table_dataset import rows_where
 from spark_sink.lake.table_storage import Storage, table_uri
 from spark_sink.ranges.batch_offset import TopicPartition
 
@@ -76,9 +76,7 @@ class Quarantine:
             TableError: it cannot be read.
         """
         try:
-            batches = table_dataset(self.handle).to_batches(
-                columns=SCHEMA.names, filter=_above(done), batch_size=_ROWS, batch_readahead=2, fragment_readahead=1
-            )
+            batches = rows_where(self.handle, partial(_above, done), SCHEMA.names, batch_size=_ROWS)
             for batch in batches:
                 rows = self._of_group(_unpublished(pa.Table.from_batches([batch]).cast(SCHEMA), done), group)
                 if rows.num_rows:
@@ -95,12 +93,12 @@ class Quarantine:
         return rows.filter(pa.array([key in own or (first and key not in known) for key in keys], pa.bool_()))
 
 
-def _above(done: Mapping[TopicPartition, int]) -> pc.Expression | None:
-    """Return a filter that skips whole files; None for many partitions: thousands overflow the stack of Arrow."""
+def _above(done: Mapping[TopicPartition, int], topic: pc.Expression) -> pc.Expression:
+    """Return a filter that skips whole files; all rows for many partitions: thousands overflow the stack of Arrow."""
     if not 0 < len(done) <= _FILTERED:
-        return None
+        return pc.scalar(True)  # noqa: FBT003 -- a literal of the expression
     old = [
-        (pc.field("topic") == key.topic) & (pc.field("partition") == key.partition) & (pc.field("offset") < at)
+        (topic == key.topic) & (pc.field("partition") == key.partition) & (pc.field("offset") < at)
         for key, at in done.items()
     ]
     return ~reduce(or_, old)

@@ -204,8 +204,20 @@ class MemoryDataset:
     def __init__(self, store: Store, uri: str, paths: Sequence[str]) -> None:
         store.scheduler.point(f"read the rows of {short_name(uri)}")
         self._tables = [store.data[f"{uri}/{path}"] for path in paths]
+        self.schema: pa.Schema | None = None  # that of the rows
 
-    def to_batches(self, columns: Sequence[str], filter: Any = None, **_: object) -> Iterator[pa.RecordBatch]:  # noqa: A002, ANN401 -- Arrow's names
+    def get_fragments(self, filter: Any = None) -> list["MemoryDataset"]:  # noqa: A002, ANN401, ARG002 -- Arrow's names
+        """All rows: nothing is known of the files."""
+        return [self]
+
+    def to_batches(
+        self,
+        _schema: object = None,
+        *,
+        columns: Sequence[str],
+        filter: Any = None,  # noqa: A002, ANN401 -- Arrow's names
+        **_: object,
+    ) -> Iterator[pa.RecordBatch]:
         """Batches of some columns, of the rows that the filter lets through."""
         if self._tables:
             rows = pa.concat_tables([table.select(list(columns)) for table in self._tables])

@@ -1,6 +1,7 @@
 """A table that went back is refused, and continues without a hole after a rewind."""
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,24 +23,28 @@ from spark_sink.sink.rows_by_table import Sorting
 from spark_sink.sink.sink_options import SinkOptions
 from tests.raw_rows import SCHEMA
 
+PLACES = [("t", 0), ("t", 1)]
+
 
 def _tables(path: str) -> tuple[Tables, SinkOptions]:
     options = SinkOptions.parse({"path": path, "kafka.group.id": "g", "checkpointLocation": "c", "compactEvery": "0"})
     return Tables(options), options
 
 
-def _commit(path: str, begin: int, kept: tuple[Tables, SinkOptions] | None = None) -> None:
+def _commit(
+    path: str, begin: int, kept: tuple[Tables, SinkOptions] | None = None, places: Sequence[tuple[str, int]] = PLACES
+) -> None:
     """Ten offsets of two partitions; the sixth of each is bad."""
     tables, options = kept or _tables(path)
     sorting = Sorting(options, normal_schema(SCHEMA), "run")
     rows = [
-        {"topic": "t", "partition": number, "offset": one, "value": b"v"}
+        {"topic": topic, "partition": number, "offset": one, "value": b"v"}
         | ({COLUMN: {"error_class": "Bad", "error_text": "x", "value": b"v"}} if one % 10 == 5 else {})
-        for number in range(2)
+        for topic, number in places
         for one in range(begin, begin + 10)
     ]
     sorting.write(pa.RecordBatch.from_pylist(rows, schema=SCHEMA))
-    offset = Offset.of(Range("t", number, begin, begin + 10) for number in range(2))
+    offset = Offset.of(Range(*place, begin, begin + 10) for place in places)
     tables.commit(offset, sorting.close(), normal_schema(SCHEMA), 0)
 
 
@@ -72,6 +77,22 @@ def test_a_restored_table_is_refused_and_goes_on_after_a_rewind(
     for begin in (20, 30, 40):
         _commit(path, begin)
     assert sorted(_offsets(path) + _offsets(quarantine_of(path))) == sorted([*range(50)] * 2)
+    assert verify(path).ok
+
+
+def test_a_table_of_two_topics_is_rewound_twice(tmp_path: Path) -> None:
+    """A rewind rewrites files of the quarantine by a DELETE, and the next one must be able to read them."""
+    path, places = str(tmp_path / "table"), [("t", 0), ("u", 0)]
+    for begin in (0, 10, 20):
+        _commit(path, begin, places=places)
+    DeltaTable(quarantine_of(path)).optimize.compact()
+    for version, end in ((2, 20), (1, 10)):
+        DeltaTable(path).restore(version)
+        assert [one.after for one in rewind(path, apply=True)] == [end, end]
+        assert _offsets(quarantine_of(path)) == sorted([*range(5, end, 10)] * 2)
+    for begin in (10, 20):
+        _commit(path, begin, places=places)
+    assert sorted(_offsets(path) + _offsets(quarantine_of(path))) == sorted([*range(30)] * 2)
     assert verify(path).ok
 
 
