@@ -182,7 +182,17 @@ def bring_back(uri: str, group: str, removed: Removed, storage: Storage | None) 
     )
     snapshot = quarantine.refresh()
     if snapshot is not None and files:
-        quarantine.swap(snapshot, Change(files=files, positions={}, beginnings={}, schema=SCHEMA, note=NOTE))
+        # A later rewind removes the records that are above the table by the quarantine's position.
+        ends = {key: max(snapshot.positions.get(key, 0), at) for key, at in _ends_of(files).items()}
+        quarantine.swap(snapshot, Change(files=files, positions=ends, beginnings={}, schema=SCHEMA, note=NOTE))
+
+
+def _ends_of(files: Iterable[DataFile]) -> dict[TopicPartition, int]:
+    found: dict[TopicPartition, int] = {}
+    for file in files:
+        for key, span in file.spans.items():
+            found[key] = max(span.last + 1, found.get(key, 0))
+    return found
 
 
 def from_offsets(floors: Ends) -> str:

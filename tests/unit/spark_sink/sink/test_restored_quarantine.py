@@ -77,6 +77,26 @@ def test_the_bad_records_beside_the_rows_come_back(path: Path) -> None:
     _whole(path, 5, 15, 19, 25)
 
 
+def test_records_that_came_back_leave_again_with_their_rows(tmp_path: Path) -> None:
+    """A person goes from one past of the table to the other: the quarantine's position counts what came back."""
+    path = tmp_path / "table"
+    _commit(path, 0, 5)
+    first = DeltaTable(str(path)).version()
+    _commit(path, 10, 15)
+    with_bad = DeltaTable(str(path)).version()
+    DeltaTable(str(path)).restore(first)
+    rewind(str(path), apply=True)
+    rewound = DeltaTable(str(path)).version()
+    _commit(path, 10)
+    for version, bad in ((with_bad, [5, 15]), (rewound, [5])):
+        DeltaTable(str(path)).restore(version)
+        rewind(str(path), apply=True)
+        assert _offsets(quarantine_of(str(path))) == bad
+    for begin in (10, 20):
+        _commit(path, begin)
+    _whole(path, 5)
+
+
 def test_a_crash_at_any_step_leaves_the_work_to_the_next_call(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Records are removed and added in two commits."""
     for step in ("restored_quarantine.from_offsets", "restored_quarantine.Change", "position_rewind._set_positions"):
