@@ -96,14 +96,15 @@ def rewind(
         name = the_group(uri, kept, group)
         quarantine = DeltaLakeTable(quarantine_of(uri), name, storage, restored=True)
         refuse_other_table(quarantine.name, quarantine.refresh())
-        found, removed = _changes(handle, log, name, storage)
         taken = find_taken(uri, name, storage)
-        if taken is not None and not taken.complete:
+        restored = taken is not None and not taken.complete
+        found, removed = _changes(handle, log, name, storage, restored=restored)
+        if taken is not None and restored:
             back = "is put back" if apply else "would be put back"
             tell(f"{taken.address}: it was restored, and {back} to version {taken.before}")
         if apply:
             put_back(uri, name, storage)
-        if apply and taken is not None and not taken.complete:
+        if apply and restored:
             found, removed = _changes(handle, log, name, storage)  # with the bad records that were put back
         _tell_of_bad_records(uri, found, options, tell)
         if apply:
@@ -119,9 +120,13 @@ def rewind(
 
 
 def _changes(
-    handle: DeltaTable, log: TransactionLog, group: str, storage: Storage | None
+    handle: DeltaTable, log: TransactionLog, group: str, storage: Storage | None, *, restored: bool = False
 ) -> tuple[list[Rewound], Removed]:
-    """Compare the positions with the rows: find positions to set back, and bad records to bring back."""
+    """Compare the positions with the rows: find positions to set back, and bad records to bring back.
+
+    A quarantine that was restored may have records that an earlier rewind took out: they are above the positions, until
+    the quarantine is put back.
+    """
     uri, kept = log.uri, log.transactions
     find_version = partial(_restored_version, uri, dict(storage or {}) or None)
     ends, positions = _row_ends(handle, kept, group), parse_positions(kept, group)
@@ -132,7 +137,8 @@ def _changes(
         removed = find_removed(uri, log.earlier_commits(), group, ends, find_version)
     # A RESTORE of the table takes its bad records back as well: those of the version that came back count.
     if not removed.floors and log.restored <= kept.get(rewound(group), -1):
-        ends |= past_bad_records(quarantine_of(uri), group, storage, ends)
+        past = past_bad_records(quarantine_of(uri), group, storage, ends)
+        ends |= {key: max(ends[key], min(end, positions[key])) for key, end in past.items()} if restored else past
     return _behind(uri, ends, positions), removed
 
 

@@ -97,6 +97,29 @@ def test_records_that_came_back_leave_again_with_their_rows(tmp_path: Path) -> N
     _whole(path, 5)
 
 
+def test_records_that_a_restore_of_the_quarantine_brings_back_are_taken_out(tmp_path: Path) -> None:
+    """They follow the rows without a gap, and are above the position: the rewind took them for rows of the table."""
+    path = tmp_path / "table"
+    quarantine = quarantine_of(str(path))
+    _commit(path, 0, 5)
+    first = DeltaTable(str(path)).version()
+    _commit(path, 10, 10)
+    with_bad = DeltaTable(quarantine).version()
+    DeltaTable(str(path)).restore(first)
+    rewind(str(path), apply=True)
+    DeltaTable(quarantine).restore(with_bad)
+    assert _offsets(quarantine) == [5, 10]
+    with pytest.raises(TableError, match="azimuth rewind"):
+        _commit(path, 10, 11)
+    rewind(str(path))  # a look changes nothing
+    assert _offsets(quarantine) == [5, 10]
+    rewind(str(path), apply=True)
+    assert _offsets(quarantine) == [5]
+    for begin in (10, 20):
+        _commit(path, begin)
+    _whole(path, 5)
+
+
 def test_a_crash_at_any_step_leaves_the_work_to_the_next_call(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Records are removed and added in two commits."""
     for step in ("restored_quarantine.from_offsets", "restored_quarantine.Change", "position_rewind._set_positions"):
