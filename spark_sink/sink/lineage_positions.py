@@ -40,10 +40,11 @@ def lineage_positions(
     if version is None:
         return {}
     try:
-        past = DeltaTable(log.uri, version=version, storage_options=dict(storage or {}) or None)
-        if not active_paths(past) <= active_paths(handle):
-            return {}
+        present = active_paths(handle)
         while True:
+            past = DeltaTable(log.uri, version=version, storage_options=dict(storage or {}) or None)
+            if not active_paths(past) <= present:
+                return {}
             earlier = TransactionLog(log.uri, storage)
             kept = dict(earlier.refresh(version))
             # That version may itself come after a RESTORE that no rewind had resolved.

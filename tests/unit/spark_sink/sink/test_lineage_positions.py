@@ -8,6 +8,7 @@ import pytest
 from deltalake import DeltaTable
 
 from assignors.fleet import FleetTopic
+from spark_sink.errors import TableError
 from spark_sink.fetch.raw_columns import arrow_schema
 from spark_sink.fleet.table_writer import TableWriter
 from spark_sink.formats.bad_rows import quarantine_of
@@ -99,6 +100,24 @@ def test_positions_of_a_version_whose_rows_were_deleted_since_are_not_taken(writ
     DeltaTable(writer.table).delete('"offset" >= 5')
     found = {one.key: one.after for one in rewind(writer.table, "g", apply=True)}
     assert (found, writer.bad()) == ({GOOD: 5, POISON: 0}, 0)
+
+
+def test_rows_that_were_deleted_between_two_restores_leave_no_hole(writer: Writer) -> None:
+    """A person deletes rows, as a rewind tells, and later brings a version before the end of that rewind back."""
+    oldest = DeltaTable(writer.table).version()
+    newest = writer.write("good", 10, 20)
+    DeltaTable(writer.table).restore(oldest)
+    rewind(writer.table, "g", apply=True)
+    DeltaTable(writer.table).restore(newest)
+    with pytest.raises(TableError, match="delete the rows of this partition from offset 10 on"):
+        rewind(writer.table, "g", apply=True)
+    DeltaTable(writer.table).delete("topic = 'good' AND \"offset\" >= 10")
+    deleted = DeltaTable(writer.table).version()
+    rewind(writer.table, "g", apply=True)
+    again = Writer(Path(writer.table))
+    again.write("good", 10, 30)
+    DeltaTable(writer.table).restore(deleted)
+    assert Rewound(key=GOOD, before=30, after=10) in rewind(writer.table, "g", apply=True)
 
 
 def test_a_rewind_of_a_healthy_table_changes_nothing(writer: Writer) -> None:
