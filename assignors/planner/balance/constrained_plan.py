@@ -88,19 +88,20 @@ def general_plan(  # noqa: PLR0913, PLR0917
     owned = np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
     preferred = _preferred_counts(kinds, pieces, topic_of)
     fairest = fairest and preferred is not None and bool((preferred.sum(axis=0) == kinds.counts).all())
-    flow = _solve(problem, kinds, owned, preferred, epsilon, fairest=fairest)
+    given, proven = _solve(problem, kinds, owned, preferred, epsilon, fairest=fairest)
     owner = np.where(held, problem.owner, NO_OWNER).astype(np.int32)
-    kept = np.minimum(owned, flow.given)
+    kept = np.minimum(owned, given)
     placement.owner = owner = release(problem, owner, kept, kinds.of, topic_of, hashes)
     by_kind = np.argsort(kinds.of, kind="stable")
     by_kind = by_kind[owner[by_kind] == NO_OWNER]
     ends = np.cumsum(np.bincount(kinds.of[by_kind], minlength=len(kinds.counts)))
-    for kind in np.argsort(-(kinds.counts - kept.sum(axis=0)), kind="stable"):
-        quota = flow.given[:, kind] - kept[:, kind]
-        if quota.any():
-            free = by_kind[ends[kind] - int(quota.sum()) : ends[kind]]
-            placement.place(scores, free, Band(quota, quota), np.zeros_like(quota), quota / quota.sum())
-    return flow.proven
+    kept_of = kept.sum(axis=0)
+    order = np.argsort(-(kinds.counts - kept_of), kind="stable")
+    for kind in order[(given.sum(axis=0) > kept_of)[order]].tolist():  # nothing of the others is given
+        quota = given[:, kind] - kept[:, kind]
+        free = by_kind[ends[kind] - int(quota.sum()) : ends[kind]]
+        placement.place(scores, free, Band(quota, quota), np.zeros_like(quota), quota / quota.sum())
+    return proven
 
 
 def _preferred_counts(kinds: Kinds, pieces: I64, topic_of: I32) -> I64 | None:
@@ -109,10 +110,10 @@ def _preferred_counts(kinds: Kinds, pieces: I64, topic_of: I32) -> I64 | None:
         return None
     preferred = np.zeros(kinds.allowed.shape, dtype=np.int64)
     _, first, sizes = np.unique(kinds.of, return_index=True, return_counts=True)
-    for kind, (at, size) in enumerate(zip(first.tolist(), sizes.tolist(), strict=True)):
-        mine = pieces[topic_of[at]]
-        if int(mine.sum()) == size:
-            preferred[:, kind] = mine
+    rows = topic_of[first]
+    whole = np.flatnonzero(pieces.sum(axis=1)[rows] == sizes)
+    kind, member = np.nonzero(pieces[rows[whole]])  # few of all: reading them alone takes less time than whole rows
+    preferred[member, whole[kind]] = pieces[rows[whole[kind]], member]
     return preferred
 
 
@@ -134,30 +135,32 @@ def _is_optimal(counts: I64, kinds: Kinds, owned: I64, band: Band, least: int, *
 
 def _solve(  # noqa: PLR0913
     problem: Problem, kinds: Kinds, owned: I64, preferred: I64 | None, epsilon: float, *, fairest: bool
-) -> Flow:
+) -> tuple[I64, bool]:
     """Solve within the band; if subscriptions differ or no plan fits the band, with the best exact loads.
 
     If the loads of the preferred counts are the fairest and outside the band, no plan fits the band.
+
+    Returns:
+        Partitions of each kind on each member, shape (M, K), and whether they are proven the cheapest.
     """
     _, weight_class = np.unique(problem.weights, return_inverse=True)
-    flow = Flow(kinds.counts, kinds.allowed, kinds.off, owned)
     if problem.equal:
         band = fair_band(int(kinds.counts.sum()), problem.weights, epsilon)
         claims = owned.sum(axis=1)
         least = int((claims - kept_loads(claims, band, problem.partitions, problem.weights)).sum())
         if preferred is not None and _is_optimal(preferred, kinds, owned, band, least, fairest=fairest):
-            flow.given, flow.proven = preferred, True
-            return flow
+            return preferred, True
         if not (fairest and preferred is not None and _is_outside(preferred.sum(axis=1), band)):
-            if flow.solve(Exchange(band.low, band.high, exact=False, weights=weight_class), preferred, least):
-                return flow
             flow = Flow(kinds.counts, kinds.allowed, kinds.off, owned)
+            if flow.solve(Exchange(band.low, band.high, exact=False, weights=weight_class), preferred, least):
+                return flow.given, flow.proven
     if fairest and preferred is not None:
         best = preferred.sum(axis=1)
     else:
         best, preferred = fairest_counts(kinds.counts, kinds.allowed, problem.weights).sum(axis=1), None
+    flow = Flow(kinds.counts, kinds.allowed, kinds.off, owned)
     flow.solve(Exchange(best, best, exact=True, weights=weight_class), preferred, 0)
-    return flow
+    return flow.given, flow.proven
 
 
 def _is_outside(load: I64, band: Band) -> bool:

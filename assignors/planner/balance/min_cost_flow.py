@@ -152,6 +152,13 @@ class Flow:
     # -- prices and paths -----------------------------------------------------------------------------------------
 
     def _price(self) -> None:
+        if isinstance(self.to_kind, SingleCells):  # the other cells are never read
+            cells = self.to_kind.cells
+            given, owned, off = (a.reshape(-1)[cells] for a in (self.given, self.owned, self.off))
+            self.give_cost, self.take_cost = np.empty_like(self.given), np.empty_like(self.given)
+            self.give_cost.reshape(-1)[cells] = off - (given < owned)
+            self.take_cost.reshape(-1)[cells] = np.where(given > 0, (given <= owned) - off, _NEVER)
+            return
         below = (self.given < self.owned).astype(np.int64)
         kept = (self.given <= self.owned).astype(np.int64)
         self.give_cost = np.where(self.allowed, self.off - below, _NEVER)
@@ -233,7 +240,8 @@ class Flow:
     # -- negative cycles ------------------------------------------------------------------------------------------
 
     def _cancel(self, exchange: Exchange, least: int) -> None:
-        moved = int((self.owned - np.minimum(self.owned, self.given)).sum())
+        claims = np.flatnonzero(self.owned)
+        moved = int(np.maximum(self.owned.reshape(-1)[claims] - self.given.reshape(-1)[claims], 0).sum())
         if moved <= least and not self.off[self.given > 0].any():
             self.proven = True
             return

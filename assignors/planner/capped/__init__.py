@@ -3,6 +3,7 @@
 * `exact_small_groups`: the optimum of small groups.
 * `reader_choice`: chooses the readers of a topic in larger groups.
 * `local_search`: hand-overs between readers until the loads are within their bounds.
+* `hand_over_chains`: chains of hand-overs where few partitions are outside the bounds, as after a join.
 * `candidate_moves`: the hand-overs from which one step of the search chooses.
 * `search_state`: the partitions of each reader during the search.
 * `neighbourhood_search`: divides all partitions of a few members among them at the lowest cost.

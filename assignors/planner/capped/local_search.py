@@ -3,9 +3,9 @@
 A piece is the part of a topic that one reader has. A part of it can go to another reader, or to a new reader if the cap
 allows one more; otherwise a new reader takes the whole piece. Each step takes the hand-over, or the exchange of two
 pieces, that brings the loads nearest to their bounds with the fewest moved claims. `neighbourhood_search` finds
-solutions that single steps miss: loads within their bounds, and then fewer moves. If no loads within the bounds are
-found, the search moves each piece to another member and repairs the loads. It keeps the result if the loads are more
-even (iterated local search).
+solutions that single steps miss: loads within their bounds, and then fewer moves. Where few partitions are outside the
+bounds, as after a join, `hand_over_chains` comes first. If no loads within the bounds are found, the search moves each
+piece to another member and repairs the loads. It keeps the result if the loads are more even (iterated local search).
 """
 
 from collections.abc import Iterator
@@ -15,8 +15,10 @@ import numpy as np
 
 from assignors.planner.capped import candidate_moves
 from assignors.planner.capped.candidate_moves import CandidateMoves, limit_counts
+from assignors.planner.capped.hand_over_chains import CHAIN_DISTANCES, settle_by_chains
 from assignors.planner.capped.neighbourhood_search import search_neighbourhoods
-from assignors.planner.capped.search_state import Move, SearchState
+from assignors.planner.capped.newcomer_bound import newcomer_moves
+from assignors.planner.capped.search_state import Key, Move, SearchState
 from assignors.planner.input_arrays import I64
 
 _NEARER: Final = 1 << 20
@@ -26,6 +28,9 @@ _LEAST: Final = 1e-9
 _REPAIR_STEPS: Final = 8  # after a piece was moved to another member
 _MANY: Final = 8  # members outside their bounds: with more, one step finds many hand-overs
 _POOLS_HELP: Final = 64  # members outside their bounds: with more, dividing the pieces of a few does not help
+_CHAINS_HELP: Final = 64  # partitions outside the bounds: with more, chains take longer than single hand-overs
+_SMALL: Final = 100_000  # cells of topics x members: up to these, all ways to come into the bounds take little time
+_NEAR: Final = 1.3  # times the bound: as many moved claims are enough in larger groups
 _CALL_WORK: Final = 2_000  # hand-overs that could be priced in the time of an empty call
 _MIXED: Final = 1009
 BALANCE_WORK: Final = 4_000_000
@@ -42,12 +47,40 @@ def bring_into_band(state: SearchState, least: int) -> None:
         state: changed.
         least: lower bound of the claims that move; the search ends when it is reached.
     """
-    _approach_band(state)
-    _balance(state, _ENDLESS, end=state.work + BALANCE_WORK)
+    if not state.off.any() and (state.moved > least or state.outside_band().any()):
+        least = max(least, newcomer_moves(state.owned, state.pieces.sum(axis=1), state.caps, state.band))
+    _settle(state, least)
     if state.outside_band().any() and not state.is_fairest():
         _come_inside(state, least)
     if not state.outside_band().any():
         search_neighbourhoods(state, least, state.work + SEARCH_WORK)
+
+
+def _settle(state: SearchState, least: int) -> None:
+    """Bring loads into their bounds in one of three ways, the quickest first; keep the best that was tried."""
+    before, tried = state.pieces, list[tuple[Key, I64]]()
+    enough = least * (_NEAR if state.owned.size > _SMALL else 1)
+    for far in CHAIN_DISTANCES if _chains_help(state) else ():
+        state.reset(before.copy())
+        settle_by_chains(state, far)
+        if not state.outside_band().any() and state.moved <= enough:
+            return
+        tried.append((state.key(), state.pieces))
+    if tried:
+        state.reset(before)
+    _approach_band(state)
+    _balance(state, _ENDLESS, end=state.work + BALANCE_WORK)
+    if _chains_help(state):
+        tried.append((state.key(), state.pieces.copy()))
+        settle_by_chains(state, CHAIN_DISTANCES[0])
+    for key, pieces in tried:
+        if key < state.key():
+            state.reset(pieces)
+
+
+def _chains_help(state: SearchState) -> bool:
+    few = 0 < int(np.abs(state.outside_band()).sum()) <= _CHAINS_HELP
+    return few and not state.off.any() and not state.is_fairest()
 
 
 def _come_inside(state: SearchState, least: int) -> None:

@@ -64,7 +64,8 @@ def search_neighbourhoods(state: SearchState, least: int, end: int) -> None:
     draws = _draws()
     balancing, racks = state.outside_band().any(), bool(state.off.any())
     if not balancing and not racks:
-        FewerMoves(state, draws).search(least, end)
+        if state.moved > least:
+            FewerMoves(state, draws).search(least, end)
         return
     for_racks = racks and not state.owned.any()
     while state.work < end and (state.outside_band().any() if balancing else state.moved > least or for_racks):

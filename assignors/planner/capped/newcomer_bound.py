@@ -12,6 +12,7 @@ The newcomer chooses the topics that give what it needs at the smallest excess, 
 """
 
 import itertools
+from collections import Counter
 from math import comb
 from typing import Final
 
@@ -21,6 +22,9 @@ from assignors.planner.input_arrays import I32, I64
 from assignors.planner.load_bounds import Band
 
 _CHOICES: Final = 200  # of owners that leave a topic; if there are more, the best of all of them is assumed
+
+Offers = tuple[tuple[int, int], ...]
+"""Excesses of the owners of a topic, with the partitions that the newcomer gets for each."""
 
 
 def newcomer_moves(owned: I64, sizes: I64, caps: I32, band: Band) -> int:
@@ -41,31 +45,55 @@ def newcomer_moves(owned: I64, sizes: I64, caps: I32, band: Band) -> int:
     # The lowest excess with which the newcomer gets each number of partitions, or more.
     excess = np.full(need + 1, need)
     excess[0] = 0
-    for topic in range(len(sizes)):
-        best = excess.copy()
-        for cost, count in _offers(owned[topic], int(sizes[topic]), int(caps[topic]), surplus, newcomer):
-            through = excess[np.maximum(np.arange(need + 1) - count, 0)] + cost
-            best = np.minimum(best, through)
-        excess = best
+    for offers, topics in _offers_of_topics(owned, sizes, caps, surplus, newcomer).items():
+        # More topics with these offers give no more than is needed.
+        for _ in range(min(topics, -(-need // min(count for _, count in offers)))):
+            best = excess.copy()
+            for cost, count in offers:
+                best = np.minimum(best, excess[np.maximum(np.arange(need + 1) - count, 0)] + cost)
+            excess = best
     # Each partition beyond what the topics give at these excesses is one more.
     least = int((excess + need - np.arange(need + 1)).min())
     return max(0, int(needs.sum()) - int(sizes.sum() - owned.sum()) + least)
 
 
-def _offers(owned: I64, size: int, cap: int, surplus: I64, newcomer: int) -> list[tuple[int, int]]:
-    """List excesses of the owners of a topic with the partitions that the newcomer gets for each."""
-    mine = int(owned[newcomer])
-    owners = [m for m in np.flatnonzero(owned).tolist() if m != newcomer]
-    pieces = [int(owned[m]) for m in owners]
-    spare = [max(0, int(surplus[m])) for m in owners]
-    excesses = [max(0, piece - room) for piece, room in zip(pieces, spare, strict=True)]
+def _offers_of_topics(owned: I64, sizes: I64, caps: I32, surplus: I64, newcomer: int) -> Counter[Offers]:
+    """Count the topics by their offers; many topics have the same."""
+    topics, members = np.divmod(np.flatnonzero(owned != 0), owned.shape[1])
+    others = members != newcomer
+    topics, members = topics[others], members[others]
+    pieces = owned[topics, members]
+    rows = list(zip(pieces.tolist(), np.clip(surplus[members], 0, pieces).tolist(), strict=True))
+    ends = np.cumsum(np.bincount(topics, minlength=len(sizes))).tolist()
+    known: dict[tuple[tuple[tuple[int, int], ...], int, int], Offers] = {}
+    out: Counter[Offers] = Counter()
+    start = 0
+    for end, left, cap in zip(ends, (sizes - owned[:, newcomer]).tolist(), caps.tolist(), strict=True):
+        key = tuple(sorted(rows[start:end])), left, cap
+        if key not in known:
+            known[key] = _offers(*key)
+        out[known[key]] += 1
+        start = end
+    del out[()]
+    return out
+
+
+def _offers(owners: tuple[tuple[int, int], ...], left: int, cap: int) -> Offers:
+    """List excesses of the owners of a topic with the partitions that the newcomer gets for each.
+
+    Args:
+        owners: piece of each owner, and how much of it the owner can lose without an excess.
+        left: partitions of the topic that the newcomer does not own.
+        cap: most readers.
+    """
+    excesses = [piece - spare for piece, spare in owners]
     gone = max(0, len(owners) + 1 - cap)
     if comb(len(owners), gone) > _CHOICES:
-        return [(sum(sorted(excesses)[:gone]), size - mine)]
-    without = size - mine - sum(pieces) + sum(map(min, pieces, spare))
+        return ((sum(sorted(excesses)[:gone]), left),)
+    without = left - sum(excesses)
     best: dict[int, int] = {}
-    for some in itertools.combinations(range(len(owners)), gone):
-        cost = sum(excesses[i] for i in some)
+    for some in itertools.combinations(excesses, gone):
+        cost = sum(some)
         # An owner that leaves gives its whole piece, beyond what it can give without an excess.
         best[cost] = max(best.get(cost, 0), without + cost)
-    return [(cost, count) for cost, count in best.items() if count > cost]
+    return tuple((cost, count) for cost, count in sorted(best.items()) if count > cost)

@@ -24,6 +24,8 @@ MOST_WORK: Final = 100_000
 
 Known = dict[tuple[Way, Way, Way], int]
 """Vectors of loads between two vectors, by these and the lengths of the loads."""
+Shifts = dict[tuple[Way, Way], tuple[int, int]]
+"""By a way and the lengths of the loads: how far it shifts vectors of loads, and those that it can be added to."""
 _MOST_KNOWN: Final = 512
 
 
@@ -37,6 +39,7 @@ class Division:
         budget: cost of a known division: the sum of what each topic costs above its cheapest way.
         draws: numbers that select among divisions of equal cost.
         known: sets of loads that divisions of other members needed, too.
+        shifts: the same of ways to divide a topic.
         work: work done, in hand-overs that could be priced in the same time.
     """
 
@@ -45,6 +48,7 @@ class Division:
     budget: int
     draws: Iterator[int]
     known: Known
+    shifts: Shifts = field(default_factory=dict)
     work: int = field(init=False, default=0)
 
     def cheapest(self, topics: list[Ways]) -> list[Way]:
@@ -73,7 +77,7 @@ class Division:
         longer: dict[int, int] = {}
         steps = 0
         for more, way in ways:
-            by, room = _index(way, shape), self._room(way, shape)
+            by, room = self._shift(way, shape)
             for cost, loads in reached.items():
                 if cost + more <= self.budget:
                     steps += 1
@@ -81,11 +85,15 @@ class Division:
         self.work += steps * _UNITS * (1 + _size(shape) // _BITS_A_UNIT)
         return {cost: loads for cost, loads in longer.items() if loads}
 
-    def _room(self, way: Way, shape: Way) -> int:
-        """Return the vectors of loads that a way to divide a topic can be added to."""
-        return self._between(
-            (0,) * len(shape), tuple(n - 1 - count for n, count in zip(shape, way, strict=False)), shape
-        )
+    def _shift(self, way: Way, shape: Way) -> tuple[int, int]:
+        """Return by how much a way to divide a topic shifts vectors of loads, and those it can be added to."""
+        key = way, shape
+        if key not in self.shifts:
+            if len(self.shifts) >= _MOST_KNOWN:
+                self.shifts.clear()
+            room = tuple(n - 1 - count for n, count in zip(shape, way, strict=False))
+            self.shifts[key] = _index(way, shape), self._between((0,) * len(shape), room, shape)
+        return self.shifts[key]
 
     def _between(self, low: Way, high: Way, shape: Way) -> int:
         key = low, high, shape
@@ -119,8 +127,11 @@ class Division:
         for ways, reached in zip(topics[::-1], tables[-2::-1], strict=True):
             came = []
             for more, way in ways:
+                loads = reached.get(cost - more)
+                if loads is None:
+                    continue
                 before = [load - count for load, count in zip(at, way, strict=False)]
-                if min(before, default=0) >= 0 and reached.get(cost - more, 0) >> _index(before, shape) & 1:
+                if min(before, default=0) >= 0 and loads >> _index(before, shape) & 1:
                     came.append((more, way, before))
             more, way, at = came[next(self.draws) % len(came)]
             cost -= more

@@ -61,11 +61,13 @@ def choose_readers(  # noqa: PLR0913, PLR0917
     state = _keep_owners(problem, racks, caps, cap_binds, band, readers, rows)
     sizes = np.diff(problem.first)[capped]
     chunk = -(-sizes // caps[capped])
-    for topic in capped[np.lexsort((capped, -sizes, -chunk))].tolist():
+    order = np.lexsort((capped, -sizes, -chunk))
+    unowned = sizes > state.pieces.sum(axis=1)[capped]
+    for topic in capped[order[unowned[order]]].tolist():
         _add_newcomers(problem, racks, state, topic, scores)
     _place_uncapped(problem, state, cap_binds, rows)
     bring_into_band(state, least)
-    readers[capped] = state.pieces[capped] > 0
+    np.copyto(readers, state.pieces > 0, where=cap_binds[:, None])
     fairest = not racks.off.any() and bool(state.outside_band().any()) and state.is_fairest()
     return ChosenReaders(may=readers, pieces=state.pieces, fairest=fairest)
 

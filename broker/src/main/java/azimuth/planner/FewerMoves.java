@@ -23,8 +23,10 @@ final class FewerMoves {
     private static final long STATES = 200_000; // vectors of loads; if there were more, the pool is made smaller
     // Work, in hand-overs that could be priced in the same time, as Python's planner counts it.
     private static final long POOL_WORK = 400;
-    private static final long MEMBER_WORK = 2;
     private static final long TOPIC_WORK = 60;
+    private static final long LEAST_PATIENCE = 80_000; // work without fewer moves
+    private static final long PATIENCE = 400_000; // less one for each cell of topics x members
+    private static final int KINDS = 4; // ways to draw a member of the pool
 
     private final SearchState state;
     private final LongSupplier draws;
@@ -49,17 +51,22 @@ final class FewerMoves {
      * @param end limit of the state's work
      */
     void run(long least, long end) {
-        while (state.work < end && state.moved > least) {
-            state.work += POOL_WORK + MEMBER_WORK * state.members;
+        long start = state.work;
+        long last = start;
+        long patience = Math.max(LEAST_PATIENCE, PATIENCE - (long) state.topics * state.members);
+        while (state.moved > least && state.work < Math.min(end, last + patience + (last - start))) {
+            state.work += POOL_WORK;
+            long before = state.moved;
             if (divide(pool())) {
                 return; // the optimum
             }
+            last = state.moved < before ? state.work : last;
         }
     }
 
     // -- the pool -----------------------------------------------------------------------------------------------------
 
-    /** Draws an owner that misses a piece and one of its readers; adds others, half of them with pieces that differ. */
+    /** Draws an owner that misses a piece and one of its readers; adds others, most of them related to these. */
     private int[] pool() {
         List<int[]> pairs = new ArrayList<>();
         for (int m = 0; m < state.members; m++) {
@@ -80,17 +87,30 @@ final class FewerMoves {
             if (states > STATES) {
                 return Arrays.copyOf(pool, size);
             }
-            int[] among = {};
-            if (size == 1) {
-                among = others(inside, m -> state.pieces[drawn[1]][m] > 0);
-            } else if (draws.getAsLong() % 2 != 0) {
-                among = others(inside, this::isTouched);
-            }
+            int[] among = size == 1 ? others(inside, m -> state.pieces[drawn[1]][m] > 0) : related(pool, size, inside);
             among = among.length > 0 ? among : others(inside, m -> true);
             pool[size] = among[(int) (draws.getAsLong() % among.length)];
             inside[pool[size]] = true;
         }
         return pool;
+    }
+
+    /** Members whose pieces differ from their claims, readers of a topic that the pool reads, or none: drawn at random. */
+    private int[] related(int[] pool, int size, boolean[] inside) {
+        int kind = (int) (draws.getAsLong() % KINDS);
+        if (kind == 0) {
+            return others(inside, this::isTouched);
+        }
+        if (kind == KINDS - 1) {
+            return new int[0];
+        }
+        int member = pool[(int) (draws.getAsLong() % size)];
+        int[] topics = Order.where(state.topics, t -> state.pieces[t][member] > 0);
+        if (topics.length == 0) {
+            return topics;
+        }
+        int topic = topics[(int) (draws.getAsLong() % topics.length)];
+        return others(inside, m -> state.pieces[topic][m] > 0);
     }
 
     private int[] others(boolean[] inside, IntPredicate test) {

@@ -23,6 +23,9 @@ final class LocalSearch {
     private static final int REPAIR_STEPS = 8; // after a piece was moved to another member
     private static final int MANY = 8; // members outside their bounds: with more, one step finds many hand-overs
     private static final int POOLS_HELP = 64; // members outside: with more, dividing the pieces of a few does not help
+    private static final int CHAINS_HELP = 64; // partitions outside: with more, chains take longer than single hand-overs
+    private static final long SMALL = 100_000; // topics x members: up to these, all ways into the bounds take little time
+    private static final double NEAR = 1.3; // times the bound: as many moved claims are enough in larger groups
     private static final long CALL_WORK = 2_000;
     private static final int MIXED = 1009;
     private static final long BALANCE_WORK = 4_000_000;
@@ -41,14 +44,57 @@ final class LocalSearch {
      */
     static void bringIntoBand(SearchState state, long least) {
         LocalSearch search = new LocalSearch(state);
-        search.approach();
-        search.balance(Integer.MAX_VALUE, -1, -1, true, state.work + BALANCE_WORK);
+        long bound = least;
+        if (!state.anyOff && (state.moved > least || state.countOutside() > 0)) {
+            bound = Math.max(least, NewcomerBound.moves(state));
+        }
+        search.settle(bound);
         if (state.countOutside() > 0 && !state.isFairest()) {
-            search.comeInside(least);
+            search.comeInside(bound);
         }
         if (state.countOutside() == 0) {
-            new PoolSearch(state).run(least, state.work + SEARCH_WORK);
+            new PoolSearch(state).run(bound, state.work + SEARCH_WORK);
         }
+    }
+
+    private record Tried(Key key, int[][] pieces) {}
+
+    /** Brings loads into their bounds in one of three ways, the quickest first; keeps the best that was tried. */
+    private void settle(long least) {
+        int[][] before = state.pieces;
+        List<Tried> tried = new ArrayList<>();
+        double enough = least * ((long) state.topics * state.members > SMALL ? NEAR : 1);
+        for (int far : chainsHelp() ? HandOverChains.DISTANCES : new int[0]) {
+            state.reset(before);
+            state.reset(state.copyOfPieces());
+            HandOverChains.settle(state, far);
+            if (state.countOutside() == 0 && state.moved <= enough) {
+                return;
+            }
+            tried.add(new Tried(state.key(), state.pieces));
+        }
+        if (!tried.isEmpty()) {
+            state.reset(before);
+        }
+        approach();
+        balance(Integer.MAX_VALUE, -1, -1, true, state.work + BALANCE_WORK);
+        if (chainsHelp()) {
+            tried.add(new Tried(state.key(), state.copyOfPieces()));
+            HandOverChains.settle(state, HandOverChains.DISTANCES[0]);
+        }
+        for (Tried one : tried) {
+            if (one.key.compareTo(state.key()) < 0) {
+                state.reset(one.pieces);
+            }
+        }
+    }
+
+    private boolean chainsHelp() {
+        long outside = 0;
+        for (int m = 0; m < state.members; m++) {
+            outside += Math.abs(state.outside(m));
+        }
+        return outside > 0 && outside <= CHAINS_HELP && !state.anyOff && !state.isFairest();
     }
 
     /** Brings loads near to their bounds by many hand-overs a step, while many members are outside them. */
