@@ -1,30 +1,23 @@
 package azimuth.planner;
 
-import java.util.ArrayList;
-import java.util.List;
-
 /**
  * Sorts a few members by their scores without a branch.
  *
  * <p>Hashed scores come in random order, so a processor mispredicts about one branch of each insertion, and that takes
- * longer than the sort itself. The comparisons of a sorting network do not depend on the numbers.
- *
- * <p>Source: Batcher 1968, odd-even merge sort.
+ * longer than the sort itself. Here the place of each is the number of those before it: more comparisons, but all of
+ * them without a branch, and none waits for another.
  */
 final class FewBest {
     /** Most members that one call sorts. */
     static final int MOST = 32;
 
-    private static final long PLACE = MOST - 1;
-    private static final byte[][] NETWORKS = new byte[MOST + 1][];
+    /** Lowest bits of a score that need not count, here and in {@link ManyBest}: the place of the member takes them. */
+    static final int UNUSED_BITS = 33;
 
-    static {
-        for (int count = 0; count <= MOST; count++) {
-            NETWORKS[count] = network(count);
-        }
-    }
+    private static final long PLACE = MOST - 1;
 
     private final long[] keyed = new long[MOST];
+    private final long[] sorted = new long[MOST];
 
     /**
      * Sorts members, and writes the first of them.
@@ -40,44 +33,23 @@ final class FewBest {
         for (int i = 0; i < count; i++) {
             keyed[i] = scores[members[i]] >>> 1 & ~PLACE | i; // without a sign, so that differences do not overflow
         }
-        sort(NETWORKS[count]);
+        for (int i = 0; i < count; i++) {
+            sorted[before(keyed[i], count)] = keyed[i];
+        }
         long alike = 0;
         for (int i = 0; i < wanted; i++) {
-            out[i] = members[(int) (keyed[i] & PLACE)];
-            alike |= i + 1 < count ? (keyed[i] ^ keyed[i + 1]) - PLACE - 1 : 0; // negative if they differ in the place only
+            out[i] = members[(int) (sorted[i] & PLACE)];
+            alike |= i + 1 < count ? (sorted[i] ^ sorted[i + 1]) - PLACE - 1 : 0; // negative if they differ in the place only
         }
         return alike >= 0;
     }
 
-    private void sort(byte[] network) {
-        for (int i = 0; i < network.length; i += 2) {
-            long one = keyed[network[i]];
-            long two = keyed[network[i + 1]];
-            long less = one - two & one - two >> 63; // 0 if they are in order
-            keyed[network[i]] = one - less;
-            keyed[network[i + 1]] = two + less;
+    /** How many of the numbers are higher. */
+    private int before(long number, int count) {
+        int higher = 0;
+        for (int i = 0; i < count; i++) {
+            higher += (int) (number - keyed[i] >>> 63);
         }
-    }
-
-    /** Pairs of places to compare one after the other: the higher number goes to the first. */
-    private static byte[] network(int count) {
-        List<Byte> pairs = new ArrayList<>();
-        for (int merged = 1; merged < count; merged *= 2) {
-            for (int step = merged; step > 0; step /= 2) {
-                for (int start = step % merged; start + step < count; start += 2 * step) {
-                    for (int i = start; i < Math.min(start + step, count - step); i++) {
-                        if (i / (2 * merged) == (i + step) / (2 * merged)) {
-                            pairs.add((byte) i);
-                            pairs.add((byte) (i + step));
-                        }
-                    }
-                }
-            }
-        }
-        byte[] out = new byte[pairs.size()];
-        for (int i = 0; i < out.length; i++) {
-            out[i] = pairs.get(i);
-        }
-        return out;
+        return higher;
     }
 }

@@ -68,15 +68,7 @@ final class FewerMoves {
 
     /** Draws an owner that misses a piece and one of its readers; adds others, most of them related to these. */
     private int[] pool() {
-        List<int[]> pairs = new ArrayList<>();
-        for (int m = 0; m < state.members; m++) {
-            for (int t = 0; t < state.topics; t++) {
-                if (state.pieces[t][m] < state.owned[t][m]) {
-                    pairs.add(new int[] {m, t});
-                }
-            }
-        }
-        int[] drawn = pairs.get((int) (draws.getAsLong() % pairs.size()));
+        int[] drawn = missingPiece((int) (draws.getAsLong() % Arrays.stream(state.missing).sum()));
         boolean[] inside = new boolean[state.members];
         int[] pool = new int[Math.min(POOL_SIZE, state.members)];
         pool[0] = drawn[0];
@@ -117,13 +109,18 @@ final class FewerMoves {
         return Order.where(state.members, m -> !inside[m] && test.test(m));
     }
 
-    private boolean isTouched(int member) {
-        for (int t = 0; t < state.topics; t++) {
-            if (state.pieces[t][member] != state.owned[t][member]) {
-                return true;
-            }
+    /** An owner and a topic of which it misses a piece: the nth such pair, in the order of the members, then the topics. */
+    private int[] missingPiece(int nth) {
+        int member = 0;
+        int left = nth;
+        for (; left >= state.missing[member]; member++) {
+            left -= state.missing[member];
         }
-        return false;
+        int topic = 0;
+        for (; left > 0 || state.pieces[topic][member] >= state.owned[topic][member]; topic++) {
+            left -= state.pieces[topic][member] < state.owned[topic][member] ? 1 : 0;
+        }
+        return new int[] {member, topic};
     }
 
     // -- its division -------------------------------------------------------------------------------------------------
@@ -148,9 +145,9 @@ final class FewerMoves {
             List<Item> items = new ArrayList<>();
             boolean whole = true;
             for (int t = 0; t < state.topics; t++) {
-                int[] row = state.pieces[t];
-                int[] now = Arrays.stream(pool).map(m -> row[m]).toArray();
-                if (Arrays.stream(now).sum() > 0) {
+                if (hasPiece(state.pieces[t], pool)) {
+                    int[] row = state.pieces[t];
+                    int[] now = Arrays.stream(pool).map(m -> row[m]).toArray();
                     Rated rated = rate(t, pool, now);
                     whole &= rated.every;
                     items.add(new Item(t, now, rated.ways));
@@ -159,6 +156,15 @@ final class FewerMoves {
             state.work += TOPIC_WORK * items.size();
             if (put(pool, items)) {
                 return whole && pool.length == state.members;
+            }
+        }
+        return false;
+    }
+
+    private static boolean hasPiece(int[] row, int[] pool) {
+        for (int m : pool) { // no stream: nearly all topics of a large group have none, and each pool asks for each topic
+            if (row[m] > 0) {
+                return true;
             }
         }
         return false;

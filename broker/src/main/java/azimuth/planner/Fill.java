@@ -5,38 +5,8 @@ import java.util.stream.LongStream;
 
 /** Gives what no member holds: topic by topic, to the best ranked members that have room. */
 final class Fill {
-    /** Preference of the members for a topic: the highest score, unsigned, is the first choice. */
-    interface Ranking {
-        /** What a member's scores are made from; never changes. */
-        long trait(int member);
-
-        /**
-         * Writes the scores of some members.
-         *
-         * @param traits of these members, the first of this array
-         * @param count how many there are
-         * @param scores takes the score of each, in the same order
-         */
-        void score(int topic, long[] traits, int count, long[] scores);
-
-        /** Scores of all members. */
-        default long[] scores(int topic, int members) {
-            long[] scores = new long[members];
-            score(topic, LongStream.range(0, members).map(m -> trait((int) m)).toArray(), members, scores);
-            return scores;
-        }
-
-        /** A score that about so many of the members reach; only the speed of a plan depends on it. */
-        default long exceededBy(int wanted, int members) {
-            return wanted >= members ? 0 : -1 - Long.divideUnsigned(-1, members) * wanted;
-        }
-    }
-
     /** Owner of each partition so far; {@link Group#NOBODY} where none. */
     final int[] owner;
-
-
-    private static final int FEW = 32; // chosen by insertion; more by a heap
 
     private final Group group;
     private final Ranking ranking;
@@ -46,11 +16,10 @@ final class Fill {
 
     private final long[] traits;
     private final long[] scores;
-    private final long[] openScores;
-    private final long[] reached;
     private final int[] have;
     private final int[] chosen;
     private final FewBest fewBest = new FewBest();
+    private final ManyBest manyBest;
     private final boolean[] over;
     private final int[] place;
     private final OpenMembers open;
@@ -75,13 +44,12 @@ final class Fill {
         severalNodes = 1 < group.nodes && group.nodes < count;
         traits = LongStream.range(0, count).map(m -> ranking.trait((int) m)).toArray();
         scores = new long[count];
-        openScores = new long[count];
-        reached = new long[count];
         have = new int[count];
         chosen = new int[count];
         over = new boolean[count];
         place = new int[count];
         open = new OpenMembers(traits);
+        manyBest = new ManyBest(count);
     }
 
     /**
@@ -110,11 +78,12 @@ final class Fill {
             int start = (int) run;
             int topic = group.topicOf[free[start]];
             int length = Integer.MAX_VALUE - (int) (run >>> 32);
-            countHeld(topic);
             if (length == 1 && group.size(topic) == 1) {
                 owner[free[start]] = placeOne(topic);
             } else {
+                countHeld(topic);
                 place(topic, free, start, length);
+                forgetHeld(topic);
             }
         }
     }
@@ -136,10 +105,17 @@ final class Fill {
     }
 
     private void countHeld(int topic) {
-        Arrays.fill(have, 0);
         for (int p = group.first[topic]; p < group.first[topic + 1]; p++) {
             if (owner[p] >= 0) {
                 have[owner[p]]++;
+            }
+        }
+    }
+
+    private void forgetHeld(int topic) {
+        for (int p = group.first[topic]; p < group.first[topic + 1]; p++) {
+            if (owner[p] >= 0) {
+                have[owner[p]] = 0;
             }
         }
     }
@@ -168,13 +144,19 @@ final class Fill {
     private int bestAboveItsBound(int topic) {
         int[] top = left <= need ? low : high;
         int best = -1;
-        ranking.score(topic, traits, count, scores);
+        scoreAll(topic);
         for (int m = 0; m < count; m++) {
             if (load[m] < top[m] && (best < 0 || isAhead(m, best))) {
                 best = m;
             }
         }
         return best;
+    }
+
+    private void scoreAll(int topic) {
+        for (int m = 0; m < count; m++) {
+            scores[m] = ranking.score(topic, traits[m]);
+        }
     }
 
     private void place(int topic, int[] free, int start, int length) {
@@ -184,7 +166,7 @@ final class Fill {
             int more = length - done;
             int found = severalNodes ? -1 : chooseFirst(topic, more);
             if (found < more && !ranked) {
-                ranking.score(topic, traits, count, scores);
+                scoreAll(topic);
                 ranked = true;
             }
             int taken = spareTheNeeded(found < more ? choose(more) : found);
@@ -205,11 +187,10 @@ final class Fill {
      */
     private int chooseFirst(int topic, int most) {
         open.refresh(load, left <= need ? low : high, high, even ? evenBound(most) : Integer.MAX_VALUE);
-        ranking.score(topic, open.traits, open.count, openScores);
         int found = 0;
         for (long look = aim(most); ; look *= 2) {
             int wanted = (int) Math.min(open.count, look);
-            int near = reach(ranking.exceededBy(wanted, open.count));
+            int near = open.reaching(ranking, topic, wanted, ranking.exceededBy(wanted, open.count), place);
             found = withoutHolders(near, most);
             if (found >= most || near == open.count) {
                 break;
@@ -219,11 +200,22 @@ final class Fill {
         if (found > 2 * most && spread > 1) {
             spread--;
         }
-        int wanted = Math.min(found, most);
-        if (found <= FewBest.MOST && fewBest.choose(place, found, scores, chosen, wanted)) {
+        for (int i = 0; i < found; i++) {
+            scores[place[i]] = ranking.score(topic, traits[place[i]]);
+        }
+        return best(found, Math.min(found, most));
+    }
+
+    /** Sorts candidates that are all below their bounds by (rank, number). */
+    private int best(int found, int wanted) {
+        if (found <= FewBest.MOST && fewBest.choose(place, found, scores, chosen, wanted)
+                || manyBest.choose(place, found, scores, chosen, wanted)) {
             return wanted;
         }
-        return wanted <= FEW ? insertBest(found, wanted) : chooseBest(found, wanted, null);
+        for (int i = 0; i < found; i++) {
+            over[place[i]] = false;
+        }
+        return chooseBest(found, wanted, null);
     }
 
     /** Members to look at so that enough are found nearly always: chance varies by the square root. */
@@ -232,60 +224,16 @@ final class Fill {
         return wanted + (long) Math.ceil(2 * Math.sqrt(wanted));
     }
 
-    /** Finds the open members that score at least so much. */
-    private int reach(long least) {
-        mark(openScores, open.count, least, reached);
-        int found = 0;
-        for (int i = 0; i < open.count; i++) {
-            place[found] = i;
-            found += (int) reached[i];
-        }
-        for (int i = 0; i < found; i++) {
-            int at = place[i];
-            place[i] = open.members[at];
-            scores[place[i]] = openScores[at];
-        }
-        return found;
-    }
-
-    /** Writes 1 for each score that is at least so high, else 0; of two scores that differ by 1 both may count. */
-    private static void mark(long[] scores, int count, long least, long[] out) {
-        long border = least >>> 1;
-        for (int i = 0; i < count; i++) {
-            out[i] = ~((scores[i] >>> 1) - border) >>> 63; // without a branch: chance decides, and the compiler uses vectors
-        }
-    }
-
     /** Keeps those of the members found that hold nothing of the topic and, where bounds differ, are below theirs. */
     private int withoutHolders(int near, int more) {
         int found = 0;
         for (int i = 0; i < near; i++) {
             int m = place[i];
             if (have[m] == 0 && (even || load[m] < bound(m, 0, more))) {
-                over[m] = false;
                 place[found++] = m;
             }
         }
         return found;
-    }
-
-    /** Selects the best by (rank, number) by insertion. */
-    private int insertBest(int candidates, int wanted) {
-        int size = 0;
-        for (int i = 0; i < candidates && wanted > 0; i++) {
-            int m = place[i];
-            int at = size;
-            if (size < wanted) {
-                size++;
-            } else if (!isAhead(m, chosen[--at])) {
-                continue;
-            }
-            for (; at > 0 && isAhead(m, chosen[at - 1]); at--) {
-                chosen[at] = chosen[at - 1];
-            }
-            chosen[at] = m;
-        }
-        return size;
     }
 
     private boolean isAhead(int one, int two) {

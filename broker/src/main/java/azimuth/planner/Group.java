@@ -70,19 +70,18 @@ public final class Group {
         topics = new Object[sorted.size()];
         keys = new long[topics.length];
         first = new int[topics.length + 1];
-        Map<T, Integer> places = new HashMap<>(2 * topics.length);
         for (int t = 0; t < topics.length; t++) {
             Named<T> topic = sorted.get(t);
             topics[t] = topic.topic();
             keys[t] = Hash.mix(Hash.name(topic.name(), seed) + Hash.GOLDEN);
             first[t + 1] = first[t] + topic.size();
-            places.put(topic.topic(), t);
         }
         topicOf = new int[partitions()];
         for (int t = 0; t < topics.length; t++) {
             Arrays.fill(topicOf, first[t], first[t + 1], t);
         }
 
+        Places<T> places = new Places<>(sorted);
         reads = new BitSet[count];
         equal = readSubscriptions(subscriptions, places);
         owner = new int[partitions()];
@@ -102,6 +101,27 @@ public final class Group {
     }
 
     private record Named<T>(T topic, byte[] name, int size) {}
+
+    /** The number of each topic. A map of 10,000 topics takes a part of a plan's time: a new group does not need it. */
+    private static final class Places<T> {
+        private final List<Named<T>> sorted;
+        private Map<T, Integer> numbers;
+
+        Places(List<Named<T>> sorted) {
+            this.sorted = sorted;
+        }
+
+        /** The number of a topic, or null. */
+        Integer get(T topic) {
+            if (numbers == null) {
+                numbers = new HashMap<>(2 * sorted.size());
+                for (Named<T> known : sorted) {
+                    numbers.put(known.topic(), numbers.size());
+                }
+            }
+            return numbers.get(topic);
+        }
+    }
 
     /** Topics that have partitions and a subscriber, in the order of their names. */
     private static <T> List<Named<T>> readTopics(Source<T> source, List<Set<T>> subscriptions) {
@@ -219,7 +239,7 @@ public final class Group {
         return alike && !found.isEmpty() ? found.subList(0, 1) : found;
     }
 
-    private <T> boolean readSubscriptions(List<Set<T>> subscriptions, Map<T, Integer> places) {
+    private <T> boolean readSubscriptions(List<Set<T>> subscriptions, Places<T> places) {
         if (subscriptions.size() == 1) {
             BitSet all = new BitSet();
             all.set(0, topics.length);
@@ -240,7 +260,7 @@ public final class Group {
         return known.size() <= 1;
     }
 
-    private <T> void readClaims(Source<T> source, Map<T, Integer> places) {
+    private <T> void readClaims(Source<T> source, Places<T> places) {
         Arrays.fill(owner, NOBODY);
         int[] claimed = new int[members.length];
         int[] generations = generations(source);

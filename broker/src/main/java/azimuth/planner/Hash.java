@@ -51,9 +51,14 @@ final class Hash {
 
     /** The finalizer of SplitMix64: a bijection in which each input bit moves each output bit half of the time. */
     static long mix(long value) {
-        long z = (value ^ (value >>> 30)) * 0xBF58476D1CE4E5B9L;
-        z = (z ^ (z >>> 27)) * 0x94D049BB133111EBL;
+        long z = mixHigh(value);
         return z ^ (z >>> 31);
+    }
+
+    /** The finalizer without its last step, which does not change the highest 31 bits. */
+    static long mixHigh(long value) {
+        long z = (value ^ (value >>> 30)) * 0xBF58476D1CE4E5B9L;
+        return (z ^ (z >>> 27)) * 0x94D049BB133111EBL;
     }
 
     /** The pair of a hashed member and a hashed topic; the highest of a topic is its first choice. */

@@ -25,7 +25,7 @@ final class NameOrder {
         for (int i = 0; i < keyed.length; i++) {
             keyed[i] = firstBytes(names[i], skip) >>> 1 & ~places | i;
         }
-        Arrays.sort(keyed);
+        new SpreadSort(keyed.length).sort(keyed, keyed.length);
         int[] order = new int[keyed.length];
         for (int i = 0; i < order.length; i++) {
             order[i] = (int) (keyed[i] & places);

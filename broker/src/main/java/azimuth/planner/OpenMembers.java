@@ -8,6 +8,9 @@ import java.util.Arrays;
  * <p>Where loads are kept even, about half of the members are at their bound at any time: those need no rank.
  */
 final class OpenMembers {
+    /** One marked member in so many, and fewer, are rare. */
+    private static final int RARE = 64;
+
     /** The open members come first in this array. */
     final int[] members;
     /** What ranks each of them, in the same order. */
@@ -16,6 +19,7 @@ final class OpenMembers {
     int count;
 
     private final long[] traitOf;
+    private final long[] marks;
     private final int[] limit;
     private final int[] placeOf;
     private int[] top;
@@ -31,6 +35,7 @@ final class OpenMembers {
         int count = traitOf.length;
         members = new int[count];
         traits = new long[count];
+        marks = new long[count];
         limit = new int[count];
         placeOf = new int[count];
         Arrays.fill(placeOf, -1);
@@ -64,6 +69,52 @@ final class OpenMembers {
                 members[count++] = m;
             }
         }
+    }
+
+    /**
+     * Finds the open members that score at least so much for a topic.
+     *
+     * @param about how many are expected
+     * @param least unsigned; a score that is lower by 1 may count as well
+     * @param out takes these members
+     * @return how many there are
+     */
+    int reaching(Ranking ranking, int topic, int about, long least, int[] out) {
+        if (least == 0) {
+            System.arraycopy(members, 0, out, 0, count);
+            return count;
+        }
+        ranking.mark(topic, traits, count, least, marks);
+        return about * RARE <= count ? collectRare(out) : collect(out);
+    }
+
+    /** Collects marked members that are so rare that a branch is mostly foreseen. */
+    private int collectRare(int[] out) {
+        int found = 0;
+        int i = 0;
+        for (; i + 3 < count; i += 4) {
+            if ((marks[i] | marks[i + 1] | marks[i + 2] | marks[i + 3]) != 0) {
+                for (int at = i; at < i + 4; at++) {
+                    out[found] = members[at];
+                    found += (int) marks[at];
+                }
+            }
+        }
+        for (; i < count; i++) {
+            out[found] = members[i];
+            found += (int) marks[i];
+        }
+        return found;
+    }
+
+    /** Collects the marked members. */
+    private int collect(int[] out) {
+        int found = 0;
+        for (int i = 0; i < count; i++) {
+            out[found] = members[i]; // without a branch, because chance decides
+            found += (int) marks[i];
+        }
+        return found;
     }
 
     /** Takes out a member that has reached its bound. */

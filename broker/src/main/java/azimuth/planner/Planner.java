@@ -22,7 +22,7 @@ public final class Planner {
     private final Group group;
     private final int[] caps;
     private final double epsilon;
-    private final Fill.Ranking ranking;
+    private final Ranking ranking;
     private final int members;
 
     /**
@@ -220,7 +220,8 @@ public final class Planner {
         int[][] preferred = new int[members][count];
         for (int k = 0; k < count; k++) {
             int[] mine = pieces[topic[k]];
-            for (int m = 0; m < members && Arrays.stream(mine).sum() == size[k]; m++) {
+            boolean one = Arrays.stream(mine).sum() == size[k];
+            for (int m = 0; m < members && one; m++) {
                 preferred[m][k] = mine[m];
             }
         }

@@ -78,7 +78,6 @@ final class PoolSearch {
     private int[] pool() {
         List<Integer> pool = new ArrayList<>();
         List<Integer> near = state.countOutside() > 0 ? drawOutside(pool) : drawOwner(pool);
-        boolean[] touched = touched();
         List<Integer> left = members(m -> m != pool.get(0));
         long states = 1;
         while (!left.isEmpty() && pool.size() < POOL_SIZE) {
@@ -90,7 +89,7 @@ final class PoolSearch {
             if (pool.size() == 1) {
                 among = near;
             } else if (draw() % 2 != 0) {
-                among = left.stream().filter(m -> touched[m]).toList();
+                among = left.stream().filter(m -> state.touched[m] > 0).toList();
             }
             Integer next = oneOf(among.isEmpty() ? left : among);
             pool.add(next);
@@ -118,17 +117,6 @@ final class PoolSearch {
         int[] at = found.get((int) (draw() % found.size()));
         pool.add(at[1]);
         return members(m -> state.pieces[at[0]][m] > 0 && m != at[1]);
-    }
-
-    /** Members whose pieces differ from their claims: half of the others are drawn from them. */
-    private boolean[] touched() {
-        boolean[] out = new boolean[state.members];
-        for (int t = 0; t < state.topics; t++) {
-            for (int m = 0; m < out.length; m++) {
-                out[m] |= state.pieces[t][m] != state.owned[t][m];
-            }
-        }
-        return out;
     }
 
     private List<Integer> members(IntPredicate test) {

@@ -38,7 +38,7 @@ record Readers(BitSet[] readers, int[][] pieces, boolean fairest) {
      * @param least lower bound of the claims that move
      */
     static Readers choose(
-            Group group, int[] owner, int[] caps, boolean[] capped, Band band, Fill.Ranking ranking, long least) {
+            Group group, int[] owner, int[] caps, boolean[] capped, Band band, Ranking ranking, long least) {
         BitSet[] readers = Kinds.subscribers(group);
         int[] rows = rows(readers, capped);
         SearchState state = keepOwners(group, owner, caps, capped, band, readers, rows);
@@ -120,7 +120,7 @@ record Readers(BitSet[] readers, int[][] pieces, boolean fairest) {
     }
 
     /** Divides unowned partitions among the owners and the best ranked new readers with room for a whole piece. */
-    private static void addNewcomers(Group group, SearchState state, int topic, Fill.Ranking ranking) {
+    private static void addNewcomers(Group group, SearchState state, int topic, Ranking ranking) {
         int[] mine = state.pieces[topic];
         int left = group.size(topic) - Arrays.stream(mine).sum();
         if (left == 0) {
@@ -150,7 +150,7 @@ record Readers(BitSet[] readers, int[][] pieces, boolean fairest) {
     }
 
     /** Owners, then members with room for a whole piece, then those with the fewest partitions off rack, by rank. */
-    private static int[] byPreference(Group group, SearchState state, int topic, Fill.Ranking ranking, int cap) {
+    private static int[] byPreference(Group group, SearchState state, int topic, Ranking ranking, int cap) {
         int members = state.members;
         int piece = ceilDiv(group.size(topic), cap);
         long[] scores = ranking.scores(topic, members);

@@ -36,6 +36,10 @@ final class SearchState {
     int[] load;
     /** Number of members that read each topic. */
     int[] readers;
+    /** Number of topics of which each member has less than it claims: kept here, because each pool of a search asks. */
+    int[] missing;
+    /** Number of topics of which each member has more or less than it claims. */
+    int[] touched;
     /** Valid claims that other members hold now. */
     long moved;
     /** Work done so far, in priced hand-overs; the search stops at a limit that is the same on every machine. */
@@ -69,11 +73,15 @@ final class SearchState {
         pieces = all;
         load = new int[members];
         readers = new int[topics];
+        missing = new int[members];
+        touched = new int[members];
         moved = 0;
         for (int t = 0; t < topics; t++) {
             for (int m = 0; m < members; m++) {
                 load[m] += pieces[t][m];
                 readers[t] += pieces[t][m] > 0 ? 1 : 0;
+                missing[m] += pieces[t][m] < owned[t][m] ? 1 : 0;
+                touched[m] += pieces[t][m] != owned[t][m] ? 1 : 0;
                 moved += Math.max(owned[t][m] - pieces[t][m], 0);
             }
         }
@@ -86,8 +94,11 @@ final class SearchState {
     /** Sets the number of partitions that a member has of a topic. */
     void put(int topic, int member, int count) {
         int before = pieces[topic][member];
+        int claimed = owned[topic][member];
         readers[topic] += (count > 0 ? 1 : 0) - (before > 0 ? 1 : 0);
-        moved += Math.max(0, owned[topic][member] - count) - Math.max(0, owned[topic][member] - before);
+        missing[member] += (count < claimed ? 1 : 0) - (before < claimed ? 1 : 0);
+        touched[member] += (count != claimed ? 1 : 0) - (before != claimed ? 1 : 0);
+        moved += Math.max(0, claimed - count) - Math.max(0, claimed - before);
         pieces[topic][member] = count;
         load[member] += count - before;
     }

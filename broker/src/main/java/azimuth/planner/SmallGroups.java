@@ -23,7 +23,7 @@ final class SmallGroups {
 
     private final Group group;
     private final int[] caps;
-    private final Fill.Ranking ranking;
+    private final Ranking ranking;
     private final BitSet[] may;
     private final int members;
 
@@ -35,7 +35,7 @@ final class SmallGroups {
 
     private record Step(long cost, long before, byte[] owners) {}
 
-    private SmallGroups(Group group, int[] caps, Fill.Ranking ranking) {
+    private SmallGroups(Group group, int[] caps, Ranking ranking) {
         this.group = group;
         this.caps = caps;
         this.ranking = ranking;
@@ -68,7 +68,7 @@ final class SmallGroups {
     }
 
     /** Owner of each partition in the best plan. */
-    static int[] plan(Group group, int[] caps, double epsilon, Fill.Ranking ranking) {
+    static int[] plan(Group group, int[] caps, double epsilon, Ranking ranking) {
         SmallGroups small = new SmallGroups(group, caps, ranking);
         List<Map<Long, Step>> layers = new ArrayList<>();
         Map<Long, Step> reached = Map.of(0L, new Step(0, 0, new byte[0]));

@@ -7,19 +7,23 @@ public enum Strategy {
     /** By rendezvous hashing: the highest random weight of topic id and identity. */
     HRW {
         @Override
-        Fill.Ranking ranking(Group group, int seed) {
-            return new Fill.Ranking() {
+        Ranking ranking(Group group, int seed) {
+            return new Ranking() {
                 @Override
                 public long trait(int member) {
                     return group.hashes[member];
                 }
 
                 @Override
-                public void score(int topic, long[] traits, int count, long[] scores) {
+                public long score(int topic, long trait) {
+                    return Hash.mix(trait ^ group.keys[topic]);
+                }
+
+                @Override
+                public void mark(int topic, long[] traits, int count, long least, long[] marks) {
                     long key = group.keys[topic];
-                    // Most of the time of a plan: without a branch or an index, so that the compiler uses vectors.
                     for (int i = 0; i < count; i++) {
-                        scores[i] = Hash.mix(traits[i] ^ key);
+                        marks[i] = Ranking.isAtLeast(least, Hash.mixHigh(traits[i] ^ key));
                     }
                 }
             };
@@ -28,7 +32,7 @@ public enum Strategy {
     /** By place in a seeded shuffle of the members, which each topic starts where the one before it ended. */
     SHUFFLED {
         @Override
-        Fill.Ranking ranking(Group group, int seed) {
+        Ranking ranking(Group group, int seed) {
             int count = group.members.length;
             Integer[] order = new Integer[count];
             long[] shuffled = new long[count];
@@ -41,29 +45,38 @@ public enum Strategy {
             for (int i = 0; i < count; i++) {
                 place[order[i]] = i;
             }
-            return new Fill.Ranking() {
+            return new Ranking() {
                 @Override
                 public long trait(int member) {
                     return place[member];
                 }
 
                 @Override
-                public void score(int topic, long[] traits, int wanted, long[] scores) {
+                public long score(int topic, long trait) {
+                    return score(trait - group.first[topic] % count);
+                }
+
+                @Override
+                public void mark(int topic, long[] traits, int wanted, long least, long[] marks) {
                     int start = group.first[topic] % count;
                     for (int i = 0; i < wanted; i++) {
-                        long nth = traits[i] - start;
-                        scores[i] = count - (nth + (nth >> 63 & count)); // a place before the start comes after the last
+                        marks[i] = Ranking.isAtLeast(least, score(traits[i] - start));
                     }
+                }
+
+                /** A place before the start comes after the last. */
+                private long score(long nth) {
+                    return count - (nth + (nth >> 63 & count)) << FewBest.UNUSED_BITS;
                 }
 
                 @Override
                 public long exceededBy(int wanted, int members) {
                     // Mostly the members after the start have room, because the topics before took those before it.
-                    return wanted >= members ? 0 : count - wanted;
+                    return wanted >= members ? 0 : (long) count - wanted << FewBest.UNUSED_BITS;
                 }
             };
         }
     };
 
-    abstract Fill.Ranking ranking(Group group, int seed);
+    abstract Ranking ranking(Group group, int seed);
 }
