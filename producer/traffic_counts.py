@@ -40,6 +40,7 @@ class Traffic:
 
     Attributes:
         rack: zone of the producer; None if unknown.
+        delivered: whether only delivered records count; otherwise every queued record counts, whatever becomes of it.
         local: to leaders of the producer's zone.
         cross: to leaders of another zone.
         unknown: to leaders whose zone is unknown, or if the producer's zone is unknown.
@@ -57,6 +58,7 @@ class Traffic:
     """
 
     rack: str | None = None
+    delivered: bool = False
     local: Count = _NONE
     cross: Count = _NONE
     unknown: Count = _NONE
@@ -141,6 +143,7 @@ class Traffic:
         """Return all values as plain values, ready for JSON."""
         return {
             "rack": self.rack,
+            "delivered": self.delivered,
             "local": self.local._asdict(),
             "cross": self.cross._asdict(),
             "unknown": self.unknown._asdict(),
@@ -164,10 +167,11 @@ class Traffic:
         }
 
 
-def summarise(
+def summarise(  # noqa: PLR0913 - one figure each, keyword-only
     flows: Iterable[Flow],
     rack: str | None,
     *,
+    delivered: bool = False,
     wire_bytes: Mapping[str, int] | None = None,
     replicated_bytes: int | None = None,
     seconds: float = 0.0,
@@ -177,6 +181,7 @@ def summarise(
     Args:
         flows: any order, repeats are added.
         rack: zone of the producer; with None every flow is unknown.
+        delivered: whether the flows are those of delivered records.
         wire_bytes: bytes on the wire by zone.
         replicated_bytes: bytes that brokers copy to other zones; None if unknown.
         seconds: time the flows took.
@@ -197,6 +202,7 @@ def summarise(
         reasons[reason] = reasons.get(reason, Count()).plus(count)
     return Traffic(
         rack=rack,
+        delivered=delivered,
         local=sides["local"],
         cross=sides["cross"],
         unknown=sides["unknown"],

@@ -33,7 +33,7 @@ def zone_policy(config: Mapping[str, Any], options: ProducerOptions) -> ZonePoli
         hold_s=options.get("hold_s", 5.0),
         aware=options.get("aware", True),
         skew=options.get("skew"),
-        counts_deliveries=counts_deliveries(options.get("count", "queued")),
+        counts_deliveries=counts_deliveries(options.get("count")),
         adaptive=options.get("adaptive", True),
         availability_timeout_ms=options.get("availability_timeout_ms", 0),
         partitioner=client_partitioner(config),

@@ -6,7 +6,10 @@ does all the rest: configuration, callbacks, transactions, errors.
 
 import weakref
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
 from importlib.metadata import version
+from itertools import groupby
 from logging import Logger
 from types import ModuleType
 from typing import Any, ClassVar, Unpack
@@ -18,7 +21,15 @@ from producer.clients.configured_policy import REFRESH_S, topology_of, zone_poli
 from producer.clients.delivery_reports import DeliveryReports
 from producer.clients.forked import refuse_after_fork
 from producer.clients.leader_watcher import LeaderWatcher
-from producer.clients.produce_batch import Messages, are_valid, forget_errors, group, is_misplaced, size_of
+from producer.clients.produce_batch import (
+    Messages,
+    are_valid,
+    forget_errors,
+    group,
+    has_own_partition,
+    is_misplaced,
+    size_of,
+)
 from producer.clients.produce_batch import choose as choose_partition
 from producer.clients.produce_batch import count as count_message
 from producer.clients.producer_options import ProducerOptions, split_options
@@ -37,6 +48,7 @@ except ImportError:  # built without a C compiler
     from producer.partitioning import produce_interpreted as hot  # type: ignore[no-redef]
 
 _produce = Producer.produce
+_produce_batch = Producer.produce_batch
 
 
 class AZAwareProducer(Producer):
@@ -68,8 +80,9 @@ class AZAwareProducer(Producer):
     * `refresh_s`: interval at which leaders are read without other events, seconds; default 30.
     * `metadata_timeout_s`: longest wait of a topic's first record for its leaders, seconds, by default 10; while the
       cluster does not answer, of the first records of all topics together.
-    * `count`: when a record counts: `"queued"` (the default), or `"delivered"` for delivered records only, which costs
-      a delivery report for each record.
+    * `count`: when a record counts: `"delivered"`, for delivered records only, or `"queued"`, whatever becomes of it.
+      The default is `"delivered"` where the package was built with a C compiler, which then counts inside librdkafka;
+      elsewhere `"queued"`, as `"delivered"` costs a delivery report in Python for each record there.
     * `adaptive`: whether records without a key prefer partitions with short queues, by default True (Java's
       `partitioner.adaptive.partitioning.enable`).
     * `availability_timeout_ms`: time after which records without a key avoid a partition whose leader answers none of
@@ -90,6 +103,7 @@ class AZAwareProducer(Producer):
     # Slots, because `produce` reads one for each record, and a dictionary would take a twentieth of its time.
     __slots__ = (
         "__weakref__",
+        "_deliveries",
         "_destinations",
         "_direct",
         "_reports",
@@ -113,7 +127,12 @@ class AZAwareProducer(Producer):
         options, settings = split_options(more)
         config = {**(config or {}), **settings}
         policy = zone_policy(config, options)
-        self._topics_in_use = TopicsInUse(policy, destinations=self._hot.Destinations)
+        self._deliveries = self._hot.Deliveries(policy.partitioner.empty_is_null)
+        counts_inside = self._deliveries.is_possible and options.get("count") != "queued"
+        reports_count = policy.counts_deliveries and not counts_inside
+        self._topics_in_use = TopicsInUse(
+            replace(policy, counts_deliveries=reports_count), destinations=self._hot.Destinations
+        )
         self._destinations = self._topics_in_use.destinations
         self._reports = DeliveryReports(self._topics_in_use)
         self._topology = topology = topology_of(config, options)
@@ -124,7 +143,13 @@ class AZAwareProducer(Producer):
         self._statistics = Statistics(self._topics_in_use, self._watcher, topology)
         extended = self._reports.with_default(config if logger is None else {**config, "logger": logger})
         self._direct = self._hot.DirectQueue(self)
-        super().__init__(self._statistics.with_callbacks(extended))
+        final = self._statistics.with_callbacks(extended)
+        if counts_inside:
+            final["plugin.library.paths"] = self._deliveries.plugins(final.get("plugin.library.paths"))
+            self._topics_in_use.count_by(self._deliveries)
+            self._deliveries.making(super().__init__, final)
+        else:
+            super().__init__(final)
         # A callback gets a report of each record.
         if "on_delivery" not in extended and _LAYOUT_IS_KNOWN:
             self._direct.start()
@@ -156,7 +181,11 @@ class AZAwareProducer(Producer):
                 self._hot.produce(self, topic, value, key, partition, callback, None, timestamp, headers)
                 return
         reported = self._reports.before(callback, headers, explicit=partition != -1)
-        _produce(self, topic, value, key, partition, reported, None, timestamp, headers)
+        record = self, topic, value, key, partition, reported, None, timestamp, headers
+        if partition == -1:
+            _produce(*record)
+        else:
+            self._deliveries.explicitly(_produce, *record)
         self._count_uncommon(topic, partition, _size(value, key, headers))
 
     def _produce_chosen(  # noqa: PLR0913, PLR0917 - the parameters of `produce`
@@ -240,7 +269,10 @@ class AZAwareProducer(Producer):
         """Send messages to one partition (-1: librdkafka chooses), and count the queued ones."""
         reported = self._reports.before(callback, explicit=explicit)
         given = self._reports.in_batch(messages, callback, explicit=explicit)
-        sent = super().produce_batch(topic, given, partition, reported)
+        sent = 0
+        for own, run in groupby(given, lambda one: explicit or has_own_partition(one)):
+            send = partial(self._deliveries.explicitly, _produce_batch) if own else _produce_batch
+            sent += send(self, topic, list(run), partition, reported)
         partitioner = self._topics_in_use.partitioners.get(topic)
         for message, one in zip(messages, given, strict=True):
             if "_error" in one:

@@ -4,6 +4,7 @@ import asyncio
 import weakref
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
+from itertools import groupby
 from typing import Any, Unpack
 
 from confluent_kafka import Producer
@@ -18,10 +19,15 @@ from producer.clients.produce_batch import Messages, forget_errors, is_unplaced,
 from producer.clients.produce_batch import choose as choose_partition
 from producer.clients.produce_batch import count as count_message
 from producer.clients.producer_options import ProducerOptions, split_options
-from producer.partitioning.partition_choice import Kind
+from producer.partitioning.produce_interpreted import Deliveries, Kind
 from producer.partitioning.topics_in_use import TopicsInUse
 from producer.topology import Lister
 from producer.traffic_counts import Count, Traffic
+
+try:
+    from producer.partitioning import produce_compiled as hot
+except ImportError:  # built without a C compiler
+    from producer.partitioning import produce_interpreted as hot  # type: ignore[no-redef]
 
 
 class AIOProducerOptions(ProducerOptions, total=False):
@@ -41,17 +47,24 @@ class _PlacedAgain:
     """The base class's client. Records for partitions that a topic no longer has go where librdkafka chooses.
 
     A topic was recreated with fewer partitions, and its leaders are not read yet: a bare producer has no error then.
+    Records whose partition the application chose are sent apart from the others, because they count apart.
     """
 
-    def __init__(self, client: Producer, watcher: LeaderWatcher) -> None:
+    def __init__(self, client: Producer, watcher: LeaderWatcher, deliveries: Deliveries) -> None:
         self._client = client
         self._watcher = watcher
+        self._deliveries = deliveries
         self.poll = client.poll
         self.flush = client.flush
 
     def produce_batch(self, topic: str, messages: Messages, partition: int = -1) -> int:
         """Send messages of one partition, as the client."""
-        sent = self._client.produce_batch(topic, messages, partition=partition)
+        sent = 0
+        for chosen, run in groupby(messages, lambda one: partition == -1 or isinstance(one["partition"], _Chosen)):
+            if chosen:
+                sent += self._client.produce_batch(topic, list(run), partition)
+            else:
+                sent += self._deliveries.explicitly(self._client.produce_batch, topic, list(run), partition)
         misplaced = [one for one in messages if isinstance(one.get("partition"), _Chosen) and is_unplaced(one)]
         if misplaced:
             self._watcher.expect_changes()
@@ -84,6 +97,9 @@ class AZAwareAIOProducer(AIOProducer):
     def __init__(self, config: Mapping[str, Any], **more: Unpack[AIOProducerOptions]) -> None:
         options, others = split_options(more)
         policy = zone_policy(config, options)
+        deliveries = hot.Deliveries(policy.partitioner.empty_is_null)
+        counts_inside = deliveries.is_possible and options.get("count") != "queued"
+        self._futures_count = policy.counts_deliveries and not counts_inside
         self._topics_in_use = TopicsInUse(policy)
         self._waiting: dict[str, _Turn] = {}
         self._topology = topology = topology_of(config, options)
@@ -93,8 +109,14 @@ class AZAwareAIOProducer(AIOProducer):
             _client_of(own), self._topics_in_use, topology, refresh_s=options.get("refresh_s", REFRESH_S), drain=drain
         )
         self._statistics = Statistics(self._topics_in_use, self._watcher, topology)
-        super().__init__(with_async_callbacks(self._statistics, config), **others)
-        self._kafka_executor._producer = _PlacedAgain(self._producer, self._watcher)  # type: ignore[assignment]  # noqa: SLF001 - the only way to a batch
+        final = with_async_callbacks(self._statistics, config)
+        if counts_inside:
+            self._topics_in_use.count_by(deliveries)
+            final["plugin.library.paths"] = deliveries.plugins(final.get("plugin.library.paths"))
+            deliveries.making(super().__init__, final, **others)
+        else:
+            super().__init__(final, **others)
+        self._kafka_executor._producer = _PlacedAgain(self._producer, self._watcher, deliveries)  # type: ignore[assignment]  # noqa: SLF001 - the only way to a batch
         self._watcher.start_for_reports()
         refuse_after_fork(self)
 
@@ -169,13 +191,13 @@ class AZAwareAIOProducer(AIOProducer):
         return self._counted(future, topic, kind, size)
 
     def _counted(self, future: "asyncio.Future[Any]", topic: str, kind: Kind, size: int) -> "asyncio.Future[Any]":
-        """Count a record at its delivery, if deliveries count."""
+        """Count a record at its delivery, if futures count deliveries."""
 
         def count_delivered(done: "asyncio.Future[Any]") -> None:
             if not done.cancelled() and done.exception() is None:
                 self._topics_in_use.count_delivered(topic, done.result().partition(), kind, Count(1, size))
 
-        if self._topics_in_use.policy.counts_deliveries:
+        if self._futures_count:
             future.add_done_callback(count_delivered)
         return future
 

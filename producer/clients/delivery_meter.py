@@ -73,7 +73,8 @@ class TrafficMeter:
             }
         flows = (self._flow(place, count, self._rack) for place, count in counts.items())
         copied = sum(count.bytes * self._copies_of(place) for place, count in counts.items()) if self._copies else None
-        return summarise(flows, self._rack, replicated_bytes=copied, seconds=monotonic() - self._started)
+        seconds = monotonic() - self._started
+        return summarise(flows, self._rack, delivered=True, replicated_bytes=copied, seconds=seconds)
 
     def _copies_of(self, place: tuple[str, int]) -> int:
         topic, partition = place

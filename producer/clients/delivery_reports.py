@@ -10,8 +10,7 @@ from producer.clients.produce_batch import Messages, has_own_partition
 from producer.decisions.key_mapping import check_header_names, headers_length
 from producer.decisions.producer_settings import ZonePolicy
 from producer.errors import PolicyError
-from producer.partitioning.partition_choice import Kind
-from producer.partitioning.produce_interpreted import Delivered
+from producer.partitioning.produce_interpreted import Delivered, Kind
 from producer.partitioning.topics_in_use import TopicsInUse
 from producer.traffic_counts import Count
 

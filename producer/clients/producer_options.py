@@ -21,7 +21,7 @@ class ProducerOptions(TypedDict, total=False):
     hold_s: float
     refresh_s: float
     metadata_timeout_s: float
-    count: str
+    count: str | None
     adaptive: bool
     availability_timeout_ms: int
 

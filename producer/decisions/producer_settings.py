@@ -126,13 +126,13 @@ def zone_order(fallback: Iterable[str]) -> tuple[str, ...]:
     return zones
 
 
-def counts_deliveries(name: str) -> bool:
-    """Read when a record counts: `"queued"` or `"delivered"`.
+def counts_deliveries(name: str | None) -> bool:
+    """Read whether records count at their delivery: `"delivered"`, or `"queued"`, which None means here.
 
     Raises:
         PolicyError: it is neither.
     """
-    if name not in ("queued", "delivered"):
+    if name not in (None, "queued", "delivered"):
         raise PolicyError(f"count={name!r}: choose 'queued' or 'delivered'")
     return name == "delivered"
 

@@ -5,4 +5,5 @@
 * `produce_interpreted`: `produce` in Python.
 * `slot_table`: the table of `local-hrw`, stored or computed.
 * `produce_compiled`: the same interface in C, if there was a compiler at the build.
+* `deliveries_compiled`: counts delivered records in librdkafka's threads, if there was a compiler.
 """

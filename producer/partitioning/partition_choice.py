@@ -9,7 +9,7 @@ Contract:
 
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, Literal
+from typing import Final
 
 from producer.decisions.key_mapping import Table, key_hash, packed_table
 from producer.decisions.leader_locality import (
@@ -28,12 +28,9 @@ from producer.decisions.producer_settings import KeyMode, ZonePolicy
 from producer.decisions.skew_guard import Spill, spill
 from producer.decisions.sticky import RECORD_OVERHEAD, Chance, pick, queue_weights
 from producer.decisions.zone_choice import chooser, chosen_by
-from producer.partitioning.produce_interpreted import Destinations
+from producer.partitioning.produce_interpreted import Destinations, Kind
 from producer.partitioning.slot_table import slot_table
 from producer.traffic_counts import Count, Flow
-
-Kind = Literal["unkeyed", "keyed", "explicit"]
-"""The way in which a record got its partition."""
 
 _NEVER: Final = 1 << 59
 """Threshold that is never reached, if records without a key may not leave their partition."""

@@ -1,9 +1,9 @@
 from collections.abc import Sequence
 from typing import overload
 
-from producer.partitioning.produce_interpreted import Destinations, DirectQueue, PartitionCounts, produce
+from producer.partitioning.produce_interpreted import Deliveries, Destinations, DirectQueue, PartitionCounts, produce
 
-__all__ = ["Destinations", "DirectQueue", "DrawnTable", "PartitionCounts", "produce"]
+__all__ = ["Deliveries", "Destinations", "DirectQueue", "DrawnTable", "PartitionCounts", "produce"]
 
 class DrawnTable(Sequence[int]):
     def __init__(self, partitions: int, members: tuple[int, ...]) -> None: ...

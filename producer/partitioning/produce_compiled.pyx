@@ -20,6 +20,7 @@ from os import getpid, urandom
 from confluent_kafka import KafkaException, Producer, cimpl
 
 from producer.decisions.partitioner_names import ClientPartitioner
+from producer.partitioning.deliveries_compiled import Deliveries  # a part of this module's surface
 from producer.decisions.key_mapping import DRAWS, headers_length, key_bytes, sent_bytes, slots_for
 from producer.traffic_counts import Count
 

@@ -3,14 +3,15 @@
 import threading
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from time import monotonic
 
 from producer.decisions.leader_locality import Leaders, Racks, Reason, Replicas
 from producer.decisions.producer_settings import ZonePolicy
 from producer.decisions.sticky import Chance, chance
 from producer.errors import RackWarning
-from producer.partitioning.partition_choice import Kind, TopicPartitioner
-from producer.partitioning.produce_interpreted import Destinations
+from producer.partitioning.partition_choice import TopicPartitioner
+from producer.partitioning.produce_interpreted import Deliveries, Destinations, Kind
 from producer.traffic_counts import Count, Flow, Traffic, summarise
 
 
@@ -35,7 +36,13 @@ class TopicsInUse:
         self._lock = threading.RLock()
         self._warned = False
         self._without_leaders: dict[str, Count] = {}
+        self._deliveries: Deliveries | None = None
         self._started = monotonic()
+
+    def count_by(self, deliveries: Deliveries) -> None:
+        """Count what the client itself counts as delivered; called before the first topic is in use."""
+        self.policy = replace(self.policy, counts_deliveries=True)
+        self._deliveries = deliveries
 
     def update(
         self, topic: str, leaders: Leaders, racks: Racks, now: float, replicas: Replicas = ()
@@ -57,6 +64,7 @@ class TopicsInUse:
         with self._lock:
             partitioner = self.partitioners.get(topic)
             known = partitioner or new
+            self._take_deliveries(topic)  # to the leaders that it had
             known.update_leaders(leaders, racks, now, replicas)
             self.racks_seen.update(rack for rack in racks.values() if rack)
             if partitioner is None:
@@ -119,6 +127,10 @@ class TopicsInUse:
             else:
                 partitioner.book_delivered(partition, kind, count)
 
+    def _take_deliveries(self, topic: str) -> None:
+        for partition, kind, records, size in self._deliveries.take(topic) if self._deliveries else ():
+            self.count_delivered(topic, partition, kind, Count(records, size))
+
     def away(self) -> bool:
         """Return whether any topic has no local leader, so that leaders should be read again soon."""
         return any(self.is_away(partitioner) for partitioner in list(self.partitioners.values()))
@@ -135,6 +147,8 @@ class TopicsInUse:
     def traffic(self, wire_bytes: Mapping[str, int] | None = None) -> Traffic:
         """Return the traffic so far."""
         with self._lock:
+            for topic in self._deliveries.topics() if self._deliveries else ():
+                self._take_deliveries(topic)
             replicated = None
             flows = [Flow(topic, None, Reason.NO_METADATA, count) for topic, count in self._without_leaders.items()]
             for partitioner in self.partitioners.values():
@@ -143,7 +157,14 @@ class TopicsInUse:
                 if partitioner.replicated is not None:
                     replicated = (replicated or 0) + partitioner.replicated
         seconds = monotonic() - self._started
-        return summarise(flows, self.policy.rack, wire_bytes=wire_bytes, replicated_bytes=replicated, seconds=seconds)
+        return summarise(
+            flows,
+            self.policy.rack,
+            delivered=self.policy.counts_deliveries,
+            wire_bytes=wire_bytes,
+            replicated_bytes=replicated,
+            seconds=seconds,
+        )
 
 
 def rack_problem(policy: ZonePolicy, seen: set[str]) -> str | None:

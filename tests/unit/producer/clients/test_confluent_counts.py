@@ -17,7 +17,7 @@ def test_counts_never_fall_while_a_queue_is_full(mock: MockCluster) -> None:
     mock.create(TOPIC, [1, 2, 3])
     # Without statistics: `len(producer)` counts a report that waits for a poll as well.
     settings = config(mock, **{"queue.buffering.max.messages": 20, "linger.ms": 10_000, "statistics.interval.ms": 0})
-    producer = AZAwareProducer(settings, keys="local-hrw")
+    producer = AZAwareProducer(settings, keys="local-hrw", count="queued")
     producer.produce(TOPIC, b"v")
     counts: list[int] = []
 

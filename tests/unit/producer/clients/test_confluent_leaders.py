@@ -22,11 +22,13 @@ def test_the_local_set_follows_leaders_away_and_back(mock: MockCluster) -> None:
     mock.create(TOPIC, [1, 2, 3])
     producer = AZAwareProducer(config(mock), hold_s=0.2)
     producer.produce(TOPIC, b"v")
+    assert producer.flush(10) == 0
     mock.lead(TOPIC, [2, 2, 3])
     producer.refresh_leaders()
     partitioner = producer._topics_in_use.partitioners[TOPIC]
     wait_until(lambda: partitioner.locality.reason is Reason.NO_LOCAL_LEADER)
     producer.produce(TOPIC, b"v")
+    assert producer.flush(10) == 0
     mock.lead(TOPIC, [2, 1, 3])
     wait_until(lambda: partitioner.locality.reason is Reason.LOCAL)
     assert partitioner.locality.candidates == (1,)
@@ -111,7 +113,7 @@ def test_a_topic_that_is_not_allowed_is_the_base_classs_error_and_heals(mock: Mo
 def test_a_topic_that_appears_later_is_found(mock: MockCluster) -> None:
     """Until then its records are queued and counted as unknown; the library sends them when it can."""
     seen = Deliveries()
-    producer = AZAwareProducer(config(mock, **{"allow.auto.create.topics": False}))
+    producer = AZAwareProducer(config(mock, **{"allow.auto.create.topics": False}), count="queued")
     mock.create("other", [1])
     producer.produce("other", b"v")
     producer.produce("later", b"v", on_delivery=seen)
@@ -123,7 +125,7 @@ def test_a_topic_that_appears_later_is_found(mock: MockCluster) -> None:
 def test_a_cluster_that_does_not_answer_warns_once_and_blocks_nobody_twice() -> None:
     """The first record waits for `metadata_timeout_s`; the rest are queued as a bare producer would."""
     settings = {"bootstrap.servers": "127.0.0.1:1", "client.rack": "az-a", "log_level": 0}
-    producer = AZAwareProducer(settings, metadata_timeout_s=0.2)
+    producer = AZAwareProducer(settings, metadata_timeout_s=0.2, count="queued")
     with pytest.warns(RackWarning, match="leaders could not be read"):
         producer.produce(TOPIC, b"v")
     began = time.monotonic()

@@ -51,7 +51,7 @@ def test_records_of_a_topic_without_leaders_wait_for_them(mock: MockCluster) -> 
     """All partitions are candidates, the reason is counted, and the records are sent when the first leader appears."""
     mock.create(TOPIC, [None] * 3)
     seen = Deliveries()
-    producer = AZAwareProducer(config(mock), hold_s=0.0)
+    producer = AZAwareProducer(config(mock), hold_s=0.0, count="queued")
     producer.produce(TOPIC, b"v", on_delivery=seen)
     assert producer.traffic().reasons[Reason.NO_LEADER].records == 1
     mock.lead(TOPIC, [1, 1, 1])

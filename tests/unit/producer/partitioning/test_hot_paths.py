@@ -178,29 +178,33 @@ ARGUMENTS: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.parametrize("count", ["queued", "delivered"])
 @pytest.mark.parametrize("arguments", [pytest.param(one, id=f"{n}") for n, one in enumerate(ARGUMENTS)])
-def test_whatever_is_refused_is_refused_alike_and_not_counted(mock: MockCluster, arguments: dict[str, Any]) -> None:
+def test_whatever_is_refused_is_refused_alike_and_not_counted(
+    mock: MockCluster, arguments: dict[str, Any], count: str
+) -> None:
     """The same records, counts, and errors to the letter."""
     mock.create(TOPIC, [1, 2, 3])
     compiled = pytest.importorskip("producer.partitioning.produce_compiled", reason="the hot path is not compiled here")
-    outcomes = [outcome(path, mock, arguments) for path in (produce_interpreted, compiled)]
+    outcomes = [outcome(path, mock, arguments, count) for path in (produce_interpreted, compiled)]
     assert outcomes[0] == outcomes[1]
     error, reasons = outcomes[0]
     assert sum(count.records for count in reasons.values()) == (1 if error else 2)
 
 
 def outcome(
-    path: ModuleType, mock: MockCluster, arguments: dict[str, Any]
+    path: ModuleType, mock: MockCluster, arguments: dict[str, Any], count: str
 ) -> tuple[tuple[str, str] | None, Mapping[Reason, Count]]:
     """Send one more record, and return the error and the counts."""
     kind = type("Taking", (AZAwareProducer,), {"__slots__": (), "_hot": path, "produce": path.produce})
     error = None
-    with kind(config(mock), keys="local-hrw") as producer:
+    with kind(config(mock), keys="local-hrw", count=count) as producer:
         producer.produce(TOPIC, b"first", b"first")
         try:
             producer.produce(TOPIC, **arguments)
         except (TypeError, ValueError, KafkaException) as refusal:
             error = type(refusal).__name__, str(refusal)
+        assert producer.flush(10) == 0
         return error, producer.traffic().reasons
 
 
@@ -318,7 +322,9 @@ def test_a_delivery_is_reported_to_whichever_callback_was_given(
 def test_a_full_queue_counts_nothing(mock: MockCluster) -> None:
     """The caller is delivered, polls and calls again: one record, one count."""
     mock.create(TOPIC, [1, 2, 3])
-    producer = AZAwareProducer(config(mock, **{"queue.buffering.max.messages": 10, "linger.ms": 10_000}))
+    producer = AZAwareProducer(
+        config(mock, **{"queue.buffering.max.messages": 10, "linger.ms": 10_000}), count="queued"
+    )
     producer.produce(TOPIC, b"first")
     for _ in range(9):
         producer.produce(TOPIC, b"v", b"k")
