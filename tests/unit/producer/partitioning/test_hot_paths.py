@@ -338,6 +338,22 @@ def test_a_full_queue_counts_nothing(mock: MockCluster) -> None:
 
 
 @pytest.mark.usefixtures("hot")
+@pytest.mark.parametrize("keys", ["global", "local-hrw", "ignore"])
+def test_a_record_of_any_length_counts_its_bytes(mock: MockCluster, keys: str) -> None:
+    """Weights of short records are stored: the longest of these, the next one, and one that is far beyond."""
+    mock.create(TOPIC, [1])
+    producer = AZAwareProducer(config(mock), keys=keys, count="queued")
+    total = 0
+    for length in (0, 1, 4_093, 4_094, 4_095, 4_096, 4_097, 100_000):
+        for key in (None, b"", b"k", b"key"):
+            producer.produce(TOPIC, b"v" * length, key)
+            total += length + len(key or b"")
+    assert producer.traffic().local == (32, total)
+    assert producer.flush(30) == 0
+    producer.close()
+
+
+@pytest.mark.usefixtures("hot")
 def test_a_subclass_sees_each_record_once(mock: MockCluster) -> None:
     """Also the first of a topic, which is sent when the topic's leaders are known."""
     mock.create(TOPIC, [1, 2, 3])
