@@ -115,12 +115,19 @@ def read(config: Mapping[str, Any], member: Mapping[str, Any]) -> Configuration:
         member={**_translated(config, servers), "max_poll_interval_ms": max_poll_ms, **member},
         broker_assigned=_broker_assigned(config) if broker_assigns else None,
         fetching={**FETCHING, **fetching, "enable.auto.commit": False, "enable.auto.offset.store": False},
-        reset=_RESETS.get(str(config.get("auto.offset.reset", "latest")).lower()),
+        reset=_reset(config),
         auto_store=_truth(config, "enable.auto.offset.store"),
         auto_commit_s=auto_commit_ms / 1000 if auto else None,
         max_poll_s=max_poll_ms / 1000,
         on_commit=on_commit,
     )
+
+
+def _reset(config: Mapping[str, Any]) -> int | None:
+    """Read auto.offset.reset; confluent-kafka's deprecated `default.topic.config` has precedence."""
+    of_topics = config.get("default.topic.config")
+    known = {**config, **of_topics} if isinstance(of_topics, Mapping) else config
+    return _RESETS.get(str(known.get("auto.offset.reset", "latest")).lower())
 
 
 def _servers(config: Mapping[str, Any]) -> str:
@@ -184,12 +191,13 @@ def _truth(config: Mapping[str, Any], name: str) -> bool:
 def _translated(config: Mapping[str, Any], servers: str) -> dict[str, Any]:
     known: dict[str, Any] = {
         "bootstrap_servers": [one.strip() for one in servers.split(",")],
-        "group_id": config["group.id"],
+        "group_id": str(config["group.id"]),
         "isolation_level": config.get("isolation.level", "read_committed"),  # librdkafka's default
     }
     for name, value in config.items():
         if name in _SAME or name in _MEMBER:
-            known[name.replace(".", "_")] = _number(name, value) if name.endswith(".ms") else value
+            text = None if value is None else str(value)  # kafka-python sends no numbers as names
+            known[name.replace(".", "_")] = _number(name, value) if name.endswith(".ms") else text
         elif (renamed := KAFKA_PYTHON_NAMES.get(name)) is not None:
             known[renamed] = _number(name, value) if name.endswith(".ms") else value
     if "security_protocol" in known:

@@ -145,3 +145,21 @@ def test_librdkafkas_words_are_understood(given: dict[str, Any], setting: tuple[
     made = read({**least, **given}, {})
     assert made.member[setting[0]] == setting[1]
     assert "group.protocol" not in made.fetching
+
+
+def test_reset_of_the_topic_configuration_counts() -> None:
+    """The deprecated `default.topic.config` has precedence in confluent-kafka; ignored, it skipped whole topics."""
+    config = {**LEAST, "auto.offset.reset": "latest", "default.topic.config": {"auto.offset.reset": "earliest"}}
+    assert read(config, {}).reset == OFFSET_BEGINNING
+    assert read({**LEAST, "default.topic.config": None}, {}).reset == OFFSET_END
+
+
+@pytest.mark.parametrize("name", ["client.id", "client.rack", "group.id", "group.instance.id"])
+def test_names_may_be_numbers(name: str) -> None:
+    """A member with a number as a name never joined, because kafka-python cannot send it; librdkafka can."""
+    assert read({**LEAST, name: 7}, {}).member[name.replace(".", "_")] == "7"
+
+
+def test_a_name_may_be_absent() -> None:
+    """As text it would be the name "None", which all members would share."""
+    assert read({**LEAST, "group.instance.id": None}, {}).member["group_instance_id"] is None
