@@ -328,6 +328,8 @@ class Membership:
         return known if reset is None else {key: known.get(key, reset) for key in partitions}
 
     def _give_up(self, member: Member, change: Rebalance, kind: Kind) -> None:
+        # Another thread's `poll` must take no record now: the offsets that are committed here would be before it.
+        self._fetching.ahead.interrupt()
         try:
             self._fetching.reclaim(change.partitions)
             if kind is Kind.REVOKED and self._config.auto_commit_s is not None:
