@@ -11,13 +11,14 @@ from confluent_kafka import OFFSET_STORED, Consumer, KafkaError, KafkaException,
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from assignors.consumer.consumer_errors import ConsumerError
-from assignors.consumer.read_ahead import ReadAhead, first_offsets, key_of_message
+from assignors.consumer.read_ahead import ReadAhead, first_offsets, is_read, key_of_message
 from assignors.consumer.start_offsets import check_start
 from assignors.member.ownership import Ownership
 from assignors.planner.topics_and_members import TopicPartition
 
 log = logging.getLogger(__name__)
 
+_CALLBACKS: Final = ("error_cb", "on_commit", "stats_cb", "throttle_cb")
 _LEADERS_S: Final = 1.0
 _ONE_BY_ONE: Final = 8  # metadata of more topics is requested at once, with that of all other topics
 
@@ -32,6 +33,8 @@ class Fetching:
     * `take` delivers records of owned partitions only. The ownership may shrink without `remove` if a program was too
       slow for its group; only then is each record checked.
     * After a fatal error a new client replaces the old one, and continues after the last delivered record.
+    * If a callback of the configuration raises, no call fails, because confluent-kafka drops the records of a call that
+      does: `raise_caught` raises the error when the program has the records.
     * Records of the lists in `in_hand` have left `ahead`, but the program may not get them: `positions` is before them,
       and `remove`, `seek` and `close` drop them.
 
@@ -44,9 +47,11 @@ class Fetching:
     """Begin where the group has committed, else where auto.offset.reset says."""
 
     def __init__(self, config: Mapping[str, Any], logger: logging.Logger | None = None) -> None:
-        self._config = dict(config) | ({} if logger is None else {"logger": logger})
-        self._consumer = Consumer(self._config)
         self.ahead = ReadAhead()
+        self._caught: list[BaseException] = []
+        self._config = dict(config) | ({} if logger is None else {"logger": logger})
+        self._config |= {name: self._catching(self._config[name]) for name in _CALLBACKS if name in self._config}
+        self._consumer = Consumer(self._config)
         self.in_hand: dict[int, list[Message]] = {}
         self._changing_hands = threading.Lock()
         self._checked = Ownership()
@@ -151,6 +156,18 @@ class Fetching:
             self.put_back(itertools.chain(*fetched))
             raise
 
+    @property
+    def caught(self) -> bool:
+        """Whether a callback raised, and `raise_caught` did not."""
+        return bool(self._caught)
+
+    def raise_caught(self) -> None:
+        """Raise the first error of a callback since the last call, if any."""
+        if self._caught:
+            error = self._caught[0]
+            self._caught.clear()
+            raise error
+
     def put_back(self, messages: Iterable[Message]) -> None:
         """Deliver these again and do not count them as delivered: the program has not seen them."""
         for key, at in first_offsets(messages).items():
@@ -181,7 +198,7 @@ class Fetching:
                 for key, at in first_offsets(held).items():
                     if key in partitions:
                         first[key] = min(at, first.get(key, at))
-                held[:] = [one for one in held if one.error() is not None or key_of_message(one) not in partitions]
+                held[:] = [one for one in held if not is_read(one) or key_of_message(one) not in partitions]
         return first
 
     def take_back(self, messages: list[Message]) -> None:
@@ -201,7 +218,7 @@ class Fetching:
         owned = ownership()
         if owned is not self._checked:
             if not self._begun.keys() <= owned.partitions:
-                found = [one for one in found if one.error() is not None or key_of_message(one) in owned.partitions]
+                found = [one for one in found if not is_read(one) or key_of_message(one) in owned.partitions]
             else:
                 self._checked = owned
         last = found[-1].error() if found else None
@@ -271,6 +288,19 @@ class Fetching:
         self._begun.clear()
         self.ahead.clear()
         self._consumer.close()
+
+    def _catching(self, callback: Any) -> Any:  # noqa: ANN401 -- a setting, and librdkafka refuses what is no function
+        if not callable(callback):
+            return callback
+
+        def call(*args: object) -> None:
+            try:
+                callback(*args)
+            except BaseException as error:  # noqa: BLE001 -- sys.exit() too: raised by `raise_caught`
+                self._caught.append(error)
+                self.ahead.interrupt()  # ends the wait for records
+
+        return call
 
     def _assign(self, begins: Mapping[TopicPartition, int], topics: Collection[str]) -> None:
         """Start reading, after requesting the leaders of these topics."""

@@ -225,6 +225,7 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
             self._refuse_in_callback("close()")
             self._ahead.interrupt()
             rest.callback(self._dropped.detach)
+            rest.callback(self._fetching.raise_caught)
             rest.callback(self._fetching.close)
             rest.callback(self._report_commits)
             rest.callback(self._commits.close)
@@ -278,6 +279,7 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
             if self._ahead.left():
                 self._delivered_at = now
                 return True
+            self._fetching.raise_caught()
             return time.monotonic() >= until
 
     def _consume_step(
@@ -301,7 +303,10 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
                 add(found)
                 self._delivered_at = now
             had += len(found)
-            return had, had >= most or bool(had and self._membership.changes) or time.monotonic() >= until
+            if not had:
+                self._fetching.raise_caught()
+            other_work = bool(had) and (self._membership.changes or self._fetching.caught)
+            return had, had >= most or other_work or time.monotonic() >= until
 
     def _read_ahead_for(self, most: int, had: int, now: float) -> None:
         count = _READ_AHEAD_BATCHES // most if most > 1 else 0
@@ -349,7 +354,7 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
             self._serve_interruption()
 
     def _serve_interruption(self) -> None:
-        """Handle all requests of other threads."""
+        """Handle all requests of other threads, then raise the error of a callback if there is one."""
         self._ahead.interrupted = False  # cleared before the reasons are checked, so a later reason sets it again
         try:
             self._membership.rebalance()
@@ -361,6 +366,7 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
         self._fetching.check_ahead(self._membership.owned())
         if errors := self._topic_errors.take():
             self._ahead.put_first(errors)
+        self._fetching.raise_caught()
 
     def _call_program(self, kind: Kind, partitions: frozenset[TopicPartition]) -> None:
         callback = self._callbacks.get(kind)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Final
 
-from confluent_kafka import Message
+from confluent_kafka import KafkaError, Message
 
 from assignors.planner.topics_and_members import TopicPartition
 
@@ -94,12 +94,12 @@ class ReadAhead:
         return first_offsets(itertools.chain(batches, copy.copy(self.records)))
 
     def drop(self, partitions: Collection[TopicPartition]) -> None:
-        """Drop the records of these partitions."""
-        self._keep(lambda one: one.error() is not None or key_of_message(one) not in partitions)
+        """Drop the records of these partitions, and the ends that were reached."""
+        self._keep(lambda one: not is_read(one) or key_of_message(one) not in partitions)
 
     def keep_only(self, partitions: Collection[TopicPartition]) -> None:
         """Drop the records of all other partitions."""
-        self._keep(lambda one: one.error() is not None or key_of_message(one) in partitions)
+        self._keep(lambda one: not is_read(one) or key_of_message(one) in partitions)
 
     def clear(self) -> None:
         """Drop all records."""
@@ -128,6 +128,12 @@ class ReadAhead:
 def key_of_message(message: Message) -> TopicPartition:
     """Return the topic and the number of a record's partition."""
     return str(message.topic()), int(message.partition() or 0)
+
+
+def is_read(message: Message) -> bool:
+    """Return whether it is a record or the end of a partition, which belong to the present position; else an error."""
+    error = message.error()
+    return error is None or error.code() == KafkaError._PARTITION_EOF  # noqa: SLF001 -- librdkafka's own code
 
 
 def first_offsets(messages: Iterable[Message]) -> dict[TopicPartition, int]:

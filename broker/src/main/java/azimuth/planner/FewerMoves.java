@@ -91,7 +91,7 @@ final class FewerMoves {
     private int[] related(int[] pool, int size, boolean[] inside) {
         int kind = (int) (draws.getAsLong() % KINDS);
         if (kind == 0) {
-            return others(inside, this::isTouched);
+            return others(inside, m -> state.touched[m] > 0);
         }
         if (kind == KINDS - 1) {
             return new int[0];

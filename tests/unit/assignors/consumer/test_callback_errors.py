@@ -1,0 +1,78 @@
+"""Errors of the callbacks in the configuration reach the program, and cost no record."""
+
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaException, Message
+
+from assignors import GroupConsumer
+from producer.testing import MockCluster
+from tests.unit.assignors.conftest import RECORDS, consumer
+from tests.waiting import wait_until
+
+_TOTAL = RECORDS * 3
+
+
+class _Statistics:
+    """A `stats_cb` that raises until its error is removed, or once."""
+
+    def __init__(self, error: BaseException, *, once: bool) -> None:
+        self.error: BaseException | None = error
+        self.once = once
+
+    def __call__(self, _: str) -> None:
+        if (error := self.error) is not None:
+            self.error = None if self.once else error
+            raise error
+
+
+def _failing(mock: MockCluster, error: BaseException, *, once: bool) -> tuple[GroupConsumer, _Statistics]:
+    failing = _Statistics(error, once=once)
+    more: dict[str, Any] = {"statistics.interval.ms": 1, "stats_cb": failing}
+    one = consumer(mock, **more)
+    one.subscribe(["t"])
+    return one, failing
+
+
+def _poll_until_raised(one: GroupConsumer) -> None:
+    for _ in range(_TOTAL + 1):
+        one.poll(20)
+
+
+@pytest.mark.parametrize("size", [1, 7, _TOTAL])
+def test_records_of_a_call_in_which_a_callback_raises_are_delivered_once(mock: MockCluster, size: int) -> None:
+    """confluent-kafka drops the records of such a call, and its position is after them: they would be lost."""
+    one, failing = _failing(mock, ValueError("of the program"), once=False)
+    found: list[Message] = []
+    raised = 0
+
+    def read() -> bool:
+        nonlocal raised
+        try:
+            found.extend(one.consume(size, timeout=0.1))
+        except ValueError:
+            raised += 1
+        return len(found) >= _TOTAL
+
+    wait_until(read, 20)
+    failing.error = None
+    for _ in range(2):  # the last error, then the end of the records
+        read()
+    one.close()
+    assert raised
+    assert sorted({(record.partition(), record.offset()) for record in found}) == [
+        (partition, offset) for partition in range(3) for offset in range(RECORDS)
+    ]
+    assert len(found) == _TOTAL
+
+
+@pytest.mark.parametrize("error", [KafkaException("of the program"), SystemExit(3)], ids=["kafka", "exit"])
+def test_poll_raises_each_error_of_a_callback(mock: MockCluster, error: BaseException) -> None:
+    """An `error_cb` often raises a KafkaException to end the program: it is not an error of the client."""
+    one, _ = _failing(mock, error, once=True)
+    client = one._fetching.client
+    with pytest.raises(type(error)) as raised:
+        _poll_until_raised(one)
+    assert raised.value is error
+    assert one._fetching.client is client
+    one.close()
