@@ -149,7 +149,7 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
             ConsumerError: no broker answered, the consumer is closed, or these are not names and patterns.
         """
         self._check_usable()
-        subscription = Subscription.of(topics)
+        subscription = Subscription.of(topics, str(self._config.fetching.get("topic.blacklist", "")))
         for name, callback in (("on_assign", on_assign), ("on_revoke", on_revoke), ("on_lost", on_lost)):
             if callback is not None and not callable(callback):
                 raise ArgumentError(f"subscribe({name}={callback!r}): need a function of a consumer and partitions")

@@ -9,6 +9,19 @@ from assignors.clients.topic_names import is_topic_name
 from assignors.consumer.consumer_errors import ArgumentError
 
 _NOTHING: Final = "(?!)"
+_CLASS: Final = re.compile(r"\[:([a-z]+):\]")
+# librdkafka has POSIX's expressions, whose classes Python reads as a set of these letters.
+_CLASSES: Final = {
+    "alnum": "0-9A-Za-z",
+    "alpha": "A-Za-z",
+    "blank": r" \t",
+    "digit": "0-9",
+    "lower": "a-z",
+    "punct": r"!-/:-@\[-`{-~",
+    "space": r"\s",
+    "upper": "A-Z",
+    "xdigit": "0-9A-Fa-f",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,15 +30,18 @@ class Subscription:
 
     Attributes:
         names: plain names, including invalid ones.
-        patterns: regular expressions; each begins with ^ and matches the beginning of names, as in librdkafka.
+        patterns: regular expressions; each begins with ^ and is searched in names, as in librdkafka: of two
+            alternatives only the one with ^ has to match the beginning.
+        hidden: names and patterns of `topic.blacklist`, whose topics count as absent.
     """
 
     names: tuple[str, ...]
     patterns: tuple[str, ...]
+    hidden: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, topics: Iterable[str]) -> "Subscription":
-        """Read the argument of `subscribe`.
+    def of(cls, topics: Iterable[str], blacklist: str = "") -> "Subscription":
+        """Read the argument of `subscribe`, and librdkafka's topic.blacklist.
 
         Raises:
             ArgumentError: not a list of names, an empty list, or a pattern that is not a regular expression.
@@ -38,21 +54,25 @@ class Subscription:
             if any("\ud800" <= letter <= "\udfff" for letter in one):  # librdkafka would end the process
                 raise ArgumentError(f"subscribe(): {one!r} contains half of a surrogate pair, and is no valid text")
             try:
-                re.compile(one if one.startswith("^") else "")
+                re.compile(_python(one) if one.startswith("^") else "")
             except re.error as error:
                 raise ArgumentError(f"subscribe(): {one!r} is no regular expression ({error})") from error
         ordered = sorted(set(wanted))
         return cls(
-            tuple(one for one in ordered if not one.startswith("^")), tuple(one for one in ordered if one[0] == "^")
+            tuple(one for one in ordered if not one.startswith("^")),
+            tuple(one for one in ordered if one[0] == "^"),
+            tuple(one for one in blacklist.split(",") if one),
         )
 
     def for_member(self) -> Mapping[str, Any]:
         """Return `topics` or `pattern` of a `GroupMember`: if there is a pattern, names become part of it."""
-        legal = [name for name in self.names if is_topic_name(name)]
+        legal = [name for name in self.names if is_topic_name(name) and not self._hides(name)]
         if legal and not self.patterns:
             return {"topics": legal}
-        parts = [*(f"(?:{one}).*" for one in self.patterns), *(re.escape(name) for name in legal)]
-        return {"pattern": "|".join(parts) or _NOTHING}
+        parts = [*map(_whole_names, self.patterns), *(re.escape(name) for name in legal)]
+        hidden = "|".join(map(_whole_names, self.hidden))
+        without_hidden = f"(?!(?:{hidden})$)" if hidden else ""
+        return {"pattern": f"{without_hidden}(?:{'|'.join(parts) or _NOTHING})"}
 
     def for_broker(self) -> list[str]:
         """Return names and patterns as librdkafka's `subscribe` takes them.
@@ -63,6 +83,19 @@ class Subscription:
 
     def unmatched(self, known: Iterable[str]) -> list[str]:
         """Return the names and patterns that match none of these topics."""
-        topics = frozenset(known)
+        topics = frozenset(name for name in known if not self._hides(name))
         missing = [name for name in self.names if name not in topics]
-        return missing + [one for one in self.patterns if not any(map(re.compile(one).match, topics))]
+        return missing + [one for one in self.patterns if not any(map(re.compile(_python(one)).search, topics))]
+
+    def _hides(self, name: str) -> bool:
+        return any(re.fullmatch(_whole_names(one), name) for one in self.hidden)
+
+
+def _whole_names(one: str) -> str:
+    """Return an expression for the whole names that a pattern or a plain name matches."""
+    return f".*?(?:{_python(one)}).*" if one.startswith("^") else re.escape(one)
+
+
+def _python(pattern: str) -> str:
+    """Return POSIX's regular expression as Python's."""
+    return _CLASS.sub(lambda found: _CLASSES.get(found[1], found[0]), pattern)

@@ -2,6 +2,8 @@
 
 import re
 
+import pytest
+
 from assignors.consumer.subscription import Subscription
 
 
@@ -31,3 +33,31 @@ def test_what_matches_no_topic_is_found() -> None:
     """Names and patterns alike."""
     one = Subscription.of(["a", "nosuch", "^b", "^zz"])
     assert one.unmatched(["a", "bb"]) == ["nosuch", "^zz"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("^a[[:digit:]]$", ["a1"]),
+        ("^[[:alpha:]]+$", ["ab", "xb"]),
+        ("^a[^[:alpha:]_]", ["a.b", "a1"]),
+        ("^a|b", ["a.b", "a1", "ab", "xb"]),  # ^ belongs to the first alternative only
+    ],
+)
+def test_patterns_match_as_in_librdkafka(pattern: str, expected: list[str]) -> None:
+    """Its expressions are POSIX's: with Python's reading of a class a consumer subscribed to nothing."""
+    names = ["a.b", "a1", "ab", "xb"]
+    one = Subscription.of([pattern])
+    made = one.for_member()["pattern"]
+    assert [name for name in names if re.match(f"^(?:{made})$", name)] == expected
+    assert [name for name in names if not one.unmatched([name])] == expected
+
+
+@pytest.mark.parametrize("wanted", [["^.*"], ["^t", "^o", "two"]])
+def test_hidden_topics_count_as_absent(wanted: list[str]) -> None:
+    """The fetching client does not see topics of `topic.blacklist`: assigned partitions would never be read."""
+    one = Subscription.of(wanted, "^tw,one")
+    made = one.for_member()["pattern"]
+    assert [name for name in ("one", "one1", "two", "three") if re.match(f"^(?:{made})$", name)] == ["one1", "three"]
+    assert Subscription.of(["one", "three"], "^tw,one").for_member() == {"topics": ["three"]}
+    assert Subscription.of(["one"], "one").unmatched(["one"]) == ["one"]
