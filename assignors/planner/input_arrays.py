@@ -207,8 +207,9 @@ def _claimed_places(topics: Sequence[Topic], members: Sequence[Member], first: I
         topic = np.fromiter(map(number_of.__getitem__, map(_NAME, pairs)), dtype=np.int64, count=len(pairs))
     try:
         partition = np.fromiter(map(_NUMBER, pairs), dtype=np.int64, count=len(pairs))
-    except OverflowError:
-        partition = np.array([n if -1 < n < _MOST_PARTITIONS else -1 for _, n in pairs], dtype=np.int64)
+    except (OverflowError, TypeError, ValueError):  # beyond any number of a partition, or none at all, such as NaN
+        fits = [isinstance(n, int) and -1 < n < _MOST_PARTITIONS for n in map(_NUMBER, pairs)]
+        partition = np.array([pair[1] if fit else -1 for pair, fit in zip(pairs, fits, strict=True)], dtype=np.int64)
     member = np.repeat(np.arange(len(members)), list(map(len, owned)))
     sizes = np.r_[np.diff(first), 0]  # the last one for topics that are not there
     exists = (partition >= 0) & (partition < sizes[topic])

@@ -14,6 +14,7 @@ from assignors.errors import WeightError
 TopicWeights = Mapping[str, float]
 """Volume of each topic relative to the others, 0 or more, by name: bytes or records a second."""
 
+_MOST: Final = 1e100  # sums stay finite
 _UNIT: Final = 1 << 20  # a whole number for weights far below 1
 _IDLE: Final = 32
 """An idle topic counts as this part of a mean topic, because it needs connections, too."""
@@ -31,8 +32,8 @@ def check_weights(weights: TopicWeights) -> None:
         raise WeightError(f"weights={weights!r}, need a mapping of topics to numbers")
     for topic, weight in weights.items():
         number = isinstance(weight, int | float) and not isinstance(weight, bool)
-        if not number or not (math.isfinite(weight) and weight >= 0):
-            raise WeightError(f"weight of topic {topic!r}: {weight!r}, need a finite number, 0 or more")
+        if not number or not 0 <= weight <= _MOST:
+            raise WeightError(f"weight of topic {topic!r}: {weight!r}, need a number from 0 to {_MOST:g}")
 
 
 def seat_volumes(weights: Sequence[float | None], seats: Sequence[int]) -> list[int]:

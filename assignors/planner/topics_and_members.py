@@ -4,10 +4,13 @@ import math
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
-from assignors.errors import TopicError, WeightError
+from assignors.errors import GroupError, TopicError, WeightError
 
 TopicPartition = tuple[str, int]
+
+_MOST_PARTITIONS: Final = (1 << 31) - 1  # Kafka numbers them with 32 bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +25,8 @@ class Topic:
         id: Kafka's topic id, if known. Not used by the planner.
 
     Raises:
-        TopicError: partitions negative or not whole, or racks or leaders for another number of partitions.
+        TopicError: partitions negative, not whole or above 2,147,483,647, racks or leaders for another number of
+            partitions, or a name that is no text.
     """
 
     name: str
@@ -32,12 +36,16 @@ class Topic:
     id: str | None = None
 
     def __post_init__(self) -> None:
+        if not _is_text(self.name):
+            raise TopicError(f"topic {self.name!r}: need a text as its name")
         try:
-            fits = operator.index(self.partitions) >= 0
+            fits = 0 <= operator.index(self.partitions) <= _MOST_PARTITIONS
         except TypeError:  # text, None, 1.5
             fits = False
         if not fits:
-            raise TopicError(f"topic {self.name!r}: partitions={self.partitions!r}, need a whole number, 0 or more")
+            raise TopicError(
+                f"topic {self.name!r}: partitions={self.partitions!r}, need a whole number, 0 to {_MOST_PARTITIONS}"
+            )
         for what, given in (("racks", self.racks), ("leaders", self.leaders)):
             if given is not None and len(given) != self.partitions:
                 raise TopicError(
@@ -61,6 +69,7 @@ class Member:
 
     Raises:
         WeightError: the weight is not a finite number above 0.
+        GroupError: the id or the instance is no text.
     """
 
     id: str
@@ -78,8 +87,21 @@ class Member:
             fits = False
         if not fits:
             raise WeightError(f"member {self.id!r}: weight={self.weight!r}, need a finite number above 0")
+        if not _is_text(self.id) or not (self.instance is None or _is_text(self.instance)):
+            raise GroupError(f"member {self.id!r}, instance {self.instance!r}: need texts")
 
     @property
     def identity(self) -> str:
         """The name that ranks the member."""
         return self.instance or self.id
+
+
+def _is_text(name: object) -> bool:
+    """Return whether it can be hashed: the hash takes bytes that are no UTF-8 as surrogates, but no other halves."""
+    if not isinstance(name, str):
+        return False
+    try:
+        name.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,9 +1,13 @@
 """Claims as arrays, against the definition of a valid claim."""
 
+from typing import Any
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assignors import Member, Topic
+from assignors import Member, Topic, plan
+from assignors.errors import GroupError, TopicError, WeightError
 from assignors.planner.input_arrays import NO_OWNER, SEVERAL_CLAIMANTS, read_problem
 
 TOPICS = [Topic("a", 3), Topic("b", 0), Topic("c", 2)]
@@ -24,3 +28,32 @@ def test_claims_are_valid_by_their_definition(given_claims: list[tuple[frozenset
         newest = [i for g, i in by if g == max(by)[0]]
         assert problem.owner[at] == (newest[0] if len(newest) == 1 else NO_OWNER)
         assert problem.claimant[at] == (SEVERAL_CLAIMANTS if len(by) > 1 else by[0][1] if by else NO_OWNER)
+
+
+@pytest.mark.parametrize("number", [float("nan"), None, "x", float("inf")])
+def test_a_claim_on_what_is_no_number_is_void(number: object) -> None:
+    """A claim is a hint: one member's nonsense must not end the plan of all."""
+    claimed: Any = frozenset({("a", number), ("a", 1)})
+    made = plan([Topic("a", 2)], [Member("m", frozenset("a"), owned=claimed), Member("n", frozenset("a"))])
+    assert ("a", 1) in made.partitions["m"]
+
+
+@pytest.mark.parametrize("name", [7, None, b"a", "\ud800"])
+def test_names_that_are_no_texts_are_refused_by_name(name: Any) -> None:  # noqa: ANN401 -- any value
+    """They ended a plan with an AttributeError or UnicodeEncodeError of the hash."""
+    with pytest.raises(TopicError, match="need a text"):
+        Topic(name, 3)
+    with pytest.raises(GroupError, match="need texts"):
+        Member(name, frozenset())
+    if name is not None:
+        with pytest.raises(GroupError, match="need texts"):
+            Member("m", frozenset(), instance=name)
+
+
+def test_numbers_beyond_kafka_are_refused() -> None:
+    """They ended a plan with an OverflowError, or a ValueError of numpy."""
+    with pytest.raises(TopicError, match="2147483647"):
+        Topic("a", 2**31)
+    for weight in (1e308, 10**400):
+        with pytest.raises(WeightError, match="1e\\+100"):
+            plan([Topic("a", 3)], [Member("m", frozenset("a"))], weights={"a": weight})
