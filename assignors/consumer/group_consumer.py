@@ -12,7 +12,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Never, Self
 
-from confluent_kafka import Message
+from confluent_kafka import KafkaError, Message
 from confluent_kafka import TopicPartition as KafkaPartition
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 
@@ -59,9 +59,9 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
 
     Contract:
     * As in confluent_kafka.Consumer: `poll` and `consume` call `on_assign`, `on_revoke` and `on_lost` with this
-      consumer and a list of partitions; a program that does not poll for max.poll.interval.ms loses its partitions;
-      without on_lost, on_revoke is called instead. Other threads may call: they wait for the current step of `poll`, at
-      most 0.2 s, and for a running callback.
+      consumer and a list of partitions; a program that does not poll for max.poll.interval.ms loses its
+      partitions, and gets a message with the error _MAX_POLL_EXCEEDED; without on_lost, on_revoke is called instead.
+      Other threads may call: they wait for the current step of `poll`, at most 0.2 s, and for a running callback.
     * An exception of a callback is raised by `poll` or `consume`, or by `close` at its end. The callback counts as
       returned: assigned partitions are read, revoked partitions are released.
     * The group can reassign a partition only after `on_revoke` has returned. Its commits are accepted. Records that
@@ -346,6 +346,9 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
         self._membership.check_open()
         if self._membership.member is None:
             return
+        late_s = self._ahead.idle_s() - self._config.max_poll_s
+        if late_s > 0 and not self._membership.by_hand:
+            self._topic_errors.add(_poll_exceeded(self._config.max_poll_s, late_s))
         self._ahead.polled()
         if self._config.auto_commit_s is not None and now - self._committed_at >= self._config.auto_commit_s:
             self._committed_at = now
@@ -402,6 +405,12 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
     def _check_usable(self) -> None:
         self._gate.check_process()
         self._membership.check_open()
+
+
+def _poll_exceeded(limit_s: float, late_s: float) -> Message:
+    text = f"Application maximum poll interval ({limit_s * 1000:.0f}ms) exceeded by {late_s * 1000:.0f}ms"
+    code = KafkaError._MAX_POLL_EXCEEDED  # noqa: SLF001 -- librdkafka's own code
+    return Message(value=text.encode(), error=KafkaError(code, text))
 
 
 def _call_program(of: "weakref.ref[GroupConsumer]", kind: Kind, partitions: frozenset[TopicPartition]) -> None:

@@ -4,7 +4,7 @@ import time
 from typing import Any
 
 import pytest
-from confluent_kafka import OFFSET_INVALID, TopicPartition
+from confluent_kafka import OFFSET_INVALID, KafkaError, TopicPartition
 
 from assignors import GroupConsumer, GroupMember, HRWAssignor, MembershipError
 from tests.integration.assignors.conftest import Topics
@@ -91,7 +91,7 @@ def test_what_was_lost_is_not_committed_by_the_one_who_gets_it_back(topics: Topi
 
 
 def test_a_program_that_asks_for_nothing_leaves(topics: Topics, name: str) -> None:
-    """max.poll.interval.ms: its partitions move to others, and its next poll reports the loss."""
+    """max.poll.interval.ms: its partitions move to others, and its next poll reports the loss, as an error, too."""
     lost: list[int] = []
     with consumer(topics, **{"max.poll.interval.ms": 6000}) as one:
         one.subscribe([name], on_lost=lambda _, partitions: lost.append(len(partitions)))
@@ -100,5 +100,8 @@ def test_a_program_that_asks_for_nothing_leaves(topics: Topics, name: str) -> No
         assert isinstance(member, GroupMember)
         member.wait_for(lambda now: not now.partitions, 20)
         assert lost == []
+        assert (late := one.poll(10)) is not None
+        assert (error := late.error()) is not None
+        assert error.code() == KafkaError._MAX_POLL_EXCEEDED
         read(one, 3, timeout_s=30)
         assert lost == [3]
