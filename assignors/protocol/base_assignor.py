@@ -49,9 +49,9 @@ class Assignor(AbstractPartitionAssignor):
         cooperative: bool,
         overrides: Overrides | None = None,
     ) -> None:
-        Member(id=agent or "", topics=frozenset(), weight=weight)  # raises WeightError
         _check_name("agent", agent)
         _check_name("rack", rack)
+        Member(id=agent or "", topics=frozenset(), weight=weight)  # raises WeightError
         self.last_plan: Plan | None = None
         self._name = f"{self.strategy}-cooperative" if cooperative else self.strategy
         self._rack = rack
