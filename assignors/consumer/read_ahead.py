@@ -117,12 +117,15 @@ class ReadAhead:
         """Hold the result of `change`. Another thread's `poll` must take no record meanwhile: it would come twice."""
         held: list[Message] = []
         none, no_batch = iter(_NONE), iter(_NO_BATCH)
-        records, batches, self.records, self.batches = self.records, self.batches, none, no_batch
+        present = itertools.chain(itertools.chain.from_iterable(self.batches), self.records)
+        self.records, self.batches = none, no_batch
         try:
-            held.extend(itertools.chain(itertools.chain.from_iterable(batches), records))
+            held.extend(present)  # the first call after the change: a signal raises only after it
             held = change(held)
-        finally:  # also after Ctrl-C
             self.hold(held)
+        except BaseException:  # Ctrl-C, perhaps at the begin of `hold`
+            self.hold(held)
+            raise
 
 
 def key_of_message(message: Message) -> TopicPartition:

@@ -14,6 +14,7 @@ from confluent_kafka import Message
 
 from assignors import GroupConsumer
 from assignors.consumer.call_gate import CallGate
+from assignors.consumer.read_ahead import ReadAhead
 from producer.testing import MockCluster
 from tests.records import offsets, read
 from tests.unit.assignors.conftest import RECORDS, consumer
@@ -43,6 +44,20 @@ def interrupted(call: Callable[[], Any], step: int) -> tuple[Any, bool]:
     finally:
         sys.setprofile(None)
     return found, next(steps) <= step
+
+
+def test_an_interrupt_at_any_step_of_joining_batches_keeps_them() -> None:
+    """They are out of `ahead` for a moment."""
+    for step in itertools.count():
+        ahead, ended = ReadAhead(), False
+        ahead.hold_batches([[Message(topic="t", partition=0, offset=n)] for n in range(3)], 1)
+        with contextlib.suppress(KeyboardInterrupt):
+            _, ended = interrupted(ahead.join_batches, step)
+        ahead.join_batches()
+        assert [one.offset() for one in ahead.records] == [0, 1, 2]
+        if ended:
+            break
+    assert step > 5
 
 
 @pytest.mark.parametrize("busy", [False, True], ids=["free", "taken"])
