@@ -1,8 +1,7 @@
 """Delta tables in memory, as delta-rs keeps them: a log by put-if-absent, and its rules for commits that meet.
 
-The log entries are texts as delta-rs writes them, without the lines of files, so the code that parses them is the real
-one. `test_memory_delta`
-runs the same histories here and in delta-rs.
+The log entries are texts as delta-rs writes them, without the lines of removed files, so the code that parses them is
+the real one. `test_memory_delta` runs the same histories here and in delta-rs.
 """
 
 import json
@@ -106,7 +105,9 @@ class MemoryDelta:
         infos = {"operation": "WRITE", "kafka-azimuth": note}
         lines: list[dict[str, Any]] = [{"commitInfo": infos}]
         lines += [{"txn": {"appId": name, "version": number}} for name, number in transactions.items()]
-        adds = {one.path: one.size for one in actions if isinstance(one, AddAction)}
+        added = [one for one in actions if isinstance(one, AddAction)]
+        adds = {one.path: one.size for one in added}
+        lines += [{"add": _line(one)} for one in added]
         removes = {one.path for one in actions if isinstance(one, RemoveAction)}
         what = f"commit on {short_name(self._uri)} version {self._version}"
         fault = self.store.scheduler.point(what, "refused", "lost", "crash after")
@@ -196,6 +197,17 @@ class MemoryDelta:
             files[name] = left.num_rows
         text = json.dumps({"commitInfo": {"operation": operation}})
         self.store.append(self._uri, Version(text, files, removes_data=True))
+
+
+def _line(one: AddAction) -> dict[str, Any]:
+    return {
+        "path": one.path,
+        "size": one.size,
+        "partitionValues": dict(one.partition_values),
+        "modificationTime": one.modification_time,
+        "dataChange": one.data_change,
+        "stats": one.stats,
+    }
 
 
 class MemoryDataset:
