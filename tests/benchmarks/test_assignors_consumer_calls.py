@@ -22,6 +22,8 @@ from assignors.consumer.configuration import FETCHING
 from spark_sink.demo.cluster import Cluster
 from tests.benchmarks.assignors_report import save
 
+Settings = dict[str, str | int | float | bool]
+
 pytestmark = pytest.mark.benchmark
 ROUNDS = 9
 PARTITIONS = 6
@@ -34,16 +36,23 @@ AT_ONCE = {"poll": 0, "consume(1)": 1, "consume(100)": 100, "consume(1000)": 100
 def topic(cluster: Cluster) -> Iterator[tuple[str, str]]:
     """Servers, and a topic with records of 100 bytes."""
     name = f"calls-{uuid.uuid4().hex[:6]}"
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+    servers: Settings = {"bootstrap.servers": cluster.bootstrap_servers}
+    fill(servers, name)
+    yield cluster.bootstrap_servers, name
+    admin = AdminClient(servers)
+    admin.delete_topics([name])[name].result(60)
+
+
+def fill(servers: Settings, name: str) -> None:
+    """Create the topic with its records. The clients end with the call: an idle client's threads take CPU, too."""
+    admin = AdminClient(servers)
     admin.create_topics([NewTopic(name, PARTITIONS, 1)])[name].result(60)
-    limits = {"queue.buffering.max.messages": RECORDS}  # all of them: the default is less
-    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "linger.ms": 50, **limits})
+    limits: Settings = {"queue.buffering.max.messages": RECORDS}  # all of them: the default is less
+    producer = Producer({**servers, "linger.ms": 50, **limits})
     for number in range(RECORDS):
         producer.produce(name, b"x" * 100, partition=number % PARTITIONS)
         producer.poll(0)
     assert producer.flush(120) == 0
-    yield cluster.bootstrap_servers, name
-    admin.delete_topics([name])[name].result(60)
 
 
 def joined(kind: type, topic: tuple[str, str]) -> Any:  # noqa: ANN401 -- either kind of consumer
