@@ -81,6 +81,17 @@ class Configuration:
     on_commit: Callable[[ConsumerError | None, list[Any]], object] | None
 
 
+def checked(config: object) -> Mapping[str, Any]:
+    """Return a configuration.
+
+    Raises:
+        ArgumentError: it is no mapping.
+    """
+    if not isinstance(config, Mapping):
+        raise ArgumentError(f"config={config!r}: need a mapping of librdkafka's properties")
+    return config
+
+
 def read(config: Mapping[str, Any], member: Mapping[str, Any]) -> Configuration:
     """Divide a configuration of confluent-kafka's Consumer.
 
@@ -91,9 +102,7 @@ def read(config: Mapping[str, Any], member: Mapping[str, Any]) -> Configuration:
     Raises:
         ArgumentError: no group or servers, a value of the wrong type, or a property that is set in another way here.
     """
-    if not isinstance(config, Mapping):
-        raise ArgumentError(f"config={config!r}: need a mapping of librdkafka's properties")
-    servers = _servers(config)
+    servers = _servers(checked(config))
     if not config.get("group.id"):
         raise ArgumentError("group.id is missing: a member of a group needs it")
     broker_assigns = _broker_assigns(config)

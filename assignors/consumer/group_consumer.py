@@ -93,6 +93,7 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
             broker assigns.
         member: settings of kafka-python's consumer that have no equivalent in librdkafka's properties.
         logger: for librdkafka's log, as for confluent_kafka.Consumer.
+        more: further properties, which replace those of `config`.
 
     Raises:
         ConsumerError: no servers, no group, or a property that is set in another way here.
@@ -100,13 +101,15 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
 
     def __init__(
         self,
-        config: Mapping[str, Any],
+        config: Mapping[str, Any] | None = None,
         *,
         assignors: Sequence[AbstractPartitionAssignor] | None = None,
         member: Mapping[str, Any] | None = None,
         logger: logging.Logger | None = None,
+        **more: Any,  # noqa: ANN401 -- settings
     ) -> None:
-        self._config = configuration.read(config, member or {})
+        given = config if more and config is None else configuration.checked(config)
+        self._config = configuration.read({**(given or {}), **more}, member or {})
         if self._config.broker_assigned is not None and assignors:
             raise ArgumentError("assignors=[...]: with group.protocol=consumer the broker assigns, leave them out")
         self._callbacks: dict[Kind, OnChange | None] = {}

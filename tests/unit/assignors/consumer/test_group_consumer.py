@@ -115,6 +115,19 @@ def test_a_call_that_finds_no_record_waits_in_few_steps(
     assert 5 <= len(waits) <= 5 * 4, waits
 
 
+def test_properties_are_also_taken_by_name(mock: MockCluster) -> None:
+    """As in confluent_kafka.Consumer: they replace those of the mapping, which may be left out."""
+    names: dict[str, Any] = {"bootstrap.servers": mock.bootstrap_servers, "group.id": "by-name"}
+    for one in (GroupConsumer(**names), GroupConsumer({"group.id": 5.5}, **names)):
+        with one:
+            one.assign([TopicPartition("t", 0, 0)])
+            assert one.consumer_group_metadata() is not None
+            assert offsets(read(one, 3))[0] == [0, 1, 2]
+    for wrong in (None, [("group.id", "g")], "group.id"):
+        with pytest.raises(KafkaException, match="need a mapping"):
+            GroupConsumer(wrong)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_a_name_that_is_no_valid_text_is_refused(mock: MockCluster, protocol: str) -> None:
     """Librdkafka gets no bytes for it, and ends the process."""
