@@ -5,12 +5,14 @@ import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from deltalake import CommitProperties
 from deltalake.exceptions import DeltaError
 
+import spark_sink.sink.compare_and_swap as compare_module
 import spark_sink.sink.position_rewind as rewind_module
 import spark_sink.sink.quarantine_commit as quarantine_module
 from spark_sink.errors import HoleError, SparkSinkError, TableError
@@ -295,6 +297,31 @@ def rewound_between_commits(world: World) -> None:
         except TableError as error:
             world.scheduler.note(f"TableError: {error}")
     world.promises.check_end({one.partition: one.end})
+
+
+def met_in_quarantine(world: World) -> None:
+    """A new process adds the bad record of another one, between that one's look at the quarantine and its commit.
+
+    Somebody joins the files of the quarantine after it: to add a file that the table still has would change nothing.
+    """
+    begun: list[str] = []
+    swapped = compare_module.swapped
+
+    def meanwhile(*given: Any, **more: Any) -> bool:  # noqa: ANN401 -- as given
+        first = not begun
+        if first:
+            begun.append("the first process has looked")
+            _batch(world, "second", Range(TOPIC, 0, 4, 6), {(0, 5)})
+            world.table(quarantine_of(TABLE)).optimize()
+        done = swapped(*given, **more)
+        if first and not done:
+            world.scheduler.note(f"TableError: {given[3][-1]}")
+        return done
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(quarantine_module, "swapped", meanwhile)
+        _batch(world, "first", Range(TOPIC, 0, 0, 4), {(0, 3)})
+    world.promises.check_end({0: 6})
 
 
 def restored_during_rewind(world: World) -> None:

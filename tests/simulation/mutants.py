@@ -32,6 +32,7 @@ from spark_sink.sink.compare_and_swap import Batch, Outcome
 from spark_sink.sink.quarantine_commit import TableWithQuarantine
 from spark_sink.sink.query_tables import _QueryTable
 from tests.simulation.actors import (
+    met_in_quarantine,
     overwritten,
     replayed_during_rewind,
     restored_during_rewind,
@@ -74,13 +75,14 @@ def _no_trim(files: list[DataFile], offset: Offset, floors: Mapping[TopicPartiti
 
 
 def _decide_once() -> Callable[..., Decision]:
-    made: dict[int, tuple[object, Decision]] = {}
+    made: dict[tuple[int, int], tuple[object, object, Decision]] = {}
 
     def once(positions: Mapping[TopicPartition, int], offset: Offset, files: object, **more: Any) -> Decision:  # noqa: ANN401
-        # The files are those of one attempt of a batch; they are kept, so that no other object gets their id.
-        if id(files) not in made:
-            made[id(files)] = files, decide(positions, offset, files, **more)  # type: ignore[arg-type]  # as given
-        return made[id(files)][1]
+        # Offset and files are those of one attempt of a batch; they are kept, so that no other object gets their id.
+        attempt = id(offset), id(files)
+        if attempt not in made:
+            made[attempt] = offset, files, decide(positions, offset, files, **more)  # type: ignore[arg-type]  # as given
+        return made[attempt][-1]
 
     return once
 
@@ -242,6 +244,7 @@ MUTANTS: Mapping[str, Callable[[], Patch]] = {
 DIRECTED: Mapping[str, Callable[[World], None]] = {
     "a rewind is committed on any version": replayed_during_rewind,
     "a rewind does not fence replays": rewound_during_replay,
+    "the quarantine's commit goes onto any version": met_in_quarantine,
     "a rewind marks a RESTORE that it has not seen": restored_during_rewind,
     "a running writer does not notice a rewind": rewound_between_commits,
     "a writer trusts its first look at a quarantine": rewound_between_commits,
