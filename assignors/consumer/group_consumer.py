@@ -300,7 +300,7 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
             # Rebalances are handled only before records are taken: a record is delivered before its revocation.
             if not had:
                 self._serve(now)
-            self._read_ahead_for(most, had, now)
+            self._read_ahead(now, most, had)
             found = self._ahead.next_batch() if not had and self._ahead.batch_size == most else []
             if found or (found := self._fetching.take(most - had, self._waits_s(now, until), self._membership.owned)):
                 add(found)
@@ -311,17 +311,14 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
             other_work = bool(had) and (self._membership.changes or self._fetching.caught)
             return had, had >= most or other_work or time.monotonic() >= until
 
-    def _read_ahead_for(self, most: int, had: int, now: float) -> None:
-        count = _READ_AHEAD_BATCHES // most if most > 1 else 0
-        if had or count < 2:  # noqa: PLR2004 -- one batch is no more than the call itself fetches
-            if most - had < _READ_AHEAD:
-                self._read_ahead(now)
-        elif not self._idle(now) and not self._ahead.left():
+    def _read_ahead(self, now: float, most: int = 1, had: int = 0) -> None:
+        """Fetch many available records at once, for this call and later ones that need the same number."""
+        if self._idle(now) or self._ahead.left():
+            return
+        count = _READ_AHEAD_BATCHES // most if most > 1 and not had else 0
+        if count > 1:  # one batch is no more than the call itself fetches
             self._fetching.read_batches(most, count, self._membership.owned)
-
-    def _read_ahead(self, now: float) -> None:
-        """Fetch many available records at once, for this call and later ones."""
-        if not self._idle(now) and not self._ahead.left():
+        elif most - had < _READ_AHEAD:
             self._fetching.read_ahead(_READ_AHEAD, _NO_WAIT, self._membership.owned)
 
     def _waits_s(self, now: float, until: float) -> Iterator[float]:
