@@ -1,12 +1,14 @@
 """`GroupConsumer`: a `GroupMember` for membership, librdkafka for fetching.
 
-* `group_consumer`: `GroupConsumer`; `partition_calls` and `broker_queries` are its other methods.
+* `group_consumer`: `GroupConsumer`; `partition_calls` and `broker_queries` are its other methods; `record_steps`: the
+  steps of `poll` and `consume`.
 * `aio_group_consumer`: `AIOGroupConsumer`, whose calls are awaited; `awaited_take`: the records of a
   call whose task is cancelled.
 * `configuration`: one configuration split for both clients; `member_security`: certificates and tokens of the member.
 * `subscription`: names and patterns; `topic_errors`: their errors as messages.
 * `rebalance_handling`: the effects of a rebalance on member and fetching.
-* `rebalance_events`: the queue of rebalances for the thread that polls.
+* `rebalance_events`: the queue of rebalances for the thread that polls; `program_callbacks`: the program's functions
+  that are called for them.
 * `fetching`: fetches records of owned partitions only; `read_ahead`: records that `poll` returns next.
 * `received_bytes`: what was received, from librdkafka's statistics.
 * `consumed_offsets`: the progress of the program.

@@ -13,7 +13,8 @@ import pytest
 from confluent_kafka import OFFSET_INVALID, OFFSET_STORED, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from assignors import GroupConsumer, GroupMember, HRWAssignor, MembershipError, NotOwnedError, Ownership
-from assignors.consumer import group_consumer
+from assignors.consumer import record_steps
+from assignors.consumer.record_steps import RecordSteps
 from producer.testing import MockCluster
 from tests.records import offsets, read
 from tests.unit.assignors.conftest import RECORDS, consumer, end_client
@@ -100,16 +101,16 @@ def test_a_call_that_finds_no_record_waits_in_few_steps(
 ) -> None:
     """Librdkafka waits whole milliseconds: what is left of the last one must not be spent in a busy loop."""
     waits: list[float] = []
-    step_s = GroupConsumer._step_s
+    step_s = RecordSteps._step_s
 
-    def counted(one: GroupConsumer, now: float, until: float) -> float:
+    def counted(one: RecordSteps, now: float, until: float) -> float:
         waits.append(step_s(one, now, until))
         return waits[-1]
 
     with consumer(mock) as one:
         one.subscribe(["t"])
         assert len(read(one, 3 * RECORDS)) == 3 * RECORDS
-        monkeypatch.setattr(GroupConsumer, "_step_s", counted)
+        monkeypatch.setattr(RecordSteps, "_step_s", counted)
         for _ in range(5):
             assert not (one.poll(0.0505) if call == "poll" else one.consume(1, 0.0505))
     assert 5 <= len(waits) <= 5 * 4, waits
@@ -167,8 +168,8 @@ def test_fetched_records_are_dropped_with_their_partition(mock: MockCluster) -> 
 
 def test_librdkafka_may_end_and_is_begun_again(mock: MockCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """A new client continues with the same partitions, from the first record that was not delivered."""
-    monkeypatch.setattr(group_consumer, "_READ_AHEAD", 1)
-    monkeypatch.setattr(group_consumer, "_READ_AHEAD_BATCHES", 1)
+    monkeypatch.setattr(record_steps, "_READ_AHEAD", 1)
+    monkeypatch.setattr(record_steps, "_READ_AHEAD_BATCHES", 1)
     with consumer(mock) as one:
         one.subscribe(["t"])
         first = read(one, 30)
@@ -188,8 +189,8 @@ def test_an_interrupt_while_it_begins_anew_leaves_no_partition_unread(
 
     once = pytest.MonkeyPatch()
 
-    monkeypatch.setattr(group_consumer, "_READ_AHEAD", 1)  # the rest is fetched after the interrupt
-    monkeypatch.setattr(group_consumer, "_READ_AHEAD_BATCHES", 1)
+    monkeypatch.setattr(record_steps, "_READ_AHEAD", 1)  # the rest is fetched after the interrupt
+    monkeypatch.setattr(record_steps, "_READ_AHEAD_BATCHES", 1)
     with consumer(mock) as one:
         one.subscribe(["t"])
         first = read(one, 30)
@@ -255,8 +256,8 @@ def test_a_commit_that_is_due_does_not_keep_a_waiting_call_busy(
 ) -> None:
     """With records in hand nothing is committed, and each wait would end at once."""
     steps = itertools.count()
-    real = GroupConsumer._consume_step
-    monkeypatch.setattr(GroupConsumer, "_consume_step", lambda *given: real(*given) if next(steps) >= 0 else None)
+    real = RecordSteps.consume
+    monkeypatch.setattr(RecordSteps, "consume", lambda *given: real(*given) if next(steps) >= 0 else None)
     with consumer(mock, **{"enable.auto.commit": True, "auto.commit.interval.ms": 100}) as one:
         one.subscribe(["t"])
         assert len(one.consume(10_000, 4)) == 3 * RECORDS

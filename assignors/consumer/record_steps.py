@@ -1,0 +1,180 @@
+"""The steps of `poll` and `consume`: other work that is due, then records."""
+
+import logging
+import math
+import time
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from confluent_kafka import KafkaError, Message
+
+from assignors.consumer.call_gate import CallGate
+from assignors.consumer.configuration import Configuration
+from assignors.consumer.fetching import Fetching
+from assignors.consumer.offset_commits import CommitQueue
+from assignors.consumer.program_callbacks import ProgramCallbacks
+from assignors.consumer.rebalance_handling import Membership
+from assignors.consumer.topic_errors import TopicErrors
+
+log = logging.getLogger(__name__)
+
+# Longest wait for records in one step. A rebalance waits for the end of the step, so only an idle program takes longer
+# ones.
+_STEP_S: Final = 0.05
+_IDLE_STEP_S: Final = 0.2
+_IDLE_AFTER_S: Final = 2.0
+_READ_AHEAD: Final = 500
+_READ_AHEAD_BATCHES: Final = 2_000  # more than for `poll`, whose records are used soon, from the processor's cache
+_NO_WAIT: Final = (0.0,)
+
+
+class RecordSteps:
+    """One call takes one step after the other, until it has records or its time is up.
+
+    Contract:
+    * A step holds the gate: rebalances, commits and calls of other threads are handled between steps.
+    * A step handles rebalances before it takes records, and none after the first record of a call: a record is
+      delivered before its partition is revoked.
+    * Each step counts as a poll for max.poll.interval.ms.
+
+    Args:
+        config: the consumer's.
+        gate: held by each step.
+        fetching: the source of the records.
+        membership: its changes are handled by the steps.
+        topic_errors: returned before records.
+        commits: their answers are passed to the program.
+        callbacks: a step is refused while one of them runs.
+    """
+
+    def __init__(  # noqa: PLR0913 -- the parts of a consumer, each named at the call
+        self,
+        config: Configuration,
+        *,
+        gate: CallGate,
+        fetching: Fetching,
+        membership: Membership,
+        topic_errors: TopicErrors,
+        commits: CommitQueue,
+        callbacks: ProgramCallbacks,
+    ) -> None:
+        self._config = config
+        self._gate = gate
+        self._fetching = fetching
+        self._ahead = fetching.ahead
+        self._membership = membership
+        self._topic_errors = topic_errors
+        self._commits = commits
+        self._callbacks = callbacks
+        self._committed_at = self._delivered_at = time.monotonic()
+
+    def poll(self, until: float) -> bool:
+        """Read records ahead; return whether there are some, or the time is up."""
+        with self._gate.turn():
+            self._callbacks.refuse("poll()")
+            now = time.monotonic()
+            self._serve(now)
+            self._ahead.join_batches()
+            self._read_ahead(now)
+            if not self._ahead.left():
+                self._fetching.read_ahead(1, self._waits_s(now, until), self._membership.owned)
+            if self._ahead.left():
+                self._delivered_at = now
+                return True
+            self._fetching.raise_caught()
+            return time.monotonic() >= until
+
+    def consume(self, add: Callable[[list[Message]], object], had: int, most: int, until: float) -> tuple[int, bool]:
+        """Add a list of records to the `had` ones of the call; return how many it has, and whether it is complete.
+
+        The list is added in the step itself: a signal at its end would lose what it returns.
+        """
+        with self._gate.turn():
+            self._callbacks.refuse("consume()")
+            if had and self._membership.closed:  # close() in another thread committed these as delivered
+                return had, True
+            now = time.monotonic()
+            # Rebalances are handled only before records are taken: a record is delivered before its revocation.
+            if not had:
+                self._serve(now)
+            self._read_ahead(now, most, had)
+            found = self._ahead.next_batch() if not had and self._ahead.batch_size == most else []
+            if found or (found := self._fetching.take(most - had, self._waits_s(now, until), self._membership.owned)):
+                add(found)
+                self._delivered_at = now
+            had += len(found)
+            if not had:
+                self._fetching.raise_caught()
+            other_work = bool(had) and (self._membership.changes or self._fetching.caught)
+            return had, had >= most or other_work or time.monotonic() >= until
+
+    def _read_ahead(self, now: float, most: int = 1, had: int = 0) -> None:
+        """Fetch many available records at once, for this call and later ones that need the same number."""
+        if self._idle(now) or self._ahead.left():
+            return
+        count = _READ_AHEAD_BATCHES // most if most > 1 and not had else 0
+        if count > 1:  # one batch is no more than the call itself fetches
+            self._fetching.read_batches(most, count, self._membership.owned)
+        elif most - had < _READ_AHEAD:
+            self._fetching.read_ahead(_READ_AHEAD, _NO_WAIT, self._membership.owned)
+
+    def _waits_s(self, now: float, until: float) -> Iterator[float]:
+        """Yield the waits of the steps, until the time is up, or this or another thread has work.
+
+        An idle program runs only these steps, so they wake up only 5 times a second.
+        """
+        self._ahead.polled()
+        if self._config.auto_commit_s is not None and self._committed_at + self._config.auto_commit_s > now:
+            until = min(until, self._committed_at + self._config.auto_commit_s)
+        yield 0.0 if self._membership.changes else self._step_s(now, until)
+        while (now := time.monotonic()) < until and not (self._ahead.interrupted or self._gate.waited_for):
+            self._ahead.polled()
+            yield self._step_s(now, until)
+
+    def _step_s(self, now: float, until: float) -> float:
+        longest_s = _IDLE_STEP_S if self._idle(now) else _STEP_S
+        # librdkafka drops a part of a millisecond: the last one would pass in hundreds of waits of no time.
+        return math.ceil(1000 * max(0.0, min(longest_s, until - now))) / 1000
+
+    def _idle(self, now: float) -> bool:
+        return now - self._delivered_at > _IDLE_AFTER_S
+
+    def _serve(self, now: float) -> None:
+        self._membership.check_open()
+        if self._membership.member is None:
+            return
+        late_s = self._ahead.idle_s() - self._config.max_poll_s
+        if late_s > 0 and not self._membership.by_hand:
+            self._topic_errors.add(_poll_exceeded(self._config.max_poll_s, late_s))
+        self._ahead.polled()
+        if self._config.auto_commit_s is not None and now - self._committed_at >= self._config.auto_commit_s:
+            self._committed_at = now
+            self._membership.commit_progress()
+        if self._ahead.interrupted:
+            self._serve_interruption()
+
+    def _serve_interruption(self) -> None:
+        """Handle all requests of other threads, then raise the error of a callback if there is one."""
+        self._ahead.interrupted = False  # cleared before the reasons are checked, so a later reason sets it again
+        try:
+            self._membership.rebalance()
+            self.report_commits()
+            self._membership.rejoin_if_ended()
+        except BaseException:
+            self._ahead.interrupt()  # the next call does the rest
+            raise
+        self._fetching.check_ahead(self._membership.owned())
+        if errors := self._topic_errors.take():
+            self._ahead.put_first(errors)
+        self._fetching.raise_caught()
+
+    def report_commits(self) -> None:
+        """Pass the answers to commits to the program, and without `on_commit` log those that failed."""
+        for error, offsets in self._commits.report():
+            log.warning("%d offsets were not committed: %s", len(offsets), error)
+
+
+def _poll_exceeded(limit_s: float, late_s: float) -> Message:
+    text = f"Application maximum poll interval ({limit_s * 1000:.0f}ms) exceeded by {late_s * 1000:.0f}ms"
+    code = KafkaError._MAX_POLL_EXCEEDED  # noqa: SLF001 -- librdkafka's own code
+    return Message(value=text.encode(), error=KafkaError(code, text))
