@@ -28,7 +28,7 @@ class AIOGroupConsumer(AIOConsumer):
     * Callbacks are coroutine functions, passed by keyword. `on_assign`, `on_revoke` and `on_lost` get this consumer,
       and may await its calls.
     * A cancelled `poll` or `consume` loses no record: the next call delivers those that its thread had taken, and no
-      position or commit is after them before that. Other calls wait until the thread has returned them, at most 0.2 s
+      position or commit is after them before that. Other calls wait until the thread has returned them, at most 0.3 s
       or until a running callback ends.
     * End it with `close`, or with an `async with` block.
 

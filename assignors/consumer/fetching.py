@@ -4,7 +4,7 @@ import contextlib
 import itertools
 import logging
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from confluent_kafka import OFFSET_STORED, Consumer, KafkaError, KafkaException, Message
@@ -139,14 +139,20 @@ class Fetching:
             raise
 
     def read_batches(self, size: int, count: int, ownership: Callable[[], Ownership]) -> None:
-        """Add up to `count` batches of fetched records to `ahead`, which is empty.
+        """Add up to `count` batches of fetched records to `ahead`, which is empty; a short one is the last.
 
         librdkafka fills the lists that the program gets: another list of a record costs two accesses to it, 5 % of all.
         """
         fetched: list[list[Message]] = []
+
+        def sizes() -> Iterator[int]:
+            yield size
+            while len(fetched) < count and len(fetched[-1]) == size:
+                yield size
+
         try:
-            # In one call, for the reason that `take` gives.
-            fetched.extend(map(self._consumer.consume, itertools.repeat(size, count), itertools.repeat(0.0)))
+            # In one call, for the reason that `take` gives: each list is in `fetched` before `sizes` continues.
+            fetched.extend(map(self._consumer.consume, sizes(), itertools.repeat(0.0)))
             self.ahead.hold_batches([self._deliverable(batch, ownership) for batch in fetched], size)
         except KafkaException as error:
             self.ahead.hold_batches(fetched, size)

@@ -48,7 +48,7 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
     * As in confluent_kafka.Consumer: `poll` and `consume` call `on_assign`, `on_revoke` and `on_lost` with this
       consumer and a list of partitions; a program that does not poll for max.poll.interval.ms loses its
       partitions, and gets a message with the error _MAX_POLL_EXCEEDED; without on_lost, on_revoke is called instead.
-      Other threads may call: they wait for the current step of `poll`, at most 0.2 s, and for a running callback.
+      Other threads may call: they wait for the current step of `poll`, at most 0.3 s, and for a running callback.
     * An exception of a callback is raised by `poll` or `consume`, or by `close` at its end. The callback counts as
       returned: assigned partitions are read, revoked partitions are released.
     * The group can reassign a partition only after `on_revoke` has returned. Its commits are accepted. Records that
@@ -190,12 +190,15 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
             had, done = len(found), False
             while not done:
                 had, done = self._steps.consume(parts.append, had, num_messages, until)
-            # A list of the client's own is returned as it is, because each access to 10,000 records costs time.
-            return parts[0] if len(parts) == 1 and not found else [*found, *itertools.chain.from_iterable(parts)]
+            # The first list is returned itself, because each access to 10,000 records costs time.
+            first, *others = [found, *parts] if found or not parts else parts
+            for part in others:
+                first += part
         except BaseException:
             # Ctrl-C after records were taken: the program never gets them, and close() would commit them as delivered.
             self._fetching.put_back(itertools.chain(found, *parts))
             raise
+        return first
 
     def traffic(self) -> ReceivedTraffic:
         """Return what was received so far, by topic and zone of the broker, and its price.

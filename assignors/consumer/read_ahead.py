@@ -32,9 +32,10 @@ class ReadAhead:
         batches: the lists that `consume(batch_size)` returns next, or begins with: some may be shorter.
         batch_size: 0 if there are no batches.
         interrupted: whether `poll` has other work to do first.
+        polled_at: when the program polled last, in seconds of `time.monotonic`; `idle_s` also counts records that left.
     """
 
-    __slots__ = ("_left", "_polled_at", "batch_size", "batches", "interrupted", "records")
+    __slots__ = ("_left", "batch_size", "batches", "interrupted", "polled_at", "records")
 
     def __init__(self) -> None:
         self.records: Iterator[Message] = iter(_NONE)
@@ -42,7 +43,7 @@ class ReadAhead:
         self.batch_size = 0
         self.interrupted = False
         self._left = 0
-        self._polled_at = time.monotonic()
+        self.polled_at = time.monotonic()
 
     def interrupt(self) -> None:
         """Make the next `poll` check for other work."""
@@ -50,7 +51,7 @@ class ReadAhead:
 
     def polled(self) -> None:
         """Record that the program polls now."""
-        self._polled_at = time.monotonic()
+        self.polled_at = time.monotonic()
 
     def idle_s(self) -> float:
         """Return the seconds since the program's last poll."""
@@ -58,7 +59,7 @@ class ReadAhead:
         if left != self._left:
             self._left = left
             self.polled()
-        return time.monotonic() - self._polled_at
+        return time.monotonic() - self.polled_at
 
     def left(self) -> int:
         """Return the number of records held; each batch counts as a full one."""

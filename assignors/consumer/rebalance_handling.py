@@ -1,6 +1,7 @@
 """A consumer's membership: the member, and its rebalances, handled in the program's poll."""
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -29,7 +30,7 @@ log = logging.getLogger(__name__)
 _COMMITTED_S: Final = 5.0
 _CLOSING_STEP_S: Final = 0.005
 _AWAKE_PART: Final = 10
-_QUIET_S: Final = 1.0
+_QUIET_S: Final = 3.0
 _LEAST_QUIET_S: Final = 0.2  # a shorter commit interval would keep an idle member busy
 _NOTHING: Final = Ownership()
 
@@ -118,8 +119,10 @@ class Membership:
         )
 
     def _quiet_s(self) -> float:
-        # _Awake is the clock of commits.
-        return min(_QUIET_S, max(_LEAST_QUIET_S, self._config.auto_commit_s or _QUIET_S))
+        commit_s = self._config.auto_commit_s
+        if not commit_s:
+            return _QUIET_S
+        return max(_LEAST_QUIET_S, commit_s / math.ceil(commit_s / _QUIET_S))  # _Awake is the clock of commits
 
     def _member_of_broker(self, config: Mapping[str, Any]) -> BrokerAssignedMember:
         return BrokerAssignedMember(

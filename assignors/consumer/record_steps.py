@@ -21,10 +21,11 @@ log = logging.getLogger(__name__)
 # Longest wait for records in one step. A rebalance waits for the end of the step, so only an idle program takes longer
 # ones.
 _STEP_S: Final = 0.05
-_IDLE_STEP_S: Final = 0.2
+_IDLE_STEP_S: Final = 0.3
 _IDLE_AFTER_S: Final = 2.0
 _READ_AHEAD: Final = 500
 _READ_AHEAD_BATCHES: Final = 2_000  # more than for `poll`, whose records are used soon, from the processor's cache
+_LEAST_BATCHES: Final = 4  # fewer save less than it costs to complete a short one
 _NO_WAIT: Final = (0.0,)
 
 
@@ -66,14 +67,16 @@ class RecordSteps:
         self._topic_errors = topic_errors
         self._commits = commits
         self._callbacks = callbacks
-        self._committed_at = self._delivered_at = time.monotonic()
+        self._commit_s = math.inf if config.auto_commit_s is None else config.auto_commit_s
+        self._commit_at = time.monotonic() + self._commit_s
+        self._delivered_at = time.monotonic()
 
     def poll(self, until: float) -> bool:
         """Read records ahead; return whether there are some, or the time is up."""
-        with self._gate.turn():
+        with self._gate.step():
             self._callbacks.refuse("poll()")
             now = time.monotonic()
-            self._serve(now)
+            self._serve_if_due(now)
             self._ahead.join_batches()
             self._read_ahead(now)
             if not self._ahead.left():
@@ -89,14 +92,14 @@ class RecordSteps:
 
         The list is added in the step itself: a signal at its end would lose what it returns.
         """
-        with self._gate.turn():
+        with self._gate.step():
             self._callbacks.refuse("consume()")
             if had and self._membership.closed:  # close() in another thread committed these as delivered
                 return had, True
             now = time.monotonic()
             # Rebalances are handled only before records are taken: a record is delivered before its revocation.
             if not had:
-                self._serve(now)
+                self._serve_if_due(now)
             self._read_ahead(now, most, had)
             found = self._ahead.next_batch() if not had and self._ahead.batch_size == most else []
             if found or (found := self._fetching.take(most - had, self._waits_s(now, until), self._membership.owned)):
@@ -110,22 +113,22 @@ class RecordSteps:
 
     def _read_ahead(self, now: float, most: int = 1, had: int = 0) -> None:
         """Fetch many available records at once, for this call and later ones that need the same number."""
-        if self._idle(now) or self._ahead.left():
-            return
         count = _READ_AHEAD_BATCHES // most if most > 1 and not had else 0
-        if count > 1:  # one batch is no more than the call itself fetches
+        in_batches = count >= _LEAST_BATCHES
+        if not (in_batches or most - had < _READ_AHEAD) or self._idle(now) or self._ahead.left():
+            return
+        if in_batches:
             self._fetching.read_batches(most, count, self._membership.owned)
-        elif most - had < _READ_AHEAD:
+        else:
             self._fetching.read_ahead(_READ_AHEAD, _NO_WAIT, self._membership.owned)
 
     def _waits_s(self, now: float, until: float) -> Iterator[float]:
         """Yield the waits of the steps, until the time is up, or this or another thread has work.
 
-        An idle program runs only these steps, so they wake up only 5 times a second.
+        An idle program runs only these steps, so they wake up only 3 times a second.
         """
-        self._ahead.polled()
-        if self._config.auto_commit_s is not None and self._committed_at + self._config.auto_commit_s > now:
-            until = min(until, self._committed_at + self._config.auto_commit_s)
+        if now < self._commit_at < until:
+            until = self._commit_at
         yield 0.0 if self._membership.changes else self._step_s(now, until)
         while (now := time.monotonic()) < until and not (self._ahead.interrupted or self._gate.waited_for):
             self._ahead.polled()
@@ -139,6 +142,13 @@ class RecordSteps:
     def _idle(self, now: float) -> bool:
         return now - self._delivered_at > _IDLE_AFTER_S
 
+    def _serve_if_due(self, now: float) -> None:
+        ahead = self._ahead
+        if ahead.interrupted or now >= self._commit_at or now - ahead.polled_at > self._config.max_poll_s:
+            self._serve(now)
+        else:
+            ahead.polled_at = now
+
     def _serve(self, now: float) -> None:
         self._membership.check_open()
         if self._membership.member is None:
@@ -147,8 +157,8 @@ class RecordSteps:
         if late_s > 0 and not self._membership.by_hand:
             self._topic_errors.add(_poll_exceeded(self._config.max_poll_s, late_s))
         self._ahead.polled()
-        if self._config.auto_commit_s is not None and now - self._committed_at >= self._config.auto_commit_s:
-            self._committed_at = now
+        if now >= self._commit_at:
+            self._commit_at = now + self._commit_s
             self._membership.commit_progress()
         if self._ahead.interrupted:
             self._serve_interruption()

@@ -57,7 +57,7 @@ class GroupMember:
         on_change: called after each change of the ownership or of `failed`, in any thread; it must not wait.
         on_topics: called when the brokers have listed topics, in the member's thread, with the existing topics (of the
             subscribed ones, or of all under a pattern) and the topics that this client may not read.
-        quiet_s: seconds between two calls of `awake` without other events, at most 1.
+        quiet_s: seconds between two calls of `awake` without other events.
 
     Raises:
         MembershipError: no group id, no assignor, neither or both of topics and pattern, a pattern that is not a
