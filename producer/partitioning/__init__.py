@@ -3,6 +3,7 @@
 * `partition_choice`: the partitioner of one topic, and its counts.
 * `topics_in_use`: the partitioners of all topics of one producer, and their traffic.
 * `produce_interpreted`: `produce` in Python.
+* `known_keys`: the keys that one table has seen, for `produce_interpreted`.
 * `slot_table`: the table of `local-hrw`, stored or computed.
 * `produce_compiled`: the same interface in C, if there was a compiler at the build.
 * `deliveries_compiled`: counts delivered records in librdkafka's threads, if there was a compiler.

@@ -170,7 +170,14 @@ class TopicPartitioner:
         if switch_at is None:
             switch_at = unkeyed.of(partition).bytes + self._policy.batch_bytes
         self.destinations = type(self.destinations)(
-            table, keyed, partition, unkeyed, switch_at, self._policy.partitioner, self._policy.shortest_key
+            table,
+            keyed,
+            partition,
+            unkeyed,
+            switch_at,
+            self._policy.partitioner,
+            self._policy.shortest_key,
+            self.destinations,
         )
 
     def _spill_now(self) -> Spill:

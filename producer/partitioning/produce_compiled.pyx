@@ -277,6 +277,7 @@ cdef class Destinations:
         long long switch_at,
         partitioner=ClientPartitioner.MURMUR2_RANDOM,
         Py_ssize_t shortest_key=0,
+        before=None,  # murmur2 takes less time here than a look at the keys seen before
     ):
         self.table = table
         self.slots = len(table)

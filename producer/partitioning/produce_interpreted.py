@@ -11,10 +11,12 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from producer.decisions.key_mapping import Table, headers_length, key_bytes, key_hash, sent_bytes
 from producer.decisions.partitioner_names import ClientPartitioner
+from producer.partitioning.known_keys import KnownKeys
 from producer.traffic_counts import Count
 
 Delivered = Callable[[KafkaError | None, Message], None]
 T = TypeVar("T")
+KeyedWay = tuple[Callable[[bytes, Any], int | None], int | None, Table | None, list[int]]
 Kind = Literal["unkeyed", "keyed", "explicit"]
 """The way in which a record got its partition."""
 _send = Producer.produce
@@ -57,6 +59,10 @@ class PartitionCounts:
         """Return the count of one partition."""
         return Count(*divmod(self.packed[partition], RECORD))
 
+    def records(self) -> int:
+        """Return the records of all partitions."""
+        return sum(self.packed) // RECORD
+
 
 class Destinations:
     """Where one topic's records go now. Replaced as a whole when that changes, so no reader sees half of two.
@@ -68,8 +74,9 @@ class Destinations:
         hash: of the client's partitioner.
         shortest_key: length from which a key counts as a key, in bytes; records with a shorter one have no key.
         keyed: counts of records with a key; every `Destinations` of a topic shares them.
+        known: keys of the table; None for a partitioner that draws. Destinations with the same table share it.
         keyed_way: all that such a record needs, in one look: hash, slots, table (None if each partition is its own
-            slot) and packed counts; None if keys are ignored.
+            slot) and packed counts; None if keys are ignored. While it pays, a look at `known` stands in for the hash.
         partition: where records without a key go until its bytes in `unkeyed` reach `switch_at`.
         unkeyed: counts of records without a key; shared as `keyed` is.
         unkeyed_packed: of `unkeyed`.
@@ -79,6 +86,7 @@ class Destinations:
         "hash",
         "keyed",
         "keyed_way",
+        "known",
         "partition",
         "same",
         "shortest_key",
@@ -103,6 +111,7 @@ class Destinations:
         switch_at: int,
         partitioner: ClientPartitioner = ClientPartitioner.MURMUR2_RANDOM,
         shortest_key: int = 0,
+        before: "Destinations | None" = None,
     ) -> None:
         self.table = table
         self.slots = len(table)
@@ -114,8 +123,24 @@ class Destinations:
         self.switch_at = switch_at
         self.hash = key_hash(partitioner)
         self.shortest_key = shortest_key
-        way = self.hash, self.slots, None if self.same else table, keyed.packed
-        self.keyed_way = None if shortest_key > 1 else way
+        self.known: KnownKeys | None = None
+        if before is not None and before.table is table:
+            self.known = before.known
+        elif self.slots and partitioner is not ClientPartitioner.RANDOM:
+            self.known = KnownKeys(self.hash, table, keyed.records)
+        way = self._computed_way() if self.known is None else (self.known.get, None, None, keyed.packed)
+        self.keyed_way: KeyedWay | None = None if shortest_key > 1 else way
+
+    def _computed_way(self) -> "KeyedWay":
+        return self.hash, self.slots, None if self.same else self.table, self.keyed.packed
+
+    def learn(self, key: bytes) -> int:
+        """Find the partition of a key that `known` does not know."""
+        known = self.known
+        if known is None or not known.pays:  # another thread has just learned that
+            self.keyed_way = self._computed_way()
+            return self.keyed_partition(key)
+        return known.learn(key)
 
     def keyed_partition(self, key: bytes) -> int:
         """Find a key's partition; the hot paths do the same in place."""
@@ -186,7 +211,7 @@ class Deliveries:
         return []
 
 
-def produce(  # noqa: C901, PLR0913, PLR0917 - the base class's parameters, in its order
+def produce(  # noqa: C901, PLR0912, PLR0913, PLR0917 - no helpers, see below; the base class's parameters, in its order
     self: Any,  # noqa: ANN401 - an `AZAwareProducer`, whose method this is
     topic: str,
     value: str | bytes | None = None,
@@ -214,14 +239,17 @@ def produce(  # noqa: C901, PLR0913, PLR0917 - the base class's parameters, in i
     ):
         if type(key) is bytes and key:
             try:
-                hash_of, slots, table, packed = self._destinations[topic].keyed_way
+                destinations = self._destinations[topic]
+                find, slots, table, packed = destinations.keyed_way
                 weight = WEIGHTS[len(value) + len(key)]
             except (IndexError, KeyError, TypeError):  # a long record; a topic that is new or ignores keys; no name
                 pass
             else:
-                chosen = hash_of(key, slots)
+                chosen = find(key, slots)
                 if table is not None:
                     chosen = table[chosen]
+                elif chosen is None:
+                    chosen = destinations.learn(key)
                 # Default arguments are left out: parsing them costs the base class as much as a look-up costs here.
                 try:
                     _send(self, topic, value, key, chosen)
