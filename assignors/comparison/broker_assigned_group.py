@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from confluent_kafka import ConsumerGroupType, KafkaException
+from confluent_kafka import ConsumerGroupState, ConsumerGroupType, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from assignors.errors import GroupError
@@ -16,7 +16,7 @@ class DescribedMembers(NamedTuple):
     """The members of a group.
 
     Attributes:
-        state: the broker's name for it.
+        state: the broker's name for it; `Rebalancing` for those of KIP-848 that librdkafka does not name.
         strategy: name of the assignor.
         members: the members, with the partitions that they own.
         hosts: address of each member's client.
@@ -60,8 +60,15 @@ def broker_assigned_members(properties: Mapping[str, Any], group: str) -> Descri
         for one in found.members
     ]
     return DescribedMembers(
-        state=str(found.state.name).title(),
+        state=_state(found.state),
         strategy=str(found.partition_assignor),
         members=tuple(sorted(members, key=lambda one: one.id)),
         hosts={one.member_id: str(one.host).removeprefix("/") for one in found.members},
     )
+
+
+def _state(state: ConsumerGroupState) -> str:
+    """Name a state. librdkafka has no names for Assigning and Reconciling of KIP-848, and reports them as unknown."""
+    if state == ConsumerGroupState.UNKNOWN:
+        return "Rebalancing"
+    return str(state.name).title().replace("_", "")

@@ -26,3 +26,8 @@ def servers(text: str | None) -> str | None:
         return text if text is None else check_servers(text)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
+
+
+def counted(number: int, noun: str, ending: str = "s") -> str:
+    """Return the number with its noun, in the plural where it is not one."""
+    return f"{number} {noun}{'' if number == 1 else ending}"

@@ -19,6 +19,11 @@ def workers(texts: list[str] | None) -> int | dict[str, int] | None:
         return None
     if len(texts) == 1 and ("=" not in texts[0] or texts[0].lstrip().startswith("{")):
         return _whole(texts[0])
+    if bare := [one for one in texts if "=" not in one]:
+        raise typer.BadParameter(
+            f"{bare[0]!r} beside others: write '*={bare[0]}', which is the number for all other topics",
+            param_hint=_FLAG,
+        )
     return {name: _number(f"{name}={text}", text) for name, text in pairs(texts, _FLAG).items()}
 
 

@@ -10,12 +10,14 @@ from rich.console import Console
 from rich.table import Table
 
 from spark_sink.cli._pairs import pairs
+from spark_sink.cli._plan_owners import rendered
 from spark_sink.cli._reasons import reasoned
 from spark_sink.cli._spellings import formerly
-from spark_sink.cli._texts import given, servers
+from spark_sink.cli._texts import counted, given, servers
 from spark_sink.cli._workers import workers as read_workers
 
 if TYPE_CHECKING:
+    from assignors import Member
     from assignors.comparison import LiveGroup, Outcome, Settings
 
 
@@ -31,17 +33,27 @@ def plan(  # noqa: PLR0913, PLR0917 -- each is a flag
     bootstrap_servers: Annotated[str, typer.Option(callback=servers, help="Kafka brokers, host:port by commas.")],
     group: Annotated[str | None, typer.Option(callback=given, help="Consumer group to look at.")] = None,
     assignor: Annotated[
-        list[str] | None, typer.Option(help="Only this one; may be repeated: range, round robin, sticky, ...")
+        list[str] | None,
+        typer.Option(help="Only this one of range, round robin, sticky, hrw, shuffled; may be repeated."),
     ] = None,
     workers: Annotated[
         list[str] | None,
-        typer.Option(metavar="K|TOPIC=K", help="hrw: most members of all topics, or of a topic or pattern."),
+        typer.Option(
+            metavar="K|TOPIC=K",
+            help="hrw: at most K members read a topic; TOPIC=K, repeated, for topics or patterns, '*=K' for others.",
+        ),
     ] = None,
-    epsilon: Annotated[float, typer.Option(help="hrw: allowed distance from the fair share.")] = 0.05,
-    leaving: Annotated[str | None, typer.Option(help="Member that leaves; by default the fullest.")] = None,
-    explain: Annotated[str | None, typer.Option(metavar="TOPIC", help="Explain the readers of this topic.")] = None,
+    epsilon: Annotated[float, typer.Option(help="hrw: allowed distance of a load from the fair share.")] = 0.05,
+    leaving: Annotated[
+        str | None, typer.Option(help="For `if one leaves`: the member, by name or member id; by default the fullest.")
+    ] = None,
+    explain: Annotated[
+        str | None, typer.Option(metavar="TOPIC", help="Explain which members hrw lets read this topic.")
+    ] = None,
+    owners: Annotated[bool, typer.Option("--owners", help="List who owns what now, without plans.")] = False,
     producer: Annotated[
-        str | None, typer.Option(callback=given, metavar="ZONE", help="Look at a producer in this zone.")
+        str | None,
+        typer.Option(callback=given, metavar="ZONE", help="Forecast where records of a producer in this zone go."),
     ] = None,
     topic: Annotated[str | None, typer.Option(callback=given, help="With --producer: its topic, or a pattern.")] = None,
     kafka: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Kafka client property.")] = None,
@@ -50,6 +62,10 @@ def plan(  # noqa: PLR0913, PLR0917 -- each is a flag
     """Compare the assignors on a live group (--group), or forecast a producer (--producer). Changes nothing."""
     if (group is None) == (producer is None):
         raise typer.BadParameter("give either --group or --producer", param_hint="--group")
+    if group is not None and topic is not None:
+        raise typer.BadParameter("it belongs to --producer; with --group give --explain TOPIC", param_hint="--topic")
+    if owners and (producer is not None or explain is not None):
+        raise typer.BadParameter("it needs --group, and no --explain", param_hint="--owners")
     properties = {**pairs(kafka, "--kafka"), "bootstrap.servers": bootstrap_servers}
     if producer is not None:
         _producer(properties, producer, topic, as_json=as_json)
@@ -65,8 +81,11 @@ def plan(  # noqa: PLR0913, PLR0917 -- each is a flag
     with reasoned(properties):
         settings_here = _client_settings(bootstrap_servers, properties)
         found = comparison.read_group(bootstrap_servers, str(group), settings_here, librdkafka_config(properties))
-    _check_leaving(leaving, found.members)
+    leaving = _leaving(leaving, found.members)
     _warn_of_gaps(found)
+    if owners:
+        typer.echo(rendered(found, as_json=as_json))
+        return
     if explain is not None:
         _explain(found, settings, explain, as_json=as_json)
         return
@@ -118,8 +137,9 @@ def _producer(properties: dict[str, str], zone: str, topic: str | None, *, as_js
 def _print(group: "LiveGroup", outcomes: Sequence["Outcome"], racked: Sequence[object]) -> None:
     partitions = sum(topic.partitions for topic in group.topics)
     typer.echo(
-        f"{group.name}: {group.state}, {group.strategy}; {len(group.members)} members on "
-        f"{len(set(group.hosts.values()))} hosts, {len(group.topics)} topics, {partitions} partitions"
+        f"{group.name}: {group.state}, {group.strategy}; {counted(len(group.members), 'member')} from "
+        f"{counted(len(set(group.hosts.values())), 'client address', 'es')}, "
+        f"{counted(len(group.topics), 'topic')}, {counted(partitions, 'partition')}"
     )
     table = Table(box=None, pad_edge=False)
     table.add_column("strategy", no_wrap=True)
@@ -148,6 +168,10 @@ def _print(group: "LiveGroup", outcomes: Sequence["Outcome"], racked: Sequence[o
     elif not racked:
         typer.echo("off-rack is unknown: no member says its rack (client.rack, or rack= of the assignor)")
     typer.echo("connections: pairs of member and topic; if one leaves: partitions that move, and how many it held")
+    if "hrw" in group.strategy:  # else the group's own assignor would seem to move partitions of a group at rest
+        typer.echo(
+            "hrw is planned with --workers and --epsilon: the settings of the group's members are not visible here"
+        )
 
 
 def _explain(group: "LiveGroup", settings: "Settings", topic: str, *, as_json: bool) -> None:
@@ -176,10 +200,15 @@ def _check_settings(settings: "Settings") -> None:
     make_plan((), (), workers=settings.workers, epsilon=settings.epsilon)
 
 
-def _check_leaving(leaving: str | None, members: Sequence[object]) -> None:
-    ids = [str(getattr(member, "id", "")) for member in members]
-    if leaving is not None and leaving not in ids:
-        raise typer.BadParameter(f"{leaving!r} is none of the members {', '.join(ids)}", param_hint="--leaving")
+def _leaving(asked: str | None, members: Sequence["Member"]) -> str | None:
+    """Return the member id of the member that leaves: a person knows the name, which survives a restart."""
+    if asked is None:
+        return None
+    found = next((one.id for one in members if asked in {one.id, one.identity}), None)
+    if found is None:
+        names = ", ".join(one.identity for one in members)
+        raise typer.BadParameter(f"{asked!r} is none of the members {names}", param_hint="--leaving")
+    return found
 
 
 def _client_settings(servers: str, properties: Mapping[str, str]) -> dict[str, object]:

@@ -249,7 +249,7 @@ def test_plan_looks_at_a_group_whose_broker_assigns(topics: Topics) -> None:
         words = ["plan", "--bootstrap-servers", topics.bootstrap_servers, "--group", topics.group]
         done = subprocess.run([sys.executable, "-m", "spark_sink", *words], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "1 members on 1 hosts, 2 topics, 8 partitions" in done.stdout
+    assert "1 member from 1 client address, 2 topics, 8 partitions" in done.stdout
     assert "the broker assigns (KIP-848)" in done.stdout
     with pytest.raises(GroupError, match="there is no group"):
         read_group(topics.bootstrap_servers, f"{topics.group}-none", properties=properties)
