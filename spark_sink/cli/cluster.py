@@ -15,7 +15,12 @@ group = typer.Typer(help="A three-zone Kafka on this machine, as local processes
 
 Directory = Annotated[
     Path | None,
-    typer.Option("--dir", envvar="AZIMUTH_CLUSTER_DIR", help="The cluster's directory.", show_default="in the cache"),
+    typer.Option(
+        "--dir",
+        envvar="AZIMUTH_CLUSTER_DIR",
+        help="The cluster's directory. Give the same one to each command.",
+        show_default="in the cache",
+    ),
 ]
 BrokerId = Annotated[int, typer.Argument(help="The broker's id, from 1.", min=1)]
 
@@ -30,7 +35,10 @@ def up(
     directory: Directory = None,
     zones: Annotated[str, typer.Option(help="One broker per zone, with that broker.rack.")] = "az-a,az-b,az-c",
     port: Annotated[
-        int | None, typer.Option(help="Of the first broker.", show_default="free ones", min=1, max=65000)
+        int | None,
+        typer.Option(
+            help="Port of the first broker; the others take the next ones.", show_default="free ones", min=1, max=65000
+        ),
     ] = None,
     broker_assignor: Annotated[
         bool,

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import time
@@ -133,7 +134,7 @@ class Cluster:
                 processes={int(i): ProcessIdentity(**p) for i, p in state["processes"].items()},
             )
         except FileNotFoundError as error:
-            raise ClusterError(f"no cluster in {directory}: start one with `azimuth cluster up`") from error
+            raise ClusterError(f"no cluster in {directory}: start one with `{_command('up', directory)}`") from error
         except OSError as error:
             raise ClusterError(
                 f"{directory} is no folder of a cluster ({error.strerror}): name another with --dir"
@@ -271,6 +272,12 @@ def _registered(admin: AdminClient) -> set[int]:
     return {node.id for node in described.nodes}
 
 
+def _command(name: str, directory: Path) -> str:
+    """Return the command that acts on this directory; without `--dir` it would act on the default one."""
+    where = "" if directory == Cluster.default_directory() else f" --dir {shlex.quote(str(directory))}"
+    return f"azimuth cluster {name}{where}"
+
+
 def _take_over(directory: Path) -> None:
     if not directory.exists() or not any(directory.iterdir()):
         directory.mkdir(parents=True, exist_ok=True)
@@ -280,7 +287,9 @@ def _take_over(directory: Path) -> None:
     if (directory / "cluster.json").exists():
         alive = [s for s in Cluster.open(directory).status() if s.pid is not None]
         if alive:
-            raise ClusterError(f"a cluster runs in {directory}: use it, or stop it with `azimuth cluster down`")
+            raise ClusterError(
+                f"a cluster runs in {directory}: use it, or stop it with `{_command('down', directory)}`"
+            )
     shutil.rmtree(directory)
     directory.mkdir(parents=True)
 
