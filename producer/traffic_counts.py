@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from producer.decisions.leader_locality import Reason
-from producer.errors import PolicyError
+from producer.decisions.producer_settings import need_number
 
 UNKNOWN = "unknown"
 GB = 1e9
@@ -94,8 +94,7 @@ class Traffic:
         Raises:
             PolicyError: the price is negative or not a number.
         """
-        if not price_per_gb >= 0:  # also catches nan
-            raise PolicyError(f"price_per_gb={price_per_gb!r}, need 0 or more")
+        need_number("price_per_gb", price_per_gb)
         return self.cross.bytes / GB * price_per_gb
 
     def wire_cost(self, price_per_gb: float = 0.01) -> float | None:
@@ -110,8 +109,7 @@ class Traffic:
         Raises:
             PolicyError: the price is negative or not a number.
         """
-        if not price_per_gb >= 0:
-            raise PolicyError(f"price_per_gb={price_per_gb!r}, need 0 or more")
+        need_number("price_per_gb", price_per_gb)
         if self.rack is None or not self.wire_bytes:
             return None
         return (
@@ -130,8 +128,7 @@ class Traffic:
         Raises:
             PolicyError: the price is negative or not a number.
         """
-        if not price_per_gb >= 0:
-            raise PolicyError(f"price_per_gb={price_per_gb!r}, need 0 or more")
+        need_number("price_per_gb", price_per_gb)
         return None if self.replicated_bytes is None else self.replicated_bytes / GB * price_per_gb
 
     def cost_per_hour(self, price_per_gb: float = 0.01) -> float:

@@ -6,6 +6,7 @@ from typing import Any, Final
 from producer.clients.default_partitioner import client_partitioner, log_default
 from producer.clients.producer_options import ProducerOptions
 from producer.decisions.producer_settings import KeyMode, ZonePolicy, counts_deliveries, key_rules, zone_order
+from producer.errors import PolicyError
 from producer.topology import Topology
 
 _BATCH_BYTES = 65_536
@@ -21,6 +22,8 @@ def zone_policy(config: Mapping[str, Any], options: ProducerOptions) -> ZonePoli
     """
     mode, rules = key_rules(options.get("keys", KeyMode.GLOBAL))
     choose, batch_bytes = options.get("choose"), options.get("batch_bytes")
+    if choose is not None and "keys" in options:
+        raise PolicyError(f"keys={options['keys']!r} and choose={choose!r}: choose replaces keys, give one of them")
     if mode is KeyMode.GLOBAL and choose is None:
         log_default(config)
     return ZonePolicy(

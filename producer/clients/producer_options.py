@@ -1,11 +1,16 @@
 """The settings that the producers for confluent-kafka share, listed once."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, TypedDict
+from difflib import get_close_matches
+from typing import Any, Final, TypedDict
 
 from producer.decisions.leader_locality import Racks
 from producer.decisions.skew_guard import SkewGuard
 from producer.decisions.zone_choice import Choose
+from producer.errors import PolicyError
+
+_PROPERTIES: Final = frozenset({"acks", "retries"})
+_ZONES: Final = frozenset({"rack", "zone", "client_rack"})
 
 
 class ProducerOptions(TypedDict, total=False):
@@ -34,5 +39,23 @@ def split_options(given: Mapping[str, Any]) -> tuple[ProducerOptions, dict[str, 
         if name in ProducerOptions.__annotations__:
             options[name] = value  # type: ignore[literal-required]  # a name of the settings
         else:
+            _refuse_misspelt(name)
             others[name] = value
     return options, others
+
+
+def _refuse_misspelt(name: str) -> None:
+    """Refuse a name that is nearly an argument: the client would report an unknown property, and not the right name.
+
+    A property by keyword is possible, and some have no dot in their names: `acks` is near `racks`, and no mistake.
+    """
+    if "." in name or name in _PROPERTIES:
+        return
+    known = [*ProducerOptions.__annotations__]
+    meant = (
+        "'client.rack' of the configuration"
+        if name in _ZONES
+        else next(iter(get_close_matches(name, known, n=1, cutoff=0.75)), None)
+    )
+    if meant is not None:
+        raise PolicyError(f"{name}=...: the producer has no such argument; did you mean {meant}?")

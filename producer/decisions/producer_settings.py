@@ -161,7 +161,14 @@ def key_rules(keys: str | Mapping[str, str]) -> tuple[KeyMode, KeyRules]:
     """
     if not isinstance(keys, Mapping):
         return key_mode(keys), ()
-    return KeyMode.GLOBAL, tuple((_pattern(pattern), key_mode(mode)) for pattern, mode in keys.items())
+    return KeyMode.GLOBAL, tuple((_pattern(one), _mode_of(one, mode)) for one, mode in keys.items())
+
+
+def _mode_of(pattern: str, mode: str) -> KeyMode:
+    try:
+        return key_mode(mode)
+    except PolicyError as error:
+        raise PolicyError(f"pattern {pattern!r}: {error}") from None
 
 
 def _pattern(text: object) -> re.Pattern[str]:

@@ -28,7 +28,9 @@ class SkewGuard:
 
     def __post_init__(self) -> None:
         if not (self.bound > 1 and isfinite(self.bound)):
-            raise PolicyError(f"bound={self.bound!r}: max/mean of partition bytes must be allowed above 1")
+            raise PolicyError(
+                f"bound={self.bound!r}, need a number above 1: bytes of the largest partition divided by the mean"
+            )
         if any(not (share >= 0 and isfinite(share)) for share in self.zones.values()):
             raise PolicyError(f"zones={dict(self.zones)!r}: shares must be 0 or more")
 
