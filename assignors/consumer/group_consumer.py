@@ -32,9 +32,11 @@ from assignors.consumer.record_steps import RecordSteps
 from assignors.consumer.subscription import Subscription
 from assignors.consumer.topic_errors import TopicErrors
 from assignors.protocol.kafka_python_assignors import HRWAssignor, ShuffledRoundRobinAssignor
+from assignors.settings.nearest_names import proposal
 
 _FOREVER_S = 1e9
 _MOST_MESSAGES = 1_000_000
+_ARGUMENTS = ("assignors", "config", "logger", "member")
 
 
 class GroupConsumer(BrokerQueries, PartitionCalls):
@@ -95,6 +97,7 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
         logger: logging.Logger | None = None,
         **more: Any,  # noqa: ANN401 -- settings
     ) -> None:
+        _refuse_misspelt(more)
         given = config if more and config is None else configuration.checked(config)
         self._config = configuration.read({**(given or {}), **more}, member or {})
         if self._config.broker_assigned is not None and assignors:
@@ -291,9 +294,20 @@ def _call_on_commit(
     on_commit(error, kafka_partitions(offsets))
 
 
+def _refuse_misspelt(more: Mapping[str, Any]) -> None:
+    """Refuse `assignor=[...]`, which would else be a property that librdkafka does not know."""
+    for name in more:
+        if "." not in name and (proposed := proposal(name, _ARGUMENTS)) is not None:
+            raise ArgumentError(f"{name}=...: GroupConsumer has no such argument; {proposed}")
+
+
 def _with_rack(assignors: Sequence[AbstractPartitionAssignor] | None, rack: Any) -> list[AbstractPartitionAssignor]:  # noqa: ANN401 -- a setting
     if assignors is not None and (isinstance(assignors, str) or not isinstance(assignors, Sequence)):
         raise ArgumentError(f"assignors={assignors!r}: need a list, as [HRWAssignor()]")
+    if assignors is not None and not assignors:
+        raise ArgumentError(
+            "assignors=[] is empty: need one or more, or leave it out for [HRWAssignor(cooperative=True)]"
+        )
     found = list(assignors or [HRWAssignor(cooperative=True)])
     for one in found:
         if not (isinstance(one, AbstractPartitionAssignor) or callable(one)):  # kafka-python also takes classes

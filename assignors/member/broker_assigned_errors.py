@@ -34,14 +34,18 @@ def broker_error(error: KafkaError) -> KafkaError:
     return next((one for one in causes if one.str() in error.str()), error)
 
 
-def membership_error(error: BaseException, group: str, topics: Sequence[str]) -> MembershipError:
+def membership_error(
+    error: BaseException, group: str, topics: Sequence[str], assignor: str | None = None
+) -> MembershipError:
     """Convert an error of librdkafka; add what the user can do about it."""
     found = error.args[0] if error.args else error
     if not isinstance(found, KafkaError):
         return MembershipError(f"no member of group {group!r}: {error}")
     reason = found.str()
     if found.code() == KafkaError.UNSUPPORTED_ASSIGNOR:
-        reason += ": the broker's group.consumer.assignors does not list the assignor of group.remote.assignor"
+        reason += (
+            f": group.remote.assignor={assignor!r}: group.consumer.assignors of the brokers does not list this name"
+        )
     if found.code() == KafkaError._INVALID_ARG:  # noqa: SLF001 -- librdkafka's own code
         reason += f": {list(topics)}: librdkafka and RE2 have to know the regular expression; (?: is unknown"
     kind = FencedError if found.code() == KafkaError.FENCED_INSTANCE_ID else MembershipError

@@ -76,6 +76,7 @@ class BrokerAssignedMember:
     ) -> None:
         self._group = str(config["group.id"])
         self._topics = list(topics)
+        self._assignor = config.get("group.remote.assignor")
         self._max_poll_s = int(config.get("max.poll.interval.ms", _MAX_POLL_MS)) / 1000
         self._on_assigned = on_assigned
         self._on_revoked = on_revoked
@@ -92,7 +93,7 @@ class BrokerAssignedMember:
         try:
             self._consumer = Consumer({**config, **_NO_FETCHING, "error_cb": self._see_error})
         except (KafkaException, TypeError, ValueError) as error:
-            raise membership_error(error, self._group, self._topics) from error
+            raise membership_error(error, self._group, self._topics, self._assignor) from error
         self._offsets = BrokerAssignedOffsets(self._consumer, self._cell, self._group)
         self._callbacks = CallbackThread(f"group-callbacks-{self._group}")
         self._thread = threading.Thread(target=self._run, name=f"group-member-{self._group}", daemon=True)
@@ -113,7 +114,7 @@ class BrokerAssignedMember:
         except KafkaException as error:
             self._consumer.close()
             self._callbacks.end()
-            raise membership_error(error, self._group, self._topics) from error
+            raise membership_error(error, self._group, self._topics, self._assignor) from error
         self._thread.start()
         return self
 
@@ -349,7 +350,7 @@ class BrokerAssignedMember:
 
     def _raise_failed(self) -> None:
         if (error := self._cell.failed) is not None:
-            raise membership_error(error, self._group, self._topics) from error
+            raise membership_error(error, self._group, self._topics, self._assignor) from error
 
 
 def _keys(partitions: Iterable[KafkaPartition]) -> frozenset[TopicPartition]:

@@ -9,7 +9,7 @@ from typing import Any, Final, Self
 
 from kafka import KafkaConsumer
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
-from kafka.errors import FencedInstanceIdError, KafkaError
+from kafka.errors import FencedInstanceIdError, KafkaError, KafkaTimeoutError
 from kafka.net.compat import KafkaNetClient
 
 from assignors.clients.log_offsets import Offset, OffsetWithMetadata
@@ -270,8 +270,11 @@ class GroupMember:
 
     def _cannot_join(self, error: BaseException) -> MembershipError:
         servers = self._config.get("bootstrap_servers")
+        way_out = ""
+        if isinstance(error, KafkaTimeoutError):
+            way_out = "; check that a broker listens there, with the security.protocol of this configuration"
         return MembershipError(
-            f"cannot join group {self._config['group_id']!r} with bootstrap_servers={servers!r}: {error!r}"
+            f"cannot join group {self._config['group_id']!r} with bootstrap_servers={servers!r}: {error!r}{way_out}"
         )
 
     def _started(self) -> FencedCommits:

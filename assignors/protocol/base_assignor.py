@@ -174,7 +174,7 @@ class Assignor(AbstractPartitionAssignor):
             self._warn(
                 "identity",
                 f"member {read.id!r} has no lasting identity: after a restart it may get other topics; "
-                "set group_instance_id, or agent= where that is not possible",
+                "set group.instance.id (kafka-python: group_instance_id), or agent= where that is not possible",
             )
         return read
 

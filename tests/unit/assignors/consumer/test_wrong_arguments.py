@@ -1,0 +1,25 @@
+"""A wrong argument of `GroupConsumer` is refused when it is made, with the value and the way out."""
+
+from typing import Any
+
+import pytest
+
+from assignors import GroupConsumer, HRWAssignor
+from assignors.consumer.consumer_errors import ArgumentError
+
+LEAST = {"bootstrap.servers": "localhost:1", "group.id": "g"}
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        pytest.param({"assignors": []}, "is empty: need one or more, or leave it out", id="no assignor"),
+        pytest.param({"assignor": [HRWAssignor()]}, "did you mean 'assignors'?", id="misspelt"),
+        pytest.param({"members": {}}, "did you mean 'member'?", id="plural"),
+    ],
+)
+def test_a_wrong_argument_is_refused_with_the_right_one(given: dict[str, Any], said: str) -> None:
+    """The empty list failed at the join; the misspelt name was reported as an unknown property of the client."""
+    with pytest.raises(ArgumentError) as refused:
+        GroupConsumer(LEAST, **given)
+    assert said in str(refused.value)
