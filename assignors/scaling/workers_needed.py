@@ -1,4 +1,4 @@
-"""One decision: gate, policy, limits; the result contains the decision and its inputs."""
+"""Decides how many workers a topic needs: gate, policy, limits; the result contains the decision and its inputs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
