@@ -85,7 +85,7 @@ def _lag_of_group(
         known = at or committed(client, properties, group)
     if not known:
         raise LagError(
-            f"group {group!r} has committed no offsets on this cluster: check --group; "
+            f"group {group!r} has committed no offsets on this cluster: check --group, or wait for its first commit; "
             "of a fleet, or of jobs with claims, --table says how far it is"
         )
     with reasoned(properties):

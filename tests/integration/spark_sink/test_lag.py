@@ -107,4 +107,7 @@ def test_a_group_that_never_committed_is_an_answer_also_where_no_group_did(
     with pytest.raises(SystemExit) as ended:
         main(["lag", "--bootstrap-servers", cluster.bootstrap_servers, "--group", group])
     assert ended.value.code == 2
-    assert f"group '{group}' has committed no offsets on this cluster" in capsys.readouterr().err
+    assert (
+        f"group '{group}' has committed no offsets on this cluster: check --group, or wait for its first commit"
+        in capsys.readouterr().err
+    )
