@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from spark_sink.formats import AvroDecoder
 from spark_sink.formats.schema_registry import Registered
-from spark_sink.formats.unknown_policy import COLUMN
+from spark_sink.formats.unknown_policy import COLUMN, Policy
 from tests.unit.spark_sink.formats.examples import EXAMPLES, decoded
 from tests.unit.spark_sink.formats.registered import Schemas, framed
 
@@ -288,6 +288,36 @@ def test_broken_bytes_stop_no_batch_and_harm_no_neighbour(examples: int) -> None
         assert rows[0] == rows[2] == ({**record, "list": ["a"], COLUMN: None}, None)
 
     check()
+
+
+@pytest.mark.parametrize("policy", ["ignore", "rescue", "quarantine"])
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("string", "some text"),
+        ("bytes", b"some bytes"),
+        ("boolean", True),
+        ("float", 1.5),
+        ("double", 1.5),
+        ("long", 1 << 40),
+        ({"type": "fixed", "name": "Fixed", "size": 8}, b"12345678"),
+        (["null", "string"], "some text"),
+        ({"type": "array", "items": "string"}, ["some", "text"]),
+        ({"type": "map", "values": "bytes"}, {"some": b"bytes"}),
+        ({"type": "record", "name": "Inner", "fields": [{"name": "text", "type": "string"}]}, {"text": "some text"}),
+    ],
+    ids=str,
+)
+def test_a_value_that_is_cut_off_inside_a_skipped_field_is_bad(kind: object, value: object, policy: Policy) -> None:
+    """When fastavro skips a field, it does not notice that the bytes end; such a record is damaged all the same."""
+    latest = _of([{"name": "a", "type": "int"}])
+    writer = _of([*latest["fields"], {"name": "later", "type": kind}])
+    decoder = AvroDecoder(Schemas({1: _registered(writer)}), _registered(latest), policy)
+    good = framed(1, _payload(writer, {"a": 3, "later": value}))
+    rows = decoded([good[:at] for at in range(6, len(good))], decoder)
+    assert {error for _, error in rows} == {"NotDecodable"}
+    [(row, error)] = decoded([good], decoder)
+    assert (row["a"], error) == ((None, "UnknownField") if policy == "quarantine" else (3, None))
 
 
 def _bare_default(schema: Any, value: Any) -> Any:  # noqa: ANN401 -- a schema and a value
