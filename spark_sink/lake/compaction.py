@@ -13,6 +13,7 @@ from spark_sink.formats.variant_type import arrow_columns
 from spark_sink.lake.delta_transactions import OURS, TransactionLog, lasting
 from spark_sink.lake.fenced_replacement import replace_files
 from spark_sink.lake.file_rewrite import Rewrite, plan_rewrites, write_rewrite
+from spark_sink.lake.landed_files import refuse_gone
 from spark_sink.lake.table_storage import Storage, filesystem
 
 _NO_ROWS = {"kind": "compaction", "rows": 0}
@@ -74,6 +75,8 @@ class Compaction:
 
     def _commit(self, handle: DeltaTable, rewrites: Sequence[Rewrite], number: int) -> bool:
         """Replace the small files with the compacted ones, if all of them are in the table until the commit."""
+        added = {file.path: file.modification_time for one in rewrites for file in one.adds}
+        refuse_gone(self._uri, added, self._storage)
         if not replace_files(handle, rewrites, _NO_ROWS, [lasting(_COMPACTION_DONE, number)]):
             _log.info("%s: compaction dropped: another writer removed some of its files", self._uri)
             return False

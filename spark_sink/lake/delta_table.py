@@ -17,12 +17,14 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.transaction import AddAction
 
 from spark_sink.errors import ConflictError, SchemaError, TableError, plain
+from spark_sink.formats.bad_rows import quarantine_of
 from spark_sink.formats.variant_type import arrow_columns, delta_field
 from spark_sink.lake.compaction import Compaction
 from spark_sink.lake.conditional_writes import refuse_overwriting_store
 from spark_sink.lake.delta_transactions import OURS, TransactionLog, lasting
 from spark_sink.lake.file_descriptions import describe_quarantined
 from spark_sink.lake.iceberg.partition_terms import Term
+from spark_sink.lake.landed_files import refuse_gone
 from spark_sink.lake.parquet_landing import KEYS, Landing, Layout, bounded_columns, normal_schema, storage_errors
 from spark_sink.lake.positions import (
     application,
@@ -207,6 +209,7 @@ class DeltaLakeTable:
         refuse_other_partitioning(self._uri, handle.metadata().partition_columns, change.files)
         if change.beginnings:
             self._refuse_other_groups(change.beginnings)
+        refuse_gone(self._uri, {file.path: file.written_ms for file in change.files}, self._storage)
         transactions = [
             *(lasting(application(self._group, key), end) for key, end in change.positions.items()),
             *(lasting(beginning(self._group, key), begin) for key, begin in change.beginnings.items()),
@@ -217,7 +220,8 @@ class DeltaLakeTable:
         if change.replays is not None:
             transactions.append(lasting(replays(self._group), change.replays))
         if change.quarantined is not None:
-            ends = change.quarantined.ends
+            bad, ends = change.quarantined.files, change.quarantined.ends
+            refuse_gone(quarantine_of(self._uri), {file.path: file.written_ms for file in bad}, self._storage)
             transactions += [lasting(quarantined(self._group, key), end) for key, end in ends.items()]
             note["quarantined"] = describe_quarantined(self._group, change.quarantined)
         # delta-rs repeats a commit without a look at the positions of other groups, so a group begins in one attempt.

@@ -12,6 +12,7 @@ import spark_sink.lake.delta_table as delta_table_module
 import spark_sink.lake.delta_transactions as transactions_module
 import spark_sink.lake.file_rewrite as rewrite_module
 import spark_sink.lake.foreign_parquet as foreign_module
+import spark_sink.lake.landed_files as landed_module
 import spark_sink.lake.parquet_landing as landing_module
 import spark_sink.lake.positions as positions_module
 import spark_sink.lake.quarantine_reader as records_module
@@ -159,6 +160,7 @@ class World:
             formats_module,
             delta_table_module,
             compaction_module,
+            landed_module,
             replay_module,
             named_module,
             records_module,
@@ -175,7 +177,8 @@ class World:
         for module in (rewrite_module, compaction_module):
             yield module, "time", SimpleNamespace(time=scheduler.clock)
         # Landing is kept by its rows, and a step that is there only the first time would change the schedule.
-        yield landing_module, "time", SimpleNamespace(time=lambda: scheduler.now)
+        for module in (landing_module, landed_module):
+            yield module, "time", SimpleNamespace(time=lambda: scheduler.now)
         sorting = type("Sorting", (KeptSorting,), {"store": self.store})
         for module in (sink_module, direct_module):
             yield module, "Sorting", sorting

@@ -10,15 +10,18 @@ import json
 import logging
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from spark_sink.errors import ConflictError, SparkSinkError, TableError, plain
 from spark_sink.lake.iceberg.ancestry import NOTE
 from spark_sink.lake.iceberg.columns import arrow_columns
-from spark_sink.lake.iceberg.data_entries import entry
+from spark_sink.lake.iceberg.data_entries import entry, location
+from spark_sink.lake.iceberg.gone_files import exists
 from spark_sink.lake.iceberg.landing import IcebergLanding
 from spark_sink.lake.iceberg.small_files import TARGET_BYTES, files_to_join
 from spark_sink.lake.iceberg.snapshot_commit import assertions
+from spark_sink.lake.landed_files import refuse_missing
 from spark_sink.lake.parquet_landing import Layout
 from spark_sink.lake.table_contract import DataFile
 
@@ -96,6 +99,8 @@ def replace(name: str, look: "Callable[[], Table | None]", joined: Joined) -> bo
         table = look()
         if table is None or has_deletes(table):
             return False
+        written = {location(file): file.written_ms for file in joined.added}
+        refuse_missing(name, written, partial(exists, table))
         try:
             _commit(name, table, joined)
         except ValidationException as error:

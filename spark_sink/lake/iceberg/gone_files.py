@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 _log = logging.getLogger("azimuth.sink")
 
 
+def exists(table: "Table", path: str) -> bool:
+    """Return whether the storage of a table has a file at this full address."""
+    return bool(table.io.new_input(path).exists())
+
+
 def with_files(name: str, table: "Table", named: Sequence[Quarantined], *, empty: bool) -> Sequence[Quarantined]:
     """Refuse rows whose files are gone, or leave them out of a quarantine that someone has dropped.
 
@@ -31,7 +36,7 @@ def with_files(name: str, table: "Table", named: Sequence[Quarantined], *, empty
     """
     files = [file for one in named for file in one.files]
     with storage_errors(quarantine_of(name)):
-        gone = {file.path for file in files if not table.io.new_input(location(file)).exists()}
+        gone = {file.path for file in files if not exists(table, location(file))}
     if not gone:
         return named
     left = [replace(one, files=[file for file in one.files if file.path not in gone]) for one in named]

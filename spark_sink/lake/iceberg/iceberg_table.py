@@ -21,13 +21,14 @@ from spark_sink.lake.iceberg.catalogs import identifier, open_catalog, repeat_lo
 from spark_sink.lake.iceberg.columns import arrow_columns, field_ids, numbered, refuse_foreign_types, refuse_unwritable
 from spark_sink.lake.iceberg.compaction import compact
 from spark_sink.lake.iceberg.data_entries import entry, location, partition_of, with_place
-from spark_sink.lake.iceberg.gone_files import with_files
+from spark_sink.lake.iceberg.gone_files import exists, with_files
 from spark_sink.lake.iceberg.landing import IcebergLanding, files_of, folder_of
 from spark_sink.lake.iceberg.partition_terms import check_terms, spec_of, terms_of
 from spark_sink.lake.iceberg.snapshot_commit import Appended, commit
 from spark_sink.lake.iceberg.snapshot_expiry import expire
 from spark_sink.lake.iceberg.stored_rows import StoredTable
 from spark_sink.lake.iceberg.stored_state import PROPERTY, GroupState, State, decode, encode
+from spark_sink.lake.landed_files import refuse_missing
 from spark_sink.lake.parquet_landing import Landing, storage_errors
 from spark_sink.lake.row_floors import above
 from spark_sink.lake.schema_fit import fit_schema
@@ -194,6 +195,9 @@ class IcebergTable:
             self._refuse_other_groups(change.beginnings)  # on each look: another group may have begun in between
             if self._group_state().conflicts(change, seen) or arrow_columns(table.schema()) != snapshot.schema:
                 raise ConflictError(f"{self.name}: another writer was faster")
+            bad = () if change.quarantined is None else change.quarantined.files
+            written = {location(file): file.written_ms for file in (*change.files, *bad)}
+            refuse_missing(self.name, written, partial(exists, table))
             try:
                 self._commit(table, change)
             except ConflictError as error:

@@ -1,12 +1,15 @@
 """Compaction is a commit like every other: it changes the files that it saw, or nothing."""
 
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from spark_sink.lake import landed_files
 from spark_sink.lake.compaction import Compaction
 from spark_sink.lake.delta_table import DeltaLakeTable
 from spark_sink.lake.delta_transactions import TransactionLog
@@ -112,6 +115,20 @@ def test_a_compactor_that_goes_on_late_brings_no_deleted_row_back(table: str, mo
     _interrupt(monkeypatch, meanwhile)
     assert not made.run(handle, 2)
     assert [len(commits(Path(table)))] == entries
+
+
+def test_a_compactor_whose_files_vacuum_removed_changes_nothing(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was stopped for longer than VACUUM's retention, with all of the small files still in the table."""
+    made, handle = _compaction(table)
+
+    def meanwhile() -> None:
+        DeltaTable(table).vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False, full=True)
+        now = time.time()
+        monkeypatch.setattr(landed_files, "time", SimpleNamespace(time=lambda: now + 8 * 24 * 3600))
+
+    _interrupt(monkeypatch, meanwhile)
+    assert not made.run(handle, 2)
+    assert _offsets(table) == list(range(40))
 
 
 def test_appends_meanwhile_do_not_stop_it(table: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,10 +13,12 @@ from deltalake import DeltaTable, Field, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
 from spark_sink.errors import ConflictError, SchemaError, TableError
+from spark_sink.formats.bad_rows import quarantine_of
+from spark_sink.lake import landed_files
 from spark_sink.lake.delta_table import DeltaLakeTable, TableSettings
 from spark_sink.lake.parquet_landing import KEYS, Landing, Layout, normal_schema
 from spark_sink.lake.schema_fit import fit_schema
-from spark_sink.lake.table_contract import Change, DataFile, Snapshot, Table
+from spark_sink.lake.table_contract import Change, DataFile, Quarantined, Snapshot, Table
 from spark_sink.lake.table_storage import filesystem
 from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Offset, Range, TopicPartition
@@ -185,6 +187,35 @@ def test_a_commit_that_went_through_and_reports_failure_is_not_repeated(
     commit(table, Batch(offset=Offset.of([Range("a", 0, 0, 5)]), files=[file], schema=SCHEMA), sleep=lambda _: None)
     report = verify(str(tmp_path))
     assert (report.rows, report.ok) == (5, True)
+
+
+@pytest.mark.parametrize("place", ["table", "quarantine"])
+def test_files_that_vacuum_removed_before_their_commit_are_refused(tmp_path: Path, place: str) -> None:
+    """The agent was paused for longer than VACUUM's retention; a table that lists these files cannot be read."""
+    path = tmp_path / "table"
+    table = DeltaLakeTable(str(path), "g")
+    snapshot = _made(table)
+    folder = path if place == "table" else Path(quarantine_of(str(path)))
+    old = replace(_land(folder, A, range(5)), written_ms=int(time.time() * 1000) - 8 * 24 * 3600 * 1000)
+    change = _change({A: 5}, *([old] if place == "table" else []))
+    if place == "quarantine":
+        change = replace(change, quarantined=Quarantined(files=[old], ends={A: 5}))
+    (folder / old.path).rename(folder / "_hidden")
+    with pytest.raises(TableError, match=f"{folder}: 1 of the files to commit are gone, such as {old.path}"):
+        table.swap(snapshot, change)
+    assert _look(table) == snapshot
+    (folder / "_hidden").rename(folder / old.path)
+    table.swap(snapshot, change)
+    assert _look(table).positions == {A: 5}
+
+
+def test_fresh_files_are_not_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A question to the storage for each file would make each commit slower."""
+    table = DeltaLakeTable(str(tmp_path), "g")
+    snapshot, file = _made(table), _land(tmp_path, A, range(5))
+    monkeypatch.delattr(landed_files, "filesystem")
+    table.swap(snapshot, _change({A: 5}, file))
+    assert _look(table).positions == {A: 5}
 
 
 def test_fitting_compares_names_types_and_case() -> None:

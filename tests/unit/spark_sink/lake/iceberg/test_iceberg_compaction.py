@@ -1,14 +1,18 @@
 """Small files are joined under the fence: no row is lost, doubled or brought back, however late the commit comes."""
 
+import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
 
 from spark_sink.errors import SchemaError, TableError
+from spark_sink.lake import landed_files
 from spark_sink.lake.iceberg import compaction
 from spark_sink.lake.iceberg.compaction import Joined, compact, join, replace
+from spark_sink.lake.iceberg.data_entries import location
 from spark_sink.lake.iceberg.iceberg_table import IcebergTable
 from spark_sink.lake.parquet_landing import Layout
 from spark_sink.lake.table_contract import Change
@@ -97,6 +101,34 @@ def test_a_handle_that_is_behind_is_refused_by_the_catalog(
     with pytest.raises(TableError, match="other writers were faster"):
         replace("t", lambda: behind, joined)
     assert _whole(tmp_path, 10 if committing is None else 11)
+
+
+def _late(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Remove a file that no snapshot names, and let eight days pass."""
+    Path(path.removeprefix("file://")).unlink()
+    now = time.time()
+    monkeypatch.setattr(landed_files, "time", SimpleNamespace(time=lambda: now + 8 * 24 * 3600))
+
+
+def test_a_compaction_whose_files_are_gone_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its agent was paused for longer than the retention of a program that removes files without a snapshot."""
+    _commit(tmp_path, 0, 10)
+    joined = _joined(tmp_path)
+    _late(location(joined.added[0]), monkeypatch)
+    with pytest.raises(TableError, match="1 of the files to commit are gone"):
+        replace("t", lambda: peer(tmp_path), joined)
+    assert _whole(tmp_path, 10)
+
+
+def test_a_commit_whose_files_are_gone_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same for an agent that was paused before its commit."""
+    table = _commit(tmp_path, 0, 3)
+    snapshot, file = table.refresh(), iceberg_file(tmp_path, A, [3])
+    assert snapshot is not None
+    _late(location(file), monkeypatch)
+    with pytest.raises(TableError, match="1 of the files to commit are gone"):
+        table.swap(snapshot, Change(files=[file], positions={A: 4}, beginnings={}, schema=SCHEMA))
+    assert _whole(tmp_path, 3)
 
 
 def test_deleted_rows_do_not_come_back(tmp_path: Path) -> None:
