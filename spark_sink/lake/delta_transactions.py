@@ -252,7 +252,15 @@ class TransactionLog:
     def _checkpoint(self, paths: Iterable[str]) -> Iterator[tuple[str, int]]:
         for path in paths:
             with self._files.open_input_file(path) as file:
-                rows = pq.read_table(file, columns=["txn"]).column("txn")
+                parquet = pq.ParquetFile(file, pre_buffer=True)
+                if "txn" not in parquet.schema_arrow.names:
+                    raise TableError(
+                        f"{self.uri}: the checkpoint {path} has no application transactions (column txn), which hold "
+                        "the positions; nothing was written. The program that wrote it does not follow Delta's "
+                        "protocol. If the log still has the commits before it, delete this file and "
+                        "_last_checkpoint; else put the log back from a backup"
+                    )
+                rows = parquet.read(columns=["txn"]).column("txn")
             yield from ((one["appId"], one["version"]) for one in rows.drop_null().to_pylist() if one["appId"])
 
     def _list(self) -> _Listing:

@@ -58,6 +58,11 @@ def _half_checkpoint(table: Path, *, clean: bool = False) -> None:
     file.write_bytes(file.read_bytes()[:200])
 
 
+def _checkpoint_without_transactions(table: Path, *, clean: bool = False) -> None:
+    file = _checkpoint(table, clean=clean)
+    pq.write_table(pq.read_table(file).drop_columns(["txn"]), file)
+
+
 def _checkpoint_in_parts(table: Path, *, missing: bool, clean: bool) -> None:
     file = _checkpoint(table, clean=clean)
     rows, name = pq.read_table(file), file.name[:20]
@@ -122,6 +127,10 @@ REFUSED: dict[str, Callable[[Path], object]] = {
         '{"version":3,"size":9}'
     ),
     "half a checkpoint": _half_checkpoint,
+    "a checkpoint without transactions": _checkpoint_without_transactions,
+    "a checkpoint without transactions and nothing else": lambda table: _checkpoint_without_transactions(
+        table, clean=True
+    ),
     "half a checkpoint and nothing else": lambda table: _half_checkpoint(table, clean=True),
     "a part of a checkpoint and nothing else": lambda table: _checkpoint_in_parts(table, missing=True, clean=True),
     "a V2 checkpoint and nothing else": _uuid_checkpoint,
@@ -186,6 +195,21 @@ def test_what_cannot_be_read_or_written_is_refused_with_a_sentence(copy: Path, c
         assert "\n" not in one
         assert "pthread" not in one
         assert "lost against other writers" not in one
+
+
+def test_a_checkpoint_without_transactions_is_named_and_the_table_continues_without_it(copy: Path) -> None:
+    """To read it as one without positions would begin at the first record again, and double all of them."""
+    _checkpoint_without_transactions(copy)
+    [file] = log_folder(copy).glob("*.checkpoint.parquet")
+    with pytest.raises(
+        TableError, match=f"{file.name} has no application transactions .*delete this file and _last_checkpoint"
+    ):
+        commit(copy, COMMITS * 10)
+    file.unlink()
+    (log_folder(copy) / "_last_checkpoint").unlink()
+    commit(copy, COMMITS * 10)
+    report = verify(str(copy))
+    assert (report.ok, report.missing, report.duplicates) == (True, 0, 0)
 
 
 OTHER_FORMS: list[object] = [
