@@ -239,7 +239,7 @@ def plain(message: Message) -> object:
         return _plain_json(message, name)
     if name == _TIMESTAMP:
         return message.ToJsonString() if _in_years(message) else f"{message.seconds}.{message.nanos:09}"
-    return {_name(field): _plain_field(field, value) for field, value in message.ListFields()} | _strangers(message)
+    return {_name(field): _plain_field(field, value) for field, value in message.ListFields()} | strangers(message)
 
 
 def _name(field: FieldDescriptor) -> str:
@@ -247,7 +247,8 @@ def _name(field: FieldDescriptor) -> str:
     return f"[{field.full_name}]" if field.is_extension else str(field.name)
 
 
-def _strangers(message: Message) -> dict[str, object]:
+def strangers(message: Message) -> dict[str, object]:
+    """Return the fields that the type of a message lacks, by number; those of messages inside it are not included."""
     from google.protobuf.unknown_fields import UnknownFieldSet  # noqa: PLC0415 -- an optional package
 
     found: dict[str, list[object]] = {}

@@ -1,9 +1,9 @@
 """Protobuf: finds fields of a message that the latest schema, or the writer's own schema, lacks."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from spark_sink.formats.protobuf import Descriptor, FieldDescriptor, Message, has_own_json, plain
+from spark_sink.formats.protobuf import Descriptor, FieldDescriptor, Message, has_own_json, plain, strangers
 from spark_sink.formats.protobuf_fit import is_map, value_of
 from spark_sink.formats.unknown_fields import Each, Known
 
@@ -20,10 +20,11 @@ def unknown_finder(writer: Descriptor, reader: Descriptor) -> Callable[[Message]
     known = comparison.known(writer, reader)
 
     def find(message: Message) -> tuple[Row, Known] | None:
-        if comparison.complete and not _has_strangers(message):
+        has_strangers = _has_strangers(message)
+        if comparison.complete and not has_strangers:
             return None
         row: Any = plain(message)
-        return row, known
+        return row | _hidden(message) if has_strangers else row, known
 
     return find
 
@@ -34,6 +35,33 @@ def _has_strangers(message: Message) -> bool:
     copy.CopyFrom(message)
     copy.DiscardUnknownFields()
     return bool(copy.ByteSize() != message.ByteSize())
+
+
+def _hidden(message: Message) -> dict[str, object]:
+    """Return fields that types with a JSON of their own lack, by path: that JSON has no place for them."""
+    found: dict[str, list[object]] = {}
+    for path, value in _hidden_below(message, "", inside=False):
+        found.setdefault(path, []).append(value)
+    return {path: values[0] if len(values) == 1 else values for path, values in found.items()}
+
+
+def _hidden_below(message: Message, path: str, *, inside: bool) -> Iterator[tuple[str, object]]:
+    inside = inside or has_own_json(message.DESCRIPTOR)
+    if inside:
+        for number, value in strangers(message).items():
+            yield f"{path}{number}", value
+    for field, value in message.ListFields():
+        for one in _messages(field, value):
+            yield from _hidden_below(one, f"{path}{field.name}.", inside=inside)
+
+
+def _messages(field: FieldDescriptor, value: Any) -> Iterable[Message]:  # noqa: ANN401 -- of any field
+    """Return the messages in the value of a field."""
+    if is_map(field):
+        return [value[key] for key in sorted(value)] if value_of(field).message_type else ()
+    if not field.message_type:
+        return ()
+    return value if field.is_repeated else (value,)
 
 
 class _Comparison:

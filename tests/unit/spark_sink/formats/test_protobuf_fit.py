@@ -1,6 +1,7 @@
 """Protobuf fields whose type was changed, and extensions: a value is right, or its record is bad with a reason."""
 
 import base64
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -130,6 +131,31 @@ def test_a_field_that_a_well_known_message_lacks_is_rescued(name: str) -> None:
     decoder = ProtobufDecoder(Schemas({1: _registered(file)}), _registered(file), None, "rescue")
     ((row, error),) = decoded([framed(1, b"\x00\x0a\x03\x2a\x01z")], decoder)
     assert (row[COLUMN], error) == ('{"f":{"5":"eg=="}}', None)
+
+
+HIDDEN = {
+    "Timestamp": (b"\x2a\x01z", "f.5", "eg=="),
+    "Struct": (b"\x2a\x01z", "f.5", "eg=="),
+    "Value": (b"\x3a\x01z", "f.7", "eg=="),
+    "ListValue": (b"\x0a\x03\x3a\x01z" * 2, "f.values.7", ["eg==", "eg=="]),
+}
+
+
+@pytest.mark.parametrize("policy", ["ignore", "rescue", "quarantine"])
+@pytest.mark.parametrize("name", HIDDEN)
+def test_a_field_that_a_message_with_its_own_json_lacks_is_unknown(name: str, policy: Policy) -> None:
+    """The column has a time or a JSON text, which has no place for such a field: it was lost without a word."""
+    payload, path, value = HIDDEN[name]
+    file = _file(Field.TYPE_MESSAGE)
+    file.message_type[0].field[0].type_name = f".google.protobuf.{name}"
+    file.dependency.append("google/protobuf/struct.proto")
+    decoder = ProtobufDecoder(Schemas({1: _registered(file)}), _registered(file), None, policy)
+    good, more = b"\x00\x0a\x00", b"\x00\x0a" + bytes([len(payload)]) + payload
+    (plain, error), (row, unknown) = decoded([framed(1, good), framed(1, more)], decoder)
+    assert (error, plain.get(COLUMN)) == (None, None)
+    assert unknown == ("UnknownField" if policy == "quarantine" else None)
+    if policy == "rescue":
+        assert json.loads(str(row[COLUMN])) == {path: value}
 
 
 def test_each_change_of_a_type_gives_the_value_or_a_reason() -> None:
