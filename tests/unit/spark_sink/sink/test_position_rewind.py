@@ -17,6 +17,7 @@ from spark_sink.formats.bad_rows import COLUMN, quarantine_of
 from spark_sink.lake.parquet_landing import normal_schema
 from spark_sink.lake.verification import verify
 from spark_sink.ranges.batch_offset import Offset, Range
+from spark_sink.sink import position_rewind
 from spark_sink.sink.position_rewind import rewind
 from spark_sink.sink.query_tables import Tables
 from spark_sink.sink.rows_by_table import Sorting
@@ -137,6 +138,35 @@ def test_a_writer_that_runs_through_a_rewind_is_refused_until_the_rewind_is_fini
     for begin in (10, 20):
         _commit(path, begin, kept)
     assert sorted(_offsets(path) + _offsets(quarantine_of(path))) == sorted([*range(30)] * 2)
+
+
+@pytest.mark.parametrize("writer", ["an agent", "another program"])
+@pytest.mark.parametrize("step", ["_add_named", "bring_back", "_set_positions"])
+def test_a_commit_during_a_rewind_makes_it_fail(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, writer: str
+) -> None:
+    """The rows were read before it: the rewind would set the position below rows of an agent, or leave a hole."""
+    path = str(tmp_path / "table")
+    kept = _tables(path)
+    for begin in (0, 10, 20):
+        _commit(path, begin, kept)
+    DeltaTable(path).delete('"offset" >= 20')
+    real = getattr(position_rewind, step)
+
+    def meanwhile(*given: object) -> None:
+        monkeypatch.undo()
+        if writer == "an agent":
+            _commit(path, 30, kept)
+        else:
+            DeltaTable(path).delete('"offset" >= 10')
+        real(*given)
+
+    monkeypatch.setattr(position_rewind, step, meanwhile)
+    end = 40 if writer == "an agent" else 30
+    with pytest.raises(TableError, match=r"the positions were not set: .*Stop the agents, and run the command again"):
+        rewind(path, apply=True)
+    assert positions(path, "g") == {("t", 0): end, ("t", 1): end}
+    assert _offsets(quarantine_of(path)) == sorted([*range(5, end, 10)] * 2)
 
 
 def _crash(*_: object) -> None:
