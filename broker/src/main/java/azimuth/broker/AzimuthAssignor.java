@@ -4,6 +4,7 @@ import azimuth.planner.Group;
 import azimuth.planner.Planner;
 import azimuth.planner.Settings;
 import azimuth.planner.Strategy;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
@@ -89,7 +90,7 @@ abstract sealed class AzimuthAssignor implements ConsumerGroupPartitionAssignor,
         Map<String, MemberAssignment> out = new HashMap<>(members * 2);
         int start = 0;
         for (int m = 0; m < members; m++) {
-            // The broker compares and keeps what it gets: an unchanged assignment stays the same object.
+            // The broker compares what it gets with what it has: an unchanged assignment stays the same object.
             out.put(group.members[m], new Result(changed[m] ? topics(group, mine, start, end[m])
                     : source.claims(group.members[m])));
             start = end[m];
@@ -99,33 +100,29 @@ abstract sealed class AzimuthAssignor implements ConsumerGroupPartitionAssignor,
 
     /** The partitions of one member, by topic. */
     private static Map<Uuid, Set<Integer>> topics(Group group, int[] mine, int start, int end) {
-        int count = 0;
-        for (int at = start; at < end; at = endOfTopic(group, mine, at, end)) {
-            count++;
-        }
-        Uuid[] topics = new Uuid[count];
+        Object[] topics = new Object[end - start];
         @SuppressWarnings({"unchecked", "rawtypes"}) // Java has no arrays of generic types
-        Set<Integer>[] partitions = new Set[count];
-        int at = start;
-        for (int t = 0; t < count; t++) {
-            int next = endOfTopic(group, mine, at, end);
+        Set<Integer>[] partitions = new Set[end - start];
+        int count = 0;
+        for (int at = start; at < end; count++) {
             int topic = group.topicOf[mine[at]];
-            topics[t] = (Uuid) group.topic(topic);
-            partitions[t] = numbers(mine, at, next, group.first[topic]);
+            int next = endOfTopic(mine, at, end, group.first[topic + 1]);
+            topics[count] = group.topic(topic);
+            partitions[count] = numbers(mine, at, next, group.first[topic]);
             at = next;
         }
         if (count <= FewTopics.MOST) {
-            return new FewTopics(topics, partitions);
+            return count == topics.length ? new FewTopics(topics, partitions)
+                    : new FewTopics(Arrays.copyOf(topics, count), Arrays.copyOf(partitions, count));
         }
         Map<Uuid, Set<Integer>> out = new HashMap<>(count * 2);
         for (int t = 0; t < count; t++) {
-            out.put(topics[t], partitions[t]);
+            out.put((Uuid) topics[t], partitions[t]);
         }
         return out;
     }
 
-    private static int endOfTopic(Group group, int[] mine, int start, int end) {
-        int stop = group.first[group.topicOf[mine[start]] + 1];
+    private static int endOfTopic(int[] mine, int start, int end, int stop) {
         int at = start + 1;
         while (at < end && mine[at] < stop) {
             at++;

@@ -7,11 +7,32 @@ import java.util.Set;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.coordinator.group.api.assignor.GroupSpec;
 import org.apache.kafka.coordinator.group.api.assignor.MemberAssignment;
+import org.apache.kafka.coordinator.group.api.assignor.MemberSubscription;
 import org.apache.kafka.coordinator.group.api.assignor.SubscribedTopicDescriber;
 import org.apache.kafka.coordinator.group.api.assignor.SubscriptionType;
 
 /** A group as the broker describes it: topics by their ids, claims without generations. */
-record BrokerGroup(GroupSpec spec, SubscribedTopicDescriber cluster) implements Source<Uuid> {
+final class BrokerGroup implements Source<Uuid> {
+    private final GroupSpec spec;
+    private final SubscribedTopicDescriber cluster;
+
+    /** The member that was asked for last: more questions follow, and one look-up serves them. */
+    private String last;
+    private MemberSubscription subscription;
+
+    BrokerGroup(GroupSpec spec, SubscribedTopicDescriber cluster) {
+        this.spec = spec;
+        this.cluster = cluster;
+    }
+
+    private MemberSubscription subscription(String member) {
+        if (!member.equals(last)) {
+            subscription = spec.memberSubscription(member);
+            last = member;
+        }
+        return subscription;
+    }
+
     @Override
     public Collection<String> members() {
         return spec.memberIds();
@@ -19,18 +40,18 @@ record BrokerGroup(GroupSpec spec, SubscribedTopicDescriber cluster) implements 
 
     @Override
     public String identity(String member) {
-        String instance = spec.memberSubscription(member).instanceId().orElse("");
+        String instance = subscription(member).instanceId().orElse("");
         return instance.isEmpty() ? member : instance;
     }
 
     @Override
     public String rack(String member) {
-        return spec.memberSubscription(member).rackId().orElse(null);
+        return subscription(member).rackId().orElse(null);
     }
 
     @Override
     public Set<Uuid> topics(String member) {
-        Set<Uuid> topics = spec.memberSubscription(member).subscribedTopicIds();
+        Set<Uuid> topics = subscription(member).subscribedTopicIds();
         return topics == null ? Set.of() : topics;
     }
 

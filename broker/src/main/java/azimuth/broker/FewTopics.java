@@ -12,14 +12,15 @@ import org.apache.kafka.common.Uuid;
 /**
  * Partitions of a member that has few topics; never changes.
  *
- * <p>The broker keeps an assignment and hands it to the next plan. A hash map for each of 1,000 members with ten topics
- * takes longer to make and to read than the plan itself.
+ * <p>The broker compares an assignment with the one before and writes it to its log. A hash map for each of 1,000 members
+ * with ten topics takes longer to make and to read than the plan itself.
  */
 final class FewTopics extends AbstractMap<Uuid, Set<Integer>> {
     /** Most topics: a look-up compares one after the other. */
     static final int MOST = 16;
 
-    private final Uuid[] topics;
+    /** Not as ids: the check of their class would wait for the memory of each, and a plan needs nothing of them. */
+    private final Object[] topics;
     private final Set<Integer>[] partitions;
 
     /**
@@ -28,7 +29,7 @@ final class FewTopics extends AbstractMap<Uuid, Set<Integer>> {
      * @param topics ids, each once
      * @param partitions of each
      */
-    FewTopics(Uuid[] topics, Set<Integer>[] partitions) {
+    FewTopics(Object[] topics, Set<Integer>[] partitions) {
         this.topics = topics;
         this.partitions = partitions;
     }
@@ -56,7 +57,7 @@ final class FewTopics extends AbstractMap<Uuid, Set<Integer>> {
     @Override
     public void forEach(BiConsumer<? super Uuid, ? super Set<Integer>> action) {
         for (int i = 0; i < topics.length; i++) {
-            action.accept(topics[i], partitions[i]);
+            action.accept((Uuid) topics[i], partitions[i]);
         }
     }
 
@@ -86,7 +87,7 @@ final class FewTopics extends AbstractMap<Uuid, Set<Integer>> {
                     if (next >= topics.length) {
                         throw new NoSuchElementException();
                     }
-                    return Map.entry(topics[next], partitions[next++]);
+                    return Map.entry((Uuid) topics[next], partitions[next++]);
                 }
             };
         }

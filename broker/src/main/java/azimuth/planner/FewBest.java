@@ -16,8 +16,11 @@ final class FewBest {
 
     private static final long PLACE = MOST - 1;
 
-    private final long[] keyed = new long[MOST];
-    private final long[] sorted = new long[MOST];
+    /** Keys that one pass over all of them ranks. */
+    private static final int AT_ONCE = 4;
+
+    private final long[] keyed = new long[MOST + AT_ONCE];
+    private final long[] sorted = new long[MOST + 1];
 
     /**
      * Sorts members, and writes the first of them.
@@ -33,8 +36,11 @@ final class FewBest {
         for (int i = 0; i < count; i++) {
             keyed[i] = scores[members[i]] >>> 1 & ~PLACE | i; // without a sign, so that differences do not overflow
         }
-        for (int i = 0; i < count; i++) {
-            sorted[before(keyed[i], count)] = keyed[i];
+        for (int i = count; i < count + AT_ONCE; i++) {
+            keyed[i] = 0; // below all others, so its place is after the last of them
+        }
+        for (int i = 0; i < count; i += AT_ONCE) {
+            place(i, count);
         }
         long alike = 0;
         for (int i = 0; i < wanted; i++) {
@@ -44,12 +50,26 @@ final class FewBest {
         return alike >= 0;
     }
 
-    /** How many of the numbers are higher. */
-    private int before(long number, int count) {
-        int higher = 0;
+    /** Puts four keys where they belong: each after those that are higher. */
+    private void place(int at, int count) {
+        long one = keyed[at];
+        long two = keyed[at + 1];
+        long three = keyed[at + 2];
+        long four = keyed[at + 3];
+        long beforeOne = 0;
+        long beforeTwo = 0;
+        long beforeThree = 0;
+        long beforeFour = 0;
         for (int i = 0; i < count; i++) {
-            higher += (int) (number - keyed[i] >>> 63);
+            long key = keyed[i];
+            beforeOne += one - key >>> 63;
+            beforeTwo += two - key >>> 63;
+            beforeThree += three - key >>> 63;
+            beforeFour += four - key >>> 63;
         }
-        return higher;
+        sorted[(int) beforeOne] = one;
+        sorted[(int) beforeTwo] = two;
+        sorted[(int) beforeThree] = three;
+        sorted[(int) beforeFour] = four;
     }
 }

@@ -58,7 +58,7 @@ public final class Group {
     private final Object[] topics;
 
     private <T> Group(Source<T> source, int seed) {
-        List<Roster> roster = readMembers(source);
+        List<Roster<T>> roster = readMembers(source);
         int count = roster.size();
         members = new String[count];
         hashes = new long[count];
@@ -102,24 +102,51 @@ public final class Group {
 
     private record Named<T>(T topic, byte[] name, int size) {}
 
-    /** The number of each topic. A map of 10,000 topics takes a part of a plan's time: a new group does not need it. */
+    /**
+     * The number of each topic, in one table without nodes and boxes: a plan looks up every claim and waits for the memory.
+     *
+     * <p>A group without claims does not need the table.
+     */
     private static final class Places<T> {
         private final List<Named<T>> sorted;
-        private Map<T, Integer> numbers;
+        private Object[] keys;
+        private int[] numbers;
 
         Places(List<Named<T>> sorted) {
             this.sorted = sorted;
         }
 
-        /** The number of a topic, or null. */
-        Integer get(T topic) {
-            if (numbers == null) {
-                numbers = new HashMap<>(2 * sorted.size());
-                for (Named<T> known : sorted) {
-                    numbers.put(known.topic(), numbers.size());
-                }
+        /** The number of a topic, or -1. */
+        int get(T topic) {
+            if (keys == null) {
+                fill();
             }
-            return numbers.get(topic);
+            if (topic == null) {
+                return -1;
+            }
+            int at = slot(topic);
+            return keys[at] == null ? -1 : numbers[at];
+        }
+
+        private void fill() {
+            int slots = 4 * Integer.highestOneBit(Math.max(sorted.size(), 1));
+            keys = new Object[slots];
+            numbers = new int[slots];
+            for (int t = 0; t < sorted.size(); t++) {
+                int at = slot(sorted.get(t).topic());
+                keys[at] = sorted.get(t).topic();
+                numbers[at] = t;
+            }
+        }
+
+        /** Where a topic is, or would be: linear probing, with the hash spread as in Java's maps. */
+        private int slot(Object topic) {
+            int hash = topic.hashCode();
+            int at = (hash ^ hash >>> 16) & keys.length - 1;
+            while (keys[at] != null && keys[at] != topic && !keys[at].equals(topic)) {
+                at = at + 1 & keys.length - 1;
+            }
+            return at;
         }
     }
 
@@ -183,14 +210,14 @@ public final class Group {
         return false;
     }
 
-    private record Roster(String id, String identity, byte[] name, String rack) {}
+    private record Roster<T>(String id, String identity, byte[] name, String rack, Set<T> topics) {}
 
-    private static List<Roster> readMembers(Source<?> source) {
+    private static <T> List<Roster<T>> readMembers(Source<T> source) {
         Collection<String> ids = source.members();
-        List<Roster> found = new ArrayList<>(ids.size());
+        List<Roster<T>> found = new ArrayList<>(ids.size());
         for (String id : ids) {
             String identity = source.identity(id);
-            found.add(new Roster(id, identity, identity.getBytes(StandardCharsets.UTF_8), source.rack(id)));
+            found.add(new Roster<>(id, identity, identity.getBytes(StandardCharsets.UTF_8), source.rack(id), source.topics(id)));
         }
         byte[][] names = new byte[found.size()][];
         Arrays.setAll(names, i -> found.get(i).name());
@@ -214,25 +241,29 @@ public final class Group {
         return Integer.compare(one.length(), two.length());
     }
 
-    private int nameMembers(List<Roster> roster, int seed) {
+    private int nameMembers(List<? extends Roster<?>> roster, int seed) {
         Map<String, Integer> numbers = new HashMap<>();
         String before = null;
+        String node = null;
         for (int m = 0; m < members.length; m++) {
             String identity = roster.get(m).identity();
             members[m] = roster.get(m).id();
             // Two members of one identity must not rank alike.
             hashes[m] = identity.equals(before) ? Hash.name(identity + '\0' + members[m], seed) : Hash.name(roster.get(m).name(), seed);
             before = identity;
-            nodeOf[m] = numbers.computeIfAbsent(Nodes.of(identity), name -> numbers.size());
+            // Members of one node mostly follow each other.
+            String nodeBefore = node;
+            node = Nodes.of(identity);
+            nodeOf[m] = node.equals(nodeBefore) ? nodeOf[m - 1] : numbers.computeIfAbsent(node, name -> numbers.size());
         }
         return numbers.size();
     }
 
-    private static <T> List<Set<T>> subscriptions(Source<T> source, List<Roster> roster) {
+    private static <T> List<Set<T>> subscriptions(Source<T> source, List<Roster<T>> roster) {
         List<Set<T>> found = new ArrayList<>(roster.size());
         boolean alike = source.alike();
-        for (Roster member : roster) {
-            found.add(source.topics(member.id()));
+        for (Roster<T> member : roster) {
+            found.add(member.topics());
             // A check that costs little: sets of other sizes are not the same, whatever the group is called.
             alike = alike && found.get(found.size() - 1).size() == found.get(0).size();
         }
@@ -250,8 +281,8 @@ public final class Group {
         for (int m = 0; m < reads.length; m++) {
             BitSet mine = new BitSet(topics.length);
             for (T topic : subscriptions.get(m)) {
-                Integer place = places.get(topic);
-                if (place != null) {
+                int place = places.get(topic);
+                if (place >= 0) {
                     mine.set(place);
                 }
             }
@@ -269,15 +300,15 @@ public final class Group {
             int member = m;
             source.claims(members[m]).forEach((topic, numbers) -> {
                 claimed[member] += numbers == null ? 1 : numbers.size();
-                Integer place = places.get(topic);
-                if (place != null && numbers != null) {
+                int place = places.get(topic);
+                if (place >= 0 && numbers != null) {
                     claim(member, place, numbers, generations, newest);
                 }
             });
         }
         for (int p = 0; p < owner.length; p++) {
             int m = owner[p];
-            if (m == VOID || m >= 0 && !reads[m].get(topicOf[p])) {
+            if (m == VOID || m >= 0 && !equal && !reads[m].get(topicOf[p])) {
                 owner[p] = NOBODY;
             } else if (m >= 0) {
                 claimed[m]--;
@@ -317,9 +348,9 @@ public final class Group {
         return differ ? out : null;
     }
 
-    private <T> boolean[][] readRacks(List<Roster> roster, Source<T> source, List<Named<T>> sorted) {
+    private <T> boolean[][] readRacks(List<Roster<T>> roster, Source<T> source, List<Named<T>> sorted) {
         boolean some = false;
-        for (Roster member : roster) {
+        for (Roster<T> member : roster) {
             some |= member.rack() != null;
         }
         Map<Set<String>, Integer> numbers = new LinkedHashMap<>();

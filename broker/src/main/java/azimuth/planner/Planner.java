@@ -119,11 +119,7 @@ public final class Planner {
         Band band = fairBand();
         int[] owner = group.owner.clone();
         int[] load = band.kept(loads(owner), group.partitions());
-        int[][] kept = new int[members][];
-        for (int m = 0; m < members; m++) {
-            kept[m] = new int[] {load[m]};
-        }
-        KeptClaims.release(group, owner, kept, null);
+        KeptClaims.release(group, owner, load, 1, null);
         int[] free = Order.where(owner.length, p -> owner[p] == Group.NOBODY);
         new Fill(group, ranking, epsilon, owner).run(free, band, load, null);
         return owner;
@@ -160,7 +156,7 @@ public final class Planner {
                 kept[m][k] = Math.min(owned[m][k], given[m][k]);
             }
         }
-        KeptClaims.release(group, owner, kept, kinds.of());
+        KeptClaims.release(group, owner, Arrays.stream(kept).flatMapToInt(Arrays::stream).toArray(), count, kinds.of());
         fillKinds(kinds, given, kept, owner);
         return owner;
     }
