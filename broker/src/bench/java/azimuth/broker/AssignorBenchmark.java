@@ -45,8 +45,8 @@ public class AssignorBenchmark {
     /**
      * What the group had before.
      *
-     * <p>{@code nothing}; {@code joined}: one member is new, the others have what the assignor gave them, as the broker
-     * keeps it; {@code restarted}: the same in the form in which a broker reads it from its log.
+     * <p>{@code nothing}; {@code joined}: one member is new, the others have what the assignor gave them, in the maps
+     * that it returned; {@code restarted}: the same in the hash maps that a broker makes of its record, with or without a restart.
      */
     @Param({"nothing", "joined", "restarted"})
     private String before;

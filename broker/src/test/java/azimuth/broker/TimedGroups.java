@@ -29,7 +29,7 @@ final class TimedGroups {
         return group;
     }
 
-    /** One more member; the others have what the plan gave them, as the broker keeps it or as it reads it from its log. */
+    /** One more member; the others have what the plan gave them, as it was returned or as the broker reads it from its record. */
     static GroupOf join(GroupOf empty, GroupAssignment made, boolean copied) {
         GroupOf group = new GroupOf();
         group.topics.putAll(empty.topics);
