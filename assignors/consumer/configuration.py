@@ -1,5 +1,6 @@
 """Splits one configuration with librdkafka's names into settings of the member and of the fetching client."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -41,13 +42,15 @@ _FALSE: Final = frozenset({"false", "f", "0"})
 _RESETS: Final = dict.fromkeys(("smallest", "earliest", "beginning"), OFFSET_BEGINNING) | dict.fromkeys(
     ("largest", "latest", "end"), OFFSET_END
 )
-# librdkafka checks these only in the client that joins; with 0 or less kafka-python would send without a pause.
-_LEAST_MS: Final = {
-    "auto.commit.interval.ms": 0,
-    "heartbeat.interval.ms": 1,
-    "max.poll.interval.ms": 1,
-    "session.timeout.ms": 1,
+# librdkafka's ranges: it checks these only in the client that joins, and kafka-python checks none.
+_RANGES_MS: Final = {
+    "auto.commit.interval.ms": (0, 86_400_000),
+    "heartbeat.interval.ms": (1, 3_600_000),
+    "max.poll.interval.ms": (1, 86_400_000),
+    "session.timeout.ms": (1, 3_600_000),
 }
+# As in librdkafka, but that drops the rest of other texts: it reads 5m as 5 ms, and 6e3 as 6.
+_WHOLE: Final = re.compile(r"\s*([+-]?(?:0[xX][0-9a-fA-F]+|[0-9]+))(?:\.0*)?\s*", re.ASCII)
 _NEVER_MS: Final = 2**31 - 1
 _FETCH_WAIT_MS: Final = 500  # kafka-python's default; it refuses a shorter timeout, but the member fetches nothing
 _SESSION_MS: Final = 45_000
@@ -180,12 +183,12 @@ def _broker_assigned(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _number(name: str, value: object) -> int:
-    try:
-        number = int(str(value))
-    except ValueError as error:
-        raise ArgumentError(f"{name}={value!r}, need a whole number of milliseconds") from error
-    if number < (least := _LEAST_MS.get(name, number)):
-        raise ArgumentError(f"{name}={value!r}, need {least} or more")
+    if (found := _WHOLE.fullmatch(str(value))) is None:
+        raise ArgumentError(f"{name}={value!r}, need a whole number of milliseconds")
+    number = int(found[1], 16 if "x" in found[1].lower() else 10)
+    least, most = _RANGES_MS.get(name, (number, number))
+    if not least <= number <= most:
+        raise ArgumentError(f"{name}={value!r}, need {least} to {most}")
     return number
 
 

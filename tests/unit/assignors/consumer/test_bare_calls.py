@@ -116,6 +116,28 @@ for _name, _value in {
     "auto.commit.interval.ms": -1,
 }.items():
     CASES[f"configuration {_name}={_value}"] = configured(_name, _value)
+_MS: dict[str, tuple[Any, ...]] = {
+    "max.poll.interval.ms": (
+        "60000.0",
+        60000.0,
+        "0xEA60",
+        " 60000 ",
+        86_400_000,
+        86_400_001,
+        2**31,
+        10**12,
+        "\u0666000",
+    ),
+    "session.timeout.ms": ("6000.0", 6000.0, "0x1770", "+6000", 3_600_001, "", True),
+    "heartbeat.interval.ms": ("3000.0", 3000.0, 3_600_000, 3_600_001, 2**31 - 1, -1),
+    "auto.commit.interval.ms": ("5000.0", 5000.0, 86_400_000, 86_400_001, 2**31, "\u0666000"),
+    "socket.timeout.ms": ("6000.0", 6000.0, 300_001, 2**31, 1),
+    "topic.metadata.refresh.interval.ms": ("6000.0", 6000.0, 3_600_001, -1, -2),
+    "fetch.wait.max.ms": (300_001, -1, "100.0"),
+}
+CASES |= {
+    f"configuration {name}={value!r}": configured(name, value) for name, values in _MS.items() for value in values
+}
 for _name, _value in {"enable.auto.commit": "T", "group.protocol": "classic", "auto.offset.reset": "end"}.items():
     CASES[f"configuration {_name}={_value}"] = configured(_name, _value)
 _AFTER_CLOSE: dict[str, tuple[Any, ...]] = {
