@@ -4,7 +4,6 @@ import struct
 from collections.abc import Iterable
 from typing import Any, Final
 
-from confluent_kafka import OFFSET_STORED
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from assignors.consumer.call_gate import CallGate
@@ -36,11 +35,10 @@ class BrokerQueries:
         raise NotImplementedError
 
     def assignment(self) -> list[KafkaPartition]:
-        """Return the partitions whose records are delivered."""
+        """Return the partitions that are read, with the offsets that `assign` gave; OFFSET_STORED without one."""
         self._check_usable()
-        begins = self._fetching.begins()
-        by_hand = self._membership.by_hand
-        return [KafkaPartition(*key, begins[key] if by_hand else OFFSET_STORED) for key in sorted(begins)]
+        assigned = self._membership.assigned()
+        return [KafkaPartition(*key, assigned[key]) for key in sorted(assigned)]
 
     def position(self, partitions: Iterable[KafkaPartition]) -> list[KafkaPartition]:
         """Return the offset after the last delivered record, or of a later seek; OFFSET_INVALID if there is neither."""

@@ -70,11 +70,13 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
     * After a fork the child's calls are refused. A consumer that is dropped without `close` leaves its group.
     * With group.protocol=consumer (KIP-848) the broker assigns, by group.remote.assignor: there are no `assignors`, and
       librdkafka keeps the membership. Everything else stays the same.
-    * Without a subscription the program may `assign` partitions, and reads them in no group. With one only the group
-      assigns, and `assign` outside of `on_assign` is an error.
+    * Without a subscription the program may `assign` partitions, and reads them in no group. With one the group decides
+      what is this member's, and `assign` and its relatives, in `on_assign` and later, which of these are read. A
+      refused call in `on_assign` counts, too: without another call none is read.
     * Unlike in confluent_kafka.Consumer, an empty commit is not an error, and a commit for another member's partition
-      is an error. Any iterable of partitions or names is accepted, and None as a callback. A name that is not a text,
-      and a negative offset in `seek`, are errors.
+      is an error, as is its `assign`. `assign` and `incremental_assign` are accepted in each protocol. Any iterable of
+      partitions or names is accepted, and None as a callback. A name that is not a text, and a negative offset in
+      `seek`, are errors.
 
     Args:
         config: librdkafka's properties, as for confluent_kafka.Consumer.

@@ -1,19 +1,19 @@
 """Calls with partitions as arguments: commit, seek, pause and the like."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from confluent_kafka import OFFSET_INVALID, OFFSET_STORED, KafkaError, Message
+from confluent_kafka import OFFSET_STORED, KafkaError, Message
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from assignors.clients.log_offsets import Offset
+from assignors.consumer.assign_choice import begins_of
 from assignors.consumer.call_gate import CallGate
 from assignors.consumer.consumed_offsets import Progress, checked, kafka_partitions, key_of
 from assignors.consumer.consumer_errors import ConsumerError
 from assignors.consumer.fetching import Fetching
 from assignors.consumer.offset_commits import CommitQueue
 from assignors.consumer.rebalance_handling import Membership
-from assignors.consumer.start_offsets import check_start
 from assignors.planner.topics_and_members import TopicPartition
 
 
@@ -49,7 +49,7 @@ class PartitionCalls:
         with self._gate.turn():
             wanted = self._progress.to_commit(message, offsets)
             member = self._membership.member
-            if member is None or self._membership.by_hand:  # any client may commit while the group is empty
+            if member is None or self._membership.without_group:  # any client may commit while the group is empty
                 return self._commit_outside(wanted, asynchronous=asynchronous)
             if asynchronous and wanted:
                 self._commits.commit_later(member, wanted)
@@ -71,49 +71,52 @@ class PartitionCalls:
             self._progress.store(message, offsets)
 
     def assign(self, partitions: Iterable[KafkaPartition]) -> None:
-        """In `on_assign`: begin at these offsets. Without a subscription: read these partitions, in no group.
+        """Read these partitions only, from their offsets on. With a subscription they must be this member's.
+
+        In `on_assign` it replaces what the callback has chosen; elsewhere it replaces all. The member keeps partitions
+        that it does not read.
 
         Raises:
-            ConsumerError: called outside on_assign with a subscription, because then only the group assigns.
+            ConsumerError: one of them is not assigned to this member, comes twice, or cannot begin at its offset.
         """
         self._assign(partitions, instead=True)
 
     def incremental_assign(self, partitions: Iterable[KafkaPartition]) -> None:
-        """As `assign`; without a subscription: read these partitions in addition.
+        """As `assign`, in addition to the present ones.
 
         Raises:
-            ConsumerError: as `assign`; or one of them is assigned already.
+            ConsumerError: as `assign`; or one of them is read already.
         """
         self._assign(partitions, instead=False)
 
     def unassign(self) -> None:
-        """Without a subscription: read no partition. In `on_revoke` and `on_lost`: no effect, reading ends afterwards.
-
-        Raises:
-            ConsumerError: called elsewhere, with partitions assigned.
-        """
+        """Read no partition; a member keeps them. In `on_revoke` and `on_lost`: no effect, reading ends afterwards."""
         self._check_usable()
-        if self._membership.by_hand:
-            with self._gate.turn():
-                self._membership.release_by_hand(self._fetching.partitions)
-        elif not self._membership.giving_up and self._fetching.partitions:
-            raise ConsumerError("the group assigns: unassign() belongs in on_revoke, and elsewhere use pause()")
+        with self._gate.turn():
+            if self._membership.giving_up:
+                return
+            if (choice := self._membership.choice) is not None:
+                choice.unassign()
+            else:
+                self._stop_reading(self._fetching.partitions)
 
     def incremental_unassign(self, partitions: Iterable[KafkaPartition]) -> None:
-        """As `unassign`; a partition that is not assigned is an error."""
+        """As `unassign`, for these; a partition that is not read is an error."""
         self._check_usable()
         wanted = checked(partitions)
-        by_hand = self._membership.by_hand
-        if not by_hand:
-            self.unassign()
-        assigned = self._fetching.partitions
-        for one in wanted:
-            if key_of(one) not in assigned:
-                code = KafkaError._STATE if assigned and not by_hand else KafkaError._INVALID_ARG  # noqa: SLF001 -- librdkafka's own codes
-                raise ConsumerError(f"{one.topic!r} partition {one.partition} is not assigned", code)
-        if by_hand:
-            with self._gate.turn():
-                self._membership.release_by_hand(frozenset(map(key_of, wanted)))
+        with self._gate.turn():
+            keys = frozenset(map(key_of, wanted))
+            choice = self._membership.choice
+            chosen = frozenset() if choice is None else keys & choice.chosen().keys()
+            if choice is not None:
+                choice.drop(chosen)
+            assigned = self._fetching.partitions
+            for topic, partition in keys - chosen - assigned:
+                alone = not assigned or self._membership.by_hand or choice is not None
+                code = KafkaError._INVALID_ARG if alone else KafkaError._STATE  # noqa: SLF001 -- librdkafka's own codes
+                raise ConsumerError(f"{topic!r} partition {partition} is not assigned", code)
+            if not self._membership.giving_up:
+                self._stop_reading(keys & assigned)
 
     def seek(self, partition: KafkaPartition) -> None:
         """Continue this partition at its offset; in `on_assign`: begin there.
@@ -149,16 +152,20 @@ class PartitionCalls:
         self._check_usable()
         wanted = checked(partitions)
         with self._gate.turn():
-            if self._membership.member is None or self._membership.by_hand:
-                present = frozenset() if instead else self._fetching.partitions
-                self._membership.assign_by_hand(_begins(wanted, present), instead=instead)
-                return
-            for one in wanted:
-                if not self._membership.begin_at(key_of(one), one.offset):
-                    raise ConsumerError(
-                        f"{one.topic!r} partition {one.partition}: the group assigns; in on_assign give the offsets "
-                        "to begin at, and elsewhere use seek()"
-                    )
+            membership = self._membership
+            if membership.choice is not None:
+                membership.choice.assign(wanted, instead=instead)
+            elif membership.giving_up:
+                if wanted:
+                    raise ConsumerError("assign() while partitions are revoked: call it in on_assign, or after poll()")
+            else:
+                begins = begins_of(wanted, frozenset() if instead else self._fetching.partitions)
+                read = membership.assign_by_hand if membership.without_group else membership.read
+                read(begins, instead=instead)
+
+    def _stop_reading(self, partitions: frozenset[TopicPartition]) -> None:
+        membership = self._membership
+        (membership.release_by_hand if membership.without_group else membership.stop_reading)(partitions)
 
     def _commit_outside(
         self, offsets: Mapping[TopicPartition, Offset], *, asynchronous: bool
@@ -168,20 +175,3 @@ class PartitionCalls:
         client: Any = self._fetching.client
         found: list[KafkaPartition] | None = client.commit(offsets=kafka_partitions(offsets), asynchronous=asynchronous)
         return found
-
-
-def _begins(wanted: Sequence[KafkaPartition], present: frozenset[TopicPartition]) -> dict[TopicPartition, int]:
-    """Return where each partition begins: without an offset where the group has committed.
-
-    Raises:
-        ConsumerError: a partition comes twice, is present already, or cannot begin at its offset.
-    """
-    begins: dict[TopicPartition, int] = {}
-    for one in wanted:
-        key = key_of(one)
-        check_start(key, one.offset)
-        if key in begins or key in present:
-            code = KafkaError._CONFLICT if key in present else KafkaError._INVALID_ARG  # noqa: SLF001 -- librdkafka's own codes
-            raise ConsumerError(f"{one.topic!r} partition {one.partition} is assigned twice", code)
-        begins[key] = Fetching.COMMITTED if one.offset == OFFSET_INVALID else one.offset
-    return begins

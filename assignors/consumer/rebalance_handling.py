@@ -3,20 +3,20 @@
 import logging
 import math
 import threading
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 
+from assignors.consumer.assign_choice import AssignChoice, check_assigned
 from assignors.consumer.configuration import Configuration
 from assignors.consumer.consumed_offsets import Progress
 from assignors.consumer.consumer_errors import ClosedConsumerError, ConsumerError, consumer_error
 from assignors.consumer.fetching import Fetching
 from assignors.consumer.manual_assignment import ManualAssignment
 from assignors.consumer.offset_commits import CommitQueue
+from assignors.consumer.program_awake import ProgramAwake
 from assignors.consumer.rebalance_events import Kind, Rebalance, Rebalances
-from assignors.consumer.start_offsets import check_start
 from assignors.consumer.subscription import Subscription
 from assignors.consumer.topic_errors import TopicErrors
 from assignors.errors import MembershipError
@@ -29,7 +29,6 @@ log = logging.getLogger(__name__)
 
 _COMMITTED_S: Final = 5.0
 _CLOSING_STEP_S: Final = 0.005
-_AWAKE_PART: Final = 10
 _QUIET_S: Final = 3.0
 _LEAST_QUIET_S: Final = 0.2  # a shorter commit interval would keep an idle member busy
 _NOTHING: Final = Ownership()
@@ -44,9 +43,10 @@ class Membership:
     Contract:
     * Used by one thread at a time. The member's own threads only queue changes; `rebalance` and `leave` handle them,
       and `records.interrupted` signals that there is a change to handle.
-    * Fetching of assigned partitions begins when the program's callback has returned. Revoked partitions are fetched
-      and owned, and may be committed, until the callback has returned and all commits are answered. Both also hold if
-      the callback raises; its error is raised here.
+    * Fetching of assigned partitions begins when the program's callback has returned: of those that it chose there, by
+      default of all. The member keeps the others, and the program may read them later.
+    * Revoked partitions are fetched and owned, and may be committed, until the callback has returned and all commits
+      are answered. This also holds if a callback raises; its error is raised here.
     * While the program does not poll, the member joins no rebalance, and leaves after max.poll.interval.ms.
 
     Args:
@@ -79,7 +79,8 @@ class Membership:
         self._call_program = call_program
         self._subscription = Subscription((), ())
         self._rebalances = Rebalances(config.max_poll_s, fetching.ahead.interrupt)
-        self._begins: dict[TopicPartition, int] | None = None
+        self._held: dict[TopicPartition, int] = {}  # passed to on_assign and not released, with the offset given there
+        self.choice: AssignChoice | None = None
         self._paused: set[TopicPartition] = set()  # of the partitions that are about to begin
         self._credentials: dict[str, str] = {}
         self._librdkafka_credentials: dict[str, str] = {}
@@ -112,7 +113,7 @@ class Membership:
             on_revoked=self._rebalances.revoked,
             on_lost=self._rebalances.lost,
             callback_timeout_s=self._config.max_poll_s,
-            awake=_Awake(self._fetching, self._config),
+            awake=ProgramAwake(self._fetching, self._config),
             on_change=self._fetching.ahead.interrupt,
             on_topics=self._topic_errors.update,
             quiet_s=self._quiet_s(),
@@ -122,7 +123,7 @@ class Membership:
         commit_s = self._config.auto_commit_s
         if not commit_s:
             return _QUIET_S
-        return max(_LEAST_QUIET_S, commit_s / math.ceil(commit_s / _QUIET_S))  # _Awake is the clock of commits
+        return max(_LEAST_QUIET_S, commit_s / math.ceil(commit_s / _QUIET_S))  # ProgramAwake is the clock of commits
 
     def _member_of_broker(self, config: Mapping[str, Any]) -> BrokerAssignedMember:
         return BrokerAssignedMember(
@@ -131,7 +132,7 @@ class Membership:
             on_assigned=self._rebalances.assigned,
             on_revoked=self._rebalances.revoked,
             on_lost=self._rebalances.lost,
-            awake=_Awake(self._fetching, self._config),
+            awake=ProgramAwake(self._fetching, self._config),
             on_change=self._fetching.ahead.interrupt,
             on_error=self._topic_errors.add,
         )
@@ -218,8 +219,8 @@ class Membership:
             return
         self._rebalances.abandon()
         self._rebalances = Rebalances(self._config.max_poll_s, self._fetching.ahead.interrupt)
-        if self._fetching.partitions:
-            self._give_up(member, Rebalance(Kind.LOST, self._fetching.partitions), Kind.LOST)
+        if self._held:
+            self._give_up(member, Rebalance(Kind.LOST, frozenset(self._held)), Kind.LOST)
         member.close()
         if member.fatal:
             try:
@@ -242,6 +243,11 @@ class Membership:
         """Whether the program assigns partitions itself."""
         return isinstance(self.member, ManualAssignment)
 
+    @property
+    def without_group(self) -> bool:
+        """Whether there is no membership."""
+        return self.member is None or self.by_hand
+
     def assign_by_hand(self, begins: Mapping[TopicPartition, int], *, instead: bool) -> None:
         """Read these partitions without a group, instead of the present ones or in addition.
 
@@ -253,7 +259,7 @@ class Membership:
             self.member = ManualAssignment(
                 self._fetching,
                 self._rebalances.revoked,
-                tick=_Awake(self._fetching, self._config),
+                tick=ProgramAwake(self._fetching, self._config),
                 tick_s=None if self._config.auto_commit_s is None else self._quiet_s(),
             )
         if instead:
@@ -273,11 +279,38 @@ class Membership:
 
     def begin_at(self, key: TopicPartition, offset: int) -> bool:
         """Begin at this offset, within the on_assign callback of this partition; else return False."""
-        if self._begins is None or key not in self._begins:
-            return False
-        check_start(key, offset)
-        self._begins[key] = offset
-        return True
+        return self.choice is not None and self.choice.begin_at(key, offset)
+
+    def assigned(self) -> dict[TopicPartition, int]:
+        """Return the partitions that the program reads, with the offsets that it gave."""
+        begins = self._fetching.begins()
+        if not self.by_hand:
+            begins = {key: self._held.get(key, Fetching.COMMITTED) for key in begins}
+        return begins if self.choice is None else begins | self.choice.chosen()
+
+    def read(self, begins: Mapping[TopicPartition, int], *, instead: bool) -> None:
+        """Read these partitions of the member, instead of the present ones or in addition.
+
+        Raises:
+            ConsumerError: one of them is not assigned to this member.
+        """
+        check_assigned(begins, self._held)
+        if instead:
+            self.stop_reading(self._fetching.partitions)
+        self._held |= begins
+        if self.member is not None:
+            self._fetching.add({**begins, **self._committed(self.member, _without_offset(begins))})
+
+    def stop_reading(self, partitions: frozenset[TopicPartition]) -> None:
+        """Read these no longer; the member keeps them. Their progress is committed first as in a revocation."""
+        if self.member is not None and partitions:
+            # For the reason that `_give_up` has.
+            self._fetching.ahead.interrupt()
+            self._fetching.reclaim(partitions)
+            if self._config.auto_commit_s is not None:
+                self._commit_last(self.member, partitions)
+            self._progress.forget(partitions)
+            self._fetching.remove(partitions)
 
     def pause(self, partitions: Collection[TopicPartition]) -> None:
         """Deliver no records of these, which are read, or assigned in the running callback."""
@@ -302,16 +335,18 @@ class Membership:
             self._fetching.ahead.polled()
 
     def _gain(self, member: Member, change: Rebalance) -> None:
-        self._begins = begins = dict.fromkeys(change.partitions, Fetching.COMMITTED)
+        self.choice = choice = AssignChoice(change.partitions)
         self._paused.clear()
+        known: Mapping[TopicPartition, int] = {}
         try:
             self._call_program(Kind.ASSIGNED, change.partitions)
-            begins |= self._committed(member, [key for key, at in begins.items() if at == Fetching.COMMITTED])
+            known = self._committed(member, _without_offset(choice.begins))
         finally:
             # Also after an error: in the group this member owns them, and no other member reads them.
-            self._begins = None
-            self._fetching.add(begins)
-            self._fetching.pause(begins.keys() & self._paused)
+            self.choice = None
+            self._held |= dict.fromkeys(change.partitions, Fetching.COMMITTED) | choice.chosen()
+            self._fetching.add({**choice.begins, **known})
+            self._fetching.pause(choice.begins.keys() & self._paused)
 
     def _committed(self, member: Member, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
         """Return the committed offsets. The member requests them, because it knows its coordinator.
@@ -349,6 +384,8 @@ class Membership:
             self._progress.forget(change.partitions)
             self._commits.forget(change.partitions)
             self._fetching.remove(change.partitions)
+            for key in change.partitions:
+                self._held.pop(key, None)
 
     def _commit_last(self, member: Member, partitions: frozenset[TopicPartition]) -> None:
         last = {key: at for key, at in self._progress.done().items() if key in partitions}
@@ -359,21 +396,5 @@ class Membership:
             log.warning("the last offsets of %d partitions were not committed: %s", len(last), error)
 
 
-class _Awake:
-    """Reports to the member's thread whether the program polls; also the clock of automatic commits.
-
-    It has no reference to the consumer, because the member's thread must not keep a dropped consumer alive.
-    """
-
-    def __init__(self, fetching: Fetching, config: Configuration) -> None:
-        self._records = fetching.ahead
-        self._limit_s = config.max_poll_s / _AWAKE_PART
-        self._commit_s = config.auto_commit_s
-        self._committed_at = time.monotonic()
-
-    def __call__(self) -> bool:
-        now = time.monotonic()
-        if self._commit_s is not None and now - self._committed_at >= self._commit_s:
-            self._committed_at = now
-            self._records.interrupt()
-        return self._records.idle_s() < self._limit_s
+def _without_offset(begins: Mapping[TopicPartition, int]) -> list[TopicPartition]:
+    return [key for key, at in begins.items() if at == Fetching.COMMITTED]

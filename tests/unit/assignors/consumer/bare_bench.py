@@ -17,6 +17,9 @@ from tests.unit.assignors.conftest import RECORDS
 # The mock holds a group's next rebalance open for the session of a member that has left.
 SHORT = {"session.timeout.ms": 1000, "heartbeat.interval.ms": 100}
 
+STRATEGY = "partition.assignment.strategy"
+COOPERATIVE = {STRATEGY: "cooperative-sticky"}  # GroupConsumer's bench has an assignor of this kind instead
+
 
 class Servers(Protocol):
     """A cluster, mocked or not."""
@@ -54,7 +57,11 @@ class Bench:
         config = {name: value for name, value in config.items() if value is not None}
         extra: dict[str, Any] = {} if logger is None else {"logger": logger}
         if self.kind.__name__.endswith("GroupConsumer") and self.protocol == "classic":
-            extra |= {"assignors": [HRWAssignor(agent="a")], "member": {"api_version": (2, 0)} if mocked else {}}
+            cooperative = config.pop(STRATEGY, None) == COOPERATIVE[STRATEGY]
+            extra |= {
+                "assignors": [HRWAssignor(agent="a", cooperative=cooperative)],
+                "member": {"api_version": (2, 0)} if mocked else {},
+            }
         self.made.append(self.kind(config, **extra))
         return self.made[-1]
 

@@ -333,7 +333,7 @@ class Outcome:
 
 
 IN_A_GROUP: Final = frozenset({"subscribed", "assigned", "storing"})
-_ASSIGNING: Final = frozenset({"assign", "incremental_assign", "incremental_unassign", "unassign"})
+_INCREMENTAL: Final = frozenset({"incremental_assign", "incremental_unassign"})
 _ITERABLES: Final = ("tuple", "generator", "a dict")
 
 # Where the two differ on purpose: GroupConsumer's docstring has the reasons that programs should know.
@@ -363,8 +363,13 @@ INTENDED: Final[Mapping[str, Callable[[Outcome], bool]]] = {
     "of two offsets of a partition the last one is committed, and returned": lambda it: (
         it.call.method == "commit" and it.call.label.endswith("twice the same") and isinstance(it.ours, list)
     ),
-    "with a subscription only the group assigns": lambda it: (
-        it.call.method in _ASSIGNING and it.state in IN_A_GROUP and (it.ours_raises(MembershipError) or it.ours is None)
+    "with a subscription only partitions of this member are assigned": lambda it: (
+        it.call.method in {"assign", "incremental_assign"}
+        and it.state in IN_A_GROUP
+        and it.ours_raises(MembershipError)
+    ),
+    "each of these calls is accepted in each protocol": lambda it: (
+        it.call.method in _INCREMENTAL and it.state in IN_A_GROUP and it.code() == KafkaError._STATE
     ),
     "names of topics are texts, and may come twice": lambda it: (
         it.call.method == "subscribe" and (it.ours_raises(TypeError) or it.call.label == "topics: twice the same")

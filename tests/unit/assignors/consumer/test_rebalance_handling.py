@@ -5,7 +5,7 @@ import time
 import pytest
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
-from assignors import GroupConsumer, MembershipError
+from assignors import GroupConsumer, HRWAssignor, MembershipError
 from producer.testing import MockCluster
 from tests.records import offsets, read
 from tests.unit.assignors.conftest import RECORDS, consumer
@@ -18,7 +18,7 @@ def test_a_callback_says_where_to_begin_and_polls_nothing(mock: MockCluster) -> 
     def begin(one: GroupConsumer, partitions: list[TopicPartition]) -> None:
         for partition in partitions:
             partition.offset = 45
-        one.assign(partitions[:2])
+        one.assign([*partitions[:2], TopicPartition("t", 2)])
         one.seek(partitions[2])
         try:
             one.poll(0)
@@ -30,7 +30,7 @@ def test_a_callback_says_where_to_begin_and_polls_nothing(mock: MockCluster) -> 
         assert offsets(read(one, 15)) == {n: list(range(45, 50)) for n in range(3)}
         assert len(refused) == 1
         with pytest.raises(MembershipError, match="the group assigns"):
-            one.assign([TopicPartition("t", 0, 1)])
+            one.assign([TopicPartition("u", 0, 1)])
 
 
 @pytest.mark.parametrize(("reset", "elsewhere"), [("earliest", list(range(RECORDS))), ("latest", []), ("error", None)])
@@ -74,23 +74,54 @@ def test_callbacks_that_raise_lose_neither_partitions_nor_the_end(mock: MockClus
     one.close()
 
 
-def test_unassign_belongs_into_a_revocation(mock: MockCluster) -> None:
-    """Programs written for confluent-kafka call it there; elsewhere it would part the client from its group."""
+def test_unassign_in_a_revocation_leaves_the_commit_of_its_progress(mock: MockCluster) -> None:
+    """Programs written for confluent-kafka call it there; what they commit next must be what they have read."""
 
     def revoked(one: GroupConsumer, partitions: list[TopicPartition]) -> None:
         one.incremental_unassign(partitions)
         one.unassign()
-        told.append(len(partitions))
+        told.extend(one.commit(asynchronous=False) or [])
 
-    told: list[int] = []
+    told: list[TopicPartition] = []
     with consumer(mock) as one:
         one.subscribe(["t"], on_revoke=revoked)
-        read(one, 1)
-        with pytest.raises(MembershipError, match="pause"):
-            one.unassign()
-        with pytest.raises(MembershipError, match="pause"):
-            one.incremental_unassign(one.assignment())
-    assert told == [3]
+        read(one, 3 * RECORDS)
+    assert sorted((at.partition, at.offset) for at in told) == [(number, RECORDS) for number in range(3)]
+
+
+@pytest.mark.parametrize("cooperative", [False, True])
+def test_partitions_that_are_not_read_stay_and_move_with_the_group(mock: MockCluster, cooperative: bool) -> None:  # noqa: FBT001 -- a parameter
+    """The member owns them: on_revoke lists them, and the next owner reads them from the group's offsets on."""
+
+    def member(agent: str) -> GroupConsumer:
+        config = {"bootstrap.servers": mock.bootstrap_servers, "group.id": "g", "auto.offset.reset": "earliest"}
+        config |= {"session.timeout.ms": "6000", "heartbeat.interval.ms": "100", "enable.auto.commit": "false"}
+        assignors = [HRWAssignor(agent=agent, cooperative=cooperative)]
+        return GroupConsumer(config, assignors=assignors, member={"api_version": (2, 0)})
+
+    revoked: set[int] = set()
+    with member("a") as first, member("b") as second:
+        first.subscribe(
+            ["t"],
+            on_assign=lambda one, _: one.unassign(),
+            on_revoke=lambda _, partitions: revoked.update(at.partition for at in partitions),
+        )
+        until = time.monotonic() + 30
+        while len(first.ownership().partitions) < 3 and time.monotonic() < until:
+            first.poll(0.05)
+        second.subscribe(["t"])
+        found: list[Message] = []
+        while not (moved := second.assignment()) or len(found) < RECORDS * len(moved):
+            assert time.monotonic() < until
+            assert first.poll(0.01) is None
+            found += second.consume(100, 0.05)
+        kept = {number for _, number in first.ownership().partitions}
+        assert offsets(found) == {at.partition: list(range(RECORDS)) for at in moved}
+        assert {at.partition for at in moved} <= revoked
+        assert kept
+        assert not first.assignment()
+        first.assign([TopicPartition("t", number, 40) for number in kept])
+        assert offsets(read(first, 10 * len(kept))) == {number: list(range(40, 50)) for number in kept}
 
 
 def test_what_is_paused_in_on_assign_is_not_delivered_until_it_is_resumed(mock: MockCluster) -> None:

@@ -1,0 +1,30 @@
+"""Whether the program polls, for the member's thread."""
+
+import time
+from typing import Final
+
+from assignors.consumer.configuration import Configuration
+from assignors.consumer.fetching import Fetching
+
+_AWAKE_PART: Final = 10
+
+
+class ProgramAwake:
+    """Reports to the member's thread whether the program polls; also the clock of automatic commits.
+
+    It has no reference to the consumer, because the member's thread must not keep a dropped consumer alive.
+    """
+
+    def __init__(self, fetching: Fetching, config: Configuration) -> None:
+        self._records = fetching.ahead
+        self._limit_s = config.max_poll_s / _AWAKE_PART
+        self._commit_s = config.auto_commit_s
+        self._committed_at = time.monotonic()
+
+    def __call__(self) -> bool:
+        """Return whether the program polls, and let its next call commit if it is time."""
+        now = time.monotonic()
+        if self._commit_s is not None and now - self._committed_at >= self._commit_s:
+            self._committed_at = now
+            self._records.interrupt()
+        return self._records.idle_s() < self._limit_s
