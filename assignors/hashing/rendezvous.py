@@ -4,6 +4,7 @@ Source: Thaler and Ravishankar 1998 (highest random weight); Schindelhauer and S
 """
 
 import math
+import operator
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
@@ -44,10 +45,18 @@ class Rendezvous:
                 from those of the flat form, and a change moves up to a few times as many keys.
 
         Raises:
-            NodesError: no node, or one named twice.
+            NodesError: no node, one named twice, or an argument of another type.
             WeightError: a weight is not above 0 and finite, names no node, or their number differs from the nodes'.
         """
+        if not isinstance(nodes, Iterable):
+            raise NodesError(f"nodes={nodes!r}: need a list of names")
+        try:
+            seed = operator.index(seed)
+        except TypeError as error:
+            raise NodesError(f"seed={seed!r}: need a whole number") from error
         given = list(nodes)
+        if not all(isinstance(name, str) for name in given):
+            raise NodesError(f"nodes={given!r}: need names that are texts")
         if not given or len(set(given)) != len(given):
             counts = Counter(given)
             twice = sorted(n for n, times in counts.items() if times > 1)
@@ -66,13 +75,31 @@ class Rendezvous:
         return tuple(self._nodes)
 
     def owner(self, key: str | bytes) -> str:
-        """Return the node that owns the key."""
-        if self._tree is not None:
-            return self._tree.owner(key)
-        return self._nodes[int(np.argmax(self._scores(key)))]
+        """Return the node that owns the key.
+
+        Raises:
+            TypeError: the key is no text or bytes.
+        """
+        try:
+            if self._tree is not None:
+                return self._tree.owner(key)
+            return self._nodes[int(np.argmax(self._scores(key)))]
+        except TypeError as error:
+            raise _wrong_type(key) from error
 
     def top(self, key: str | bytes, k: int) -> list[str]:
-        """Return the k best nodes, best first; all of them where k is larger."""
+        """Return the k best nodes, best first; all of them where k is larger.
+
+        Raises:
+            TypeError: the key is no text or bytes, or k no whole number.
+        """
+        try:
+            k = operator.index(k)
+            return self._top(key, k)
+        except TypeError as error:
+            raise _wrong_type(key, k) from error
+
+    def _top(self, key: str | bytes, k: int) -> list[str]:
         if self._tree is not None:
             return self._tree.top(key, k)
         scores = self._scores(key)
@@ -93,19 +120,30 @@ class Rendezvous:
         return pairs if self._equal else order_keys(weighted_scores(pairs, self._weights))
 
 
+def _wrong_type(key: object, k: object = 1) -> TypeError:
+    name, given, kind = ("key", key, "a text or bytes") if isinstance(k, int) else ("k", k, "a whole number")
+    return TypeError(f"{name}={given!r}: need {kind}")
+
+
 def _weights_by_name(nodes: list[str], weights: Mapping[str, float] | Iterable[float] | None) -> dict[str, float]:
     if weights is None:
         return dict.fromkeys(nodes, 1.0)
     if isinstance(weights, Mapping):
         by_name = dict.fromkeys(nodes, 1.0) | dict(weights)
+    elif isinstance(weights, str | bytes) or not isinstance(weights, Iterable):
+        raise WeightError(f"weights={weights!r}: need a mapping, or a list in the order of nodes")
     else:
         values = list(weights)
         if len(values) != len(nodes):
             raise WeightError(f"{len(values)} weights for {len(nodes)} nodes: give one for each, or a mapping")
         by_name = dict(zip(nodes, values, strict=True))
-    if unknown := sorted(set(by_name) - set(nodes)):
+    if unknown := sorted(set(by_name) - set(nodes), key=repr):
         raise WeightError(f"weights of unknown nodes: {unknown}")
     for name, weight in by_name.items():
-        if not (weight > 0 and math.isfinite(weight)):
+        try:
+            fits = weight > 0 and math.isfinite(weight)
+        except (TypeError, OverflowError):  # text, None; a whole number beyond any float
+            fits = False
+        if not fits:
             raise WeightError(f"node {name!r}: weight={weight!r}, need a finite number above 0")
     return by_name

@@ -4,11 +4,12 @@ import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
+from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from assignors.errors import TopicError
+from assignors.errors import AssignorError, GroupError, TopicError
 from assignors.hashing.hash import U64, hash64s
 from assignors.planner.topics_and_members import Member, Topic
 
@@ -20,6 +21,9 @@ NO_OWNER = -1
 SEVERAL_CLAIMANTS = -2
 _HEAVIEST = 1e9
 _MOST_PARTITIONS = 1 << 31
+MOST_PLANNED: Final = 10_000_000
+"""Most partitions of a plan. A cluster has at most a few million; the time grows with them, about 10 s a million."""
+_Item = TypeVar("_Item")
 _NAME = itemgetter(0)
 _NUMBER = itemgetter(1)
 
@@ -81,10 +85,12 @@ def read_problem(topics: Iterable[Topic], members: Iterable[Member], seed: int, 
     all claims are void.
 
     Raises:
-        TopicError: two topics of one name, or two members of one id.
+        GroupError: a member, or one of its claims, is something else.
+        TopicError: two topics of one name, two members of one id, a topic that is something else, or too many
+            partitions.
     """
-    given = sorted(topics, key=lambda t: t.name)
-    unordered = list(members)
+    given = sorted(_listed("topics", topics, Topic, TopicError), key=lambda t: t.name)
+    unordered = _listed("members", members, Member, GroupError)
     keys = [(m.instance or m.id, m.id) for m in unordered]  # `identity`, which as a call takes three times as long
     order = sorted(range(len(keys)), key=keys.__getitem__)
     ordered_members = tuple([unordered[i] for i in order])
@@ -98,6 +104,8 @@ def read_problem(topics: Iterable[Topic], members: Iterable[Member], seed: int, 
     if len(subscribed) > 1:  # members that differ only in nonexistent topics have equal subscriptions
         first_of, same = equal_rows(subscribed)
         subscribed, group_of = subscribed[first_of], same[group_of].astype(np.int32)
+    if (total := sum(t.partitions for t in ordered)) > MOST_PLANNED:
+        raise TopicError(f"topics of {total} partitions in all: a plan has at most {MOST_PLANNED}")
     first = np.zeros(len(ordered) + 1, dtype=np.int64)
     np.cumsum([t.partitions for t in ordered], out=first[1:])
     owner, claimant = _claims(ordered, ordered_members, first)
@@ -177,6 +185,16 @@ def _subscriptions(topics: Sequence[Topic], members: Sequence[Member]) -> tuple[
     return group_of, subscribed
 
 
+def _listed(name: str, given: Iterable[_Item], kind: type[_Item], error: type[AssignorError]) -> list[_Item]:
+    if not isinstance(given, Iterable):
+        raise error(f"{name}={given!r}: need a list of {kind.__name__}")
+    found = list(given)
+    for one in found:
+        if not isinstance(one, kind):
+            raise error(f"{name} has {one!r}: need a list of {kind.__name__}")
+    return found
+
+
 def _claims(topics: Sequence[Topic], members: Sequence[Member], first: I64) -> tuple[I32, I32]:
     """Return the owner by valid claims and the claimant of each partition, shapes (P,)."""
     total = int(first[-1])
@@ -199,17 +217,21 @@ def _claimed_places(topics: Sequence[Topic], members: Sequence[Member], first: I
     """Return the partition and the member of each claim on a partition that exists, members ascending."""
     owned = [m.owned for m in members]
     pairs = list(itertools.chain.from_iterable(owned))
+    try:
+        names, numbers = list(map(_NAME, pairs)), list(map(_NUMBER, pairs))
+    except (IndexError, TypeError, KeyError) as error:
+        raise GroupError(f"owned of a member: {error}; need pairs of a topic's name and a number") from error
     number_of = {t.name: i for i, t in enumerate(topics)}
     try:
-        topic = np.fromiter(map(number_of.__getitem__, map(_NAME, pairs)), dtype=np.int64, count=len(pairs))
+        topic = np.fromiter(map(number_of.__getitem__, names), dtype=np.int64, count=len(pairs))
     except KeyError:  # claims on a topic that no member reads or that does not exist
-        number_of = dict.fromkeys(map(_NAME, pairs), -1) | number_of
-        topic = np.fromiter(map(number_of.__getitem__, map(_NAME, pairs)), dtype=np.int64, count=len(pairs))
+        number_of = dict.fromkeys(names, -1) | number_of
+        topic = np.fromiter(map(number_of.__getitem__, names), dtype=np.int64, count=len(pairs))
     try:
-        partition = np.fromiter(map(_NUMBER, pairs), dtype=np.int64, count=len(pairs))
+        partition = np.fromiter(numbers, dtype=np.int64, count=len(pairs))
     except (OverflowError, TypeError, ValueError):  # beyond any number of a partition, or none at all, such as NaN
-        fits = [isinstance(n, int) and -1 < n < _MOST_PARTITIONS for n in map(_NUMBER, pairs)]
-        partition = np.array([pair[1] if fit else -1 for pair, fit in zip(pairs, fits, strict=True)], dtype=np.int64)
+        fits = [isinstance(n, int) and -1 < n < _MOST_PARTITIONS for n in numbers]
+        partition = np.array([n if fit else -1 for n, fit in zip(numbers, fits, strict=True)], dtype=np.int64)
     member = np.repeat(np.arange(len(members)), list(map(len, owned)))
     sizes = np.r_[np.diff(first), 0]  # the last one for topics that are not there
     exists = (partition >= 0) & (partition < sizes[topic])

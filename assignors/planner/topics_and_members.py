@@ -2,7 +2,7 @@
 
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -69,7 +69,7 @@ class Member:
 
     Raises:
         WeightError: the weight is not a finite number above 0.
-        GroupError: the id or the instance is no text.
+        GroupError: the id or the instance is no text, or another attribute is of another type.
     """
 
     id: str
@@ -89,6 +89,14 @@ class Member:
             raise WeightError(f"member {self.id!r}: weight={self.weight!r}, need a finite number above 0")
         if not _is_text(self.id) or not (self.instance is None or _is_text(self.instance)):
             raise GroupError(f"member {self.id!r}, instance {self.instance!r}: need texts")
+        for name, given in (("topics", self.topics), ("owned", self.owned)):
+            # A text is a collection of letters, too, and each would be a topic's name.
+            if isinstance(given, str | bytes) or not isinstance(given, Collection):
+                raise GroupError(f"member {self.id!r}: {name}={given!r}, need a frozenset")
+        try:
+            operator.index(self.generation)
+        except TypeError as error:
+            raise GroupError(f"member {self.id!r}: generation={self.generation!r}, need a whole number") from error
 
     @property
     def identity(self) -> str:

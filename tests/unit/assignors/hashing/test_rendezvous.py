@@ -1,12 +1,13 @@
 """Rendezvous: the same answer everywhere, and only the keys of a changed node move."""
 
 from collections import Counter
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assignors import NodesError, Rendezvous, WeightError
+from assignors import AssignorError, NodesError, Rendezvous, WeightError
 
 NODES = [f"agent-{i}" for i in range(20)]
 KEYS = [f"topic-{i}" for i in range(4000)]
@@ -90,3 +91,34 @@ def test_bad_input_is_named(nodes: list[str], weights: object, error: type[Excep
     """The message says which value and which node."""
     with pytest.raises(error, match=match):
         Rendezvous(nodes, weights)  # type: ignore[arg-type] # wrong on purpose
+
+
+@pytest.mark.parametrize("hierarchical", [False, True])
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ({"nodes": None}, "nodes"),
+        ({"nodes": b"ab"}, "nodes"),
+        ({"nodes": [1]}, "nodes"),
+        ({"seed": "x"}, "seed"),
+        ({"weights": 5}, "weights"),
+        ({"weights": "ab"}, "weights"),
+        ({"weights": ["x", 1]}, "weight"),
+        ({"weights": {1: 1.0}}, "unknown nodes"),
+    ],
+)
+def test_arguments_of_another_type_are_named(arguments: dict[str, Any], named: str, hierarchical: bool) -> None:  # noqa: FBT001 -- a parameter
+    """Instead of the name of a built-in function deep inside."""
+    with pytest.raises(AssignorError, match=named):
+        Rendezvous(**{"nodes": ["a", "b"], **arguments}, hierarchical=hierarchical)
+
+
+@pytest.mark.parametrize("hierarchical", [False, True])
+def test_a_key_or_a_number_of_another_type_is_named(hierarchical: bool) -> None:  # noqa: FBT001 -- a parameter
+    """Instead of the name of a built-in function deep inside."""
+    made: Any = Rendezvous(["a", "b"], hierarchical=hierarchical)
+    for call in (made.owner, made.ranked, lambda key: made.top(key, 1)):
+        with pytest.raises(TypeError, match="key=5"):
+            call(5)
+    with pytest.raises(TypeError, match=r"k=1\.5"):
+        made.top("x", 1.5)

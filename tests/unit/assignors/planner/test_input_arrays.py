@@ -1,15 +1,17 @@
 """Claims as arrays, against the definition of a valid claim."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assignors import Member, Topic, plan
+from assignors import AssignorError, Member, Topic, plan
 from assignors.errors import GroupError, TopicError, WeightError
-from assignors.planner.input_arrays import NO_OWNER, SEVERAL_CLAIMANTS, read_problem
+from assignors.planner.input_arrays import MOST_PLANNED, NO_OWNER, SEVERAL_CLAIMANTS, read_problem
 
+BOTH = frozenset({"t", "u"})
 TOPICS = [Topic("a", 3), Topic("b", 0), Topic("c", 2)]
 pairs = st.tuples(st.sampled_from(["a", "b", "c", "gone"]), st.sampled_from([-1, 0, 1, 2, 3, 2**70, -(2**70)]))
 claims = st.lists(st.tuples(st.frozensets(pairs, max_size=6), st.integers(-3, 2)), min_size=1, max_size=5)
@@ -57,3 +59,25 @@ def test_numbers_beyond_kafka_are_refused() -> None:
     for weight in (1e308, 10**400):
         with pytest.raises(WeightError, match="1e\\+100"):
             plan([Topic("a", 3)], [Member("m", frozenset("a"))], weights={"a": weight})
+
+
+@pytest.mark.parametrize(
+    ("call", "named"),
+    [
+        (lambda: plan([Topic("t", MOST_PLANNED), Topic("u", 1)], [Member("m", BOTH)]), str(MOST_PLANNED)),
+        (lambda: plan([Topic("t", 10**9)], [Member("m", BOTH)]), str(10**9)),
+        (lambda: plan(["t"], [Member("m", BOTH)]), "topics"),  # type: ignore[list-item]  # wrong on purpose
+        (lambda: plan([Topic("t", 1)], "m"), "members"),  # type: ignore[arg-type]  # as above
+        (lambda: plan([Topic("t", 1)], 5), "members"),  # type: ignore[arg-type]  # as above
+        (lambda: plan([Topic("t", 1)], [Member("m", BOTH, owned=frozenset({5}))]), "owned"),  # type: ignore[arg-type]  # as above
+        (lambda: plan([Topic("t", 1)], [Member("m", BOTH, owned=frozenset({"t"}))]), "owned"),  # type: ignore[arg-type]  # as above
+        (lambda: Member("m", None), "topics"),  # type: ignore[arg-type]  # as above
+        (lambda: Member("m", "flights"), "topics"),  # type: ignore[arg-type]  # as above
+        (lambda: Member("m", BOTH, owned=5), "owned"),  # type: ignore[arg-type]  # as above
+        (lambda: Member("m", BOTH, generation="x"), "generation"),  # type: ignore[arg-type]  # as above
+    ],
+)
+def test_input_that_no_plan_can_take_is_refused_with_its_name(call: Callable[[], object], named: str) -> None:
+    """A billion partitions would not end, and a wrong type would fail deep inside with the name of a built-in."""
+    with pytest.raises(AssignorError, match=named):
+        call()
