@@ -1,11 +1,13 @@
 """Every method of confluent_kafka.Consumer, with each kind of argument, in each state: both consumers do the same."""
 
 import inspect
+import threading
 
 import pytest
 from confluent_kafka import Consumer
 
 from producer.testing import MockCluster
+from tests.unit.assignors.consumer import bare_bench
 from tests.unit.assignors.consumer.surface_walk import INTENDED, METHODS, STATES, calls_of, reason, walk
 
 
@@ -27,3 +29,17 @@ def test_every_method_is_walked_through() -> None:
 def test_each_intended_difference_says_why() -> None:
     """A predicate without a reason would hide a fault."""
     assert all(len(name) > 10 and inspect.signature(one).parameters for name, one in INTENDED.items())
+
+
+def test_a_close_that_hangs_is_reported_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """librdkafka's close() once did not return: the run must say which, and end."""
+    monkeypatch.setattr(bare_bench, "CLOSING_S", 0.05)
+    for_ever = threading.Event()
+
+    class Hanging:
+        def close(self) -> None:
+            for_ever.wait(60)
+
+    with pytest.raises(AssertionError, match=r"Hanging\.close\(\) has not returned"):
+        bare_bench.close_in_time(Hanging())
+    for_ever.set()
