@@ -24,10 +24,11 @@ _BACKOFF_S = 0.05
 
 
 class OffsetWithMetadata(NamedTuple):
-    """An offset that a group commits, with its metadata text."""
+    """An offset that a group commits, with its metadata text, and the epoch of its leader (KIP-320), -1 if unknown."""
 
     offset: int
     metadata: str
+    leader_epoch: int = -1
 
 
 Offset = int | OffsetWithMetadata
@@ -87,7 +88,7 @@ class LogOffsets:
         except KafkaError as error:
             raise MembershipError(f"the offsets of {len(asked)} partitions could not be read: {error!r}") from error
         return {
-            (one.topic, one.partition): OffsetWithMetadata(at.offset, at.metadata or "")
+            (one.topic, one.partition): OffsetWithMetadata(at.offset, at.metadata or "", _epoch(at.leader_epoch))
             for one, at in found.items()
             if at.offset >= 0
         }
@@ -152,6 +153,10 @@ class LogOffsets:
                 self._manager.cluster.request_update()
                 await self._net.sleep(_BACKOFF_S)
         return found
+
+
+def _epoch(known: int | None) -> int:
+    return -1 if known is None else known
 
 
 def _present(found: Mapping[TopicPartition, int | None]) -> dict[TopicPartition, int]:

@@ -45,7 +45,7 @@ class BrokerQueries:
         self._check_usable()
         asked = checked(partitions)
         with self._gate.turn():
-            found = self._fetching.positions()
+            found = self._fetching.positions_with_epochs()
         return with_offsets(asked, found)
 
     def committed(self, partitions: Iterable[KafkaPartition], timeout: float = -1) -> list[KafkaPartition]:

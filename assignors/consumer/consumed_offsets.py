@@ -29,7 +29,7 @@ class Progress:
 
     def done(self) -> dict[TopicPartition, Offset]:
         """Return the next offset of each partition, without partitions that have no progress."""
-        return {**self._fetching.positions()} if self._auto_store else dict(self._stored)
+        return self._fetching.positions_with_epochs() if self._auto_store else dict(self._stored)
 
     def to_commit(
         self, message: Message | None, offsets: Iterable[KafkaPartition] | None
@@ -104,19 +104,25 @@ def key_of(partition: KafkaPartition) -> TopicPartition:
 
 
 def offset_of(partition: KafkaPartition) -> Offset:
-    """Return the offset, with its metadata if there is any."""
-    metadata = getattr(partition, "metadata", None)
-    return OffsetWithMetadata(partition.offset, str(metadata)) if metadata else partition.offset
+    """Return the offset, with its metadata and its leader's epoch if there are any."""
+    metadata, epoch = getattr(partition, "metadata", None), partition.leader_epoch
+    if not metadata and epoch is None:
+        return partition.offset
+    return OffsetWithMetadata(partition.offset, str(metadata or ""), -1 if epoch is None else epoch)
 
 
 def kafka_partitions(offsets: Mapping[TopicPartition, Offset]) -> list[KafkaPartition]:
     """Return offsets as confluent-kafka's objects."""
     return [
-        KafkaPartition(*key, at.offset, metadata=at.metadata)
-        if isinstance(at, OffsetWithMetadata)
-        else KafkaPartition(*key, at)
+        _partition(key, at if isinstance(at, OffsetWithMetadata) else OffsetWithMetadata(at, ""))
         for key, at in offsets.items()
     ]
+
+
+def _partition(key: TopicPartition, at: OffsetWithMetadata) -> KafkaPartition:
+    if at.metadata:
+        return KafkaPartition(*key, at.offset, metadata=at.metadata, leader_epoch=at.leader_epoch)
+    return KafkaPartition(*key, at.offset, leader_epoch=at.leader_epoch)
 
 
 def with_offsets(asked: Sequence[KafkaPartition], found: Mapping[TopicPartition, Offset]) -> list[KafkaPartition]:
@@ -133,7 +139,8 @@ def with_offsets(asked: Sequence[KafkaPartition], found: Mapping[TopicPartition,
 
 def _noted(offset: Offset, asked: KafkaPartition) -> Offset:
     metadata = getattr(asked, "metadata", None)
-    return OffsetWithMetadata(offset, str(metadata)) if metadata and isinstance(offset, int) else offset
+    found = offset if isinstance(offset, OffsetWithMetadata) else OffsetWithMetadata(offset, "")
+    return found._replace(metadata=str(metadata)) if metadata and not found.metadata else found
 
 
 def _key_of_record(message: Message) -> TopicPartition:
@@ -144,11 +151,12 @@ def _key_of_record(message: Message) -> TopicPartition:
     return str(message.topic()), _NO_PARTITION if partition is None else partition
 
 
-def _offset_after(message: Message) -> int:
+def _offset_after(message: Message) -> Offset:
     offset = message.offset()
     if offset is None or offset < 0:
         raise ConsumerError(f"{message!r} has no offset: nothing was committed", KafkaError._NO_OFFSET)  # noqa: SLF001 -- librdkafka's own code
-    return offset + 1
+    epoch = message.leader_epoch()
+    return offset + 1 if epoch is None or epoch < 0 else OffsetWithMetadata(offset + 1, "", epoch)
 
 
 def _check_given(message: object, offsets: object) -> None:

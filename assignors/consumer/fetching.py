@@ -10,6 +10,7 @@ from typing import Any, Final
 from confluent_kafka import OFFSET_STORED, Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as KafkaPartition
 
+from assignors.clients.log_offsets import Offset, OffsetWithMetadata
 from assignors.consumer.consumer_errors import ConsumerError
 from assignors.consumer.read_ahead import ReadAhead, first_offsets, is_read, key_of_message
 from assignors.consumer.start_offsets import check_start
@@ -240,6 +241,18 @@ class Fetching:
                 if key in self._begun:
                     found[key] = min(at, found.get(key, at))
         return found
+
+    def positions_with_epochs(self) -> dict[TopicPartition, Offset]:
+        """As `positions`, with the epochs of leaders that librdkafka knows: each is of a record there or before."""
+        asked = [KafkaPartition(*key) for key in self._begun]
+        known = {
+            (one.topic, one.partition): epoch
+            for one in (self._consumer.position(asked) if asked else [])
+            if (epoch := one.leader_epoch) is not None
+        }
+        return {
+            key: OffsetWithMetadata(at, "", known[key]) if key in known else at for key, at in self.positions().items()
+        }
 
     def _taken(self) -> dict[TopicPartition, int]:
         """The offset after the last record that left `ahead`."""

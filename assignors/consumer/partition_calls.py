@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from confluent_kafka import OFFSET_STORED, KafkaError, Message
+from confluent_kafka import OFFSET_INVALID, OFFSET_STORED, KafkaError, Message
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from assignors.clients.log_offsets import Offset
@@ -38,7 +38,8 @@ class PartitionCalls:
         """Commit the offset after a record, or these offsets, or the progress of all partitions.
 
         Returns:
-            The committed offsets; None if asynchronous: `on_commit` of the configuration is then called.
+            The committed offsets; without arguments also the partitions that are read and have no progress, with
+            OFFSET_INVALID, unless none has. None if asynchronous: `on_commit` of the configuration is then called.
 
         Raises:
             NotOwnedError: a partition is not this member's; nothing was committed (synchronous only).
@@ -48,16 +49,21 @@ class PartitionCalls:
         self._check_usable()
         with self._gate.turn():
             wanted = self._progress.to_commit(message, offsets)
+            whole = message is None and offsets is None and wanted
+            rest = kafka_partitions(
+                dict.fromkeys(self._fetching.partitions - wanted.keys(), OFFSET_INVALID) if whole else {}
+            )
             member = self._membership.member
             if member is None or self._membership.without_group:  # any client may commit while the group is empty
-                return self._commit_outside(wanted, asynchronous=asynchronous)
+                found = self._commit_outside(wanted, asynchronous=asynchronous)
+                return None if found is None else [*found, *rest]
             if asynchronous and wanted:
                 self._commits.commit_later(member, wanted)
         if asynchronous:
             return None
         if wanted:
             self._commits.commit(member, wanted)
-        return kafka_partitions(wanted)
+        return [*kafka_partitions(wanted), *rest]
 
     def store_offsets(self, message: Message | None = None, offsets: Iterable[KafkaPartition] | None = None) -> None:
         """Mark records as processed: the next automatic commit, or `commit()` without arguments, commits them.

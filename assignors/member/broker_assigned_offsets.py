@@ -85,7 +85,9 @@ class BrokerAssignedOffsets:
         if refused := next((one.error for one in found if one.error is not None), None):
             raise MembershipError(f"the offsets of {len(asked)} partitions could not be read: {refused}")
         return {
-            (one.topic, one.partition): OffsetWithMetadata(one.offset, one.metadata or "")
+            (one.topic, one.partition): OffsetWithMetadata(
+                one.offset, one.metadata or "", -1 if one.leader_epoch is None else one.leader_epoch
+            )
             for one in found
             if one.offset >= 0
         }
@@ -101,6 +103,8 @@ class BrokerAssignedOffsets:
 
 def _with_offsets(offsets: Mapping[TopicPartition, Offset]) -> list[KafkaPartition]:
     return [
-        KafkaPartition(*key, at.offset, at.metadata) if isinstance(at, OffsetWithMetadata) else KafkaPartition(*key, at)
+        KafkaPartition(*key, at.offset, at.metadata, at.leader_epoch)
+        if isinstance(at, OffsetWithMetadata)
+        else KafkaPartition(*key, at)
         for key, at in offsets.items()
     ]

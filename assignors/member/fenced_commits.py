@@ -92,8 +92,7 @@ class FencedCommits(LogOffsets):
 
 
 def _with_metadata(at: Offset) -> Any:  # noqa: ANN401 -- kafka-python is untyped
-    offset, metadata = at if isinstance(at, OffsetWithMetadata) else (at, "")
-    return OffsetAndMetadata(offset, metadata, -1)
+    return OffsetAndMetadata(*(at if isinstance(at, OffsetWithMetadata) else OffsetWithMetadata(at, "")))
 
 
 def _passes(error: KafkaError) -> bool:

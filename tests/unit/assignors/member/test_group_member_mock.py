@@ -185,4 +185,4 @@ def test_a_commit_keeps_its_metadata(mock: MockCluster) -> None:
     with GroupMember(config(mock), topics=["t"], assignors=[HRWAssignor(agent="a")]) as member:
         member.wait_for(lambda now: now.joined and len(now.partitions) == 2, 20)
         member.commit({T0: OffsetWithMetadata(7, "hello"), T1: 3})
-        assert member.committed_with_metadata([T0, T1]) == {T0: (7, "hello"), T1: (3, "")}
+        assert member.committed_with_metadata([T0, T1]) == {T0: (7, "hello", -1), T1: (3, "", -1)}

@@ -1,0 +1,70 @@
+"""Epochs of leaders (KIP-320) and the results of commits, as confluent_kafka.Consumer has them."""
+
+from typing import Any
+
+import pytest
+
+from producer.testing import MockCluster
+from tests.unit.assignors.conftest import RECORDS
+from tests.unit.assignors.consumer.bare_bench import Bench, Case, at, attempt, check, read
+
+EPOCHS: dict[str, Any] = {"api_version": (2, 1)}  # older requests carry no epoch of offsets
+ALL = [at(0), at(1), at(2)]
+
+
+def with_epochs(partitions: Any) -> Any:  # noqa: ANN401 -- a list of partitions, or an error
+    """Partition, offset and the epoch of its leader, of partitions with an offset."""
+    if not isinstance(partitions, list):
+        return partitions
+    return sorted((one.partition, one.offset, one.offset >= 0 and one.leader_epoch) for one in partitions)
+
+
+def epochs_of_positions_and_commits(bench: Bench) -> Any:  # noqa: ANN401 -- results
+    """A consumer that continues elsewhere finds a truncated log by them."""
+    one, found = bench.joined(**EPOCHS)
+    last = next(m for m in found if (m.partition(), m.offset()) == (0, 10))
+    return [
+        with_epochs(one.position(ALL)),
+        with_epochs(one.commit(asynchronous=False)),
+        with_epochs(one.committed(ALL, 10)),
+        with_epochs(one.commit(last, asynchronous=False)),
+        with_epochs(one.commit(offsets=[at(1, 4, leader_epoch=1), at(2, 3)], asynchronous=False)),
+        with_epochs(one.committed([at(0), at(1)], 10)),
+        attempt(lambda: one.commit(offsets=[at(0, 5, leader_epoch=9)], asynchronous=False)),
+    ]
+
+
+def epochs_of_stored_offsets(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+    """Of a record, and of an offset that the program gives."""
+    one, found = bench.joined(**EPOCHS, **{"enable.auto.offset.store": False})
+    one.store_offsets(next(m for m in found if (m.partition(), m.offset()) == (0, 10)))
+    one.store_offsets(offsets=[at(1, 7, leader_epoch=1)])
+    return [with_epochs(one.commit(asynchronous=False)), with_epochs(one.committed([at(0), at(1)], 10))]
+
+
+def partitions_without_progress_are_listed(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+    """A commit without arguments returns all partitions that are read."""
+    one, _ = bench.joined(on_assign=lambda own, _: own.assign([at(0, 40), at(1, RECORDS), at(2, RECORDS)]), records=10)
+    return with_epochs(one.commit(asynchronous=False))
+
+
+def so_they_are_by_hand(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+    """Also of partitions that the program assigns."""
+    one = bench.make()
+    one.assign([at(0, 40), at(1, RECORDS)])
+    read(one, 10)
+    return with_epochs(one.commit(asynchronous=False))
+
+
+CASES = [
+    epochs_of_positions_and_commits,
+    epochs_of_stored_offsets,
+    partitions_without_progress_are_listed,
+    so_they_are_by_hand,
+]
+
+
+@pytest.mark.parametrize("body", CASES, ids=lambda body: body.__name__)
+def test_both_consumers_do_the_same(cluster: MockCluster, body: Case) -> None:
+    """A program changes its class, and nothing else."""
+    check(body, cluster)
