@@ -118,11 +118,10 @@ def progress_is_committed_when_reading_ends(bench: Bench) -> Any:  # noqa: ANN40
     return plain(other.committed([at(0), at(1), at(2)], 10))
 
 
-@pytest.mark.parametrize(
-    "body",
-    [a_choice_may_come_later, partitions_come_and_go_later, progress_is_committed_when_reading_ends],
-    ids=lambda body: body.__name__,
-)
+CASES = [a_choice_may_come_later, partitions_come_and_go_later, progress_is_committed_when_reading_ends]
+
+
+@pytest.mark.parametrize("body", CASES, ids=lambda body: body.__name__)
 def test_both_consumers_do_the_same(cluster: MockCluster, body: Case) -> None:
     """A program changes its class, and nothing else."""
     check(body, cluster)

@@ -32,7 +32,7 @@ def test_each_intended_difference_says_why() -> None:
 
 
 def test_a_close_that_hangs_is_reported_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """librdkafka's close() once did not return: the run must say which, and end."""
+    """Librdkafka's close() once did not return: the run must say which, and end."""
     monkeypatch.setattr(bare_bench, "CLOSING_S", 0.05)
     for_ever = threading.Event()
 
