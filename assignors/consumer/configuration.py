@@ -105,7 +105,7 @@ def read(config: Mapping[str, Any], member: Mapping[str, Any]) -> Configuration:
     Raises:
         ArgumentError: no group or servers, a value of the wrong type, or a property that is set in another way here.
     """
-    servers = _servers(checked(config))
+    servers = _servers(config)
     if not config.get("group.id"):
         raise ArgumentError("group.id is missing: a member of a group needs it")
     broker_assigns = _broker_assigns(config)

@@ -83,7 +83,8 @@ class PartitionCalls:
         that it does not read.
 
         Raises:
-            ConsumerError: one of them is not assigned to this member, comes twice, or cannot begin at its offset.
+            ConsumerError: one of them is not assigned to this member, comes twice, or cannot begin at its offset; or
+                called in `on_revoke` or `on_lost`.
         """
         self._assign(partitions, instead=True)
 
