@@ -12,6 +12,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 
 from assignors.clients.log_offsets import Offset, OffsetWithMetadata
 from assignors.consumer.consumer_errors import ConsumerError
+from assignors.consumer.dropped_records import PositionsBefore
 from assignors.consumer.read_ahead import ReadAhead, first_offsets, is_read, key_of_message
 from assignors.consumer.start_offsets import check_start
 from assignors.member.ownership import Ownership
@@ -21,6 +22,7 @@ log = logging.getLogger(__name__)
 
 _CALLBACKS: Final = ("error_cb", "on_commit", "stats_cb", "throttle_cb")
 _LEADERS_S: Final = 1.0
+_RECORDS_PER_POSITION: Final = 4  # the position of a partition costs as much as 0.3 to 1 record
 _ONE_BY_ONE: Final = 8  # metadata of more topics is requested at once, with that of all other topics
 
 
@@ -58,6 +60,8 @@ class Fetching:
         self._checked = Ownership()
         self._sought: dict[TopicPartition, int] = {}
         self._begun: dict[TopicPartition, int] = {}
+        self._asked: list[KafkaPartition] = []
+        self._before = PositionsBefore()
         self._paused: set[TopicPartition] = set()
 
     @property
@@ -69,6 +73,11 @@ class Fetching:
     def partitions(self) -> frozenset[TopicPartition]:
         """The partitions that are read."""
         return frozenset(self._begun)
+
+    @property
+    def fewest_ahead(self) -> int:
+        """The least number of records for which it pays to ask for the positions of all partitions first."""
+        return _RECORDS_PER_POSITION * len(self._asked)
 
     def begins(self) -> dict[TopicPartition, int]:
         """Return the offset at which each partition that is read began."""
@@ -90,6 +99,7 @@ class Fetching:
         unknown = {topic for topic, _ in new} - {topic for topic, _ in self._begun}
         self._begun |= new
         self._checked = Ownership()
+        self._partitions_changed()
         if new:
             self._assign(new, unknown)
 
@@ -102,6 +112,7 @@ class Fetching:
         if gone:
             self.ahead.drop(gone)
             self._drop_in_hand(gone)
+            self._partitions_changed()
             self._consumer.incremental_unassign([KafkaPartition(*key) for key in gone])
 
     def take(self, most: int, waits_s: Iterable[float], ownership: Callable[[], Ownership]) -> list[Message]:
@@ -114,10 +125,12 @@ class Fetching:
             # records. This single call into C has put them into a list by then.
             found.extend(itertools.islice(self.ahead.records, most))
             if len(found) < most:
+                self._before.note(self._consumer, self._asked)
                 for wait_s in (0.0,) if found else waits_s:
                     fetched.clear()
                     fetched.extend(map(self._consumer.consume, (most - len(found),), (wait_s,)))
                     if fetched[0]:
+                        self._before.received(fetched[0])
                         break
                 found = found + fetched[0] if found else fetched[0]
             return self._deliverable(found, ownership) if found else found
@@ -125,7 +138,7 @@ class Fetching:
             self._replace_client(error.args[0])
             return found
         except BaseException:
-            self.put_back(itertools.chain(found, *fetched))
+            self._put_back_dropped(itertools.chain(found, *fetched))
             raise
 
     def read_ahead(self, most: int, waits_s: Iterable[float], ownership: Callable[[], Ownership]) -> None:
@@ -152,15 +165,20 @@ class Fetching:
                 yield size
 
         try:
+            self._before.note(self._consumer, self._asked)
             # In one call, for the reason that `take` gives: each list is in `fetched` before `sizes` continues.
             fetched.extend(map(self._consumer.consume, sizes(), itertools.repeat(0.0)))
+            if len(fetched) > 1:
+                self._before.forget()
+            else:
+                self._before.received(fetched[0])
             self.ahead.hold_batches([self._deliverable(batch, ownership) for batch in fetched], size)
         except KafkaException as error:
             self.ahead.hold_batches(fetched, size)
             self._replace_client(error.args[0])
         except BaseException:
             self.ahead.clear()
-            self.put_back(itertools.chain(*fetched))
+            self._put_back_dropped(itertools.chain(*fetched))
             raise
 
     @property
@@ -180,6 +198,14 @@ class Fetching:
         for key, at in first_offsets(messages).items():
             if key in self._begun:
                 self._restart(key, at)
+
+    def _put_back_dropped(self, messages: Iterable[Message]) -> None:
+        """As `put_back`, also with the records that librdkafka's client dropped because a signal came."""
+        dropped = self._before.dropped(self._consumer)
+        first = first_offsets(messages)
+        for key in (dropped.keys() | first.keys()) & self._begun.keys():
+            known = [at for at in (dropped.get(key), first.get(key)) if at is not None]
+            self._restart(key, min(known, default=self._sought.get(key, self._begun[key])))
 
     def take_in_hand(self, messages: list[Message]) -> None:
         """Add a list to `in_hand`, in any thread."""
@@ -278,6 +304,7 @@ class Fetching:
 
     def _restart(self, key: TopicPartition, offset: int) -> None:
         self.ahead.drop([key])
+        self._before.forget()
         # A seek fails before the first fetch is ready; removing and adding the partition does not.
         self._consumer.incremental_unassign([KafkaPartition(*key)])
         self._consumer.incremental_assign([KafkaPartition(*key, offset)])
@@ -329,6 +356,10 @@ class Fetching:
             self._consumer.incremental_assign([KafkaPartition(*key, at) for key, at in begins.items()])
             self._consumer.pause([KafkaPartition(*key) for key in begins.keys() & self._paused])
 
+    def _partitions_changed(self) -> None:
+        self._before.forget()
+        self._asked = [KafkaPartition(*key) for key in self._begun]
+
     def _ask_for_leaders(self, topics: Collection[str]) -> None:
         """Request the leaders now: librdkafka itself waits half a second or more before it requests a leader."""
         asked: Iterable[dict[str, str]] = ({"topic": topic} for topic in topics) if len(topics) <= _ONE_BY_ONE else [{}]
@@ -342,5 +373,6 @@ class Fetching:
         begins = self._begun | self._sought
         self.ahead.clear()
         self._consumer.close()
+        self._before.forget()
         self._consumer = Consumer(self._config)
         self._assign(begins, {topic for topic, _ in begins})

@@ -113,14 +113,16 @@ class RecordSteps:
 
     def _read_ahead(self, now: float, most: int = 1, had: int = 0) -> None:
         """Fetch many available records at once, for this call and later ones that need the same number."""
-        count = _READ_AHEAD_BATCHES // most if most > 1 and not had else 0
+        fewest = self._fetching.fewest_ahead
+        count = max(_READ_AHEAD_BATCHES, fewest) // most if most > 1 and not had else 0
         in_batches = count >= _LEAST_BATCHES
-        if not (in_batches or most - had < _READ_AHEAD) or self._idle(now) or self._ahead.left():
+        ahead = max(_READ_AHEAD, fewest)
+        if not (in_batches or most - had < ahead) or self._idle(now) or self._ahead.left():
             return
         if in_batches:
             self._fetching.read_batches(most, count, self._membership.owned)
         else:
-            self._fetching.read_ahead(_READ_AHEAD, _NO_WAIT, self._membership.owned)
+            self._fetching.read_ahead(ahead, _NO_WAIT, self._membership.owned)
 
     def _waits_s(self, now: float, until: float) -> Iterator[float]:
         """Yield the waits of the steps, until the time is up, or this or another thread has work.

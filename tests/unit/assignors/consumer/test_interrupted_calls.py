@@ -3,14 +3,15 @@
 import contextlib
 import functools
 import itertools
+import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
 import pytest
-from confluent_kafka import Message
+from confluent_kafka import Consumer, Message, TopicPartition
 
 from assignors import GroupConsumer
 from assignors.consumer.call_gate import CallGate
@@ -135,3 +136,63 @@ def test_an_interrupt_at_any_step_loses_no_record_and_doubles_none(
         found += read(one, 3 * RECORDS - len(found))
         assert one.poll(0.1) is None
     assert offsets(found) == {n: list(range(RECORDS)) for n in range(3)}
+
+
+@pytest.mark.parametrize("most", [1, 70, 500], ids=["poll", "batches", "consume"])
+def test_a_signal_while_librdkafka_collects_records_loses_none(mock: MockCluster, most: int) -> None:
+    """confluent-kafka drops the records of a call during which a handler raises, and close() would commit them."""
+    with consumer(mock) as one, _alarms_raise():
+        one.subscribe(["t"])
+        read(one, 3 * RECORDS)
+        dropped = 0
+        for _ in range(10):
+            for number in range(3):
+                one.seek(TopicPartition("t", number, 0))
+            found: list[Message] = []
+            client = one._fetching._consumer
+            slow = _Slow(client)
+            one._fetching._consumer = slow  # type: ignore[assignment]  # stands in for the client
+            try:
+                found += _poll(one) if most == 1 else one.consume(most, 5)
+            except KeyboardInterrupt:
+                dropped += slow.dropped
+            finally:
+                one._fetching._consumer = client
+            found += read(one, 3 * RECORDS - len(found))
+            assert offsets(found) == {n: list(range(RECORDS)) for n in range(3)}
+        assert dropped
+
+
+class _Slow:
+    """A client that collects for a while, and gets a signal meanwhile."""
+
+    def __init__(self, client: Consumer) -> None:
+        self._client = client
+        self.dropped = 0
+
+    def consume(self, most: int, _timeout: float) -> list[Message]:
+        signal.setitimer(signal.ITIMER_REAL, 0.02)
+        before = self._positions()
+        try:
+            return self._client.consume(most + 1000, 0.15)[:most]
+        finally:
+            self.dropped += before != self._positions()
+
+    def _positions(self) -> list[int]:
+        return [one.offset for one in self._client.position(self._client.assignment())]
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - all else is the consumer's
+        return getattr(self._client, name)
+
+
+@contextlib.contextmanager
+def _alarms_raise() -> Iterator[None]:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    former = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, former)
