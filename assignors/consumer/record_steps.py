@@ -24,8 +24,9 @@ _STEP_S: Final = 0.05
 _IDLE_STEP_S: Final = 0.3
 _IDLE_AFTER_S: Final = 2.0
 _READ_AHEAD: Final = 500
-_READ_AHEAD_BATCHES: Final = 2_000  # more than for `poll`, whose records are used soon, from the processor's cache
-_LEAST_BATCHES: Final = 4  # fewer save less than it costs to complete a short one
+# A step takes 20 us, because its code has left the processor's cache since the last one. Of more records than these the
+# first ones have left it, too, when the program gets them.
+_READ_AHEAD_BATCHES: Final = 1_000
 _NO_WAIT: Final = (0.0,)
 
 
@@ -114,12 +115,12 @@ class RecordSteps:
     def _read_ahead(self, now: float, most: int = 1, had: int = 0) -> None:
         """Fetch many available records at once, for this call and later ones that need the same number."""
         fewest = self._fetching.fewest_ahead
-        count = max(_READ_AHEAD_BATCHES, fewest) // most if most > 1 and not had else 0
-        in_batches = count >= _LEAST_BATCHES
-        ahead = max(_READ_AHEAD, fewest)
-        if not (in_batches or most - had < ahead) or self._idle(now) or self._ahead.left():
+        ahead, count = max(_READ_AHEAD, fewest), 0
+        if most > 1 and not had:
+            count = max(_READ_AHEAD_BATCHES, 2 * most if most <= _READ_AHEAD_BATCHES else 0, fewest) // most
+        if (count < 2 and most - had >= ahead) or self._idle(now) or self._ahead.left():  # noqa: PLR2004 -- a batch is no more than the call itself fetches
             return
-        if in_batches:
+        if count > 1:
             self._fetching.read_batches(most, count, self._membership.owned)
         else:
             self._fetching.read_ahead(ahead, _NO_WAIT, self._membership.owned)
