@@ -106,7 +106,7 @@ def test_partitions_that_are_not_read_stay_and_move_with_the_group(mock: MockClu
             on_assign=lambda one, _: one.unassign(),
             on_revoke=lambda _, partitions: revoked.update(at.partition for at in partitions),
         )
-        until = time.monotonic() + 30
+        until = time.monotonic() + 90
         while len(first.ownership().partitions) < 3 and time.monotonic() < until:
             first.poll(0.05)
         second.subscribe(["t"])
