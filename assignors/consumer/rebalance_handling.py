@@ -1,5 +1,6 @@
 """A consumer's membership: the member, and its rebalances, handled in the program's poll."""
 
+import contextlib
 import logging
 import math
 import threading
@@ -368,24 +369,29 @@ class Membership:
     def _give_up(self, member: Member, change: Rebalance, kind: Kind) -> None:
         # Another thread's `poll` must take no record now: the offsets that are committed here would be before it.
         self._fetching.ahead.interrupt()
-        try:
+        with contextlib.ExitStack() as rest:  # Ctrl-C during the commit, which may take seconds, skips nothing else
+            rest.callback(self._forget, change.partitions)
+            rest.callback(self._call_on_revoke, member, change, kind)
             self._fetching.reclaim(change.partitions)
             if kind is Kind.REVOKED and self._config.auto_commit_s is not None:
                 self._commit_last(member, change.partitions)
-            # leave() has already dropped the member, but in on_revoke the program may still commit with it.
-            self.member, kept = member, self.member
-            self.giving_up = True
-            try:
-                self._call_program(kind, change.partitions)
-            finally:
-                self.member, self.giving_up = kept, False
-                self._commits.wait_until_answered()
+
+    def _call_on_revoke(self, member: Member, change: Rebalance, kind: Kind) -> None:
+        # leave() has already dropped the member, but in on_revoke the program may still commit with it.
+        self.member, kept = member, self.member
+        self.giving_up = True
+        try:
+            self._call_program(kind, change.partitions)
         finally:
-            self._progress.forget(change.partitions)
-            self._commits.forget(change.partitions)
-            self._fetching.remove(change.partitions)
-            for key in change.partitions:
-                self._held.pop(key, None)
+            self.member, self.giving_up = kept, False
+            self._commits.wait_until_answered()
+
+    def _forget(self, partitions: frozenset[TopicPartition]) -> None:
+        self._progress.forget(partitions)
+        self._commits.forget(partitions)
+        self._fetching.remove(partitions)
+        for key in partitions:
+            self._held.pop(key, None)
 
     def _commit_last(self, member: Member, partitions: frozenset[TopicPartition]) -> None:
         last = {key: at for key, at in self._progress.done().items() if key in partitions}

@@ -74,6 +74,26 @@ def test_callbacks_that_raise_lose_neither_partitions_nor_the_end(mock: MockClus
     one.close()
 
 
+def test_ctrl_c_during_the_last_commit_skips_no_callback(mock: MockCluster) -> None:
+    """A slow coordinator makes people press it; the program's own commit in on_revoke may still succeed."""
+    told: list[str] = []
+    with consumer(mock, **{"enable.auto.commit": True}) as one:
+        one.subscribe(["t"], on_revoke=lambda *_: told.append("revoked"))
+        read(one, 30)
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(one._commits, "commit", _interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                one.unsubscribe()
+        assert told == ["revoked"]
+        assert not one.assignment()
+        one.subscribe(["t"])
+        assert read(one, 1)
+
+
+def _interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
 def test_unassign_in_a_revocation_leaves_the_commit_of_its_progress(mock: MockCluster) -> None:
     """Programs written for confluent-kafka call it there; what they commit next must be what they have read."""
 
