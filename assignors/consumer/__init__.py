@@ -6,10 +6,12 @@
   call whose task is cancelled.
 * `configuration`: one configuration split for both clients; `member_security`: certificates and tokens of the member.
 * `subscription`: names and patterns; `topic_errors`: their errors as messages.
-* `rebalance_handling`: the effects of a rebalance on member and fetching.
+* `rebalance_handling`: the membership and its rebalances; `assigned_partitions`: their effects on fetching;
+  `assign_choice`: what the program chose in `on_assign`; `manual_assignment`: partitions that it assigns itself.
 * `rebalance_events`: the queue of rebalances for the thread that polls; `program_callbacks`: the program's functions
   that are called for them.
-* `fetching`: fetches records of owned partitions only; `read_ahead`: records that `poll` returns next.
+* `fetching`: fetches records of owned partitions only; `read_ahead`: records that `poll` returns next;
+  `dropped_records`: those that a signal takes from librdkafka's client; `program_awake`: whether the program polls.
 * `received_bytes`: what was received, from librdkafka's statistics.
 * `consumed_offsets`: the progress of the program.
 * `start_offsets`: the offsets at which a partition may begin.

@@ -37,7 +37,7 @@ class BrokerQueries:
     def assignment(self) -> list[KafkaPartition]:
         """Return the partitions that are read, with the offsets that `assign` gave; OFFSET_STORED without one."""
         self._check_usable()
-        assigned = self._membership.assigned()
+        assigned = self._membership.partitions.assigned(by_hand=self._membership.by_hand)
         return [KafkaPartition(*key, assigned[key]) for key in sorted(assigned)]
 
     def position(self, partitions: Iterable[KafkaPartition]) -> list[KafkaPartition]:

@@ -102,7 +102,7 @@ class PartitionCalls:
         with self._gate.turn():
             if self._membership.giving_up:
                 return
-            if (choice := self._membership.choice) is not None:
+            if (choice := self._membership.partitions.choice) is not None:
                 choice.unassign()
             else:
                 self._stop_reading(self._fetching.partitions)
@@ -113,7 +113,7 @@ class PartitionCalls:
         wanted = checked(partitions)
         with self._gate.turn():
             keys = frozenset(map(key_of, wanted))
-            choice = self._membership.choice
+            choice = self._membership.partitions.choice
             chosen = frozenset() if choice is None else keys & choice.chosen().keys()
             if choice is not None:
                 choice.drop(chosen)
@@ -134,7 +134,7 @@ class PartitionCalls:
         self._check_usable()
         key = key_of(partition)
         with self._gate.turn():
-            if self._membership.begin_at(key, partition.offset):
+            if self._membership.partitions.begin_at(key, partition.offset):
                 return
             if partition.offset == OFFSET_STORED and key in self._fetching.partitions:
                 raise ConsumerError(
@@ -147,21 +147,21 @@ class PartitionCalls:
         """Deliver no records of these until `resume`, or until they are revoked; also allowed in `on_assign`."""
         self._check_usable()
         with self._gate.turn():
-            self._membership.pause([key_of(one) for one in checked(partitions)])
+            self._membership.partitions.pause([key_of(one) for one in checked(partitions)])
 
     def resume(self, partitions: Iterable[KafkaPartition]) -> None:
         """Deliver records of these partitions again."""
         self._check_usable()
         with self._gate.turn():
-            self._membership.resume([key_of(one) for one in checked(partitions)])
+            self._membership.partitions.resume([key_of(one) for one in checked(partitions)])
 
     def _assign(self, partitions: Iterable[KafkaPartition], *, instead: bool) -> None:
         self._check_usable()
         wanted = checked(partitions)
         with self._gate.turn():
             membership = self._membership
-            if membership.choice is not None:
-                membership.choice.assign(wanted, instead=instead)
+            if (choice := membership.partitions.choice) is not None:
+                choice.assign(wanted, instead=instead)
             elif membership.giving_up:
                 if wanted:
                     raise ConsumerError("assign() while partitions are revoked: call it in on_assign, or after poll()")

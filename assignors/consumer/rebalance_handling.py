@@ -1,15 +1,15 @@
 """A consumer's membership: the member, and its rebalances, handled in the program's poll."""
 
-import contextlib
 import logging
 import math
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 
-from assignors.consumer.assign_choice import AssignChoice, check_assigned
+from assignors.consumer.assigned_partitions import AssignedPartitions, Member
 from assignors.consumer.configuration import Configuration
 from assignors.consumer.consumed_offsets import Progress
 from assignors.consumer.consumer_errors import ClosedConsumerError, ConsumerError, consumer_error
@@ -17,7 +17,7 @@ from assignors.consumer.fetching import Fetching
 from assignors.consumer.manual_assignment import ManualAssignment
 from assignors.consumer.offset_commits import CommitQueue
 from assignors.consumer.program_awake import ProgramAwake
-from assignors.consumer.rebalance_events import Kind, Rebalance, Rebalances
+from assignors.consumer.rebalance_events import Kind, Rebalances
 from assignors.consumer.subscription import Subscription
 from assignors.consumer.topic_errors import TopicErrors
 from assignors.errors import MembershipError
@@ -28,13 +28,11 @@ from assignors.planner.topics_and_members import TopicPartition
 
 log = logging.getLogger(__name__)
 
-_COMMITTED_S: Final = 5.0
 _CLOSING_STEP_S: Final = 0.005
 _QUIET_S: Final = 3.0
 _LEAST_QUIET_S: Final = 0.2  # a shorter commit interval would keep an idle member busy
 _NOTHING: Final = Ownership()
 
-Member = GroupMember | BrokerAssignedMember | ManualAssignment
 CallProgram = Callable[[Kind, frozenset[TopicPartition]], object]
 
 
@@ -44,10 +42,8 @@ class Membership:
     Contract:
     * Used by one thread at a time. The member's own threads only queue changes; `rebalance` and `leave` handle them,
       and `records.interrupted` signals that there is a change to handle.
-    * Fetching of assigned partitions begins when the program's callback has returned: of those that it chose there, by
-      default of all. The member keeps the others, and the program may read them later.
-    * Revoked partitions are fetched and owned, and may be committed, until the callback has returned and all commits
-      are answered. This also holds if a callback raises; its error is raised here.
+    * Revoked partitions are owned, and may be committed, until the callback has returned and all commits are answered.
+      This also holds if a callback raises; its error is raised here.
     * While the program does not poll, the member joins no rebalance, and leaves after max.poll.interval.ms.
 
     Args:
@@ -58,6 +54,12 @@ class Membership:
         commits: all are answered before a partition is released.
         topic_errors: gets the existing topics.
         call_program: calls the program's callback.
+
+    Attributes:
+        partitions: the partitions of the member.
+        member: None outside of a group, and of a manual assignment.
+        giving_up: whether on_revoke or on_lost runs.
+        closed: whether later joins are refused.
     """
 
     def __init__(  # noqa: PLR0913 -- the parts of a consumer, each named at the call
@@ -80,9 +82,7 @@ class Membership:
         self._call_program = call_program
         self._subscription = Subscription((), ())
         self._rebalances = Rebalances(config.max_poll_s, fetching.ahead.interrupt)
-        self._held: dict[TopicPartition, int] = {}  # passed to on_assign and not released, with the offset given there
-        self.choice: AssignChoice | None = None
-        self._paused: set[TopicPartition] = set()  # of the partitions that are about to begin
+        self.partitions = AssignedPartitions(config, fetching=fetching, progress=progress, commits=commits)
         self._credentials: dict[str, str] = {}
         self._librdkafka_credentials: dict[str, str] = {}
         self.member: Member | None = None
@@ -220,8 +220,8 @@ class Membership:
             return
         self._rebalances.abandon()
         self._rebalances = Rebalances(self._config.max_poll_s, self._fetching.ahead.interrupt)
-        if self._held:
-            self._give_up(member, Rebalance(Kind.LOST, frozenset(self._held)), Kind.LOST)
+        if held := self.partitions.held:
+            self._give_up(member, held, Kind.LOST)
         member.close()
         if member.fatal:
             try:
@@ -271,23 +271,8 @@ class Membership:
     def release_by_hand(self, partitions: frozenset[TopicPartition]) -> None:
         """Read these partitions no longer; their progress is committed first if the program commits automatically."""
         if self.member is not None and partitions:
-            self._give_up(self.member, Rebalance(Kind.REVOKED, partitions), Kind.REVOKED)
+            self._give_up(self.member, partitions, Kind.REVOKED)
         self._update_by_hand()
-
-    def _update_by_hand(self) -> None:
-        if isinstance(self.member, ManualAssignment):
-            self.member.update()
-
-    def begin_at(self, key: TopicPartition, offset: int) -> bool:
-        """Begin at this offset, within the on_assign callback of this partition; else return False."""
-        return self.choice is not None and self.choice.begin_at(key, offset)
-
-    def assigned(self) -> dict[TopicPartition, int]:
-        """Return the partitions that the program reads, with the offsets that it gave."""
-        begins = self._fetching.begins()
-        if not self.by_hand:
-            begins = {key: self._held.get(key, Fetching.COMMITTED) for key in begins}
-        return begins if self.choice is None else begins | self.choice.chosen()
 
     def read(self, begins: Mapping[TopicPartition, int], *, instead: bool) -> None:
         """Read these partitions of the member, instead of the present ones or in addition.
@@ -295,112 +280,39 @@ class Membership:
         Raises:
             ConsumerError: one of them is not assigned to this member.
         """
-        check_assigned(begins, self._held)
-        if instead:
-            self.stop_reading(self._fetching.partitions)
-        self._held |= begins
-        if self.member is not None:
-            self._fetching.add({**begins, **self._committed(self.member, _without_offset(begins))})
+        self.partitions.read(self.joined(), begins, instead=instead)
 
     def stop_reading(self, partitions: frozenset[TopicPartition]) -> None:
-        """Read these no longer; the member keeps them. Their progress is committed first as in a revocation."""
-        if self.member is not None and partitions:
-            # For the reason that `_give_up` has.
-            self._fetching.ahead.interrupt()
-            self._fetching.reclaim(partitions)
-            if self._config.auto_commit_s is not None:
-                self._commit_last(self.member, partitions)
-            self._progress.forget(partitions)
-            self._fetching.remove(partitions)
+        """Read these no longer; the member keeps them."""
+        if self.member is not None:
+            self.partitions.stop_reading(self.member, partitions)
 
-    def pause(self, partitions: Collection[TopicPartition]) -> None:
-        """Deliver no records of these, which are read, or assigned in the running callback."""
-        self._paused.update(partitions)
-        self._fetching.pause(partitions)
-
-    def resume(self, partitions: Collection[TopicPartition]) -> None:
-        """Deliver records of these partitions again."""
-        self._paused.difference_update(partitions)
-        self._fetching.resume(partitions)
+    def _update_by_hand(self) -> None:
+        if isinstance(self.member, ManualAssignment):
+            self.member.update()
 
     def _rebalance(self, member: Member) -> None:
         while (change := self._rebalances.take()) is not None:
             in_time = change.begin()
             try:
                 if change.kind is Kind.ASSIGNED:
-                    self._gain(member, change)
+                    told = partial(self._call_program, change.kind, change.partitions)
+                    self.partitions.begin(member, change.partitions, told)
                 else:
-                    self._give_up(member, change, Kind.LOST if not in_time else change.kind)
+                    self._give_up(member, change.partitions, Kind.LOST if not in_time else change.kind)
             finally:
                 change.end()
             self._fetching.ahead.polled()
 
-    def _gain(self, member: Member, change: Rebalance) -> None:
-        self.choice = choice = AssignChoice(change.partitions)
-        self._paused.clear()
-        known: Mapping[TopicPartition, int] = {}
-        try:
-            self._call_program(Kind.ASSIGNED, change.partitions)
-            known = self._committed(member, _without_offset(choice.begins))
-        finally:
-            # Also after an error: in the group this member owns them, and no other member reads them.
-            self.choice = None
-            self._held |= dict.fromkeys(change.partitions, Fetching.COMMITTED) | choice.chosen()
-            self._fetching.add({**choice.begins, **known})
-            self._fetching.pause(choice.begins.keys() & self._paused)
+    def _give_up(self, member: Member, partitions: frozenset[TopicPartition], kind: Kind) -> None:
+        self.partitions.end(member, partitions, kind, partial(self._call_on_revoke, member, partitions, kind))
 
-    def _committed(self, member: Member, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """Return the committed offsets. The member requests them, because it knows its coordinator.
-
-        librdkafka is in no group here: it would first search for the coordinator, once a second.
-        """
-        reset = self._config.reset
-        try:
-            known = (
-                {}
-                if isinstance(member, ManualAssignment) or not partitions
-                else member.committed(partitions, _COMMITTED_S)
-            )
-        except MembershipError as error:
-            log.warning("%s; the fetching client asks again", error)
-            return {}
-        return known if reset is None else {key: known.get(key, reset) for key in partitions}
-
-    def _give_up(self, member: Member, change: Rebalance, kind: Kind) -> None:
-        # Another thread's `poll` must take no record now: the offsets that are committed here would be before it.
-        self._fetching.ahead.interrupt()
-        with contextlib.ExitStack() as rest:  # Ctrl-C during the commit, which may take seconds, skips nothing else
-            rest.callback(self._forget, change.partitions)
-            rest.callback(self._call_on_revoke, member, change, kind)
-            self._fetching.reclaim(change.partitions)
-            if kind is Kind.REVOKED and self._config.auto_commit_s is not None:
-                self._commit_last(member, change.partitions)
-
-    def _call_on_revoke(self, member: Member, change: Rebalance, kind: Kind) -> None:
+    def _call_on_revoke(self, member: Member, partitions: frozenset[TopicPartition], kind: Kind) -> None:
         # leave() has already dropped the member, but in on_revoke the program may still commit with it.
         self.member, kept = member, self.member
         self.giving_up = True
         try:
-            self._call_program(kind, change.partitions)
+            self._call_program(kind, partitions)
         finally:
             self.member, self.giving_up = kept, False
             self._commits.wait_until_answered()
-
-    def _forget(self, partitions: frozenset[TopicPartition]) -> None:
-        self._progress.forget(partitions)
-        self._commits.forget(partitions)
-        self._fetching.remove(partitions)
-        for key in partitions:
-            self._held.pop(key, None)
-
-    def _commit_last(self, member: Member, partitions: frozenset[TopicPartition]) -> None:
-        last = {key: at for key, at in self._progress.done().items() if key in partitions}
-        try:
-            if last:
-                self._commits.commit(member, last)
-        except MembershipError as error:
-            log.warning("the last offsets of %d partitions were not committed: %s", len(last), error)
-
-
-def _without_offset(begins: Mapping[TopicPartition, int]) -> list[TopicPartition]:
-    return [key for key, at in begins.items() if at == Fetching.COMMITTED]
