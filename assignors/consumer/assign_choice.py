@@ -87,6 +87,6 @@ def check_assigned(wanted: Mapping[TopicPartition, int], assigned: Collection[To
     """
     for topic, partition in wanted.keys() - frozenset(assigned):
         raise ConsumerError(
-            f"{topic!r} partition {partition}: the group assigns, and has not assigned it to this member; without a "
-            "subscription assign() reads any partition"
+            f"{topic!r} partition {partition}: the group assigns, and has not assigned it to this member now (earlier "
+            "partitions stay: in on_assign name those of its call); without a subscription assign() reads any partition"
         )

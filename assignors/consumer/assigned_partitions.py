@@ -116,6 +116,7 @@ class AssignedPartitions:
             self._fetching.reclaim(partitions)
             if self._config.auto_commit_s is not None:
                 self._commit_last(member, partitions)
+            self._commits.wait_until_answered()  # else a later `read` would begin before the program's last commit
             self._progress.forget(partitions)
             self._fetching.remove(partitions)
 

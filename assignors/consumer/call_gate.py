@@ -1,6 +1,7 @@
 """One call at a time: calls of other threads wait for the current step of `poll`."""
 
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -12,6 +13,10 @@ from confluent_kafka import cimpl
 from assignors.consumer.consumer_errors import ClosedConsumerError
 
 _YIELD_S: Final = 0.0005
+_SEVERAL: Final = -1  # no thread has this number
+# No signal comes between the entry of a lock, in C, and the body of the `with` statement. Python 3.14 may check for
+# signals there.
+_ENTERED_AT_ONCE: Final = sys.version_info < (3, 14)
 
 
 class CallGate:
@@ -25,7 +30,8 @@ class CallGate:
       of either client runs there.
     * Ctrl-C at any step of entering or leaving does not leave the gate closed.
     * The thread that takes steps one after the other enters by the lock alone while nobody waits: that is four times
-      as fast. If another call is inside then, it does not see that this thread waits: only steps need to see that.
+      as fast. If another call is inside then, it does not see that this thread waits. Only steps need to see that, so
+      there is no such entry for a consumer whose steps several threads take.
     """
 
     def __init__(self) -> None:
@@ -70,12 +76,13 @@ class CallGate:
         thread = threading.get_ident()
         if (
             self._stepping == thread
+            and _ENTERED_AT_ONCE
             and not self._waiting
             and self._process == os.getpid()
             and not cimpl._reentry_identity_var.get()  # noqa: SLF001 -- as in `turn`
         ):
-            return self._lock  # no signal can come between its entry, in C, and the body of the statement
-        self._stepping = thread
+            return self._lock
+        self._stepping = thread if self._stepping in {0, thread} else _SEVERAL
         return self.turn()
 
     def _enter(self) -> None:

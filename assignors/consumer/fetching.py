@@ -22,6 +22,7 @@ log = logging.getLogger(__name__)
 
 _CALLBACKS: Final = ("error_cb", "on_commit", "stats_cb", "throttle_cb")
 _LEADERS_S: Final = 1.0
+_MOST_AHEAD: Final = 10_000
 _RECORDS_PER_POSITION: Final = 4  # the position of a partition costs as much as 0.3 to 1 record
 _ONE_BY_ONE: Final = 8  # metadata of more topics is requested at once, with that of all other topics
 
@@ -77,7 +78,7 @@ class Fetching:
     @property
     def fewest_ahead(self) -> int:
         """The least number of records for which it pays to ask for the positions of all partitions first."""
-        return _RECORDS_PER_POSITION * len(self._asked)
+        return min(_RECORDS_PER_POSITION * len(self._asked), _MOST_AHEAD)
 
     def begins(self) -> dict[TopicPartition, int]:
         """Return the offset at which each partition that is read began."""
@@ -269,15 +270,19 @@ class Fetching:
         return found
 
     def positions_with_epochs(self) -> dict[TopicPartition, Offset]:
-        """As `positions`, with the epochs of leaders that librdkafka knows: each is of a record there or before."""
+        """As `positions`, with the epoch of the record before it where that was the last one that librdkafka returned.
+
+        The epoch of a later record may be newer, and would hide that the log was truncated (KIP-320).
+        """
         asked = [KafkaPartition(*key) for key in self._begun]
-        known = {
-            (one.topic, one.partition): epoch
+        known: dict[tuple[str, int, int], int] = {
+            (one.topic, one.partition, one.offset): epoch
             for one in (self._consumer.position(asked) if asked else [])
             if (epoch := one.leader_epoch) is not None
         }
         return {
-            key: OffsetWithMetadata(at, "", known[key]) if key in known else at for key, at in self.positions().items()
+            key: OffsetWithMetadata(at, "", known[*key, at]) if (*key, at) in known else at
+            for key, at in self.positions().items()
         }
 
     def _taken(self) -> dict[TopicPartition, int]:
@@ -372,7 +377,7 @@ class Fetching:
         self._sought |= self._taken()
         begins = self._begun | self._sought
         self.ahead.clear()
+        self._before.forget()  # first: after Ctrl-C in the next line nobody may ask the closed client
         self._consumer.close()
-        self._before.forget()
         self._consumer = Consumer(self._config)
         self._assign(begins, {topic for topic, _ in begins})

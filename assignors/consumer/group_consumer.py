@@ -63,7 +63,8 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
       call that commits. With enable.auto.offset.store=False, it and `commit()` without arguments commit the offsets
       passed to `store_offsets`.
     * Ctrl-C in `poll` or `consume` loses no record: the next call delivers the records already taken, and they are not
-      committed before.
+      committed before. A partition that begins at its end has no position before its first record, and may lose those
+      that come during this call.
     * A failure of one client does not stop the other: without a coordinator, records are still delivered; after a fatal
       error of librdkafka, a new client continues at the same position. Errors of topics and partitions arrive as
       messages with an `error()`; all errors of the group are `KafkaException` and `MembershipError`.
@@ -124,7 +125,7 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
             progress=self._progress,
             commits=self._commits,
             topic_errors=topic_errors,
-            call_program=self._program.call,
+            call_program=self._program.weakly(),
         )
         self._steps = RecordSteps(
             self._config,

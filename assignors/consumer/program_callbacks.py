@@ -2,6 +2,7 @@
 
 import weakref
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from confluent_kafka import TopicPartition as KafkaPartition
@@ -17,7 +18,8 @@ class ProgramCallbacks:
     """Calls the program's function of a change, with the consumer as its first argument.
 
     Contract:
-    * It does not keep a dropped consumer alive; a consumer that is gone is not called back.
+    * It does not keep a dropped consumer alive, but the program's functions may: only the consumer may refer to it, and
+      all that outlives the consumer takes `weakly`.
     * While a function runs, `refuse` raises: the calls that use it would wait for the function's return.
     """
 
@@ -41,10 +43,19 @@ class ProgramCallbacks:
         finally:
             self._running = False
 
+    def weakly(self) -> Callable[[Kind, frozenset[TopicPartition]], object]:
+        """Return `call` for those that outlive the consumer: without effect when the consumer is gone."""
+        return partial(_call, weakref.ref(self))
+
     def refuse(self, call: str) -> None:
         """Raise ConsumerError if a function runs, because this call would wait for its return."""
         if self._running:
             raise ConsumerError(f"{call} in a callback, whose return it would wait for: call it after that")
+
+
+def _call(program: "weakref.ref[ProgramCallbacks]", kind: Kind, partitions: frozenset[TopicPartition]) -> None:
+    if (found := program()) is not None:
+        found.call(kind, partitions)
 
 
 def check_callbacks(**callbacks: OnChange | None) -> None:

@@ -4,6 +4,7 @@ VACUUM removes files that no commit names and that are older than its retention.
 between the writing of its files and their commit would name files that are gone.
 """
 
+import functools
 import time
 from collections.abc import Callable, Mapping
 
@@ -28,9 +29,10 @@ def refuse_gone(uri: str, written: Mapping[str, int], storage: Storage | None = 
     Raises:
         TableError: a file is gone, or the storage does not answer.
     """
+    opened = functools.cache(lambda: filesystem(uri, storage))  # on the first question: most commits ask none
 
     def exists(path: str) -> bool:
-        info = filesystem(uri, storage).get_file_info(path)
+        info = opened().get_file_info(path)
         return bool(info.type != pa_fs.FileType.NotFound)
 
     refuse_missing(uri, written, exists)

@@ -285,10 +285,11 @@ def test_a_dropped_consumer_ends_its_threads_and_leaves_its_group(mock: MockClus
     """Its partitions would wait for a program that can no longer poll."""
     before = set(threading.enumerate())
     one = consumer(mock)
-    one.subscribe(["t"], on_assign=lambda *_: None)
+    program = {"consumer": one}  # as an object of the program, whose method is the callback, refers to its consumer
+    one.subscribe(["t"], on_assign=lambda *_, _program=program: None)
     read(one, 30)
     poll_one_by_one(one, 30)
-    del one
+    del one, program
     gc.collect()
     wait_until(lambda: not set(threading.enumerate()) - before)
     with consumer(mock) as two:

@@ -1,11 +1,12 @@
 """The effects of rebalances on a consumer: callbacks, starting offsets, and revocations."""
 
 import time
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
-from assignors import GroupConsumer, HRWAssignor, MembershipError
+from assignors import GroupConsumer, GroupMember, HRWAssignor, MembershipError
 from producer.testing import MockCluster
 from tests.records import offsets, read
 from tests.unit.assignors.conftest import RECORDS, consumer
@@ -72,6 +73,32 @@ def test_callbacks_that_raise_lose_neither_partitions_nor_the_end(mock: MockClus
     with pytest.raises(RuntimeError, match="closed"):
         one._fetching.client.list_topics(timeout=1)
     one.close()
+
+
+def test_partitions_that_are_read_again_begin_after_the_last_commit(
+    mock: MockCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An asynchronous commit that waits behind another one is answered before the group's offset is requested."""
+    with consumer(mock) as one:
+        one.subscribe(["t"])
+        found = read(one, 10)
+        member = one._membership.member
+        assert isinstance(member, GroupMember)
+        commit = member.commit
+
+        def slow(*given: Any) -> None:  # noqa: ANN401 -- passed on
+            time.sleep(0.3)
+            commit(*given)
+
+        monkeypatch.setattr(member, "commit", slow)
+        one.commit()
+        found += read(one, 30)
+        one.commit()
+        assigned = one.assignment()
+        one.unassign()
+        one.assign(assigned)
+        found += read(one, 3 * RECORDS - 40)
+    assert offsets(found) == {number: list(range(RECORDS)) for number in range(3)}
 
 
 def test_ctrl_c_during_the_last_commit_skips_no_callback(mock: MockCluster) -> None:
