@@ -29,7 +29,7 @@ class CallGate:
     * A consumer belongs to the process that created it: after a fork the child's calls are refused, because no thread
       of either client runs there.
     * Ctrl-C at any step of entering or leaving does not leave the gate closed.
-    * The thread that takes steps one after the other enters by the lock alone while nobody waits: that is four times
+    * The thread that takes steps one after the other enters by the lock alone while no other waits: that is four times
       as fast. If another call is inside then, it does not see that this thread waits. Only steps need to see that, so
       there is no such entry for a consumer whose steps several threads take.
     """

@@ -377,7 +377,7 @@ class Fetching:
         self._sought |= self._taken()
         begins = self._begun | self._sought
         self.ahead.clear()
-        self._before.forget()  # first: after Ctrl-C in the next line nobody may ask the closed client
+        self._before.forget()  # first: after Ctrl-C in the next line the closed client has no positions
         self._consumer.close()
         self._consumer = Consumer(self._config)
         self._assign(begins, {topic for topic, _ in begins})

@@ -54,7 +54,7 @@ class PartitionCalls:
                 dict.fromkeys(self._fetching.partitions - wanted.keys(), OFFSET_INVALID) if whole else {}
             )
             member = self._membership.member
-            if member is None or self._membership.without_group:  # any client may commit while the group is empty
+            if member is None or self._membership.by_hand:  # any client may commit while the group is empty
                 found = self._commit_outside(wanted, asynchronous=asynchronous)
                 return None if found is None else [*found, *rest]
             if asynchronous and wanted:
