@@ -16,6 +16,8 @@
 * `consumed_offsets`: the progress of the program.
 * `start_offsets`: the offsets at which a partition may begin.
 * `offset_commits`: Kafka commits in the order of their calls.
+* `interruptions`: what a signal cannot leave half done; `background_calls`: calls of what has locks in Python;
+  `leaving`: the end of a member.
 * `call_gate`: one call at a time, in one process; `lifetime`: consumers that are dropped, or copied by a fork.
 * `consumer_errors`: errors that are `MembershipError` and `KafkaException`.
 """

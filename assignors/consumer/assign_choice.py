@@ -22,12 +22,14 @@ class AssignChoice:
     Attributes:
         made: whether the program has chosen.
         begins: the offset at which each partition begins.
+        paused: the partitions that begin paused.
     """
 
     def __init__(self, offered: Collection[TopicPartition]) -> None:
         self._offered = frozenset(offered)
         self.made = False
         self.begins: dict[TopicPartition, int] = dict.fromkeys(offered, Fetching.COMMITTED)
+        self.paused: set[TopicPartition] = set()
 
     def assign(self, wanted: Sequence[KafkaPartition], *, instead: bool) -> None:
         """Read these, instead of those chosen before or in addition.

@@ -1,16 +1,18 @@
 """The partitions of a member: which of them the program reads, and what their begin and their end require."""
 
-import contextlib
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from assignors.consumer.assign_choice import AssignChoice, check_assigned
+from assignors.consumer.background_calls import call_apart
 from assignors.consumer.configuration import Configuration
 from assignors.consumer.consumed_offsets import Progress
 from assignors.consumer.fetching import Fetching
 from assignors.consumer.manual_assignment import ManualAssignment
 from assignors.consumer.offset_commits import CommitQueue
+from assignors.consumer.program_callbacks import RunningCallback
 from assignors.consumer.rebalance_events import Kind
 from assignors.errors import MembershipError
 from assignors.member.broker_assigned_member import BrokerAssignedMember
@@ -32,69 +34,88 @@ class AssignedPartitions:
     * Fetching of assigned partitions begins when the program's callback has returned: of those that it chose there, by
       default of all. The member keeps the others, and the program may read them later.
     * Revoked partitions are fetched until the callback has returned. This also holds if it raises.
+    * What a begin and an end require are steps that may be interrupted anywhere, and repeated.
 
     Args:
         config: configuration of the consumer.
         fetching: partitions are added to it and removed.
         progress: the offsets to commit last, if the program commits automatically.
         commits: used for the last commit.
-
-    Attributes:
-        choice: the choice of the running on_assign callback; None outside of one.
+        running: the callback that runs.
     """
 
-    def __init__(self, config: Configuration, *, fetching: Fetching, progress: Progress, commits: CommitQueue) -> None:
+    def __init__(
+        self,
+        config: Configuration,
+        *,
+        fetching: Fetching,
+        progress: Progress,
+        commits: CommitQueue,
+        running: RunningCallback,
+    ) -> None:
         self._config = config
         self._fetching = fetching
         self._progress = progress
         self._commits = commits
         self._held: dict[TopicPartition, int] = {}  # passed to on_assign and not released, with the offset given there
-        self._paused: set[TopicPartition] = set()  # of the partitions that are about to begin
-        self.choice: AssignChoice | None = None
+        self._running = running
+        self._choice: AssignChoice | None = None
 
     @property
     def held(self) -> frozenset[TopicPartition]:
         """The partitions that were passed to on_assign and not released."""
         return frozenset(self._held)
 
-    def begin(self, member: Member, partitions: frozenset[TopicPartition], call_program: Callable[[], object]) -> None:
-        """Call the program, and read the assigned partitions that it chose."""
-        self.choice = choice = AssignChoice(partitions)
-        self._paused.clear()
-        known: Mapping[TopicPartition, int] = {}
-        try:
+    @property
+    def choice(self) -> AssignChoice | None:
+        """The choice of the running on_assign callback; None outside of one."""
+        return self._choice if self._running.kind is Kind.ASSIGNED else None
+
+    def begin(
+        self, member: Member, partitions: frozenset[TopicPartition], call_program: Callable[[], object]
+    ) -> list[Callable[[], object]]:
+        """Return the steps of a begin: call the program, and read the assigned partitions that it chose."""
+        choice = AssignChoice(partitions)
+        known: dict[TopicPartition, int] = {}
+
+        def ask() -> None:
+            self._choice = choice
             call_program()
-            known = self._committed(member, _without_offset(choice.begins))
-        finally:
-            # Also after an error: in the group this member owns them, and no other member reads them.
-            self.choice = None
-            self._held |= dict.fromkeys(partitions, Fetching.COMMITTED) | choice.chosen()
+
+        def ask_for_offsets() -> None:
+            known.update(self._committed(member, _without_offset(choice.begins)))
+
+        def begin_to_read() -> None:
+            self._held.update(dict.fromkeys(partitions, Fetching.COMMITTED) | choice.chosen())
             self._fetching.add({**choice.begins, **known})
-            self._fetching.pause(choice.begins.keys() & self._paused)
+            self._fetching.pause(choice.begins.keys() & choice.paused)
+
+        return [ask, ask_for_offsets, begin_to_read]
 
     def end(
         self, member: Member, partitions: frozenset[TopicPartition], kind: Kind, call_program: Callable[[], object]
-    ) -> None:
-        """Commit the progress of revoked partitions if the program commits automatically, call it, and end reading."""
-        # Another thread's `poll` must take no record now: the offsets that are committed here would be before it.
+    ) -> list[Callable[[], object]]:
+        """Return the steps of an end: commit the progress if that is automatic, call the program, and read no more."""
+        steps: list[Callable[[], object]] = [partial(self._stop_delivery, partitions)]
+        if kind is Kind.REVOKED and self._config.auto_commit_s is not None:
+            steps.append(partial(self._commit_last, member, partitions))
+        return [*steps, call_program, self._commits.wait_until_answered, partial(self._forget, partitions)]
+
+    def _stop_delivery(self, partitions: frozenset[TopicPartition]) -> None:
+        # Another thread's `poll` must take no record now: the offsets that are committed later would be before it.
         self._fetching.ahead.interrupt()
-        with contextlib.ExitStack() as rest:  # Ctrl-C during the commit, which may take seconds, skips nothing else
-            rest.callback(self._forget, partitions)
-            rest.callback(call_program)
-            self._fetching.reclaim(partitions)
-            if kind is Kind.REVOKED and self._config.auto_commit_s is not None:
-                self._commit_last(member, partitions)
+        self._fetching.reclaim(partitions)
 
     def begin_at(self, key: TopicPartition, offset: int) -> bool:
         """Begin at this offset, within the on_assign callback of this partition; else return False."""
-        return self.choice is not None and self.choice.begin_at(key, offset)
+        return (choice := self.choice) is not None and choice.begin_at(key, offset)
 
     def assigned(self, *, by_hand: bool) -> dict[TopicPartition, int]:
         """Return the partitions that the program reads, with the offsets that it gave."""
         begins = self._fetching.begins()
         if not by_hand:
             begins = {key: self._held.get(key, Fetching.COMMITTED) for key in begins}
-        return begins if self.choice is None else begins | self.choice.chosen()
+        return begins if (choice := self.choice) is None else begins | choice.chosen()
 
     def read(self, member: Member, begins: Mapping[TopicPartition, int], *, instead: bool) -> None:
         """Read these partitions of the member, instead of the present ones or in addition.
@@ -105,15 +126,13 @@ class AssignedPartitions:
         check_assigned(begins, self._held)
         if instead:
             self.stop_reading(member, self._fetching.partitions)
-        self._held |= begins
+        self._held.update(begins)
         self._fetching.add({**begins, **self._committed(member, _without_offset(begins))})
 
     def stop_reading(self, member: Member, partitions: frozenset[TopicPartition]) -> None:
         """Read these no longer; the member keeps them. Their progress is committed first as in a revocation."""
         if partitions:
-            # For the reason that `end` has.
-            self._fetching.ahead.interrupt()
-            self._fetching.reclaim(partitions)
+            self._stop_delivery(partitions)
             if self._config.auto_commit_s is not None:
                 self._commit_last(member, partitions)
             self._commits.wait_until_answered()  # else a later `read` would begin before the program's last commit
@@ -122,12 +141,14 @@ class AssignedPartitions:
 
     def pause(self, partitions: Collection[TopicPartition]) -> None:
         """Deliver no records of these, which are read, or assigned in the running callback."""
-        self._paused.update(partitions)
+        if (choice := self.choice) is not None:
+            choice.paused.update(partitions)
         self._fetching.pause(partitions)
 
     def resume(self, partitions: Collection[TopicPartition]) -> None:
         """Deliver records of these partitions again."""
-        self._paused.difference_update(partitions)
+        if (choice := self.choice) is not None:
+            choice.paused.difference_update(partitions)
         self._fetching.resume(partitions)
 
     def _committed(self, member: Member, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
@@ -140,7 +161,7 @@ class AssignedPartitions:
             known = (
                 {}
                 if isinstance(member, ManualAssignment) or not partitions
-                else member.committed(partitions, _COMMITTED_S)
+                else call_apart(partial(member.committed, partitions, _COMMITTED_S))
             )
         except MembershipError as error:
             log.warning("%s; the fetching client asks again", error)

@@ -2,10 +2,12 @@
 
 import struct
 from collections.abc import Iterable
+from functools import partial
 from typing import Any, Final
 
 from confluent_kafka import TopicPartition as KafkaPartition
 
+from assignors.consumer.background_calls import call_apart
 from assignors.consumer.call_gate import CallGate
 from assignors.consumer.configuration import Configuration
 from assignors.consumer.consumed_offsets import checked, key_of, with_offsets
@@ -63,7 +65,7 @@ class BrokerQueries:
             return outside
         keys = [key_of(one) for one in wanted]
         try:
-            found = member.committed_with_metadata(keys, _COMMITTED_S if timeout < 0 else timeout)
+            found = call_apart(partial(member.committed_with_metadata, keys, _COMMITTED_S if timeout < 0 else timeout))
         except MembershipError as error:
             raise consumer_error(error) from error
         return with_offsets([KafkaPartition(*key) for key in keys], found)

@@ -13,6 +13,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from assignors.clients.log_offsets import Offset, OffsetWithMetadata
 from assignors.consumer.consumer_errors import ConsumerError
 from assignors.consumer.dropped_records import PositionsBefore
+from assignors.consumer.interruptions import at_once
 from assignors.consumer.read_ahead import ReadAhead, first_offsets, is_read, key_of_message
 from assignors.consumer.start_offsets import check_start
 from assignors.member.ownership import Ownership
@@ -64,6 +65,7 @@ class Fetching:
         self._asked: list[KafkaPartition] = []
         self._before = PositionsBefore()
         self._paused: set[TopicPartition] = set()
+        self._closed: list[bool] = []
 
     @property
     def client(self) -> Consumer:
@@ -97,24 +99,32 @@ class Fetching:
     def add(self, begins: Mapping[TopicPartition, int]) -> None:
         """Read these partitions in addition, from these offsets on."""
         new = {key: at for key, at in begins.items() if key not in self._begun}
-        unknown = {topic for topic, _ in new} - {topic for topic, _ in self._begun}
-        self._begun |= new
-        self._checked = Ownership()
-        self._partitions_changed()
         if new:
-            self._assign(new, unknown)
+            self._ask_for_leaders({topic for topic, _ in new} - {topic for topic, _ in self._begun})
+            begun = self._begun | new
+            self._before.forget()
+            at_once(
+                (setattr, self, "_begun", begun),
+                (setattr, self, "_asked", [KafkaPartition(*key) for key in begun]),
+                (setattr, self, "_checked", Ownership()),
+                (self._consumer.incremental_assign, [KafkaPartition(*key, at) for key, at in new.items()]),
+            )
 
     def remove(self, partitions: Collection[TopicPartition]) -> None:
         """Stop reading these partitions."""
-        gone = [key for key in partitions if self._begun.pop(key, None) is not None]
-        for key in gone:
-            self._sought.pop(key, None)
-            self._paused.discard(key)
+        gone = self._begun.keys() & partitions
         if gone:
             self.ahead.drop(gone)
             self._drop_in_hand(gone)
-            self._partitions_changed()
-            self._consumer.incremental_unassign([KafkaPartition(*key) for key in gone])
+            self._before.forget()
+            begun = {key: at for key, at in self._begun.items() if key not in gone}
+            at_once(
+                (setattr, self, "_begun", begun),
+                (setattr, self, "_asked", [KafkaPartition(*key) for key in begun]),
+                (setattr, self, "_sought", {key: at for key, at in self._sought.items() if key in begun}),
+                (setattr, self, "_paused", self._paused & begun.keys()),
+                (self._consumer.incremental_unassign, [KafkaPartition(*key) for key in gone]),
+            )
 
     def take(self, most: int, waits_s: Iterable[float], ownership: Callable[[], Ownership]) -> list[Message]:
         """Return up to `most` records, first those read ahead; wait for each time in turn only if there are none."""
@@ -311,11 +321,12 @@ class Fetching:
         self.ahead.drop([key])
         self._before.forget()
         # A seek fails before the first fetch is ready; removing and adding the partition does not.
-        self._consumer.incremental_unassign([KafkaPartition(*key)])
-        self._consumer.incremental_assign([KafkaPartition(*key, offset)])
-        if key in self._paused:
-            self._consumer.pause([KafkaPartition(*key)])
-        self._sought[key] = offset
+        at_once(
+            (self._consumer.incremental_unassign, [KafkaPartition(*key)]),
+            (self._consumer.incremental_assign, [KafkaPartition(*key, offset)]),
+            (self._consumer.pause, [KafkaPartition(*key)] if key in self._paused else []),
+            (self._sought.__setitem__, key, offset),
+        )
 
     def pause(self, partitions: Collection[TopicPartition]) -> None:
         """Deliver no records of these partitions until `resume`."""
@@ -338,7 +349,8 @@ class Fetching:
         self._drop_in_hand(self._begun)
         self._begun.clear()
         self.ahead.clear()
-        self._consumer.close()
+        if not self._closed:
+            at_once((self._consumer.close,), (self._closed.append, True))
 
     def _catching(self, callback: Any) -> Any:  # noqa: ANN401 -- a setting, and librdkafka refuses what is no function
         if not callable(callback):
@@ -353,31 +365,27 @@ class Fetching:
 
         return call
 
-    def _assign(self, begins: Mapping[TopicPartition, int], topics: Collection[str]) -> None:
-        """Start reading, after requesting the leaders of these topics."""
-        try:
-            self._ask_for_leaders(topics)
-        finally:  # also after Ctrl-C, because the partitions count as read
-            self._consumer.incremental_assign([KafkaPartition(*key, at) for key, at in begins.items()])
-            self._consumer.pause([KafkaPartition(*key) for key in begins.keys() & self._paused])
-
-    def _partitions_changed(self) -> None:
-        self._before.forget()
-        self._asked = [KafkaPartition(*key) for key in self._begun]
-
-    def _ask_for_leaders(self, topics: Collection[str]) -> None:
+    def _ask_for_leaders(self, topics: Collection[str], client: Consumer | None = None) -> None:
         """Request the leaders now: librdkafka itself waits half a second or more before it requests a leader."""
         asked: Iterable[dict[str, str]] = ({"topic": topic} for topic in topics) if len(topics) <= _ONE_BY_ONE else [{}]
         with contextlib.suppress(KafkaException):  # librdkafka retries
             for which in asked:
-                self._consumer.list_topics(**which, timeout=_LEADERS_S)
+                (client or self._consumer).list_topics(**which, timeout=_LEADERS_S)
 
     def _replace_client(self, error: KafkaError) -> None:
         log.warning("fetching ended (%s): beginning again with %d partitions", error, len(self._begun))
-        self._sought |= self._taken()
-        begins = self._begun | self._sought
-        self.ahead.clear()
-        self._before.forget()  # first: after Ctrl-C in the next line the closed client has no positions
-        self._consumer.close()
-        self._consumer = Consumer(self._config)
-        self._assign(begins, {topic for topic, _ in begins})
+        sought = self._sought | self._taken()
+        begins = self._begun | sought
+        ended, begun = self._consumer, Consumer(self._config)
+        self._ask_for_leaders({topic for topic, _ in begins}, begun)
+        self._before.forget()
+        # Together: the positions of the ended client are after the records read ahead, those of the new one are not.
+        at_once(
+            (begun.incremental_assign, [KafkaPartition(*key, at) for key, at in begins.items()]),
+            (begun.pause, [KafkaPartition(*key) for key in self._paused]),
+            (setattr, self.ahead, "records", iter(())),
+            (setattr, self.ahead, "batches", iter(())),
+            (setattr, self, "_sought", sought),
+            (setattr, self, "_consumer", begun),
+        )
+        ended.close()

@@ -1,17 +1,14 @@
 """A consumer with kafka-python's membership, and so with any assignor, and with librdkafka's fetching."""
 
-import contextlib
 import itertools
 import logging
 import operator
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from types import TracebackType
 from typing import Any, Never, Self
 
 from confluent_kafka import Message
-from confluent_kafka import TopicPartition as KafkaPartition
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 
 from assignors.clients.received_traffic import ReceivedTraffic
@@ -22,8 +19,9 @@ from assignors.consumer.call_gate import CallGate
 from assignors.consumer.consumed_offsets import Progress, kafka_partitions
 from assignors.consumer.consumer_errors import ArgumentError, ConsumerError
 from assignors.consumer.fetching import Fetching
+from assignors.consumer.interruptions import PendingSteps
 from assignors.consumer.lifetime import leave_when_dropped, refuse_after_fork
-from assignors.consumer.offset_commits import CommitQueue, CommitTimeout, Offsets
+from assignors.consumer.offset_commits import CommitQueue, CommitTimeout
 from assignors.consumer.partition_calls import PartitionCalls
 from assignors.consumer.program_callbacks import OnChange, ProgramCallbacks, check_callbacks
 from assignors.consumer.rebalance_handling import Membership
@@ -65,6 +63,8 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
     * Ctrl-C in `poll` or `consume` loses no record: the next call delivers the records already taken, and they are not
       committed before. A partition that begins at its end has no position before its first record, and may lose those
       that come during this call.
+    * Ctrl-C during a rebalance, `unsubscribe` or `close` skips nothing: the next call does the rest, and each callback
+      is called once. One inside a callback ends it, and the callback counts as returned.
     * A failure of one client does not stop the other: without a coordinator, records are still delivered; after a fatal
       error of librdkafka, a new client continues at the same position. Errors of topics and partitions arrive as
       messages with an `error()`; all errors of the group are `KafkaException` and `MembershipError`.
@@ -114,9 +114,7 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
         topic_errors = TopicErrors(self._ahead.interrupt)
         self._commit_timeout = CommitTimeout()
         self._commits = CommitQueue(
-            None if self._config.on_commit is None else partial(_call_on_commit, self._config.on_commit),
-            self._commit_timeout,
-            self._ahead.interrupt,
+            self._config.on_commit, self._commit_timeout, self._ahead.interrupt, kafka_partitions
         )
         self._membership = Membership(
             self._config,
@@ -126,6 +124,7 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
             commits=self._commits,
             topic_errors=topic_errors,
             call_program=self._program.weakly(),
+            running=self._program.running,
         )
         self._steps = RecordSteps(
             self._config,
@@ -136,6 +135,7 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
             commits=self._commits,
             callbacks=self._program,
         )
+        self._closing: PendingSteps | None = None
         self._dropped = leave_when_dropped(self, self._membership, self._commits, self._fetching)
         refuse_after_fork(self._fetching)
 
@@ -220,20 +220,30 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
     def close(self) -> None:
         """Release all partitions (`on_revoke` is called), leave the group, and end. A second call has no effect.
 
-        Without brokers it takes at most about twenty seconds: it does not wait longer for answers to commits.
+        Without brokers it takes at most about twenty seconds: it does not wait longer for answers to commits. After
+        Ctrl-C in this call another one does the rest.
+
+        Raises:
+            ConsumerError: a library has not ended its part within 90 s, because one of its locks stays locked.
         """
-        if self._membership.closed or self._gate.forked:
+        if self._gate.forked or (self._closing is not None and not self._closing):
             return
-        self._commit_timeout.begin_closing()
-        with self._gate.turn(), contextlib.ExitStack() as rest:
+        with self._gate.turn():
             self._program.refuse("close()")
             self._ahead.interrupt()
-            rest.callback(self._dropped.detach)
-            rest.callback(self._fetching.raise_caught)
-            rest.callback(self._fetching.close)
-            rest.callback(self._steps.report_commits)
-            rest.callback(self._commits.close)
-            self._membership.close()
+            if self._closing is None:
+                self._commit_timeout.begin_closing()
+                self._closing = PendingSteps(
+                    [
+                        self._membership.close,
+                        self._commits.close,
+                        self._steps.report_commits,
+                        self._fetching.close,
+                        self._fetching.raise_caught,
+                        self._dropped.detach,
+                    ]
+                )
+            self._closing.finish()
 
     def __reduce__(self) -> Never:
         raise TypeError("a GroupConsumer cannot be copied or pickled: a member of a group is one object in one process")
@@ -287,14 +297,6 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
     def _check_usable(self) -> None:
         self._gate.check_process()
         self._membership.check_open()
-
-
-def _call_on_commit(
-    on_commit: Callable[[ConsumerError | None, list[KafkaPartition]], object],
-    error: ConsumerError | None,
-    offsets: Offsets,
-) -> None:
-    on_commit(error, kafka_partitions(offsets))
 
 
 def _refuse_misspelt(more: Mapping[str, Any]) -> None:

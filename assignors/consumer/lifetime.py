@@ -3,10 +3,11 @@
 import contextlib
 import ctypes
 import os
-import threading
 import weakref
+from functools import partial
 from typing import Any
 
+from assignors.consumer.background_calls import start_thread
 from assignors.consumer.fetching import Fetching
 from assignors.consumer.offset_commits import CommitQueue
 from assignors.consumer.rebalance_handling import Membership
@@ -26,7 +27,7 @@ def leave_when_dropped(
 def _leave_in_background(process: int, membership: Membership, commits: CommitQueue, fetching: Fetching) -> None:
     if process == os.getpid():
         # Garbage collection may run in any thread, so it must not wait for brokers.
-        threading.Thread(target=_leave, args=(membership, commits, fetching), name="group-consumer-dropped").start()
+        start_thread(partial(_leave, membership, commits, fetching), "group-consumer-dropped")
 
 
 def _leave(membership: Membership, commits: CommitQueue, fetching: Fetching) -> None:

@@ -7,6 +7,7 @@ from typing import Any, Final
 from confluent_kafka import KafkaException
 
 from assignors.clients.log_offsets import Offset
+from assignors.consumer.background_calls import start_thread
 from assignors.consumer.consumed_offsets import kafka_partitions
 from assignors.consumer.consumer_errors import ConsumerError
 from assignors.consumer.fetching import Fetching
@@ -48,7 +49,7 @@ class ManualAssignment:
         self._sent: dict[TopicPartition, Offset] = {}
         self._ended = threading.Event()
         if tick_s is not None:
-            threading.Thread(target=self._run, name="group-consumer-clock", daemon=True).start()
+            start_thread(self._run, "group-consumer-clock")
 
     def ownership(self) -> Ownership:
         """Return the assigned partitions, outside any group."""

@@ -1,28 +1,30 @@
 """Commits in the order of their calls; commits that wait for a slow coordinator are merged into one request."""
 
 import itertools
-import threading
+import queue
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from assignors.clients.log_offsets import Offset, OffsetWithMetadata
+from assignors.consumer.background_calls import Answer, BackgroundCalls
 from assignors.consumer.consumer_errors import ConsumerError, consumer_error
+from assignors.consumer.interruptions import Once
 from assignors.errors import MembershipError, NotOwnedError
 from assignors.member.ownership import Ownership
 from assignors.planner.topics_and_members import TopicPartition
 
 Offsets = Mapping[TopicPartition, Offset]
-OnCommit = Callable[[ConsumerError | None, Offsets], object]
+OnCommit = Callable[[ConsumerError | None, Any], object]
 
 
 _COMMIT_S: Final = 20.0
 # Brokers need their session timeout, 9 s by default, to replace a dead coordinator. With a shorter limit the last
 # offsets would not be committed, and their records would be delivered twice.
 _CLOSING_S: Final = 20.0
+_LONGER_S: Final = 20.0  # a request may end so long after its time limit
 
 
 class CommitTimeout:
@@ -54,7 +56,8 @@ class Committer(Protocol):
 class _Request:
     member: Committer
     offsets: Offsets
-    answer: Future[None] = field(default_factory=Future)
+    answer: Answer[None] = field(default_factory=Answer)
+    report: Once = field(default_factory=Once)
 
 
 class CommitQueue:
@@ -67,22 +70,28 @@ class CommitQueue:
     * If a call names a partition of another member, only that call fails; the calls merged with it are sent without it.
     * `wait_until_answered` is called before a revocation is acknowledged, so no commit follows the revocation.
     * `report` calls `on_commit` for each asynchronous call, in the thread of its caller.
+    * An interruption of the caller skips no answer and leaves no lock locked.
 
     Args:
         on_commit: called with the error or None, and the offsets of the call.
         timeout_s: time limit of a request that is sent now.
         notify: called from the thread after each answer.
+        shown: converts the offsets of a call for `on_commit`.
     """
 
     def __init__(
-        self, on_commit: OnCommit | None, timeout_s: Callable[[], float], notify: Callable[[], object] = lambda: None
+        self,
+        on_commit: OnCommit | None,
+        timeout_s: Callable[[], float],
+        notify: Callable[[], object] = lambda: None,
+        shown: Callable[[Offsets], Any] = lambda offsets: offsets,
     ) -> None:
         self._on_commit = on_commit
+        self._shown = shown
         self._timeout_s = timeout_s
         self._notify = notify
-        self._thread: Final = ThreadPoolExecutor(1, "group-commits")
-        self._lock = threading.Lock()
-        self._unsent: list[_Request] = []
+        self._thread: Final = BackgroundCalls("group-commits")
+        self._unsent: queue.SimpleQueue[_Request] = queue.SimpleQueue()
         self._unreported: deque[_Request] = deque()
         self._committed: dict[TopicPartition, Offset] = {}
 
@@ -93,14 +102,13 @@ class CommitQueue:
             ConsumerError: the offsets were not committed.
         """
         request = _Request(member, offsets)
-        self._enqueue(request)
+        self._thread.put(self._send_unsent, (self._unsent.put, request))
         request.answer.result()
 
     def commit_later(self, member: Committer, offsets: Offsets) -> None:
         """Commit without waiting for the answer."""
         request = _Request(member, offsets)
-        self._unreported.append(request)
-        self._enqueue(request)
+        self._thread.put(self._send_unsent, (self._unreported.append, request), (self._unsent.put, request))
 
     def uncommitted(self, offsets: Offsets) -> dict[TopicPartition, Offset]:
         """Return these without the offsets that this queue has committed last, whatever their metadata is."""
@@ -114,38 +122,46 @@ class CommitQueue:
 
     def wait_until_answered(self) -> None:
         """Wait for the answers to all calls so far."""
-        self._thread.submit(int).result()
+        answered: Answer[None] = Answer()
+        self._thread.put(lambda: answered.give(None))
+        answered.result()
 
     def report(self) -> list[tuple[ConsumerError, Offsets]]:
         """Call `on_commit` for each answered call; without it, return the calls that failed."""
         failed: list[tuple[ConsumerError, Offsets]] = []
-        while self._unreported and self._unreported[0].answer.done():
-            request = self._unreported.popleft()
-            error = request.answer.exception()
+        while self._unreported and (request := self._unreported[0]).answer.done:
+            error = request.answer.error
             if error is not None and not isinstance(error, ConsumerError):
+                self._unreported.popleft()
                 raise error
             if self._on_commit is not None:
-                self._on_commit(error, request.offsets)
+                request.report.call(self._on_commit, error, self._shown(request.offsets))
             elif error is not None:
                 failed.append((error, request.offsets))
+            self._unreported.popleft()
         return failed
 
     def close(self) -> None:
-        """Wait for all answers, and end the thread."""
-        self._thread.shutdown()
+        """Wait for all answers, and end the thread.
 
-    def _enqueue(self, request: _Request) -> None:
-        with self._lock:
-            self._unsent.append(request)
-        self._thread.submit(self._send_unsent)
+        Raises:
+            ConsumerError: a request has not ended in time.
+        """
+        if not self._thread.end(limit_s := self._timeout_s() + _LONGER_S):
+            raise ConsumerError(
+                f"a commit has not ended for {limit_s:.0f} s, and close() leaves it: its offsets may not be committed"
+            )
 
     def _send_unsent(self) -> None:
-        with self._lock:
-            requests, self._unsent = self._unsent, []
+        requests = list(self._take_unsent())
         for _, of_member in itertools.groupby(requests, key=lambda one: id(one.member)):
             self._send(list(of_member))
         if requests:
             self._notify()
+
+    def _take_unsent(self) -> Iterator[_Request]:
+        while not self._unsent.empty():  # only this thread takes them
+            yield self._unsent.get()
 
     def _send(self, requests: Sequence[_Request]) -> None:
         merged: dict[TopicPartition, Offset] = {}
@@ -169,9 +185,9 @@ class CommitQueue:
             self.forget(merged)
         for one in requests:
             if error is None:
-                one.answer.set_result(None)
+                one.answer.give(None)
             else:
-                one.answer.set_exception(error)
+                one.answer.fail(error)
 
     def _send_apart(self, requests: Sequence[_Request]) -> None:
         """Merge the calls whose partitions are all owned; refuse the other calls without a request."""

@@ -1,10 +1,11 @@
 """The queue of rebalances from the member's thread to the program that polls."""
 
-import threading
 from collections import deque
 from collections.abc import Callable
 from enum import Enum
 
+from assignors.consumer.background_calls import Signal
+from assignors.consumer.interruptions import PendingSteps
 from assignors.planner.topics_and_members import TopicPartition
 
 
@@ -22,17 +23,21 @@ class Rebalance:
     Attributes:
         kind: assigned, revoked or lost.
         partitions: the partitions of this change.
+        steps: what the program has still to do; None before the first one.
+        raised: errors of the program's callback, not raised yet.
     """
 
     def __init__(self, kind: Kind, partitions: frozenset[TopicPartition]) -> None:
         self.kind = kind
         self.partitions = partitions
-        self._begun = threading.Lock()
-        self._done = threading.Event()
+        self.steps: PendingSteps | None = None
+        self.raised: list[BaseException] = []
+        self._first: dict[str, str] = {}
+        self._done = Signal()
 
     def begin(self) -> bool:
-        """Begin to handle it; False if it is too late because the group has continued."""
-        return self._begun.acquire(blocking=False)
+        """Begin to handle it; False if it is too late because the group has continued. It may be repeated."""
+        return self._first.setdefault("first", "program") == "program"
 
     def end(self) -> None:
         """Let the group continue."""
@@ -41,16 +46,16 @@ class Rebalance:
     def wait(self, timeout_s: float) -> None:
         """Wait until the change is handled; after the timeout it is too late to begin."""
         if not self._done.wait(timeout_s):
-            self._begun.acquire(blocking=False)
+            self._first.setdefault("first", "group")
 
 
 class Rebalances:
     """The changes that the program has not seen yet, in order.
 
-    Contract: the member's callbacks add changes, one after another; only the program takes them. A revocation waits
-    until the program has handled it, and so does a loss: if the member rejoined before its program knows of the loss,
-    it could get the partitions back, and the broker would accept the program's old offsets as those of the new owner.
-    An assignment does not wait.
+    Contract: the member's callbacks add changes, one after another; only the program removes them, each when it has
+    been handled, so that an interruption of the handling loses none. A revocation waits until the program has handled
+    it, and so does a loss: if the member rejoined before its program knows of the loss, it could get the partitions
+    back, and the broker would accept the program's old offsets as those of the new owner. An assignment does not wait.
 
     Args:
         timeout_s: longest wait of a revocation or a loss.
@@ -66,10 +71,14 @@ class Rebalances:
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
+    def add(self, change: Rebalance) -> None:
+        """Add a change for which no thread waits."""
+        self._waiting.append(change)
+        self._notify()
+
     def assigned(self, partitions: frozenset[TopicPartition]) -> None:
         """Add assigned partitions."""
-        self._waiting.append(Rebalance(Kind.ASSIGNED, partitions))
-        self._notify()
+        self.add(Rebalance(Kind.ASSIGNED, partitions))
 
     def revoked(self, partitions: frozenset[TopicPartition]) -> None:
         """Add revoked partitions; return when the program has handled them, or when the group stops waiting."""
@@ -79,17 +88,21 @@ class Rebalances:
         """Add lost partitions; return when the program has handled them, or when the group stops waiting."""
         self._handled(Rebalance(Kind.LOST, partitions))
 
-    def take(self) -> Rebalance | None:
+    def first(self) -> Rebalance | None:
         """Return the oldest change; None if there is none."""
-        return self._waiting.popleft() if self._waiting else None
+        return self._waiting[0] if self._waiting else None
+
+    def remove_first(self) -> None:
+        """Remove the oldest change."""
+        self._waiting.popleft()
 
     def abandon(self) -> None:
         """End all waits: the program takes no more changes."""
         self._abandoned = True
-        while (change := self.take()) is not None:
+        while (change := self.first()) is not None:
             change.end()
+            self.remove_first()
 
     def _handled(self, change: Rebalance) -> None:
-        self._waiting.append(change)
-        self._notify()
+        self.add(change)
         change.wait(0 if self._abandoned else self._timeout_s)

@@ -2,7 +2,6 @@
 
 import logging
 import math
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
@@ -10,14 +9,18 @@ from typing import Any, Final
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 
 from assignors.consumer.assigned_partitions import AssignedPartitions, Member
+from assignors.consumer.background_calls import call_apart
 from assignors.consumer.configuration import Configuration
 from assignors.consumer.consumed_offsets import Progress
 from assignors.consumer.consumer_errors import ClosedConsumerError, ConsumerError, consumer_error
 from assignors.consumer.fetching import Fetching
+from assignors.consumer.interruptions import Once, PendingSteps
+from assignors.consumer.leaving import Leaving
 from assignors.consumer.manual_assignment import ManualAssignment
 from assignors.consumer.offset_commits import CommitQueue
 from assignors.consumer.program_awake import ProgramAwake
-from assignors.consumer.rebalance_events import Kind, Rebalances
+from assignors.consumer.program_callbacks import CallProgram, RunningCallback
+from assignors.consumer.rebalance_events import Kind, Rebalance, Rebalances
 from assignors.consumer.subscription import Subscription
 from assignors.consumer.topic_errors import TopicErrors
 from assignors.errors import MembershipError
@@ -28,12 +31,9 @@ from assignors.planner.topics_and_members import TopicPartition
 
 log = logging.getLogger(__name__)
 
-_CLOSING_STEP_S: Final = 0.005
 _QUIET_S: Final = 3.0
 _LEAST_QUIET_S: Final = 0.2  # a shorter commit interval would keep an idle member busy
 _NOTHING: Final = Ownership()
-
-CallProgram = Callable[[Kind, frozenset[TopicPartition]], object]
 
 
 class Membership:
@@ -45,6 +45,8 @@ class Membership:
     * Revoked partitions are owned, and may be committed, until the callback has returned and all commits are answered.
       This also holds if a callback raises; its error is raised here.
     * While the program does not poll, the member joins no rebalance, and leaves after max.poll.interval.ms.
+    * An interruption at any step skips nothing: the next `rebalance`, `leave` or `close` does the rest. Each change
+      stays in the queue with the steps that it still needs, and the program is called once for it.
 
     Args:
         config: configuration of the consumer.
@@ -54,11 +56,11 @@ class Membership:
         commits: all are answered before a partition is released.
         topic_errors: gets the existing topics.
         call_program: calls the program's callback.
+        running: the callback that runs.
 
     Attributes:
         partitions: the partitions of the member.
         member: None outside of a group, and of a manual assignment.
-        giving_up: whether on_revoke or on_lost runs.
         closed: whether later joins are refused.
     """
 
@@ -72,6 +74,7 @@ class Membership:
         commits: CommitQueue,
         topic_errors: TopicErrors,
         call_program: CallProgram,
+        running: RunningCallback,
     ) -> None:
         self._config = config
         self._assignors = assignors
@@ -80,14 +83,22 @@ class Membership:
         self._commits = commits
         self._topic_errors = topic_errors
         self._call_program = call_program
+        self._running = running
         self._subscription = Subscription((), ())
         self._rebalances = Rebalances(config.max_poll_s, fetching.ahead.interrupt)
-        self.partitions = AssignedPartitions(config, fetching=fetching, progress=progress, commits=commits)
+        self.partitions = AssignedPartitions(
+            config, fetching=fetching, progress=progress, commits=commits, running=running
+        )
         self._credentials: dict[str, str] = {}
         self._librdkafka_credentials: dict[str, str] = {}
         self.member: Member | None = None
-        self.giving_up = False
+        self._leaving: Leaving | None = None
         self.closed = False
+
+    @property
+    def giving_up(self) -> bool:
+        """Whether on_revoke or on_lost runs."""
+        return self._running.kind in {Kind.REVOKED, Kind.LOST}
 
     def join(self, subscription: Subscription) -> None:
         """Join for these topics.
@@ -98,12 +109,15 @@ class Membership:
         self._subscription = subscription
         self._topic_errors.subscribe(subscription)
         self._fetching.ahead.polled()
-        broker_assigned = self._config.broker_assigned
         try:
-            member = self._member_of_classic() if broker_assigned is None else self._member_of_broker(broker_assigned)
-            self.member = member.start()
+            self.member = call_apart(self._start_member, undo=lambda member: member.close())
         except MembershipError as error:
             raise consumer_error(error) from error
+
+    def _start_member(self) -> GroupMember | BrokerAssignedMember:
+        broker_assigned = self._config.broker_assigned
+        made = self._member_of_classic() if broker_assigned is None else self._member_of_broker(broker_assigned)
+        return made.start()
 
     def _member_of_classic(self) -> GroupMember:
         return GroupMember(
@@ -140,24 +154,17 @@ class Membership:
 
     def leave(self) -> None:
         """Release all partitions and leave the group; raise the first error of a callback at the end."""
-        member, self.member = self.member, None
+        member = self.member
         if member is None:
             return
-        # The end of the member waits for on_revoke, which is called here.
-        closing = threading.Thread(target=member.close, name="group-consumer-close", daemon=True)
-        closing.start()
-        # Another revocation may follow one whose callback raised, so all of them are handled.
-        raised: list[BaseException] = []
-        alive = True
-        while alive:
-            alive = closing.is_alive()
-            try:
-                self._rebalance(member)
-                closing.join(_CLOSING_STEP_S)
-            except BaseException as error:  # noqa: BLE001 -- Ctrl-C too: raised below, when all partitions are released
-                raised.append(error)
-        if raised:
-            raise raised[0]
+        if self._leaving is None or self._leaving.member is not member:
+            self._leaving = Leaving(member)
+        self._fetching.ahead.interrupt()  # after an interruption of this call the next `poll` continues
+        try:
+            self._leaving.finish(partial(self._rebalance, member))
+        finally:
+            if self._leaving.ended:
+                self.member = None
 
     def joined(self) -> Member:
         """Return the member.
@@ -179,7 +186,7 @@ class Membership:
         try:
             self.leave()
         finally:
-            self.closed = True
+            self.closed = self.member is None
 
     def abandon(self) -> None:
         """Leave without callbacks: the consumer was dropped without close()."""
@@ -206,8 +213,12 @@ class Membership:
         return bool(self._rebalances)
 
     def rebalance(self) -> None:
-        """Handle all waiting changes."""
-        self._rebalance(self.joined())
+        """Handle all waiting changes; finish a `leave` that was interrupted."""
+        member = self.joined()
+        if self._leaving is not None and self._leaving.member is member:
+            self.leave()
+        else:
+            self._rebalance(member)
 
     def rejoin_if_ended(self) -> None:
         """Join again if the membership has ended.
@@ -218,18 +229,23 @@ class Membership:
         member = self.member
         if member is None or member.failed is None:
             return
-        self._rebalances.abandon()
-        self._rebalances = Rebalances(self._config.max_poll_s, self._fetching.ahead.interrupt)
         if held := self.partitions.held:
-            self._give_up(member, held, Kind.LOST)
-        member.close()
+            self._abandon_changes()
+            self._rebalances.add(Rebalance(Kind.LOST, held))
+            self._rebalance(member)
+        call_apart(member.close)
         if member.fatal:
             try:
-                member.wait_joined(0)
+                call_apart(partial(member.wait_joined, 0))
             except MembershipError as error:
                 raise consumer_error(error) from error
         log.warning("the membership ended with %r: joining again", member.failed)
+        self._abandon_changes()
         self.join(self._subscription)
+
+    def _abandon_changes(self) -> None:
+        self._rebalances.abandon()
+        self._rebalances = Rebalances(self._config.max_poll_s, self._fetching.ahead.interrupt)
 
     def commit_progress(self) -> None:
         """Commit without waiting. As in librdkafka, an idle consumer repeats no commit."""
@@ -271,7 +287,7 @@ class Membership:
     def release_by_hand(self, partitions: frozenset[TopicPartition]) -> None:
         """Read these partitions no longer; their progress is committed first if the program commits automatically."""
         if self.member is not None and partitions:
-            self._give_up(self.member, partitions, Kind.REVOKED)
+            self._handle(self.member, Rebalance(Kind.REVOKED, partitions))
         self._update_by_hand()
 
     def read(self, begins: Mapping[TopicPartition, int], *, instead: bool) -> None:
@@ -291,28 +307,37 @@ class Membership:
         if isinstance(self.member, ManualAssignment):
             self.member.update()
 
-    def _rebalance(self, member: Member) -> None:
-        while (change := self._rebalances.take()) is not None:
-            in_time = change.begin()
-            try:
-                if change.kind is Kind.ASSIGNED:
-                    told = partial(self._call_program, change.kind, change.partitions)
-                    self.partitions.begin(member, change.partitions, told)
-                else:
-                    self._give_up(member, change.partitions, Kind.LOST if not in_time else change.kind)
-            finally:
-                change.end()
+    def _rebalance(self, member: Member) -> bool:
+        changed = False
+        while (change := self._rebalances.first()) is not None:
+            changed = True
+            self._handle(member, change)
+            self._rebalances.remove_first()
             self._fetching.ahead.polled()
+            if change.raised:
+                raise change.raised.pop()
+        return changed
 
-    def _give_up(self, member: Member, partitions: frozenset[TopicPartition], kind: Kind) -> None:
-        self.partitions.end(member, partitions, kind, partial(self._call_on_revoke, member, partitions, kind))
+    def _handle(self, member: Member, change: Rebalance) -> None:
+        if change.steps is None:
+            change.steps = PendingSteps([*self._steps_of(member, change), change.end])
+        change.steps.run()
 
-    def _call_on_revoke(self, member: Member, partitions: frozenset[TopicPartition], kind: Kind) -> None:
-        # leave() has already dropped the member, but in on_revoke the program may still commit with it.
-        self.member, kept = member, self.member
-        self.giving_up = True
+    def _steps_of(self, member: Member, change: Rebalance) -> list[Callable[[], object]]:
+        in_time, once = change.begin(), Once()
+        if change.kind is Kind.ASSIGNED:
+            told = partial(self._tell, change, change.kind, once)
+            return self.partitions.begin(member, change.partitions, told)
+        kind = change.kind if in_time else Kind.LOST
+        return self.partitions.end(member, change.partitions, kind, partial(self._tell, change, kind, once))
+
+    def _tell(self, change: Rebalance, kind: Kind, once: Once) -> None:
+        """Call the program. Its error is kept: the partitions are read or released before it is raised."""
+        if self.by_hand:
+            return
         try:
-            self._call_program(kind, partitions)
-        finally:
-            self.member, self.giving_up = kept, False
-            self._commits.wait_until_answered()
+            self._call_program(kind, change.partitions, once)
+        except BaseException as error:
+            if not once.made:  # an interruption before the call
+                raise
+            change.raised.append(error)

@@ -15,13 +15,12 @@ def test_changes_are_taken_in_their_order() -> None:
     changes.assigned(A)
     changes.lost(A)
     changes.assigned(B)
-    taken = [changes.take() for _ in range(3)]
-    assert [(one.kind, one.partitions) for one in taken if one] == [
-        (Kind.ASSIGNED, A),
-        (Kind.LOST, A),
-        (Kind.ASSIGNED, B),
-    ]
-    assert changes.take() is None
+    seen = []
+    while (change := changes.first()) is not None:
+        assert changes.first() is change
+        seen.append((change.kind, change.partitions))
+        changes.remove_first()
+    assert seen == [(Kind.ASSIGNED, A), (Kind.LOST, A), (Kind.ASSIGNED, B)]
     assert not changes
 
 
@@ -31,9 +30,10 @@ def test_what_is_given_up_or_lost_waits_until_the_program_knows(kind: Kind) -> N
     changes = Rebalances(60)
     waiting = threading.Thread(target=changes.revoked if kind is Kind.REVOKED else changes.lost, args=(A,))
     waiting.start()
-    while (change := changes.take()) is None:
+    while (change := changes.first()) is None:
         pass
     assert change.begin()
+    assert change.begin()  # repeated after an interruption
     assert waiting.is_alive()
     change.end()
     waiting.join(10)
@@ -44,7 +44,7 @@ def test_who_comes_too_late_is_told() -> None:
     """After the timeout the partitions belong to another member: the revocation has become a loss."""
     changes = Rebalances(0.01)
     changes.revoked(A)
-    change = changes.take()
+    change = changes.first()
     assert change is not None
     assert not change.begin()
 

@@ -1,0 +1,81 @@
+"""What an interruption cannot leave half done: a signal whose handler raises, as that of Ctrl-C does.
+
+The interpreter runs handlers, in the main thread, at the begin of a function in Python, after the call of a function in
+C, and at the end of each round of a loop: not between the calls that a function in C makes itself.
+"""
+
+import collections
+import itertools
+import operator
+from collections.abc import Callable, Iterable
+from typing import Any
+
+
+def at_once(*calls: tuple[Any, ...]) -> None:
+    """Call functions in C one after another, without an interruption between them; the error of one ends the rest.
+
+    Args:
+        calls: each a function and its arguments.
+    """
+    collections.deque(itertools.starmap(operator.call, calls), maxlen=0)
+
+
+class Once:
+    """Makes one call: after an interruption before the call it is made later, after one during the call it is not."""
+
+    def __init__(self) -> None:
+        self._left = iter((True,))
+
+    @property
+    def made(self) -> bool:
+        """Whether the call was begun."""
+        return not operator.length_hint(self._left)
+
+    def call(self, function: Callable[..., object], *args: object) -> None:
+        """Call the function unless one was called."""
+        # One step of the interpreter notes the call and begins it.
+        for _ in itertools.starmap(function, itertools.compress((args,), self._left)):
+            break
+
+
+class PendingSteps:
+    """What is still to be done, in order.
+
+    Contract:
+    * A step leaves when it has returned, so after an interruption it is repeated from its begin: each must allow that.
+    * A step that raises for the second time leaves, too, because one that fails by itself would be repeated for ever.
+
+    Args:
+        steps: functions without arguments.
+    """
+
+    def __init__(self, steps: Iterable[Callable[[], object]]) -> None:
+        self._left = collections.deque(steps)
+        self._failed: Callable[[], object] | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self._left)
+
+    def run(self) -> None:
+        """Make the steps; raise the error of the first one that fails, and leave the rest for the next call."""
+        while self._left:
+            step = self._left[0]
+            try:
+                step()
+            except BaseException:
+                if self._failed is step:
+                    self._left.popleft()
+                self._failed = step
+                raise
+            self._left.popleft()
+
+    def finish(self) -> None:
+        """Make all steps, also after one that fails; raise the first error at the end."""
+        raised: list[BaseException] = []
+        while self._left:
+            try:
+                self.run()
+            except BaseException as error:  # noqa: BLE001 -- Ctrl-C too: raised below, when all is done
+                raised.append(error)
+        if raised:
+            raise raised[0]

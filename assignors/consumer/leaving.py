@@ -1,0 +1,70 @@
+"""The end of a member, in a thread of its own: it waits for callbacks that the program's thread calls."""
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from assignors.consumer.assigned_partitions import Member
+from assignors.consumer.background_calls import Answer, start_thread
+from assignors.consumer.consumer_errors import ConsumerError
+
+_STEP_S: Final = 0.005
+_LONGEST_S: Final = 90.0  # the end waits for a start, a commit and a rebalance, 30, 20 and 5 s
+
+
+class Leaving:
+    """Closes a member while the program's thread handles its rebalances.
+
+    Args:
+        member: it is closed.
+
+    Attributes:
+        ended: whether `finish` has done all.
+    """
+
+    def __init__(self, member: Member) -> None:
+        self.member = member
+        self.ended = False
+        self._closed: Answer[None] = Answer()
+        self._thread: list[object] = []
+
+    def finish(self, handle: Callable[[], bool]) -> None:
+        """Handle changes until the member is closed; raise the first error of a callback at the end.
+
+        After an interruption it may be called again, and continues.
+
+        Args:
+            handle: handles all waiting changes; returns whether there were some.
+
+        Raises:
+            ConsumerError: the member does not end.
+        """
+        if not self._thread:
+            start_thread(self._close, "group-consumer-close", self._thread)
+        # Another revocation may follow one whose callback raised, so all of them are handled.
+        raised: list[BaseException] = []
+        until, closed = time.monotonic() + _LONGEST_S, False
+        while not closed:
+            closed = self._closed.done
+            try:
+                if handle():
+                    until = time.monotonic() + _LONGEST_S
+                self._closed.wait(_STEP_S)
+            except BaseException as error:  # noqa: BLE001 -- Ctrl-C too: raised below, when all partitions are released
+                raised.append(error)
+            if time.monotonic() > until:
+                raised.append(_hangs())
+                break
+        self.ended = True
+        if raised:
+            raise raised[0]
+
+    def _close(self) -> None:
+        self._closed.answer(self.member.close)
+
+
+def _hangs() -> ConsumerError:
+    return ConsumerError(
+        f"the member has not ended for {_LONGEST_S:.0f} s, and is left alone: the group reassigns its partitions when "
+        "its session expires (a handler of a signal that raises can leave a lock of Python or of a library locked)"
+    )

@@ -1,0 +1,174 @@
+"""What an interruption cannot leave half done, and calls in other threads whose caller is interrupted."""
+
+import itertools
+import threading
+from typing import Any, Final
+
+import pytest
+
+from assignors.consumer import leaving, offset_commits
+from assignors.consumer.background_calls import BackgroundCalls, call_apart
+from assignors.consumer.consumer_errors import ConsumerError
+from assignors.consumer.interruptions import Once, PendingSteps, at_once
+from assignors.consumer.leaving import Leaving
+from assignors.consumer.offset_commits import CommitQueue, CommitTimeout
+from tests.unit.assignors.consumer.interruption_points import Interrupter
+
+SPARED: Final = frozenset({__file__})
+# What is dropped at such a point has its end there, and the interpreter only reports what is raised there.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+
+def test_calls_at_once_are_all_made_or_none() -> None:
+    """A partition would be removed from librdkafka's client, and not be added again."""
+    for number in itertools.count():
+        made: list[int] = []
+        interrupter = Interrupter(number, SPARED)
+        interrupter.run(lambda made=made: at_once((made.append, 1), (made.append, 2)))  # type: ignore[misc]  # a default
+        assert made in ([], [1, 2])
+        if not interrupter.raised_in:
+            break
+    assert number > 1
+
+
+def test_a_call_that_is_made_once_is_made_in_spite_of_an_interruption() -> None:
+    """A callback of the program is neither skipped nor repeated."""
+    for number in itertools.count():
+        once, made = Once(), list[int]()
+        interrupter = Interrupter(number, SPARED)
+        interrupter.run(lambda once=once, made=made: once.call(made.append, 1))  # type: ignore[misc]  # defaults
+        assert once.made == (made == [1])
+        once.call(made.append, 1)
+        assert made == [1]
+        if not interrupter.raised_in:
+            break
+    assert number > 1
+
+
+def test_steps_are_made_in_order_and_repeated_after_an_interruption() -> None:
+    """None is skipped, and none made before an earlier one has returned."""
+    for number in itertools.count():
+        made: list[int] = []
+        steps = PendingSteps([lambda one=one, made=made: made.append(one) for one in range(3)])  # type: ignore[misc]  # defaults
+        interrupter = Interrupter(number, SPARED)
+        interrupter.run(steps.run)
+        steps.run()
+        assert not steps
+        assert sorted(set(made)) == [0, 1, 2]
+        assert made == sorted(made)
+        if not interrupter.raised_in:
+            break
+    assert number > 5
+
+
+def test_a_step_that_fails_by_itself_does_not_hold_the_rest_for_ever() -> None:
+    """It is tried twice, and its error comes at the end."""
+    made: list[str] = []
+
+    def fail() -> None:
+        made.append("fails")
+        raise LookupError
+
+    steps = PendingSteps([fail, lambda: made.append("rest")])
+    with pytest.raises(LookupError):
+        steps.finish()
+    assert made == ["fails", "fails", "rest"]
+    assert not steps
+
+
+def test_the_result_of_an_interrupted_call_is_used_or_undone() -> None:
+    """A member that has started must not stay in its group without a program."""
+    for number in itertools.count():
+        undone: list[int] = []
+        ended = threading.Event()
+        found: list[int] = []
+
+        def undo(one: int, undone: list[int] = undone, ended: threading.Event = ended) -> None:
+            undone.append(one)
+            ended.set()
+
+        interrupter = Interrupter(number, SPARED)
+        called: list[bool] = []
+        interrupter.run(
+            lambda found=found, called=called, undo=undo: found.extend(  # type: ignore[misc]  # defaults
+                map(lambda *_: call_apart(lambda: called.append(True) or 7, undo), (1,))
+            )
+        )
+        if not interrupter.raised_in:
+            break
+        if called:
+            assert found or ended.wait(10)
+        assert found + undone in ([7], []) if not called else found + undone == [7]
+    assert number > 10
+
+
+def test_an_interruption_leaves_no_lock_of_the_thread_of_calls_locked() -> None:
+    """Else each later commit, and close(), would wait for ever."""
+    for number in itertools.count():
+        calls, made = BackgroundCalls("calls"), list[int]()
+        interrupter = Interrupter(number, SPARED)
+        interrupter.run(lambda calls=calls, made=made: calls.put(lambda: made.append(1)))  # type: ignore[misc]  # defaults
+        calls.put(lambda made=made: made.append(2))  # type: ignore[misc]  # as above
+        assert calls.end(10)
+        assert made in ([1, 2], [2])
+        if not interrupter.raised_in:
+            break
+    assert number > 5
+
+
+def test_an_interruption_of_a_commit_leaves_the_next_ones_answered() -> None:
+    """Also if it comes while the program waits for the answer."""
+
+    class Member:
+        def commit(self, *_: object) -> None:
+            """Accept it."""
+
+    member: Any = Member()
+    for number in itertools.count():
+        commits = CommitQueue(None, CommitTimeout())
+        interrupter = Interrupter(number, SPARED)
+        interrupter.run(lambda commits=commits: commits.commit(member, {("t", 0): 1}))  # type: ignore[misc]  # a default
+        commits.commit(member, {("t", 0): 2})
+        commits.wait_until_answered()
+        assert not commits.uncommitted({("t", 0): 2})
+        commits.close()
+        if not interrupter.raised_in:
+            break
+    assert number > 10
+
+
+class Stuck:
+    """A member whose calls do not return, because a lock of a library stays locked."""
+
+    def __init__(self) -> None:
+        self.go = threading.Event()
+
+    def close(self) -> None:
+        """Wait."""
+        self.go.wait(60)
+
+    def commit(self, *_: object) -> None:
+        """Wait."""
+        self.go.wait(60)
+
+
+def test_a_member_that_does_not_end_is_left_with_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interruption inside a library can leave its locks locked: close() ends all the same."""
+    monkeypatch.setattr(leaving, "_LONGEST_S", 0.05)
+    member: Any = Stuck()
+    one = Leaving(member)
+    with pytest.raises(ConsumerError, match="has not ended"):
+        one.finish(lambda: False)
+    assert one.ended
+    member.go.set()
+
+
+def test_a_commit_that_does_not_end_is_left_with_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As above, of the thread that commits."""
+    monkeypatch.setattr(offset_commits, "_LONGER_S", 0.05)
+    member: Any = Stuck()
+    commits = CommitQueue(None, lambda: 0.0)
+    commits.commit_later(member, {("t", 0): 1})
+    with pytest.raises(ConsumerError, match="a commit has not ended"):
+        commits.close()
+    member.go.set()
