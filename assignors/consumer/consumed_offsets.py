@@ -29,7 +29,7 @@ class Progress:
 
     def done(self) -> dict[TopicPartition, Offset]:
         """Return the next offset of each partition, without partitions that have no progress."""
-        return self._fetching.positions_with_epochs() if self._auto_store else dict(self._stored)
+        return self._fetching.stored_offsets() if self._auto_store else dict(self._stored)
 
     def to_commit(
         self, message: Message | None, offsets: Iterable[KafkaPartition] | None

@@ -16,6 +16,7 @@ from assignors.consumer.dropped_records import PositionsBefore
 from assignors.consumer.interruptions import at_once
 from assignors.consumer.read_ahead import ReadAhead, first_offsets, is_read, key_of_message
 from assignors.consumer.start_offsets import check_start
+from assignors.consumer.stored_offsets import StoredOffsets
 from assignors.member.ownership import Ownership
 from assignors.planner.topics_and_members import TopicPartition
 
@@ -66,6 +67,7 @@ class Fetching:
         self._before = PositionsBefore()
         self._paused: set[TopicPartition] = set()
         self._closed: list[bool] = []
+        self._stored = StoredOffsets(self._watermarks)
 
     @property
     def client(self) -> Consumer:
@@ -103,6 +105,8 @@ class Fetching:
             self._ask_for_leaders({topic for topic, _ in new} - {topic for topic, _ in self._begun})
             begun = self._begun | new
             self._before.forget()
+            for key, at in new.items():
+                self._stored.start(key, at)
             at_once(
                 (setattr, self, "_begun", begun),
                 (setattr, self, "_asked", [KafkaPartition(*key) for key in begun]),
@@ -117,6 +121,7 @@ class Fetching:
             self.ahead.drop(gone)
             self._drop_in_hand(gone)
             self._before.forget()
+            self._stored.forget(gone)
             begun = {key: at for key, at in self._begun.items() if key not in gone}
             at_once(
                 (setattr, self, "_begun", begun),
@@ -295,6 +300,14 @@ class Fetching:
             for key, at in self.positions().items()
         }
 
+    def stored_offsets(self) -> dict[TopicPartition, Offset]:
+        """As `positions_with_epochs`, but after the last delivered record also if a seek has come since."""
+        return self._stored.among(self.positions_with_epochs())
+
+    def _watermarks(self, key: TopicPartition) -> tuple[int, int]:
+        found: tuple[int, int] = self._consumer.get_watermark_offsets(KafkaPartition(*key), cached=True)
+        return found
+
     def _taken(self) -> dict[TopicPartition, int]:
         """The offset after the last record that left `ahead`."""
         asked = [KafkaPartition(*key) for key in self._begun]
@@ -314,7 +327,9 @@ class Fetching:
             said = f"{key[0]!r} partition {key[1]} is not assigned: seek() when it is"
             raise ConsumerError(said, self.code_unless_assigned(key))
         check_start(key, offset)
+        stored = self.stored_offsets().get(key)
         self._drop_in_hand([key])
+        self._stored.start(key, offset, stored)
         self._restart(key, offset)
 
     def _restart(self, key: TopicPartition, offset: int) -> None:

@@ -1,0 +1,54 @@
+"""The offsets that a commit without arguments commits: after the last delivered record, wherever a seek has led."""
+
+from collections.abc import Callable, Collection, Mapping
+
+from confluent_kafka import OFFSET_BEGINNING
+
+from assignors.clients.log_offsets import Offset, OffsetWithMetadata
+from assignors.planner.topics_and_members import TopicPartition
+
+Watermarks = Callable[[TopicPartition], tuple[int, int]]
+"""Returns the first offset of a log and its end as far as known without a request, negative if unknown."""
+
+
+class StoredOffsets:
+    """Tells positions after delivered records from those at which a partition began or was sought.
+
+    Contract: as librdkafka's stored offsets. A seek changes none of them, and a begin stores none, until the next
+    record of the partition is delivered.
+
+    Args:
+        watermarks: of a partition that is read.
+    """
+
+    def __init__(self, watermarks: Watermarks) -> None:
+        self._watermarks = watermarks
+        self._starts: dict[TopicPartition, tuple[int, Offset | None]] = {}  # without a record since, and stored before
+
+    def start(self, key: TopicPartition, offset: int, stored: Offset | None = None) -> None:
+        """Record that a partition begins or continues at this offset, after this one was stored."""
+        if offset < 0 and offset != OFFSET_BEGINNING and stored is not None:
+            offset = max(self._watermarks(key)[1], offset)  # OFFSET_END: known now, and not when a record has come
+        self._starts[key] = offset, stored
+
+    def forget(self, partitions: Collection[TopicPartition]) -> None:
+        """Forget partitions that are no longer read."""
+        for key in partitions:
+            self._starts.pop(key, None)
+
+    def among(self, positions: Mapping[TopicPartition, Offset]) -> dict[TopicPartition, Offset]:
+        """Return the positions after delivered records, and in place of the others what was stored before."""
+        found = dict(positions)
+        for key, (start, stored) in list(self._starts.items()):
+            at = found.pop(key, None)
+            number = at.offset if isinstance(at, OffsetWithMetadata) else at
+            if number is None or number == self._number(key, start):
+                if stored is not None:
+                    found[key] = stored
+            elif at is not None:
+                found[key] = at
+                del self._starts[key]
+        return found
+
+    def _number(self, key: TopicPartition, start: int) -> int:
+        return self._watermarks(key)[0] if start == OFFSET_BEGINNING else start

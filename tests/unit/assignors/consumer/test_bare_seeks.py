@@ -1,0 +1,148 @@
+"""What is committed after a seek, and after a begin without records, as confluent_kafka.Consumer commits it."""
+
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+import pytest
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END
+
+from producer.testing import MockCluster
+from tests.unit.assignors.conftest import RECORDS
+from tests.unit.assignors.consumer.bare_bench import SHORT, Bench, at, attempt, check, plain, read
+
+ALL: Final = [at(0), at(1), at(2)]
+OFFSETS: Final = {"forward": 48, "backward": 42, "end": OFFSET_END, "beginning": OFFSET_BEGINNING}
+AUTOMATIC: Final[dict[str, Any]] = {"enable.auto.commit": True, "auto.commit.interval.ms": 3_600_000}
+
+
+def _commit(one: Any) -> Any:  # noqa: ANN401 -- either kind, any result
+    return attempt(lambda: plain(one.commit(asynchronous=False)))
+
+
+def _commit_later(one: Any) -> None:  # noqa: ANN401 -- as above
+    one.commit()
+    until = time.monotonic() + 20
+    while one.committed([at(0)], 10)[0].offset < 0:
+        assert time.monotonic() < until
+        one.poll(0)
+
+
+def _go_on(one: Any) -> Any:  # noqa: ANN401 -- as above
+    return [read(one, 1), _commit(one)]
+
+
+def _again(one: Any) -> Any:  # noqa: ANN401 -- as above
+    one.seek(at(0, 45))
+    return _commit(one)
+
+
+def _leave(one: Any) -> None:  # noqa: ANN401 -- as above
+    one.unsubscribe()
+    one.poll(0.1)
+
+
+def _pause(one: Any) -> None:  # noqa: ANN401 -- as above
+    one.pause([at(0)])
+    one.resume([at(0)])
+
+
+# Without a record after a seek to the end, and where the bare client takes no assign().
+SILENT: Final = "consume and commit"
+WHOLE: Final = frozenset({"unassign", "assign again"})
+THEN: Final[dict[str, Callable[[Any], Any]]] = {
+    "close": lambda _: None,
+    "commit": _commit,
+    "commit later": _commit_later,
+    "consume and commit": _go_on,
+    "seek again and commit": _again,
+    "unsubscribe": _leave,
+    "unassign": lambda one: one.unassign(),
+    "assign again": lambda one: one.assign([at(0, 47)]),
+    "pause and resume": _pause,
+}
+
+
+def after_a_seek(bench: Bench, offset: int, then: Callable[[Any], Any], config: dict[str, Any]) -> Any:  # noqa: ANN401 -- results
+    """Offsets 40 to 43 were delivered; what the group has at the end."""
+    group = f"seek-{bench.kind.__name__}-{time.monotonic()}"
+    one = bench.make(**SHORT, **config, **{"group.id": group})
+    one.subscribe(
+        ["t"],
+        on_assign=lambda own, _: own.assign([at(0, 40)]),
+        on_revoke=lambda own, _: None if config else _commit(own),  # an error in the bare client if nothing is new
+    )
+    read(one, 4)
+    one.seek(at(0, offset))
+    found = then(one)
+    one.close()
+    return [found, plain(bench.make(**{"group.id": group}).committed(ALL, 10))]
+
+
+@pytest.mark.parametrize("config", [AUTOMATIC, {}], ids=["automatic commits", "commit in on_revoke"])
+@pytest.mark.parametrize("then", THEN)
+@pytest.mark.parametrize("where", ["forward", "backward"])
+def test_a_seek_changes_no_commit_until_the_next_record(
+    cluster: MockCluster, where: str, then: str, config: dict[str, Any]
+) -> None:
+    """A program that skips records, and one that looks back, must not commit what it has not read."""
+    check(lambda bench: after_a_seek(bench, OFFSETS[where], THEN[then], config), cluster)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("where", "then"), [("beginning", then) for then in THEN] + [("end", then) for then in THEN if then != SILENT]
+)
+def test_nor_does_one_to_an_end_of_the_log(cluster: MockCluster, where: str, then: str) -> None:
+    """The constants name offsets that are known later."""
+    check(lambda bench: after_a_seek(bench, OFFSETS[where], THEN[then], AUTOMATIC), cluster)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("then", sorted(THEN.keys() - WHOLE - {SILENT}))
+@pytest.mark.parametrize("where", OFFSETS)
+def test_the_same_holds_where_the_broker_assigns(cluster: MockCluster, where: str, then: str) -> None:
+    """With group.protocol=consumer librdkafka keeps the membership; the bare client takes no assign() there."""
+
+    def case(bench: Bench) -> Any:  # noqa: ANN401 -- results
+        group = f"seek-{bench.kind.__name__}-{time.monotonic()}"
+        config: dict[str, Any] = {**AUTOMATIC, "group.id": group}
+        one, _ = bench.joined(**config)
+        one.seek(at(0, OFFSETS[where]))
+        found = THEN[then](one)
+        one.close()
+        return [found, plain(bench.make(**{"group.id": group}).committed(ALL, 10))]
+
+    check(case, cluster, "consumer")
+
+
+def begins(bench: Bench, offsets: list[int], records: int) -> Any:  # noqa: ANN401 -- results
+    """What the group has after a begin at these offsets and so many records."""
+    group = f"begin-{bench.kind.__name__}-{time.monotonic()}"
+    one = bench.make(**SHORT, **AUTOMATIC, **{"group.id": group})
+    assigned: list[Any] = []
+
+    def on_assign(own: Any, _: Any) -> None:  # noqa: ANN401 -- either kind
+        own.assign([at(number, offset) for number, offset in enumerate(offsets)])
+        if not records:
+            own.pause(ALL)
+        assigned.append(True)
+
+    one.subscribe(["t"], on_assign=on_assign)
+    until = time.monotonic() + 20
+    while not assigned and records == 0:
+        assert time.monotonic() < until
+        one.poll(0)
+    read(one, records)
+    one.close()
+    return plain(bench.make(**{"group.id": group}).committed(ALL, 10))
+
+
+@pytest.mark.parametrize(
+    ("offsets", "records"),
+    [([40, 41, 42], 0), ([RECORDS, RECORDS, 49], 1), ([OFFSET_END, OFFSET_END, 48], 2)],
+    ids=["without records", "records of one", "records of one, the others at their end"],
+)
+def test_a_begin_is_not_committed_before_a_record(cluster: MockCluster, offsets: list[int], records: int) -> None:
+    """Another program of the group may have committed later offsets meanwhile."""
+    check(lambda bench: begins(bench, offsets, records), cluster)
