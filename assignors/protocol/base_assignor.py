@@ -50,7 +50,10 @@ class Assignor(AbstractPartitionAssignor):
         overrides: Overrides | None = None,
     ) -> None:
         _check_name("agent", agent)
+        if agent == "":
+            raise MembershipError("agent='': need a name, or None for the group instance id or the member id")
         _check_name("rack", rack)
+        check_flag("cooperative", cooperative)
         Member(id=agent or "", topics=frozenset(), weight=weight)  # raises WeightError
         self.last_plan: Plan | None = None
         self._name = f"{self.strategy}-cooperative" if cooperative else self.strategy
@@ -228,6 +231,16 @@ def _check_name(setting: str, name: object) -> None:
         fits = False
     if not fits:
         raise MembershipError(f"{setting}={name!r}: need text of at most {_NAME_BYTES} bytes")
+
+
+def check_flag(setting: str, value: object) -> None:
+    """Check a setting that is True or False.
+
+    Raises:
+        MembershipError: it is something else, such as text, which would count as true whatever it says.
+    """
+    if not isinstance(value, bool):
+        raise MembershipError(f"{setting}={value!r}: need True or False")
 
 
 def _shortened(configuration: str) -> str:

@@ -15,7 +15,7 @@ from assignors.planner.plan import plan
 from assignors.planner.plan_result import Plan
 from assignors.planner.rack_locality import RackBy
 from assignors.planner.topics_and_members import Member, Topic
-from assignors.protocol.base_assignor import Assignor
+from assignors.protocol.base_assignor import Assignor, check_flag
 from assignors.protocol.rebalance_trigger import Rejoin, WorkersWatch
 from assignors.protocol.topic_weights_source import WeightsSetting, WeightsSource
 from assignors.protocol.worker_caps_source import WorkersSetting, WorkersSource
@@ -78,7 +78,7 @@ class HRWAssignor(Assignor):
 
         Raises:
             BoundError: epsilon is negative or not a finite number.
-            MembershipError: agent or rack is not text, or too long.
+            MembershipError: agent or rack is not text, or too long; agent is empty; cooperative is not True or False.
             NodesError: node is not a regular expression.
             OverrideError: overrides is not a mapping of topics to names.
             StrategyError: rack_by is unknown, or the seed is not a whole number.
@@ -195,9 +195,11 @@ class ShuffledRoundRobinAssignor(Assignor):
             weights: volume of each topic, as for `HRWAssignor`; loads are then within 5 % of the fair share.
 
         Raises:
+            MembershipError: agent or rack is not text, or too long; agent is empty; a flag is not True or False.
             OverrideError: overrides is not a mapping of topics to names.
             WeightError: a weight of a topic is negative or not finite.
         """
+        check_flag("keep", keep)
         super().__init__(rack=rack, agent=agent, weight=1.0, cooperative=cooperative, overrides=overrides)
         self._weights = WeightsSource(weights)
         self._seed = seed

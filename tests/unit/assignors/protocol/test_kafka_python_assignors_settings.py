@@ -1,6 +1,7 @@
 """The settings of the kafka-python assignors, and those that are sent to the leader."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,31 @@ def test_a_wrong_setting_is_found_before_the_group_needs_it(
     """If only the leader's plan found the error, every rebalance would lose its plan, far from the cause."""
     with pytest.raises(error):
         HRWAssignor(**given_settings)
+
+
+@pytest.mark.parametrize("kind", [HRWAssignor, ShuffledRoundRobinAssignor])
+@pytest.mark.parametrize(
+    ("given_settings", "said"),
+    [
+        ({"cooperative": "yes"}, "cooperative='yes': need True or False"),
+        ({"cooperative": None}, "cooperative=None: need True or False"),
+        ({"agent": ""}, "agent='': need a name, or None for the group instance id or the member id"),
+    ],
+    ids=str,
+)
+def test_settings_that_would_pass_as_others_are_refused(
+    kind: Callable[..., object], given_settings: dict[str, Any], said: str
+) -> None:
+    """The text "no" counts as true, and members with an empty name count as one, from an unset variable perhaps."""
+    with pytest.raises(MembershipError) as refused:
+        kind(**given_settings)
+    assert str(refused.value) == said
+
+
+def test_keep_is_a_flag() -> None:
+    """The text "false" counts as true."""
+    with pytest.raises(MembershipError, match=r"keep='false': need True or False"):
+        ShuffledRoundRobinAssignor(keep="false")  # type: ignore[arg-type]
 
 
 def test_many_patterns_do_not_push_out_weight_and_agent() -> None:
