@@ -21,12 +21,14 @@ Kind = Literal["unkeyed", "keyed", "explicit"]
 """The way in which a record got its partition."""
 _send = Producer.produce
 
-RECORD: Final = 1 << 60
-"""One record in a packed count, above the bytes: an exabyte of one partition fits below it. CPython's integers have 30
-bits a digit: up to a billion records no more digits than above 48 bits, and from 4,096 on as many."""
-BYTES: Final = RECORD - 1
-"""Mask of the bytes in a packed count."""
-WEIGHTS: Final = tuple(RECORD + size for size in range(1 << 12))
+BYTE: Final = 1 << 48
+"""One byte in a packed count, above the records: a partition of 280 trillion records fits below it. So packed counts
+compare as their bytes do, without a step that takes the records off."""
+RECORDS: Final = BYTE - 1
+"""Mask of the records in a packed count."""
+EMPTY: Final = 1
+"""A record of no bytes, packed."""
+WEIGHTS: Final = tuple(size * BYTE + EMPTY for size in range(1 << 12))
 """One record and its bytes, packed: a look-up takes a fifth of the time of an addition of such integers. Longer records
 take the longer way."""
 
@@ -35,8 +37,8 @@ class PartitionCounts:
     """Records and bytes per partition.
 
     Attributes:
-        packed: per partition, `RECORD` for each record plus its bytes. A flat list, as at 10,000 partitions an object
-            each would miss the caches, and one number, because a second list costs the hot path a tenth.
+        packed: per partition, 1 for each record plus `BYTE` for each of its bytes. A flat list, as at 10,000 partitions
+            an object each would miss the caches, and one number, because a second list costs the hot path a tenth.
     """
 
     __slots__ = ("packed",)
@@ -53,15 +55,16 @@ class PartitionCounts:
 
     def add(self, partition: int, size: int, records: int = 1) -> None:
         """Add records and their bytes; negative numbers subtract."""
-        self.packed[partition] += records * RECORD + size
+        self.packed[partition] += size * BYTE + records
 
     def of(self, partition: int) -> Count:
         """Return the count of one partition."""
-        return Count(*divmod(self.packed[partition], RECORD))
+        size, records = divmod(self.packed[partition], BYTE)
+        return Count(records, size)
 
     def records(self) -> int:
         """Return the records of all partitions."""
-        return sum(self.packed) // RECORD
+        return sum(self.packed) & RECORDS
 
 
 class Destinations:
@@ -78,11 +81,13 @@ class Destinations:
         keyed_way: all that such a record needs, in one look: hash, slots, table (None if each partition is its own
             slot) and packed counts; None if keys are ignored. While it pays, a look at `known` stands in for the hash.
         partition: where records without a key go until its bytes in `unkeyed` reach `switch_at`.
+        full_at: `switch_at` as a packed count.
         unkeyed: counts of records without a key; shared as `keyed` is.
         unkeyed_packed: of `unkeyed`.
     """
 
     __slots__ = (
+        "full_at",
         "hash",
         "keyed",
         "keyed_way",
@@ -121,6 +126,7 @@ class Destinations:
         self.unkeyed = unkeyed
         self.unkeyed_packed = unkeyed.packed
         self.switch_at = switch_at
+        self.full_at = switch_at * BYTE
         self.hash = key_hash(partitioner)
         self.shortest_key = shortest_key
         self.known: KnownKeys | None = None
@@ -152,18 +158,18 @@ class Destinations:
         chosen = self.hash(key, self.slots)
         if not self.same:
             chosen = self.table[chosen]
-        self.keyed.packed[chosen] += RECORD + size
+        self.keyed.packed[chosen] += size * BYTE + 1
         return chosen
 
     def take_unkeyed(self, size: int) -> bool:
         """Count a record without a key; return whether such records should switch to another partition."""
         packed = self.unkeyed.packed
-        packed[self.partition] = total = packed[self.partition] + (RECORD + size)
-        return total & BYTES >= self.switch_at
+        packed[self.partition] = total = packed[self.partition] + (size * BYTE + 1)
+        return total >= self.full_at
 
     def is_full(self) -> bool:
         """Return whether records without a key should switch to another partition."""
-        return self.unkeyed.packed[self.partition] & BYTES >= self.switch_at
+        return self.unkeyed.packed[self.partition] >= self.full_at
 
 
 class DirectQueue:
@@ -237,12 +243,34 @@ def produce(  # noqa: C901, PLR0912, PLR0913, PLR0917 - no helpers, see below; t
         and headers is None
         and timestamp == 0
     ):
-        if type(key) is bytes and key:
+        if key is None:
+            try:
+                destinations = self._destinations[topic]
+                weight = WEIGHTS[len(value)]
+            except (IndexError, KeyError, TypeError):  # a long record; a topic that is new; no name
+                pass
+            else:
+                chosen = destinations.partition
+                # Default arguments are left out: parsing them costs the base class as much as a look-up costs here.
+                try:
+                    _send(self, topic, value, None, chosen)
+                except KafkaException as refusal:
+                    self._produce_refused(refusal, topic, value, key, None, timestamp, headers)
+                    return
+                # No other code, perhaps of another thread, may run between the read and the write of a count.
+                packed = destinations.unkeyed_packed
+                packed[chosen] = total = packed[chosen] + weight
+                if total >= destinations.full_at:
+                    self._topics_in_use.advance(topic, destinations)
+                elif weight == EMPTY:
+                    self._topics_in_use.advance_after_empty(topic, destinations)
+                return
+        elif type(key) is bytes and key:
             try:
                 destinations = self._destinations[topic]
                 find, slots, table, packed = destinations.keyed_way
                 weight = WEIGHTS[len(value) + len(key)]
-            except (IndexError, KeyError, TypeError):  # a long record; a topic that is new or ignores keys; no name
+            except (IndexError, KeyError, TypeError):  # as above; a topic that ignores keys
                 pass
             else:
                 chosen = find(key, slots)
@@ -250,34 +278,12 @@ def produce(  # noqa: C901, PLR0912, PLR0913, PLR0917 - no helpers, see below; t
                     chosen = table[chosen]
                 elif chosen is None:
                     chosen = destinations.learn(key)
-                # Default arguments are left out: parsing them costs the base class as much as a look-up costs here.
                 try:
                     _send(self, topic, value, key, chosen)
                 except KafkaException as refusal:
                     self._produce_refused(refusal, topic, value, key, None, timestamp, headers)
                     return
-                # No other code, perhaps of another thread, may run between the read and the write of a count.
-                packed[chosen] += weight
-                return
-        elif key is None:
-            try:
-                destinations = self._destinations[topic]
-                weight = WEIGHTS[len(value)]
-            except (IndexError, KeyError, TypeError):  # as above
-                pass
-            else:
-                chosen = destinations.partition
-                try:
-                    _send(self, topic, value, None, chosen)
-                except KafkaException as refusal:
-                    self._produce_refused(refusal, topic, value, key, None, timestamp, headers)
-                    return
-                packed = destinations.unkeyed_packed
-                packed[chosen] = total = packed[chosen] + weight
-                if total & BYTES >= destinations.switch_at:
-                    self._topics_in_use.advance(topic, destinations)
-                elif not value:
-                    self._topics_in_use.advance_after_empty(topic, destinations)
+                packed[chosen] += weight  # as above
                 return
     _produce_any(self, topic, value, key, partition, callback, on_delivery, timestamp, headers)
 
@@ -302,7 +308,7 @@ def _produce_any(  # noqa: PLR0913, PLR0917 - the parameters of `produce`
         self._produce_uncommon(topic, value, key, partition, delivered, timestamp, headers)
         return
     # The size is computed first: a queued record must not end in an error, and no other code, perhaps of another
-    # thread, may run between the read and the write of `+=`.
+    # thread, may run between the read and the write of a count.
     size = len(value) if type(value) is bytes else len(sent_bytes(value) or b"")
     keyed = None
     if key is None:
@@ -327,11 +333,11 @@ def _produce_any(  # noqa: PLR0913, PLR0917 - the parameters of `produce`
         self._produce_refused(refusal, topic, value, key, delivered, timestamp, headers)
         return
     if keyed is not None:
-        keyed[chosen] += size + RECORD
+        keyed[chosen] += size * BYTE + 1
         return
     packed = destinations.unkeyed.packed
-    packed[chosen] = total = packed[chosen] + (size + RECORD)
-    if total & BYTES >= destinations.switch_at:
+    packed[chosen] = total = packed[chosen] + (size * BYTE + 1)
+    if total >= destinations.full_at:
         self._topics_in_use.advance(topic, destinations)
     elif not size:
         self._topics_in_use.advance_after_empty(topic, destinations)
