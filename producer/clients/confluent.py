@@ -11,6 +11,7 @@ from functools import partial
 from importlib.metadata import version
 from itertools import groupby
 from logging import Logger
+from operator import index
 from types import ModuleType
 from typing import Any, ClassVar, Unpack
 
@@ -168,6 +169,7 @@ class AZAwareProducer(Producer):
         timestamp: int,
         headers: Any,  # noqa: ANN401 - as the base class types it
     ) -> None:
+        partition = int(index(partition))  # refuses what the base class refuses: a float may equal -1
         if partition == -1:
             partitioner = self._topics_in_use.partitioners.get(topic)
             if partitioner is None:
@@ -241,9 +243,10 @@ class AZAwareProducer(Producer):
             Number of queued messages; the others have their error in `_error`.
 
         Raises:
-            TypeError, ValueError, NotImplementedError: a message is invalid; none was sent.
+            TypeError, ValueError, NotImplementedError: the partition or a message is invalid; none was sent.
             KafkaException: the client refused a whole partition's messages; earlier partitions were sent.
         """
+        partition = int(index(partition))  # as in `_produce_uncommon`
         theirs = on_delivery if callback is None else callback
         if topic not in self._topics_in_use.partitioners:
             self._watcher.load(topic)

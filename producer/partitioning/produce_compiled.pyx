@@ -32,6 +32,10 @@ cdef extern from "Python.h":
 
 cdef object send = Producer.produce
 
+# The defaults of the base class, compared by identity: `-1.0 == -1`, but the base class refuses a float.
+cdef object ANY_PARTITION = -1
+cdef object NO_TIMESTAMP = 0
+
 # Functions of librdkafka's public interface, with its handles of a client and of a topic as plain pointers.
 ctypedef void* (*TopicNew)(void*, const char*, void*) noexcept
 ctypedef void (*TopicDestroy)(void*) noexcept
@@ -435,11 +439,11 @@ def produce(
     # One callback only: the base class ignores `on_delivery` when `callback` is given, even as None. Compared with
     # None, because a callable may be false, such as an empty subclass of list.
     delivered = on_delivery if callback is None else callback
-    if destinations is None or partition != -1:
+    if destinations is None or partition is not ANY_PARTITION:
         self._produce_uncommon(topic, value, key, partition, delivered, timestamp, headers)
         return
     cdef bint unkeyed = key is None
-    cdef bint plain = delivered is None and headers is None and timestamp == 0
+    cdef bint plain = delivered is None and headers is None and timestamp is NO_TIMESTAMP
     cdef bint viewed = isinstance(value, (bytes, str))
     # confluent-kafka takes other buffers as well, and says which ones it refuses.
     cdef bint direct = plain and (viewed or value is None)

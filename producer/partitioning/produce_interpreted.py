@@ -21,6 +21,9 @@ Kind = Literal["unkeyed", "keyed", "explicit"]
 """The way in which a record got its partition."""
 _send = Producer.produce
 
+ANY_PARTITION: Final = -1
+NO_TIMESTAMP: Final = 0
+"""The defaults of the base class. Compared by identity: `-1.0 == -1`, but the base class refuses a float."""
 BYTE: Final = 1 << 48
 """One byte in a packed count, above the records: a partition of 280 trillion records fits below it. So packed counts
 compare as their bytes do, without a step that takes the records off."""
@@ -237,11 +240,11 @@ def produce(  # noqa: C901, PLR0912, PLR0913, PLR0917 - no helpers, see below; t
     # Straight down, without a helper and in few steps: a call costs a tenth of the whole budget of this function.
     if (
         type(value) is bytes
-        and partition == -1
+        and partition is ANY_PARTITION
         and callback is None
         and on_delivery is None
         and headers is None
-        and timestamp == 0
+        and timestamp is NO_TIMESTAMP
     ):
         if key is None:
             try:
@@ -304,7 +307,7 @@ def _produce_any(  # noqa: PLR0913, PLR0917 - the parameters of `produce`
     # One callback only: the base class ignores `on_delivery` when `callback` is given, even as None. Compared with
     # None, because a callable may be false, such as an empty subclass of list.
     delivered = on_delivery if callback is None else callback
-    if destinations is None or partition != -1:
+    if destinations is None or partition is not ANY_PARTITION:
         self._produce_uncommon(topic, value, key, partition, delivered, timestamp, headers)
         return
     # The size is computed first: a queued record must not end in an error, and no other code, perhaps of another
@@ -324,7 +327,7 @@ def _produce_any(  # noqa: PLR0913, PLR0917 - the parameters of `produce`
             chosen = destinations.partition
     # Default arguments are left out: parsing them costs the base class as much as a look-up costs here.
     try:
-        if delivered is None and headers is None and timestamp == 0:
+        if delivered is None and headers is None and timestamp is NO_TIMESTAMP:
             _send(self, topic, value, key, chosen)
         else:
             _send(self, topic, value, key, chosen, self._reports.before(delivered, headers), None, timestamp, headers)

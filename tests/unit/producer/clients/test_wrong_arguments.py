@@ -2,10 +2,14 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
+from confluent_kafka import Producer
 
 from producer import AZAwareProducer, PolicyError, SkewGuard
+from producer.testing import MockCluster
 from producer.traffic_counts import Traffic
+from tests.unit.producer.deliveries import TOPIC, config
 
 LEAST = {"bootstrap.servers": "localhost:1", "client.rack": "az-a"}
 
@@ -32,6 +36,49 @@ def test_a_property_that_looks_like_an_argument_stays_a_property() -> None:
     """`acks` is one letter from `racks`, and the bare client takes it by keyword."""
     properties: dict[str, Any] = {"acks": "all", "retries": 3, "partitioner": "murmur2_random"}
     AZAwareProducer(LEAST, **properties).close()
+
+
+@pytest.mark.usefixtures("hot")
+@pytest.mark.parametrize("led", [1, 0], ids=["leaders known", "leaders unknown"])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"partition": -1.0},
+        {"partition": -1.0, "on_delivery": print},
+        {"timestamp": 0.0},
+        {"timestamp": 0.0, "key": b"k"},
+    ],
+    ids=str,
+)
+def test_a_float_that_equals_a_default_is_refused_as_by_the_bare_client(
+    mock: MockCluster, given: dict[str, Any], led: int
+) -> None:
+    """`-1.0 == -1`: otherwise a float passes as long as it has this value, and fails with the next one."""
+    mock.create(TOPIC, [1, 2, 3])
+    bare, ours = Producer(config(mock)), AZAwareProducer(config(mock))
+    if led:
+        ours.produce(TOPIC, b"first")
+    for producer in (bare, ours):
+        with pytest.raises(TypeError, match="'float' object cannot be interpreted as an integer"):
+            producer.produce(TOPIC, b"v", **given)
+    with pytest.raises(TypeError, match="'float' object cannot be interpreted as an integer"):
+        ours.produce_batch(TOPIC, [{"value": b"v"}], partition=-1.0)  # type: ignore[arg-type]
+    assert ours.flush(10) == 0
+    assert sum(count.records for count in ours.traffic().zones.values()) == led
+    ours.close()
+
+
+@pytest.mark.usefixtures("hot")
+@pytest.mark.parametrize("partition", [np.int64(-1), np.int32(-1)], ids=repr)
+def test_an_integer_of_another_library_names_no_partition_either(mock: MockCluster, partition: Any) -> None:  # noqa: ANN401
+    """As by the bare client, which takes whatever Python takes as an index."""
+    mock.create(TOPIC, [1, 2, 3])
+    producer = AZAwareProducer(config(mock))
+    producer.produce(TOPIC, b"v", partition=partition, timestamp=np.int64(0))  # type: ignore[arg-type]
+    producer.produce_batch(TOPIC, [{"value": b"v"}], partition=partition)
+    assert producer.flush(10) == 0
+    assert producer.traffic().local.records == 2
+    producer.close()
 
 
 @pytest.mark.parametrize("name", ["cost", "wire_cost", "replication_cost"])
