@@ -11,6 +11,7 @@ import pytest
 from confluent_kafka import Message
 from kafka import KafkaProducer
 from kafka.cluster import ClusterMetadata
+from kafka.partitioner import DefaultPartitioner
 from kafka.serializer.abstract import Serializer
 from kafka.structs import TopicPartition
 
@@ -93,6 +94,16 @@ def test_both_clients_put_a_key_into_the_same_partition(mock: MockCluster, keys:
     assert len(seen) == 1_000
     assert {key: choose(partitioner, cluster, key) for key in seen} == seen
     producer.close()
+
+
+@pytest.mark.parametrize("partitions", [1, 6, 7, 1_000])
+def test_global_keys_stay_where_kafka_pythons_own_partitioner_puts_them(partitions: int) -> None:
+    """A key keeps its partition when the partitioner is replaced: both map as Java does."""
+    cluster = metadata([1 + number % 3 for number in range(partitions)])
+    ours, theirs = AZAwarePartitioner(rack="az-a", keys="global"), DefaultPartitioner()
+    for number in range(1_000):
+        key = b"%d" % number * (number % 5)  # one in five is empty
+        assert choose(ours, cluster, key) == theirs.partition(TOPIC, key, key, None, b"v", cluster)
 
 
 def test_a_record_that_opens_a_batch_is_counted_once(mock: MockCluster) -> None:

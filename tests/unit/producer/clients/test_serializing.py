@@ -7,10 +7,13 @@ from typing import Any
 import pytest
 from confluent_kafka import SerializingProducer
 from confluent_kafka.error import KeySerializationError, ValueSerializationError
+from confluent_kafka.schema_registry import AsyncSchemaRegistryClient, SchemaRegistryClient
+from confluent_kafka.schema_registry.avro import AsyncAvroSerializer, AvroSerializer
 from confluent_kafka.serialization import IntegerSerializer, MessageField, SerializationContext, StringSerializer
 
 from producer import AZAwareAIOSerializingProducer, AZAwareSerializingProducer
 from producer.testing import MockCluster
+from producer.traffic_counts import Traffic
 from tests.unit.producer.deliveries import TOPIC, config
 
 SERIALIZERS: dict[str, Any] = {"key.serializer": StringSerializer(), "value.serializer": IntegerSerializer()}
@@ -68,6 +71,41 @@ def test_a_record_that_cannot_be_serialized_is_not_sent(
             assert aio.traffic().topics == {}
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("twin", [False, True], ids=["threads", "asyncio"])
+def test_the_registrys_own_serializers_are_taken(mock: MockCluster, *, twin: bool) -> None:
+    """Avro with the schema's id, and keys that decide the partition; the registry is confluent-kafka's own mock."""
+    mock.create(TOPIC, [1, 2, 3])
+    schema = '{"type": "record", "name": "Flight", "fields": [{"name": "number", "type": "int"}]}'
+    registry = {"url": "mock://"}
+    got: list[tuple[int | None, bytes | None]] = []
+
+    async def run() -> Traffic:
+        serializer = await AsyncAvroSerializer(AsyncSchemaRegistryClient.new_client(registry), schema)
+        settings = {**config(mock), "key.serializer": StringSerializer(), "value.serializer": serializer}
+        async with AZAwareAIOSerializingProducer(settings, keys="local-hrw") as producer:
+            futures = [await producer.produce(TOPIC, f"key-{n}", {"number": n}) for n in range(10)]
+            await producer.flush()
+            got.extend((one.partition(), one.value()) for one in await asyncio.gather(*futures))
+            return producer.traffic()
+
+    def send() -> Traffic:
+        serializer = AvroSerializer(SchemaRegistryClient.new_client(registry), schema)
+        settings = {**config(mock), "key.serializer": StringSerializer(), "value.serializer": serializer}
+        producer = AZAwareSerializingProducer(settings, keys="local-hrw")
+        for n in range(10):
+            producer.produce(
+                TOPIC, f"key-{n}", {"number": n}, on_delivery=lambda _, one: got.append((one.partition(), one.value()))
+            )
+        assert producer.flush(10) == 0
+        producer.close()
+        return producer.traffic()
+
+    assert (asyncio.run(run()) if twin else send()).local.records == 10
+    plain = b"\0" + (1).to_bytes(4, "big")  # the registry's first schema; an int of Avro is its double
+    assert len(got) == 10
+    assert set(got) == {(0, plain + bytes([2 * n])) for n in range(10)}
 
 
 def test_a_serializer_that_awaits_its_schema_keeps_the_order_of_a_key(mock: MockCluster) -> None:
