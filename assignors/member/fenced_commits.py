@@ -23,6 +23,7 @@ from assignors.member.ownership import OwnershipCell
 from assignors.planner.topics_and_members import TopicPartition
 
 _BACKOFF_S = 0.05
+_ANSWER_MS = 1000.0
 
 
 class FencedCommits(LogOffsets):
@@ -70,6 +71,7 @@ class FencedCommits(LogOffsets):
 
     async def _commit_async(self, offsets: dict[TopicPartition, Offset], until: float) -> None:
         wanted = {KafkaPartition(*key): _with_metadata(at) for key, at in offsets.items()}
+        refused: KafkaError | None = None
         while True:
             left_ms = max(1.0, (until - time.monotonic()) * 1000)
             try:
@@ -81,7 +83,9 @@ class FencedCommits(LogOffsets):
                 raise
             except (RetriableError, RebalanceInProgressError, CommitFailedError) as error:
                 if not _passes(error) or time.monotonic() >= until:
-                    raise
+                    raise (refused if refused and _too_short_for_an_answer(error, left_ms) else error) from None
+                # A rebalance that lasts too long is a timeout: the group did not go on without this member.
+                refused = None if isinstance(error, CommitFailedError) else error
                 await self._net.sleep(_BACKOFF_S)
             else:
                 return
@@ -100,3 +104,8 @@ def _passes(error: KafkaError) -> bool:
     if isinstance(error, CommitFailedError):
         return bool(error.args) and isinstance(error.args[0], RebalanceInProgressError)
     return True
+
+
+def _too_short_for_an_answer(error: KafkaError, waited_ms: float) -> bool:
+    """Return whether it is the timeout of a last request, which says less than the refusal of the one before."""
+    return isinstance(error, KafkaTimeoutError) and waited_ms < _ANSWER_MS

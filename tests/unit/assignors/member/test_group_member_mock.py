@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
+from kafka.coordinator.consumer import ConsumerCoordinator
+from kafka.errors import UnknownLeaderEpochError
 from kafka.net.connection import KafkaConnection
 
 from assignors import GroupMember, HRWAssignor, MembershipError, NotOwnedError
@@ -186,3 +188,19 @@ def test_a_commit_keeps_its_metadata(mock: MockCluster) -> None:
         member.wait_for(lambda now: now.joined and len(now.partitions) == 2, 20)
         member.commit({T0: OffsetWithMetadata(7, "hello"), T1: 3})
         assert member.committed_with_metadata([T0, T1]) == {T0: (7, "hello", -1), T1: (3, "", -1)}
+
+
+def test_a_commit_out_of_time_raises_the_refusal(mock: MockCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last request has no time for an answer: a timeout would hide why the coordinator refused the others."""
+    answers: Iterator[type[Exception]] = iter([UnknownLeaderEpochError])
+
+    async def refuse_once(coordinator: Any, _offsets: object) -> None:  # noqa: ANN401 -- kafka-python is untyped
+        for answer in answers:
+            raise answer
+        await coordinator._net.sleep(60)
+
+    monkeypatch.setattr(ConsumerCoordinator, "_send_offset_commit_request", refuse_once)
+    with GroupMember(config(mock), topics=["t"], assignors=[HRWAssignor(agent="a")]) as member:
+        member.wait_for(lambda now: now.joined and len(now.partitions) == 2, 20)
+        with pytest.raises(MembershipError, match="UnknownLeaderEpochError"):
+            member.commit({T0: 7}, timeout_s=0.2)
