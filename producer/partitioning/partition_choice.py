@@ -217,7 +217,8 @@ class TopicPartitioner:
 
     def advance(self) -> None:
         """Switch records without a key to another partition."""
-        self._replace_destinations(self.destinations.table, self._next_partition())
+        self._empty_records = 0
+        self.destinations = self.destinations.next_run(self._next_partition(), self._policy.batch_bytes)
 
     def _next_partition(self) -> int:
         if self._next_run_spills():

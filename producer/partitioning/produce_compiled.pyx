@@ -301,6 +301,26 @@ cdef class Destinations:
         self.queue = None
         self.handle = NULL
 
+    def next_run(self, int partition, long long batch_bytes):
+        """Return the same destinations, with another partition for this many more bytes without a key."""
+        cdef Destinations new = Destinations.__new__(Destinations)
+        new.table = self.table
+        new.slots = self.slots
+        new.same = self.same
+        new.objects = self.objects
+        new.drawn = self.drawn
+        new.narrow = self.narrow
+        new.wide = self.wide
+        new.keyed = self.keyed
+        new.partition = partition
+        new.unkeyed = self.unkeyed
+        new.switch_at = <long long>self.unkeyed.cells[2 * partition + 1] + batch_bytes
+        new.hash = self.hash
+        new.shortest_key = self.shortest_key
+        new.queue = self.queue
+        new.handle = self.handle
+        return new
+
     cdef int connect(self, DirectQueue queue, str topic) except -1:
         """Find the topic's handle, once for each destinations."""
         self.queue = queue

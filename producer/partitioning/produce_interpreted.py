@@ -140,6 +140,27 @@ class Destinations:
         way = self._computed_way() if self.known is None else (self.known.get, None, None, keyed.packed)
         self.keyed_way: KeyedWay | None = None if shortest_key > 1 else way
 
+    def next_run(self, partition: int, batch_bytes: int) -> "Destinations":
+        """Return the same destinations, with another partition for this many more bytes without a key.
+
+        Field by field, because this code is seldom in the processor's cache: the fewer steps, the better.
+        """
+        new = object.__new__(type(self))
+        new.table = self.table
+        new.slots = self.slots
+        new.same = self.same
+        new.hash = self.hash
+        new.shortest_key = self.shortest_key
+        new.keyed = self.keyed
+        new.known = self.known
+        new.keyed_way = self.keyed_way
+        new.unkeyed = self.unkeyed
+        new.unkeyed_packed = self.unkeyed_packed
+        new.partition = partition
+        new.switch_at = (self.unkeyed_packed[partition] // BYTE) + batch_bytes
+        new.full_at = new.switch_at * BYTE
+        return new
+
     def _computed_way(self) -> "KeyedWay":
         return self.hash, self.slots, None if self.same else self.table, self.keyed.packed
 

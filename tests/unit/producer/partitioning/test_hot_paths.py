@@ -122,6 +122,23 @@ def test_a_run_is_full_with_the_record_that_reaches_its_end(hot: ModuleType) -> 
     assert found.unkeyed.of(1) == (3, 120)
 
 
+@pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
+def test_a_next_run_differs_in_the_partition_without_a_key_alone(hot: ModuleType, table: Table) -> None:
+    """Keys keep their partitions and both their counts; the run ends when its own bytes are there."""
+    before = hot.Destinations(table, hot.PartitionCounts(), 0, hot.PartitionCounts(), 50, shortest_key=1)
+    for counts in (before.keyed, before.unkeyed):
+        counts.grow(max(table) + 2)
+    after = before.next_run(max(table) + 1, 100)
+    assert [after.take_unkeyed(size) for size in (99, 1)] == [False, True]
+    assert after.next_run(after.partition, 100).switch_at == 200
+    assert [after.is_full(), before.is_full(), before.take_unkeyed(50)] == [True, False, True]
+    keys = [b"%d" % number for number in range(1_000)]
+    assert [after.take_keyed(key, 1) for key in keys] == [before.keyed_partition(key) for key in keys]
+    assert (after.shortest_key, after.slots, after.table) == (1, before.slots, before.table)
+    assert after.keyed is before.keyed
+    assert before.unkeyed.of(after.partition) == Count(2, 100)
+
+
 @pytest.mark.parametrize("partitions", [1, 6, 256, 257, 10_000, 70_000])
 def test_each_partition_is_its_own_slot_where_all_take_part(hot: ModuleType, partitions: int) -> None:
     """The table of global keys: the compiled path needs none."""
