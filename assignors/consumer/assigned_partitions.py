@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Final
 
+from assignors.clients.log_offsets import Offset
 from assignors.consumer.assign_choice import AssignChoice, check_assigned
 from assignors.consumer.background_calls import call_apart
 from assignors.consumer.configuration import Configuration
@@ -95,11 +96,15 @@ class AssignedPartitions:
     def end(
         self, member: Member, partitions: frozenset[TopicPartition], kind: Kind, call_program: Callable[[], object]
     ) -> list[Callable[[], object]]:
-        """Return the steps of an end: commit the progress if that is automatic, call the program, and read no more."""
-        steps: list[Callable[[], object]] = [partial(self._stop_delivery, partitions)]
+        """Return the steps of an end: commit the progress if that is automatic, call the program, and read no more.
+
+        What the program stores in the callback is committed after that.
+        """
+        steps: list[Callable[[], object]] = [partial(self._stop_delivery, partitions), call_program]
         if kind is Kind.REVOKED and self._config.auto_commit_s is not None:
-            steps.append(partial(self._commit_last, member, partitions))
-        return [*steps, call_program, self._commits.wait_until_answered, partial(self._forget, partitions)]
+            steps.insert(1, partial(self._commit_last, member, partitions))
+            steps.append(partial(self._commit_stored, member, partitions, self._progress.stored(partitions)))
+        return [*steps, self._commits.wait_until_answered, partial(self._forget, partitions)]
 
     def _stop_delivery(self, partitions: frozenset[TopicPartition]) -> None:
         # Another thread's `poll` must take no record now: the offsets that are committed later would be before it.
@@ -176,7 +181,15 @@ class AssignedPartitions:
             self._held.pop(key, None)
 
     def _commit_last(self, member: Member, partitions: frozenset[TopicPartition]) -> None:
-        last = {key: at for key, at in self._progress.done().items() if key in partitions}
+        self._commit(member, {key: at for key, at in self._progress.done().items() if key in partitions})
+
+    def _commit_stored(
+        self, member: Member, partitions: frozenset[TopicPartition], before: Mapping[TopicPartition, Offset]
+    ) -> None:
+        stored = self._progress.stored(partitions)
+        self._commit(member, {key: at for key, at in stored.items() if before.get(key) != at})
+
+    def _commit(self, member: Member, last: Mapping[TopicPartition, Offset]) -> None:
         try:
             if last:
                 self._commits.commit(member, last)

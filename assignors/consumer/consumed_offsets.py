@@ -31,6 +31,10 @@ class Progress:
         """Return the next offset of each partition, without partitions that have no progress."""
         return self._fetching.stored_offsets() if self._auto_store else dict(self._stored)
 
+    def stored(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, Offset]:
+        """Return the offsets of these partitions that the program has stored itself."""
+        return {key: at for key, at in self._stored.items() if key in partitions}
+
     def to_commit(
         self, message: Message | None, offsets: Iterable[KafkaPartition] | None
     ) -> dict[TopicPartition, Offset]:

@@ -78,6 +78,8 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
       is an error, as is its `assign`. `assign` and `incremental_assign` are accepted in each protocol. Any iterable of
       partitions or names is accepted, and None as a callback. A name that is not a text, and a negative offset in
       `seek`, are errors.
+    * `subscribe` and `unsubscribe` end an earlier subscription at once: they call `on_revoke`, and a new subscription
+      begins at the committed offsets. If `on_revoke` raises, they raise its error, and nothing is subscribed.
 
     Args:
         config: librdkafka's properties, as for confluent_kafka.Consumer.

@@ -6,7 +6,7 @@ import pytest
 
 from producer.testing import MockCluster
 from tests.unit.assignors.conftest import RECORDS
-from tests.unit.assignors.consumer.bare_bench import Bench, Case, at, attempt, check, read
+from tests.unit.assignors.consumer.bare_bench import Bench, Case, at, attempt, check, plain, read
 
 EPOCHS: dict[str, Any] = {"api_version": (2, 1)}  # older requests carry no epoch of offsets
 ALL = [at(0), at(1), at(2)]
@@ -56,11 +56,26 @@ def so_they_are_by_hand(bench: Bench) -> Any:  # noqa: ANN401 -- as above
     return with_epochs(one.commit(asynchronous=False))
 
 
+def stored_in_on_revoke(bench: Bench) -> Any:  # noqa: ANN401 -- as above
+    """A program that ends its work in on_revoke: what it stores there is committed automatically, too."""
+    group: dict[str, Any] = {"group.id": f"stored-{bench.kind}"}
+    settings: dict[str, Any] = {
+        "enable.auto.commit": True,
+        "enable.auto.offset.store": False,
+        "auto.commit.interval.ms": 60_000,
+    }
+    one, _ = bench.joined(on_revoke=lambda own, _: own.store_offsets(offsets=[at(1, 7), at(2, 7)]), **settings, **group)
+    one.store_offsets(offsets=[at(0, 5), at(1, 5)])
+    one.close()
+    return plain(bench.make(**group).committed(ALL, 10))
+
+
 CASES = [
     epochs_of_positions_and_commits,
     epochs_of_stored_offsets,
     partitions_without_progress_are_listed,
     so_they_are_by_hand,
+    stored_in_on_revoke,
 ]
 
 
