@@ -222,8 +222,8 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
     def close(self) -> None:
         """Release all partitions (`on_revoke` is called), leave the group, and end. A second call has no effect.
 
-        Without brokers it takes at most about twenty seconds: it does not wait longer for answers to commits. After
-        Ctrl-C in this call another one does the rest.
+        Without brokers it takes at most about twenty seconds, or thirty with group.protocol=consumer: it does not wait
+        longer for answers to commits. After Ctrl-C in this call another one does the rest.
 
         Raises:
             ConsumerError: a library has not ended its part within 90 s, because one of its locks stays locked.

@@ -16,6 +16,7 @@ from assignors.member.broker_assigned_errors import broker_error, is_fatal, memb
 from assignors.member.broker_assigned_offsets import BrokerAssignedOffsets
 from assignors.member.ownership import Ownership, OwnershipCell
 from assignors.member.rebalance_callbacks import Callback, CallbackThread
+from assignors.member.served_callbacks import ServedCallbacks
 from assignors.member.thread_calls import ThreadCalls
 from assignors.planner.topics_and_members import TopicPartition
 
@@ -33,6 +34,8 @@ _NO_FETCHING: Final[Mapping[str, object]] = {
 }
 _MAX_POLL_MS: Final = 300_000  # librdkafka's default
 _STEP_S: Final = 0.1
+_CLOSING_S: Final = 20.0  # as a commit in the classic protocol
+_LEAVING_S: Final = 6.0  # librdkafka waits 5 s for the answer to its last heartbeat
 _SETTLED_S: Final = 1.0  # the broker sends an assignment with the first heartbeat's answer, or has none for now
 _REFUSED_S: Final = 1.0  # a new member is refused as well, until the session of the previous one has expired
 _METADATA_HEAD: Final = struct.Struct("<7si")  # "CGMDv2:" and the generation, which is the member epoch here
@@ -96,6 +99,8 @@ class BrokerAssignedMember:
             raise membership_error(error, self._group, self._topics, self._assignor) from error
         self._offsets = BrokerAssignedOffsets(self._consumer, self._cell, self._group)
         self._callbacks = CallbackThread(f"group-callbacks-{self._group}")
+        self._served = ServedCallbacks(self._callbacks, self._calls)
+        self._left_alone = False
         self._thread = threading.Thread(target=self._run, name=f"group-member-{self._group}", daemon=True)
 
     def start(self, timeout_s: float = 30.0) -> Self:
@@ -121,6 +126,9 @@ class BrokerAssignedMember:
     def close(self) -> None:
         """Release all partitions (`on_revoked` is called), leave the group, and end. A second call has no effect.
 
+        Without an answer of the coordinator it ends after 20 s, or 6 s after a callback that took longer. Partitions
+        that are not revoked by then are lost (`on_lost` is called).
+
         Raises:
             MembershipError: called in a callback, for which it would wait.
         """
@@ -128,10 +136,27 @@ class BrokerAssignedMember:
             raise MembershipError("close() was called in a callback, whose return it waits for: call it elsewhere")
         self._ended.set()
         if self._thread.is_alive():
-            self._thread.join()
+            self._join_thread()
         elif self._thread.ident is None:  # not started
             self._consumer.close()
             self._callbacks.end()
+
+    def _join_thread(self) -> None:
+        """Wait for the thread's end; without brokers librdkafka can keep it for minutes, in a commit or in its close().
+
+        The thread is then left alone, and ends when librdkafka returns.
+        """
+        until = time.monotonic() + _CLOSING_S
+        while self._thread.is_alive():
+            self._thread.join(_STEP_S)
+            if time.monotonic() > until and self._served.idle_s > _LEAVING_S:
+                log.warning("group %r: the coordinator does not answer; not waiting for the member's end", self._group)
+                self._left_alone = True
+                self._cell.change(lambda now: now.outside())
+                returned = threading.Event()
+                self._report_lost(returned.set)
+                returned.wait()
+                return
 
     def __enter__(self) -> Self:
         return self.start()
@@ -241,11 +266,13 @@ class BrokerAssignedMember:
         self._cell.change(lambda now: now.outside())
         self._report_lost()
 
-    def _report_lost(self) -> None:
-        """Call on_lost for all partitions that the program knows, without waiting for its return."""
+    def _report_lost(self, then: Callable[[], None] = lambda: None) -> None:
+        """Call on_lost for all partitions that the program knows, and `then` after its return, without waiting."""
         keys, self._announced = self._announced, frozenset()
         if self._on_lost is not None and keys:
-            self._callbacks.put(self._on_lost, keys, lambda: None)
+            self._callbacks.put(self._on_lost, keys, then)
+        else:
+            then()
 
     def _announce(self, keys: frozenset[TopicPartition]) -> None:
         new = keys - self._announced
@@ -329,8 +356,8 @@ class BrokerAssignedMember:
 
     def _call(self, callback: Callback | None, keys: frozenset[TopicPartition]) -> None:
         """Call a callback, and serve requests meanwhile: the program may commit the partitions that it loses."""
-        if callback is not None and keys:
-            self._calls.serve_until(lambda done: self._callbacks.put(callback, keys, done))
+        if callback is not None and keys and not self._left_alone:
+            self._served.call(callback, keys)
 
     def _ask(self, call: Callable[[], T], timeout_s: float) -> T:
         def checked() -> T:

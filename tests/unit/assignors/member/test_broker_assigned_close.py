@@ -1,0 +1,110 @@
+"""The end of a member whose coordinator does not answer; librdkafka is a double that then never returns."""
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from confluent_kafka import TopicPartition as KafkaPartition
+
+from assignors.member import broker_assigned_member
+from assignors.member.broker_assigned_member import BrokerAssignedMember
+
+ONE = frozenset({("t", 0)})
+
+
+class SilentClient:
+    """A client of one partition that waits in `close`, or in the commits of on_revoked, until `answer` is set."""
+
+    def __init__(self, _config: object) -> None:
+        self.answer = threading.Event()
+        self.callbacks: dict[str, Any] = {}
+        self.waits_in = "close"
+
+    def list_topics(self, timeout: float) -> None:
+        """There are brokers."""
+
+    def subscribe(self, _topics: object, **callbacks: Any) -> None:  # noqa: ANN401 -- three functions
+        """Keep the callbacks."""
+        self.callbacks = callbacks
+
+    def poll(self, timeout_s: float) -> None:
+        """Assign the partition once."""
+        if (on_assign := self.callbacks.pop("on_assign", None)) is not None:
+            on_assign(self, [KafkaPartition("t", 0)])
+        self.answer.wait(timeout_s / 10)
+
+    def close(self) -> None:
+        """Wait, or revoke."""
+        if self.waits_in == "close":
+            self.answer.wait()
+        self.callbacks["on_revoke"](self, [KafkaPartition("t", 0)])
+
+    def commit(self, **_offsets: object) -> list[KafkaPartition]:
+        """Wait."""
+        self.answer.wait()
+        return []
+
+    def consumer_group_metadata(self) -> bytes:
+        """Epoch 1."""
+        return b"CGMDv2:" + (1).to_bytes(4, "little")
+
+    def memberid(self) -> str:
+        """Any."""
+        return "m"
+
+    def incremental_assign(self, _partitions: object) -> None:
+        """Nothing to do."""
+
+    pause = incremental_unassign = incremental_assign
+
+
+@pytest.fixture
+def told() -> list[tuple[str, frozenset[tuple[str, int]]]]:
+    """The calls of callbacks."""
+    return []
+
+
+@pytest.fixture
+def member(
+    told: list[tuple[str, frozenset[tuple[str, int]]]], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[BrokerAssignedMember]:
+    """A member that owns the partition; its commit in on_revoked has a limit of its own."""
+    monkeypatch.setattr(broker_assigned_member, "Consumer", SilentClient)
+    monkeypatch.setattr(broker_assigned_member, "_CLOSING_S", 0.1)
+    monkeypatch.setattr(broker_assigned_member, "_LEAVING_S", 0.1)
+
+    def give_up(partitions: frozenset[tuple[str, int]]) -> None:
+        told.append(("revoked", partitions))
+        made.commit(dict.fromkeys(partitions, 1), timeout_s=0.1)
+
+    made = BrokerAssignedMember(
+        {"group.id": "g"},
+        topics=["t"],
+        on_revoked=give_up,
+        on_lost=lambda partitions: told.append(("lost", partitions)),
+    ).start()
+    made.wait_joined(20)
+    yield made
+    client: Any = made._consumer
+    client.answer.set()
+    made._thread.join()
+
+
+def test_a_silent_close_loses_the_partitions(member: BrokerAssignedMember, told: list[object]) -> None:
+    """The program hears once that it has none, also when librdkafka revokes them later."""
+    member.close()
+    assert told == [("lost", ONE)]
+    assert member.ownership().partitions == frozenset()
+    client: Any = member._consumer
+    client.answer.set()
+    member._thread.join()
+    assert told == [("lost", ONE)]
+
+
+def test_a_silent_commit_in_on_revoked_does_not_keep_close(member: BrokerAssignedMember, told: list[object]) -> None:
+    """A commit of librdkafka has no time limit: the callback has returned, the member's thread has not."""
+    client: Any = member._consumer
+    client.waits_in = "commit"
+    member.close()
+    assert told == [("revoked", ONE)]
