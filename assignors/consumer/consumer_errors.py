@@ -81,10 +81,12 @@ def consumer_error(error: MembershipError) -> ConsumerError:
     elif isinstance(error, NotOwnedError):
         kind, code = NotOwnedConsumerError, KafkaError._STATE  # noqa: SLF001 -- as above
     cause = error.__cause__
-    if isinstance(cause, kafka.errors.KafkaTimeoutError):
+    if isinstance(cause, kafka.errors.KafkaTimeoutError | TimeoutError):
         code = KafkaError._TIMED_OUT  # noqa: SLF001 -- as above
     elif isinstance(cause, kafka.errors.KafkaError) and (errno := getattr(cause, "errno", -1)) > 0:
         code = int(errno)
+    elif isinstance(cause, KafkaException) and kind is ConsumerError:
+        code = cause.args[0].code()
     made = kind(str(error), code)
     made.__cause__ = cause
     return made

@@ -217,6 +217,8 @@ class BrokerAssignedMember:
         """As `committed`, with the metadata of each offset."""
         self._raise_failed()
         asked = list(partitions)
+        if self._ended.is_set():  # while it closes, librdkafka lets each request for offsets time out
+            raise MembershipError(f"no offsets of group {self._group!r}: its member closes") from TimeoutError()
         return self._ask(lambda: self._offsets.committed(asked, timeout_s), timeout_s + _STEP_S)
 
     def group_metadata(self) -> bytes:

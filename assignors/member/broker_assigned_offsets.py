@@ -58,7 +58,7 @@ class BrokerAssignedOffsets:
             time.sleep(_STALE_S)
             refused = self._send(offsets)
         if refused is not None:
-            raise self._refused(refused, len(offsets))
+            raise self._refused(refused, len(offsets)) from KafkaException(refused)
 
     def _send(self, offsets: Mapping[TopicPartition, Offset]) -> KafkaError | None:
         """Commit once; return the error."""

@@ -5,8 +5,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError
 from confluent_kafka import TopicPartition as KafkaPartition
 
+from assignors import MembershipError
+from assignors.consumer.consumer_errors import consumer_error
 from assignors.member import broker_assigned_member
 from assignors.member.broker_assigned_member import BrokerAssignedMember
 
@@ -108,3 +111,11 @@ def test_a_silent_commit_in_on_revoked_does_not_keep_close(member: BrokerAssigne
     client.waits_in = "commit"
     member.close()
     assert told == [("revoked", ONE)]
+
+
+def test_a_closing_member_asks_for_no_offsets(member: BrokerAssignedMember) -> None:
+    """Librdkafka would not answer: close() of a consumer with a new assignment took 5 s."""
+    member.close()
+    with pytest.raises(MembershipError, match="its member closes") as raised:
+        member.committed(ONE)
+    assert consumer_error(raised.value).code() == KafkaError._TIMED_OUT

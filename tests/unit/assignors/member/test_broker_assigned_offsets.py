@@ -5,6 +5,7 @@ from typing import Any, Final
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
+from assignors.consumer.consumer_errors import consumer_error
 from assignors.errors import FencedError, MembershipError, NotOwnedError
 from assignors.member import broker_assigned_offsets as module
 from assignors.member.broker_assigned_offsets import BrokerAssignedOffsets
@@ -49,6 +50,7 @@ def test_an_epoch_that_stays_old_is_no_fencing(monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(MembershipError) as raised:
         offsets(Client(*[KafkaError.STALE_MEMBER_EPOCH] * 100)).commit({KEY: 5})
     assert not isinstance(raised.value, FencedError)
+    assert consumer_error(raised.value).code() == KafkaError.STALE_MEMBER_EPOCH
 
 
 @pytest.mark.parametrize("code", [KafkaError.UNKNOWN_MEMBER_ID, KafkaError.FENCED_MEMBER_EPOCH])
