@@ -1,8 +1,10 @@
 package azimuth.planner;
 
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.Set;
 import java.util.regex.Pattern;
 import java.util.regex.PatternSyntaxException;
 
@@ -19,6 +21,9 @@ public final class WorkerCaps {
 
     private static final Pattern NAME = Pattern.compile("[a-zA-Z0-9._-]*");
 
+    // No topic's name has '=' or a comma, so a key with these characters, read as a pattern, would match no topic.
+    private static final Pattern JOINED = Pattern.compile("=(\\d+|all)[,;]");
+
     private final Map<String, Integer> byName;
     private final Map<Pattern, Integer> byPattern;
 
@@ -31,11 +36,13 @@ public final class WorkerCaps {
      * Reads caps.
      *
      * @param text entries {@code key=number}, separated by spaces; the number {@code all} is no cap
-     * @throws IllegalArgumentException an entry has no number, or its key is no regular expression; the message names it
+     * @throws IllegalArgumentException an entry has no number, its key is no regular expression or has an entry already, or
+     *     entries are separated by commas; the message names it
      */
     public static WorkerCaps read(String text) {
         Map<String, Integer> byName = new HashMap<>();
         Map<Pattern, Integer> byPattern = new LinkedHashMap<>();
+        Set<String> keys = new HashSet<>();
         for (String entry : text.trim().split("\\s+")) {
             int end = entry.lastIndexOf('=');
             if (entry.isEmpty()) {
@@ -44,8 +51,14 @@ public final class WorkerCaps {
             if (end < 1) {
                 throw new IllegalArgumentException(entry + ": need a topic or a pattern, '=' and a number");
             }
+            if (JOINED.matcher(entry).find()) {
+                throw new IllegalArgumentException(entry + ": separate the entries by spaces");
+            }
             String key = entry.substring(0, end);
             int number = numberOf(entry, end);
+            if (!keys.add(key)) {
+                throw new IllegalArgumentException(entry + ": " + key + " has an entry already");
+            }
             if (NAME.matcher(key).matches()) {
                 byName.put(key, number);
             } else {

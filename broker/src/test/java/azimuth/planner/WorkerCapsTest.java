@@ -32,4 +32,27 @@ class WorkerCapsTest {
         IllegalArgumentException error = assertThrows(IllegalArgumentException.class, () -> WorkerCaps.read("a=1 " + text));
         assertTrue(error.getMessage().contains(text.replaceAll("=2$", "")), error.getMessage());
     }
+
+    /** Read as one pattern, which no topic's name can match, so no topic would have the cap. */
+    @ParameterizedTest
+    @ValueSource(strings = {"flights=2,audit=1", "flights\\..*=2;audit=1", "flights=all,audit=1", "flights=2,audit=1,*=3"})
+    void entriesThatAreNotSeparatedBySpacesAreRefused(String text) {
+        IllegalArgumentException error = assertThrows(IllegalArgumentException.class, () -> WorkerCaps.read(text));
+        assertEquals(text + ": separate the entries by spaces", error.getMessage());
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"flights", "flights\\..*", "*"})
+    void aKeyWithTwoEntriesIsRefused(String key) {
+        String text = key + "=2 " + key + "=3";
+        IllegalArgumentException error = assertThrows(IllegalArgumentException.class, () -> WorkerCaps.read(text));
+        assertEquals(key + "=3: " + key + " has an entry already", error.getMessage());
+    }
+
+    @Test
+    void aPatternMayHaveCommasAndALookahead() {
+        WorkerCaps caps = WorkerCaps.read("(?=f)[a-z]{2,7}=2");
+        assertEquals(2, caps.of("flights", 9));
+        assertEquals(9, caps.of("orders", 9));
+    }
 }
