@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -24,7 +25,7 @@ def find_assignor_jar() -> Path:
     """Return the jar that `AZIMUTH_BROKER_JAR` names, else that of the installed wheel, else that of `make broker`.
 
     Raises:
-        ClusterError: there is no such jar.
+        ClusterError: there is no such jar, or it has no assignors.
     """
     named = os.environ.get(JAR_VARIABLE)
     jar = Path(named) if named else _INSTALLED if _INSTALLED.is_file() else _BUILT
@@ -32,7 +33,20 @@ def find_assignor_jar() -> Path:
         raise ClusterError(
             f"no jar of the broker's assignors at {jar}: build it with `make broker`, or name one with {JAR_VARIABLE}"
         )
+    if not _has_assignors(jar):
+        raise ClusterError(
+            f"{jar} has no class azimuth.broker.HrwAssignor: "
+            f"build the jar with `make broker`, or name one with {JAR_VARIABLE}"
+        )
     return jar
+
+
+def _has_assignors(jar: Path) -> bool:
+    try:
+        with zipfile.ZipFile(jar) as classes:
+            return "azimuth/broker/HrwAssignor.class" in classes.namelist()
+    except (OSError, zipfile.BadZipFile):
+        return False
 
 
 def install_assignor_jar(jar: Path, directory: Path) -> None:
@@ -47,7 +61,8 @@ def install_assignor_jar(jar: Path, directory: Path) -> None:
         )
     try:
         plugins(directory).mkdir()
-        shutil.copy(jar, plugins(directory))
+        # Under a name of ours: Java's `plugins/*` takes only files whose name ends with .jar.
+        shutil.copy(jar, plugins(directory) / _BUILT.name)
     except OSError as error:
         raise ClusterError(f"{jar} cannot be copied into {directory} ({error.strerror})") from error
 

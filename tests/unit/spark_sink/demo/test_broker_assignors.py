@@ -1,5 +1,6 @@
 """The jar of the broker's assignors: found, or asked for in one sentence, and on the class path of its cluster."""
 
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,34 @@ def test_a_missing_jar_is_one_sentence_before_anything_starts(
     assert ended.value.code == 2
     assert "none.jar: build it with `make broker`" in " ".join(capsys.readouterr().err.split())
     assert not (tmp_path / "c").exists()
+
+
+@pytest.mark.parametrize("entry", [None, "azimuth/clients/HrwAssignor.class"], ids=["no archive", "another jar"])
+def test_a_jar_without_the_assignors_is_one_sentence_before_anything_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], entry: str | None
+) -> None:
+    """The storage tool would end with the last lines of a Java stack trace, and leave a directory behind."""
+    jar = tmp_path / "other.jar"
+    jar.write_text("a download that failed")
+    if entry is not None:
+        with zipfile.ZipFile(jar, "w") as classes:
+            classes.writestr(entry, b"")
+    monkeypatch.setenv(JAR_VARIABLE, str(jar))
+
+    with pytest.raises(SystemExit) as ended:
+        main(["cluster", "up", "--dir", str(tmp_path / "c"), "--broker-assignor"])
+    assert ended.value.code == 2
+    assert "other.jar has no class azimuth.broker.HrwAssignor" in " ".join(capsys.readouterr().err.split())
+    assert not (tmp_path / "c").exists()
+
+
+def test_a_jar_of_any_name_is_on_the_class_path(tmp_path: Path) -> None:
+    """Java reads only names with `.jar` at their end from a folder, so `azimuth-broker.jar.1` would not be found."""
+    jar = tmp_path / "azimuth-broker.jar.1"
+    jar.touch()
+    (tmp_path / "cluster").mkdir()
+    install_assignor_jar(jar, tmp_path / "cluster")
+    assert [one.name for one in (tmp_path / "cluster" / "plugins").iterdir()] == ["azimuth-broker.jar"]
 
 
 def test_an_installed_jar_is_on_the_class_path_of_this_cluster_alone(tmp_path: Path) -> None:
