@@ -4,6 +4,7 @@ import contextlib
 import itertools
 import logging
 import threading
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
@@ -13,7 +14,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from assignors.clients.log_offsets import Offset, OffsetWithMetadata
 from assignors.consumer.consumer_errors import ConsumerError
 from assignors.consumer.dropped_records import PositionsBefore
-from assignors.consumer.interruptions import at_once
+from assignors.consumer.interruptions import Once, at_once
 from assignors.consumer.read_ahead import ReadAhead, first_offsets, is_read, key_of_message
 from assignors.consumer.start_offsets import check_start
 from assignors.consumer.stored_offsets import StoredOffsets
@@ -39,8 +40,10 @@ class Fetching:
     * `take` delivers records of owned partitions only. The ownership may shrink without `remove` if a program was too
       slow for its group; only then is each record checked.
     * After a fatal error a new client replaces the old one, and continues after the last delivered record.
-    * If a callback of the configuration raises, no call fails, because confluent-kafka drops the records of a call that
-      does: `raise_caught` raises the error when the program has the records.
+    * `call_back` calls the callbacks of the configuration, after the call of the client in which they came: in such a
+      call confluent-kafka ends the process if a callback makes another one, as `list_topics`, and a second callback
+      follows. If one raises, no call fails, because the records of a call would be dropped: `raise_caught` raises the
+      error when the program has the records.
     * Records of the lists in `in_hand` have left `ahead`, but the program may not get them: `positions` is before them,
       and `remove`, `seek` and `close` drop them.
 
@@ -56,7 +59,8 @@ class Fetching:
         self.ahead = ReadAhead()
         self._caught: list[BaseException] = []
         self._config = dict(config) | ({} if logger is None else {"logger": logger})
-        self._config |= {name: self._catching(self._config[name]) for name in _CALLBACKS if name in self._config}
+        self._due: deque[tuple[Once, Callable[..., object], tuple[object, ...]]] = deque()
+        self._config |= {name: self._later(self._config[name]) for name in _CALLBACKS if name in self._config}
         self._consumer = Consumer(self._config)
         self.in_hand: dict[int, list[Message]] = {}
         self._changing_hands = threading.Lock()
@@ -197,14 +201,23 @@ class Fetching:
             self._put_back_dropped(itertools.chain(*fetched))
             raise
 
-    @property
-    def caught(self) -> bool:
-        """Whether a callback raised, and `raise_caught` did not."""
+    def call_back(self) -> bool:
+        """Call the callbacks of the configuration that are due; return whether there is an error to raise."""
+        while self._due:
+            once, callback, args = due = self._due[0]
+            try:
+                once.call(callback, *args)
+            except BaseException as error:
+                if not once.made:  # an interruption before the call
+                    raise
+                self._caught.append(error)  # sys.exit() too: raised by `raise_caught`
+            if self._due and self._due[0] is due:  # else a call in the callback has removed it
+                self._due.popleft()
         return bool(self._caught)
 
     def raise_caught(self) -> None:
         """Raise the first error of a callback since the last call, if any."""
-        if self._caught:
+        if self.call_back():
             error = self._caught[0]
             self._caught.clear()
             raise error
@@ -367,16 +380,13 @@ class Fetching:
         if not self._closed:
             at_once((self._consumer.close,), (self._closed.append, True))
 
-    def _catching(self, callback: Any) -> Any:  # noqa: ANN401 -- a setting, and librdkafka refuses what is no function
+    def _later(self, callback: Any) -> Any:  # noqa: ANN401 -- a setting, and librdkafka refuses what is no function
         if not callable(callback):
             return callback
 
         def call(*args: object) -> None:
-            try:
-                callback(*args)
-            except BaseException as error:  # noqa: BLE001 -- sys.exit() too: raised by `raise_caught`
-                self._caught.append(error)
-                self.ahead.interrupt()  # ends the wait for records
+            self._due.append((Once(), callback, args))
+            self.ahead.interrupt()  # ends the wait for records
 
         return call
 

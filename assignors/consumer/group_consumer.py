@@ -51,6 +51,11 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
       Other threads may call: they wait for the current step of `poll`, at most 0.3 s, and for a running callback.
     * An exception of a callback is raised by `poll` or `consume`, or by `close` at its end. The callback counts as
       returned: assigned partitions are read, revoked partitions are released.
+    * In `on_assign`, `on_revoke` and `on_lost`, calls that would wait for the callback's return are refused: `poll`,
+      `consume`, `subscribe`, `unsubscribe` and `close`; so is `assign` while partitions are revoked or lost. In
+      confluent-kafka some of these run one callback inside another, others hang, then or in `close`.
+    * error_cb, stats_cb and throttle_cb are called after librdkafka's call in which they came, and may make any call.
+      In confluent-kafka one that calls `list_topics` or `poll` ends the process if another callback follows at once.
     * The group can reassign a partition only after `on_revoke` has returned. Its commits are accepted. Records that
       were fetched and not delivered by then are dropped: the next owner reads them.
     * Fetching of a partition begins after its `on_assign` has returned: at the offset given there (`assign`,

@@ -109,7 +109,7 @@ class RecordSteps:
             had += len(found)
             if not had:
                 self._fetching.raise_caught()
-            other_work = bool(had) and (self._membership.changes or self._fetching.caught)
+            other_work = bool(had) and (self._membership.changes or self._fetching.call_back())
             return had, had >= most or other_work or time.monotonic() >= until
 
     def _read_ahead(self, now: float, most: int = 1, had: int = 0) -> None:

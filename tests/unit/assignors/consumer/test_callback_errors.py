@@ -1,5 +1,6 @@
 """Errors of the callbacks in the configuration reach the program, and cost no record."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -75,4 +76,20 @@ def test_poll_raises_each_error_of_a_callback(mock: MockCluster, error: BaseExce
         _poll_until_raised(one)
     assert raised.value is error
     assert one._fetching.client is client
+    one.close()
+
+
+@pytest.mark.parametrize("call", [lambda one: one.list_topics("t", timeout=5), lambda one: one.consume(1, 0)])
+def test_callbacks_of_the_configuration_may_call_the_consumer(mock: MockCluster, call: Callable[[Any], object]) -> None:
+    """In librdkafka's call such a callback would end the process as soon as the next one came."""
+    done: list[object] = []
+
+    def report(_: str) -> None:
+        if len(done) <= 5:  # not in close()
+            done.append(call(one))
+
+    more: dict[str, Any] = {"statistics.interval.ms": 5, "stats_cb": report}
+    one = consumer(mock, **more)
+    one.subscribe(["t"])
+    wait_until(lambda: one.consume(1, 0.3) is not None and len(done) > 5)
     one.close()
