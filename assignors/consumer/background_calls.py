@@ -144,6 +144,7 @@ class BackgroundCalls:
         self._name = name
         self._waiting: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
         self._ended = Signal()
+        self._ending = False
         self._starting = threading.Lock()
         self._started: list[object] = []
         self._process = os.getpid()
@@ -157,7 +158,12 @@ class BackgroundCalls:
             call: any call that may wait.
             before: functions in C with their arguments, called together with the request: an interruption cannot come
                 between them.
+
+        Raises:
+            RuntimeError: after `end`, because the call would never be made.
         """
+        if self._ending:
+            raise RuntimeError(f"{self._name}: no calls are made after the end")
         with self._starting:
             if not self._started:
                 start_thread(_Run(self._waiting, self._ended), self._name, self._started)
@@ -165,6 +171,7 @@ class BackgroundCalls:
 
     def end(self, timeout_s: float) -> bool:
         """End after all calls; return whether that was in time."""
+        self._ending = True
         self._waiting.put(None)
         return not self._started or self._process != os.getpid() or self._ended.wait(timeout_s)
 

@@ -116,6 +116,15 @@ def test_an_interruption_leaves_no_lock_of_the_thread_of_calls_locked() -> None:
     assert number > 5
 
 
+def test_a_call_after_the_end_is_refused() -> None:
+    """It would never be made, and its caller would wait for ever."""
+    calls = BackgroundCalls("calls")
+    calls.put(lambda: None)
+    assert calls.end(10)
+    with pytest.raises(RuntimeError, match="no calls are made after the end"):
+        calls.put(lambda: None)
+
+
 def test_an_interruption_of_a_commit_leaves_the_next_ones_answered() -> None:
     """Also if it comes while the program waits for the answer."""
 
