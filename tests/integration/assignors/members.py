@@ -37,6 +37,17 @@ class Process:
         said = [one for one in self.lines() if one["event"] == "owns"]
         return {(t, p) for t, p in said[-1]["partitions"]} if said else set()
 
+    def holds(self) -> set[tuple[str, int]]:
+        """The partitions that its callbacks were given and have not given up; `owns` may come a moment later."""
+        held: set[tuple[str, int]] = set()
+        for line in self.lines():
+            partitions = {(t, p) for t, p in line["partitions"]}
+            if line["event"] == "assigned":
+                held |= partitions
+            elif line["event"] in {"revoked", "lost"}:
+                held -= partitions
+        return held
+
     def generation(self) -> int:
         """The generation of that report."""
         said = [one for one in self.lines() if one["event"] == "owns"]
