@@ -23,7 +23,6 @@ import java.util.Set;
 public final class Group {
     /** No member. */
     public static final int NOBODY = -1;
-    private static final int VOID = -2;
 
     /** Hash of each topic's name, mixed for pairs. */
     final long[] keys;
@@ -81,12 +80,15 @@ public final class Group {
             Arrays.fill(topicOf, first[t], first[t + 1], t);
         }
 
-        Places<T> places = new Places<>(sorted);
+        TopicNumbers numbers = new TopicNumbers(topics);
         reads = new BitSet[count];
-        equal = readSubscriptions(subscriptions, places);
+        equal = readSubscriptions(subscriptions, numbers);
         owner = new int[partitions()];
         intact = new boolean[count];
-        readClaims(source, places);
+        int[] invalid = Claims.read(source, members, first, numbers, owner, (m, topic) -> equal || reads[m].get(topic));
+        for (int m = 0; m < count; m++) {
+            intact[m] = invalid[m] == 0;
+        }
         racksOf = new int[partitions()];
         off = readRacks(roster, source, sorted);
     }
@@ -101,54 +103,6 @@ public final class Group {
     }
 
     private record Named<T>(T topic, byte[] name, int size) {}
-
-    /**
-     * The number of each topic, in one table without nodes and boxes: a plan looks up every claim and waits for the memory.
-     *
-     * <p>A group without claims does not need the table.
-     */
-    private static final class Places<T> {
-        private final List<Named<T>> sorted;
-        private Object[] keys;
-        private int[] numbers;
-
-        Places(List<Named<T>> sorted) {
-            this.sorted = sorted;
-        }
-
-        /** The number of a topic, or -1. */
-        int get(T topic) {
-            if (keys == null) {
-                fill();
-            }
-            if (topic == null) {
-                return -1;
-            }
-            int at = slot(topic);
-            return keys[at] == null ? -1 : numbers[at];
-        }
-
-        private void fill() {
-            int slots = 4 * Integer.highestOneBit(Math.max(sorted.size(), 1));
-            keys = new Object[slots];
-            numbers = new int[slots];
-            for (int t = 0; t < sorted.size(); t++) {
-                int at = slot(sorted.get(t).topic());
-                keys[at] = sorted.get(t).topic();
-                numbers[at] = t;
-            }
-        }
-
-        /** Where a topic is, or would be: linear probing, with the hash spread as in Java's maps. */
-        private int slot(Object topic) {
-            int hash = topic.hashCode();
-            int at = (hash ^ hash >>> 16) & keys.length - 1;
-            while (keys[at] != null && keys[at] != topic && !keys[at].equals(topic)) {
-                at = at + 1 & keys.length - 1;
-            }
-            return at;
-        }
-    }
 
     /** Topics that have partitions and a subscriber, in the order of their names. */
     private static <T> List<Named<T>> readTopics(Source<T> source, List<Set<T>> subscriptions) {
@@ -270,7 +224,7 @@ public final class Group {
         return alike && !found.isEmpty() ? found.subList(0, 1) : found;
     }
 
-    private <T> boolean readSubscriptions(List<Set<T>> subscriptions, Places<T> places) {
+    private <T> boolean readSubscriptions(List<Set<T>> subscriptions, TopicNumbers numbers) {
         if (subscriptions.size() == 1) {
             BitSet all = new BitSet();
             all.set(0, topics.length);
@@ -281,71 +235,14 @@ public final class Group {
         for (int m = 0; m < reads.length; m++) {
             BitSet mine = new BitSet(topics.length);
             for (T topic : subscriptions.get(m)) {
-                int place = places.get(topic);
-                if (place >= 0) {
-                    mine.set(place);
+                int number = numbers.of(topic);
+                if (number >= 0) {
+                    mine.set(number);
                 }
             }
             reads[m] = known.computeIfAbsent(mine, same -> same);
         }
         return known.size() <= 1;
-    }
-
-    private <T> void readClaims(Source<T> source, Places<T> places) {
-        Arrays.fill(owner, NOBODY);
-        int[] claimed = new int[members.length];
-        int[] generations = generations(source);
-        int[] newest = generations == null ? null : new int[owner.length];
-        for (int m = 0; m < members.length; m++) {
-            int member = m;
-            source.claims(members[m]).forEach((topic, numbers) -> {
-                claimed[member] += numbers == null ? 1 : numbers.size();
-                int place = places.get(topic);
-                if (place >= 0 && numbers != null) {
-                    claim(member, place, numbers, generations, newest);
-                }
-            });
-        }
-        for (int p = 0; p < owner.length; p++) {
-            int m = owner[p];
-            if (m == VOID || m >= 0 && !equal && !reads[m].get(topicOf[p])) {
-                owner[p] = NOBODY;
-            } else if (m >= 0) {
-                claimed[m]--;
-            }
-        }
-        for (int m = 0; m < members.length; m++) {
-            intact[m] = claimed[m] == 0;
-        }
-    }
-
-    private void claim(int member, int topic, Collection<Integer> numbers, int[] generations, int[] newest) {
-        int size = size(topic);
-        for (Integer partition : numbers) {
-            if (partition == null || partition < 0 || partition >= size) {
-                continue;
-            }
-            int at = first[topic] + partition;
-            if (owner[at] == NOBODY || newest != null && generations[member] > newest[at]) {
-                owner[at] = member;
-            } else if (owner[at] != member && (newest == null || generations[member] == newest[at])) {
-                owner[at] = VOID;
-            }
-            if (newest != null) {
-                newest[at] = owner[at] == member ? generations[member] : newest[at];
-            }
-        }
-    }
-
-    /** Generations of the members' claims (KIP-792); null where all are of one. */
-    private int[] generations(Source<?> source) {
-        int[] out = new int[members.length];
-        boolean differ = false;
-        for (int m = 0; m < out.length; m++) {
-            out[m] = Math.max(source.generation(members[m]), -1);
-            differ |= out[m] != out[0];
-        }
-        return differ ? out : null;
     }
 
     private <T> boolean[][] readRacks(List<Roster<T>> roster, Source<T> source, List<Named<T>> sorted) {
