@@ -4,6 +4,8 @@ import java.util.Arrays;
 import java.util.concurrent.TimeUnit;
 import org.apache.kafka.coordinator.group.api.assignor.ConsumerGroupPartitionAssignor;
 import org.apache.kafka.coordinator.group.api.assignor.GroupAssignment;
+import org.apache.kafka.coordinator.group.api.assignor.GroupSpec;
+import org.apache.kafka.coordinator.group.api.assignor.SubscribedTopicDescriber;
 import org.openjdk.jmh.annotations.Benchmark;
 import org.openjdk.jmh.annotations.BenchmarkMode;
 import org.openjdk.jmh.annotations.Fork;
@@ -42,17 +44,22 @@ public class AssignorBenchmark {
     @Param({"1000x1000x10", "1000x10x1000"})
     private String size;
 
+    /** What is planned: {@code nothing}: no member has anything; {@code joined}: one is new; {@code left}: one is gone. */
+    @Param({"nothing", "joined", "left"})
+    private String change;
+
     /**
-     * What the group had before.
+     * How the group is kept.
      *
-     * <p>{@code nothing}; {@code joined}: one member is new, the others have what the assignor gave them, in the maps
-     * that it returned; {@code restarted}: the same in the hash maps that a broker makes of its record, with or without a restart.
+     * <p>{@code live}: in the broker's classes, its assignments as replayed from the records that it wrote; {@code loaded}: the
+     * same from its log after a restart; {@code returned}: in plain maps, its assignments as the assignor returned them.
      */
-    @Param({"nothing", "joined", "restarted"})
-    private String before;
+    @Param({"live", "loaded"})
+    private String state;
 
     private ConsumerGroupPartitionAssignor planner;
-    private GroupOf group;
+    private GroupSpec group;
+    private SubscribedTopicDescriber cluster;
 
     /** Makes the group. */
     @Setup
@@ -60,12 +67,15 @@ public class AssignorBenchmark {
         planner = (ConsumerGroupPartitionAssignor) Class.forName(assignor).getConstructor().newInstance();
         int[] sizes = Arrays.stream(size.split("x")).mapToInt(Integer::parseInt).toArray();
         GroupOf empty = TimedGroups.group(sizes[0], sizes[1], sizes[2]);
-        group = before.equals("nothing") ? empty : TimedGroups.join(empty, planner.assign(empty, empty), before.equals("restarted"));
+        GroupOf before = change.equals("nothing") ? empty : TimedGroups.changed(empty, planner.assign(empty, empty), change.equals("joined"));
+        LiveGroup live = state.equals("returned") ? new LiveGroup(before, before) : LiveGroup.of(before, state.equals("loaded"));
+        group = live.spec();
+        cluster = live.cluster();
     }
 
     /** One call of the broker. */
     @Benchmark
     public GroupAssignment plan() {
-        return planner.assign(group, group);
+        return planner.assign(group, cluster);
     }
 }

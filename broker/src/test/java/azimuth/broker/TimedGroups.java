@@ -1,6 +1,5 @@
 package azimuth.broker;
 
-import java.util.Collections;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Map;
@@ -29,20 +28,36 @@ final class TimedGroups {
         return group;
     }
 
-    /** One more member; the others have what the plan gave them, as it was returned or as the broker reads it from its record. */
-    static GroupOf join(GroupOf empty, GroupAssignment made, boolean copied) {
+    /**
+     * A member joins or leaves; the others have what the plan gave them.
+     *
+     * @param made plan of the group before, in the maps that the assignor returned
+     * @param joined whether a member joins; else the first one leaves
+     */
+    static GroupOf changed(GroupOf empty, GroupAssignment made, boolean joined) {
         GroupOf group = new GroupOf();
         group.topics.putAll(empty.topics);
-        empty.members.forEach((name, member) -> {
-            Map<Uuid, Set<Integer>> kept = made.members().get(name).partitions();
-            Map<Uuid, Set<Integer>> mine = copied ? new HashMap<>() : Collections.unmodifiableMap(kept);
-            if (copied) {
-                kept.forEach((topic, given) -> mine.put(topic, new HashSet<>(given)));
-            }
-            group.members.put(name, new GroupOf.Member(Optional.empty(), member.instanceId(), member.subscribedTopicIds(), mine));
-        });
-        group.members.put("new", new GroupOf.Member(null, "agent-new", Set.copyOf(empty.topics.keySet())));
+        empty.members.forEach((name, member) -> group.members.put(name, new GroupOf.Member(Optional.empty(), member.instanceId(),
+                member.subscribedTopicIds(), made.members().get(name).partitions())));
+        if (joined) {
+            group.members.put("new", new GroupOf.Member(null, "agent-new", Set.copyOf(empty.topics.keySet())));
+        } else {
+            group.members.remove(group.members.keySet().iterator().next());
+        }
         group.fix();
         return group;
+    }
+
+    /** The same group with its assignments in hash maps, as a broker makes them of each record that it writes or loads. */
+    static GroupOf kept(GroupOf group) {
+        GroupOf kept = new GroupOf();
+        kept.topics.putAll(group.topics);
+        group.members.forEach((name, member) -> {
+            Map<Uuid, Set<Integer>> mine = new HashMap<>();
+            member.partitions().forEach((topic, partitions) -> mine.put(topic, new HashSet<>(partitions)));
+            kept.members.put(name, new GroupOf.Member(member.rackId(), member.instanceId(), member.subscribedTopicIds(), mine));
+        });
+        kept.fix();
+        return kept;
     }
 }

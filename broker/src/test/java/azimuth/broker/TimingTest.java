@@ -5,13 +5,14 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
 import org.apache.kafka.coordinator.group.api.assignor.ConsumerGroupPartitionAssignor;
+import org.apache.kafka.coordinator.group.api.assignor.GroupAssignment;
 import org.apache.kafka.coordinator.group.assignor.RangeAssignor;
 import org.apache.kafka.coordinator.group.assignor.UniformAssignor;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.EnabledIfSystemProperty;
 
 /**
- * Times a plan of each assignor beside Kafka's own: from nothing, when one member joins, and that after a broker's restart.
+ * Times a plan of each assignor beside Kafka's own: from nothing, and when one member joins or leaves.
  *
  * <p>Assignors take turns, so noise of the machine hits all alike; the least of many turns counts. Members, topics,
  * partitions of each and turns come from a property: {@code mvn test -Dtest=TimingTest -Dazimuth.timing=1000,1000,10,200}.
@@ -31,17 +32,18 @@ class TimingTest {
                 List.of(new UniformAssignor(), new RangeAssignor(), new HrwAssignor(), new ShuffledAssignor());
         GroupOf empty = TimedGroups.group(members, topics, partitions);
         List<GroupOf> joined = new ArrayList<>();
-        List<GroupOf> restarted = new ArrayList<>();
+        List<GroupOf> left = new ArrayList<>();
         for (ConsumerGroupPartitionAssignor assignor : assignors) {
-            joined.add(TimedGroups.join(empty, assignor.assign(empty, empty), false));
-            restarted.add(TimedGroups.join(empty, assignor.assign(empty, empty), true));
+            GroupAssignment made = assignor.assign(empty, empty);
+            joined.add(TimedGroups.kept(TimedGroups.changed(empty, made, true)));
+            left.add(TimedGroups.kept(TimedGroups.changed(empty, made, false)));
         }
         List<GroupOf> full = new ArrayList<>(assignors.stream().map(assignor -> empty).toList());
         System.out.printf(Locale.ROOT, "%d members, %d topics of %d partitions, Java %s, %d cores%n", members, topics, partitions,
                 System.getProperty("java.version"), Runtime.getRuntime().availableProcessors());
         print("full", assignors, measure(assignors, full, turns));
         print("join", assignors, measure(assignors, joined, turns));
-        print("read", assignors, measure(assignors, restarted, turns));
+        print("leave", assignors, measure(assignors, left, turns));
     }
 
     private static double[] measure(List<ConsumerGroupPartitionAssignor> assignors, List<GroupOf> groups, int turns) {
