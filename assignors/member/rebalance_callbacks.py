@@ -93,9 +93,15 @@ class RebalanceListener(AsyncConsumerRebalanceListener):
     async def on_partitions_assigned(self, assigned: Iterable[KafkaPartition]) -> None:
         """Add them to the ownership, then call on_assigned."""
         keys = _keys(assigned)
-        generation = self._coordinator._generation.generation_id
+        now_in = self._coordinator._generation
+        generation, member_id = now_in.generation_id, str(now_in.member_id)
         self._announced |= keys
-        self._cell.change(lambda now: now.plus(keys, generation))
+        # With the member id, which on_assigned may need for a transaction.
+        self._cell.change(
+            lambda now: now.plus(keys, generation).standing(
+                generation=generation, member_id=member_id, joined=now.joined
+            )
+        )
         await self._call(self._on_assigned, keys, "on_assigned")
 
     async def on_partitions_revoked(self, revoked: Iterable[KafkaPartition]) -> None:

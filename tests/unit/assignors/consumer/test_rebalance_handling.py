@@ -7,6 +7,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from assignors import GroupConsumer, GroupMember, HRWAssignor, MembershipError
+from assignors.member.membership_thread import MemberThread
 from producer.testing import MockCluster
 from tests.records import offsets, read
 from tests.unit.assignors.conftest import RECORDS, consumer
@@ -190,3 +191,14 @@ def test_what_is_paused_in_on_assign_is_not_delivered_until_it_is_resumed(mock: 
         assert one.poll(0.2) is None
         one.resume(one.assignment())
         assert offsets(read(one, 2 * RECORDS)) == {n: list(range(RECORDS)) for n in (1, 2)}
+
+
+def test_the_member_id_is_known_in_on_assign(mock: MockCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A transaction that begins there sends it, and the member's thread notes it only after the assignment."""
+    monkeypatch.setattr(MemberThread, "_look", lambda _: None)
+    told: list[str | None] = []
+    with consumer(mock) as one:
+        one.subscribe(["t"], on_assign=lambda own, _: told.append(own.memberid()))
+        read(one, 1)
+    assert told
+    assert all(told)
