@@ -138,7 +138,8 @@ class CommitQueue:
                 request.report.call(self._on_commit, error, self._shown(request.offsets))
             elif error is not None:
                 failed.append((error, request.offsets))
-            self._unreported.popleft()
+            if self._unreported and self._unreported[0] is request:  # else a close() in on_commit has removed it
+                self._unreported.popleft()
         return failed
 
     def close(self) -> None:
