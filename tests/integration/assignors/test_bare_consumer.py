@@ -9,14 +9,21 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 from spark_sink.demo.cluster import Cluster
 from tests.unit.assignors.conftest import RECORDS
-from tests.unit.assignors.consumer import test_bare_broker_assigned, test_bare_choices, test_bare_commits
+from tests.unit.assignors.consumer import (
+    test_bare_broker_assigned,
+    test_bare_choices,
+    test_bare_commits,
+    test_bare_seeks,
+)
 from tests.unit.assignors.consumer.bare_bench import Case, check
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
-CASES: Final[dict[str, Case]] = test_bare_broker_assigned.CASES | {
-    body.__name__: body for module in (test_bare_choices, test_bare_commits) for body in module.CASES
-}
+CASES: Final[dict[str, Case]] = (
+    test_bare_broker_assigned.CASES
+    | test_bare_seeks.CASES
+    | {body.__name__: body for module in (test_bare_choices, test_bare_commits) for body in module.CASES}
+)
 LEFT_OUT: Final = {
     "errors_of_topics_are_messages": "the embedded brokers refuse no topic",
     "a_name_that_no_topic_can_have": "beside such a name the bare client reads nothing from real brokers",

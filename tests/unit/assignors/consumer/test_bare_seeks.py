@@ -1,7 +1,9 @@
 """What is committed after a seek, and after a begin without records, as confluent_kafka.Consumer commits it."""
 
+import itertools
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 import pytest
@@ -9,7 +11,7 @@ from confluent_kafka import OFFSET_BEGINNING, OFFSET_END
 
 from producer.testing import MockCluster
 from tests.unit.assignors.conftest import RECORDS
-from tests.unit.assignors.consumer.bare_bench import SHORT, Bench, at, attempt, check, plain, read
+from tests.unit.assignors.consumer.bare_bench import SHORT, Bench, Case, at, attempt, check, plain, read
 
 ALL: Final = [at(0), at(1), at(2)]
 OFFSETS: Final = {"forward": 48, "backward": 42, "end": OFFSET_END, "beginning": OFFSET_BEGINNING}
@@ -77,6 +79,12 @@ def after_a_seek(bench: Bench, offset: int, then: Callable[[Any], Any], config: 
     found = then(one)
     one.close()
     return [found, plain(bench.make(**{"group.id": group}).committed(ALL, 10))]
+
+
+CASES: Final[dict[str, Case]] = {
+    f"{then} after a seek {where}": partial(after_a_seek, offset=OFFSETS[where], then=THEN[then], config=AUTOMATIC)
+    for where, then in itertools.product(["forward", "backward"], THEN)
+}
 
 
 @pytest.mark.parametrize("config", [AUTOMATIC, {}], ids=["automatic commits", "commit in on_revoke"])
