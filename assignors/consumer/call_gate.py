@@ -11,6 +11,7 @@ from typing import Final
 from confluent_kafka import cimpl
 
 from assignors.consumer.consumer_errors import ClosedConsumerError
+from assignors.consumer.quick_step import Readiness
 
 _YIELD_S: Final = 0.0005
 _SEVERAL: Final = -1  # no thread has this number
@@ -29,18 +30,19 @@ class CallGate:
     * A consumer belongs to the process that created it: after a fork the child's calls are refused, because no thread
       of either client runs there.
     * Ctrl-C at any step of entering or leaving does not leave the gate closed.
+    * Each entry ends what `QuickStep` takes for granted: it sets `readiness.state` to 0.
     * The thread that takes steps one after the other enters by the lock alone while no other waits: that is four times
       as fast. If another call is inside then, it does not see that this thread waits. Only steps need to see that, so
       there is no such entry for a consumer whose steps several threads take.
     """
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()
-        self._waiting = 0
+        self.lock: Final = threading.RLock()
+        self.readiness: Final = Readiness()
         self._stepping = 0
         self._process = os.getpid()
-        self._of_threads: Final = _ThreadTurn(self._enter, self._lock.__exit__)
-        self._of_tasks: Final = _TaskTurn(self._enter, self._lock.release)
+        self._of_threads: Final = _ThreadTurn(self._enter, self.lock.__exit__)
+        self._of_tasks: Final = _TaskTurn(self._enter, self.lock.release)
 
     @property
     def forked(self) -> bool:
@@ -50,7 +52,7 @@ class CallGate:
     @property
     def waited_for(self) -> bool:
         """Whether a caller waits to enter."""
-        return self._waiting > 0
+        return self.readiness.waiting > 0
 
     def check_process(self) -> None:
         """Raise ClosedConsumerError after a fork."""
@@ -68,37 +70,40 @@ class CallGate:
         """
         if self._process != os.getpid():
             self.check_process()
+        self.readiness.state = 0
         # confluent-kafka sets an identity for each call of asyncio, which its callbacks inherit in any thread.
         return self._of_tasks if cimpl._reentry_identity_var.get() else self._of_threads  # noqa: SLF001
 
     def step(self) -> AbstractContextManager[object]:
         """Return the context of a step of `poll` or `consume`; as `turn`."""
         thread = threading.get_ident()
+        self.readiness.state = 0
         if (
             self._stepping == thread
             and _ENTERED_AT_ONCE
-            and not self._waiting
+            and not self.readiness.waiting
             and self._process == os.getpid()
             and not cimpl._reentry_identity_var.get()  # noqa: SLF001 -- as in `turn`
         ):
-            return self._lock
+            return self.lock
         self._stepping = thread if self._stepping in {0, thread} else _SEVERAL
         return self.turn()
 
     def _enter(self) -> None:
-        if self._waiting:
+        if self.readiness.waiting:
             time.sleep(_YIELD_S)
         entered: list[bool] = []
-        self._waiting += 1
+        self.readiness.waiting += 1
+        self.readiness.state = 0
         try:
             # A signal raises after this one call in C, whose result is then in the list.
-            entered.extend(map(self._lock.acquire, (True,)))
+            entered.extend(map(self.lock.acquire, (True,)))
         except BaseException:
             if entered:
-                self._lock.release()
+                self.lock.release()
             raise
         finally:
-            self._waiting -= 1
+            self.readiness.waiting -= 1
 
 
 class _ThreadTurn:

@@ -35,6 +35,10 @@ class PositionsBefore:
             self._later = {}
             self._noted = noted
 
+    def know(self, positions: list[KafkaPartition]) -> None:
+        """Take these for the positions before the call that has just failed."""
+        self._noted, self._later = positions, {}
+
     def received(self, messages: Sequence[Message]) -> None:
         """Record that these have arrived: the next call begins after them."""
         if self._noted is None or not messages:

@@ -153,7 +153,7 @@ class Fetching:
                         self._before.received(fetched[0])
                         break
                 found = found + fetched[0] if found else fetched[0]
-            return self._deliverable(found, ownership) if found else found
+            return self.deliverable(found, ownership) if found else found
         except KafkaException as error:
             self._replace_client(error.args[0])
             return found
@@ -192,14 +192,22 @@ class Fetching:
                 self._before.forget()
             else:
                 self._before.received(fetched[0])
-            self.ahead.hold_batches([self._deliverable(batch, ownership) for batch in fetched], size)
+            self.ahead.hold_batches([self.deliverable(batch, ownership) for batch in fetched], size)
         except KafkaException as error:
-            self.ahead.hold_batches(fetched, size)
-            self._replace_client(error.args[0])
+            self.keep_fetched(fetched, size, error)
         except BaseException:
-            self.ahead.clear()
-            self._put_back_dropped(itertools.chain(*fetched))
+            self.give_back(fetched)
             raise
+
+    def keep_fetched(self, batches: list[list[Message]], size: int, error: KafkaException) -> None:
+        """Hold the batches that were fetched before this error of librdkafka's client, and replace the client."""
+        self.ahead.hold_batches(batches, size)
+        self._replace_client(error.args[0])
+
+    def give_back(self, batches: list[list[Message]]) -> None:
+        """After an interrupt deliver these and those in `ahead` again, and the records that it took from the client."""
+        self.ahead.clear()
+        self._put_back_dropped(itertools.chain(*batches))
 
     def call_back(self) -> bool:
         """Call the callbacks of the configuration that are due; return whether there is an error to raise."""
@@ -275,7 +283,8 @@ class Fetching:
         if owned is not self._checked:
             self.ahead.keep_only(owned.partitions)
 
-    def _deliverable(self, found: list[Message], ownership: Callable[[], Ownership]) -> list[Message]:
+    def deliverable(self, found: list[Message], ownership: Callable[[], Ownership]) -> list[Message]:
+        """Return those of owned partitions; replace the client if the last one is a fatal error."""
         # Checked after the wait, because a partition may have been revoked during it.
         owned = ownership()
         if owned is not self._checked:

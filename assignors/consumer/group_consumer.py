@@ -143,6 +143,7 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
             callbacks=self._program,
         )
         self._closing: PendingSteps | None = None
+        self._quick = self._steps.quick.take
         self._dropped = leave_when_dropped(self, self._membership, self._commits, self._fetching)
         refuse_after_fork(self._fetching)
 
@@ -188,30 +189,33 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
         ahead = self._ahead
         found: list[Message] = []
         parts: list[list[Message]] = []
+        now = 0.0
         try:
             if ahead.batch_size == num_messages and not ahead.interrupted:
                 for found in ahead.batches:  # as in `poll`
                     if len(found) == num_messages:
                         return found
                     break
+                else:
+                    now = time.monotonic()
+                    for found in map(self._quick, (timeout,), (now,)):  # as in `poll`
+                        if len(found) == num_messages:
+                            return found
             self._check_count(num_messages)
             if not ahead.interrupted and not found:
                 found.extend(itertools.islice(ahead.records, num_messages))  # one call, as in Fetching.take
                 if len(found) == num_messages > 0:
                     return found
-            until = self._until("consume()", timeout)
+            until = self._until("consume()", timeout, now or time.monotonic())
             had, done = len(found), False
             while not done:
                 had, done = self._steps.consume(parts.append, had, num_messages, until)
-            # The first list is returned itself, because each access to 10,000 records costs time.
-            first, *others = [found, *parts] if found or not parts else parts
-            for part in others:
-                first += part
+            found = _joined(found, parts)
         except BaseException:
             # Ctrl-C after records were taken: the program never gets them, and close() would commit them as delivered.
             self._fetching.put_back(itertools.chain(found, *parts))
             raise
-        return first
+        return found
 
     def traffic(self) -> ReceivedTraffic:
         """Return what was received so far, by topic and zone of the broker, and its price.
@@ -273,14 +277,14 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
         self._check_count(most)
 
         def take(found: list[Message], given_up: Callable[[], bool]) -> None:
-            until, done = self._until("consume()", timeout), False
+            until, done = self._until("consume()", timeout, time.monotonic()), False
             while not done and not given_up():
                 _, done = self._steps.consume(found.extend, len(found), most, until)
 
         return AwaitedTake(self._fetching, self._gate, take)
 
     def _poll(self, timeout: float) -> Message | None:
-        until = self._until("poll()", timeout)
+        until = self._until("poll()", timeout, time.monotonic())
         while not self._steps.poll(until):
             pass
         # Between taking a record and returning it there is no interpreter step that a signal could interrupt.
@@ -288,13 +292,13 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
             return message
         return None
 
-    def _until(self, call: str, timeout: float) -> float:
+    def _until(self, call: str, timeout: float, now: float) -> float:
         if timeout >= 0:
-            return time.monotonic() + timeout
+            return now + timeout
         self._check_usable()
         if self._membership.member is None:
             raise ConsumerError(f"{call} without a timeout would wait forever: call subscribe() first")
-        return time.monotonic() + _FOREVER_S
+        return now + _FOREVER_S
 
     def _check_count(self, num_messages: int) -> None:
         if not 0 <= operator.index(num_messages) <= _MOST_MESSAGES:
@@ -304,6 +308,14 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
     def _check_usable(self) -> None:
         self._gate.check_process()
         self._membership.check_open()
+
+
+def _joined(found: list[Message], parts: list[list[Message]]) -> list[Message]:
+    """Return all records; the first list itself, because each access to 10,000 records costs time."""
+    first, *others = [found, *parts] if found or not parts else parts
+    for part in others:
+        first += part
+    return first
 
 
 def _refuse_misspelt(more: Mapping[str, Any]) -> None:

@@ -30,7 +30,7 @@ class ReadAhead:
     Attributes:
         records: the records that `poll` returns next.
         batches: the lists that `consume(batch_size)` returns next, or begins with: some may be shorter.
-        batch_size: 0 if there are no batches.
+        batch_size: of these lists, also when none is left; 0 if the next call may need another number.
         interrupted: whether `poll` has other work to do first.
         polled_at: when the program polled last, in seconds of `time.monotonic`; `idle_s` also counts records that left.
     """

@@ -13,6 +13,7 @@ from assignors.consumer.configuration import Configuration
 from assignors.consumer.fetching import Fetching
 from assignors.consumer.offset_commits import CommitQueue
 from assignors.consumer.program_callbacks import ProgramCallbacks
+from assignors.consumer.quick_step import QuickStep
 from assignors.consumer.rebalance_handling import Membership
 from assignors.consumer.topic_errors import TopicErrors
 
@@ -71,6 +72,15 @@ class RecordSteps:
         self._commit_s = math.inf if config.auto_commit_s is None else config.auto_commit_s
         self._commit_at = time.monotonic() + self._commit_s
         self._delivered_at = time.monotonic()
+        self.quick: Final = QuickStep(
+            gate.readiness,
+            gate.lock,
+            fetching,
+            membership.owned,
+            most_pause_s=min(config.max_poll_s, _IDLE_AFTER_S),
+            wait_s=_STEP_S,
+            least=_READ_AHEAD_BATCHES,
+        )
 
     def poll(self, until: float) -> bool:
         """Read records ahead; return whether there are some, or the time is up."""
@@ -110,6 +120,8 @@ class RecordSteps:
             if not had:
                 self._fetching.raise_caught()
             other_work = bool(had) and (self._membership.changes or self._fetching.call_back())
+            if had >= most and not other_work:
+                self.quick.arm(most, now, self._commit_at)
             return had, had >= most or other_work or time.monotonic() >= until
 
     def _read_ahead(self, now: float, most: int = 1, had: int = 0) -> None:
@@ -143,7 +155,7 @@ class RecordSteps:
         return math.ceil(1000 * max(0.0, min(longest_s, until - now))) / 1000
 
     def _idle(self, now: float) -> bool:
-        return now - self._delivered_at > _IDLE_AFTER_S
+        return now - max(self._delivered_at, self.quick.delivered_at) > _IDLE_AFTER_S
 
     def _serve_if_due(self, now: float) -> None:
         ahead = self._ahead

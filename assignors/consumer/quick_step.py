@@ -1,0 +1,10 @@
+"""The commonest step of `consume`: in C if a C compiler was present at the build, else a step for RecordSteps."""
+
+try:
+    from assignors.consumer import quick_step_compiled as quick_step
+except ImportError:  # built without a C compiler
+    from assignors.consumer import quick_step_interpreted as quick_step  # type: ignore[no-redef]
+
+COMPILED = quick_step.__name__.endswith("quick_step_compiled")
+
+QuickStep, Readiness = quick_step.QuickStep, quick_step.Readiness

@@ -1,0 +1,201 @@
+"""The step of `consume` in C: the same records as without it, whatever happens between two calls."""
+
+import copy
+import itertools
+import operator
+import random
+import shutil
+import signal
+import sys
+import sysconfig
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType, ModuleType
+
+import pytest
+from confluent_kafka import Message, TopicPartition
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assignors import GroupConsumer
+from assignors.consumer import call_gate, quick_step, quick_step_interpreted, record_steps
+from producer.testing import MockCluster
+from tests.records import offsets, read
+from tests.unit.assignors.conftest import RECORDS, consumer
+
+try:
+    from assignors.consumer import quick_step_compiled
+except ImportError:
+    quick_step_compiled = None  # type: ignore[assignment]
+
+ALL = 3 * RECORDS
+compiled = pytest.mark.skipif(quick_step_compiled is None, reason="built without a C compiler")
+
+
+@pytest.fixture(
+    params=[pytest.param(quick_step_interpreted, id="interpreted"), pytest.param(quick_step_compiled, id="compiled")]
+)
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """Make consumers with one of the two."""
+    module: ModuleType | None = request.param
+    if module is None:
+        pytest.skip("built without a C compiler")
+    monkeypatch.setattr(record_steps, "QuickStep", module.QuickStep)
+    monkeypatch.setattr(call_gate, "Readiness", module.Readiness)
+    return module
+
+
+def test_the_step_is_compiled_where_there_is_a_compiler() -> None:
+    """An install that could have compiled it and did not is slower, without a word."""
+    compiler = shutil.which((sysconfig.get_config_var("CC") or "cc").split()[0])
+    if compiler is None or not Path(sysconfig.get_path("include"), "Python.h").exists():
+        pytest.skip("no C compiler, or no headers of Python's")
+    assert quick_step.COMPILED
+
+
+@compiled
+@given(st.integers(0, 30), st.integers(1, 9), st.integers(0, 4))
+def test_parts_are_the_slices_of_the_list(count: int, length: int, taken: int) -> None:
+    """Nothing is lost, doubled or freed twice where references are moved; a copy leaves the rest in place."""
+    given_records = [Message(topic="t", partition=0, offset=n) for n in range(count)]
+    before = [sys.getrefcount(one) for one in given_records]
+    parts = quick_step_compiled.Parts(list(given_records), length)
+    wanted = [given_records[at : at + length] for at in range(0, count, length)]
+    assert operator.length_hint(parts) == len(wanted)
+    first = list(itertools.islice(parts, taken))
+    assert operator.length_hint(parts) == len(wanted[taken:])
+    assert list(map(id, itertools.chain(*copy.copy(parts)))) == list(map(id, itertools.chain(*wanted[taken:])))
+    assert [*first, *parts] == wanted
+    assert list(parts) == []
+    del first, parts, wanted
+    assert [sys.getrefcount(one) for one in given_records] == before
+
+
+@compiled
+def test_most_calls_need_no_other_step(mock: MockCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step in Python costs as much as 80 records."""
+    monkeypatch.setattr(record_steps, "_READ_AHEAD", 1)
+    monkeypatch.setattr(record_steps, "_READ_AHEAD_BATCHES", 1)
+    others: list[int] = []
+    step = record_steps.RecordSteps.consume
+
+    def counted(*args: object) -> tuple[int, bool]:
+        others.append(1)
+        return step(*args)  # type: ignore[arg-type]  # passed along
+
+    monkeypatch.setattr(record_steps.RecordSteps, "consume", counted)
+    with consumer(mock) as one:
+        one.subscribe(["t"])
+        assert len(one.consume(15, 20)) == 15  # the first call joins the group
+        wait_until_fetched(one)
+        others.clear()
+        found = list(itertools.chain(*(one.consume(15, 5) for _ in range(8))))
+        assert len(found) == 120
+        assert len(others) <= 3
+
+
+def wait_until_fetched(one: GroupConsumer) -> None:
+    """Go back to the beginning, and wait for all records."""
+    read(one, ALL - 15)
+    for number in range(3):
+        one.seek(TopicPartition("t", number, 0))
+    for _ in range(2):
+        assert one.consume(15, 5)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.usefixtures("way")
+def test_other_calls_between_lose_and_double_no_record(
+    mock: MockCluster, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """A pause, a seek, a commit, another number or another thread ends what a step in C takes for granted."""
+    drawn = random.Random(seed)
+    monkeypatch.setattr(record_steps, "_READ_AHEAD", drawn.choice([1, 500]))
+    monkeypatch.setattr(record_steps, "_READ_AHEAD_BATCHES", drawn.choice([1, 20, 1000]))
+    with consumer(mock) as one:
+        one.subscribe(["t"])
+        found: list[Message] = read(one, 1)
+        paused = [TopicPartition("t", drawn.randrange(3))]
+
+        def seek() -> None:
+            last = found[-1]
+            one.seek(TopicPartition("t", last.partition() or 0, (last.offset() or 0) + 1))
+
+        def in_another_thread() -> None:
+            other = threading.Thread(target=lambda: found.extend(one.consume(4, 0.1)))
+            other.start()
+            other.join()
+
+        def poll() -> None:
+            found.extend(m for m in [one.poll(0.1)] if m is not None)
+
+        others: list[Callable[[], object]] = [
+            seek,
+            poll,
+            in_another_thread,
+            lambda: one.pause(paused),
+            lambda: one.resume(paused),
+            lambda: one.commit(asynchronous=False),
+            lambda: found.extend(one.consume(7, 0.1)),
+        ]
+        until = time.monotonic() + 60
+        while len(found) < ALL:
+            assert time.monotonic() < until
+            for _ in range(drawn.randrange(4)):
+                found += one.consume(4, 0.1)
+            drawn.choice(others)()
+            one.resume(paused) if len(found) > ALL - 60 else None
+        assert not one.consume(4, 0.1)
+    got = {key: sorted(values) for key, values in offsets(found).items()}
+    assert got == {n: list(range(RECORDS)) for n in range(3)}
+
+
+@compiled
+@pytest.mark.parametrize("ahead", [1, 1000], ids=["waiting", "reading ahead"])
+def test_a_signal_in_the_step_loses_no_record(mock: MockCluster, monkeypatch: pytest.MonkeyPatch, ahead: int) -> None:
+    """confluent-kafka drops the records of a call during which a handler raises."""
+    monkeypatch.setattr(record_steps, "_READ_AHEAD", 1)
+    monkeypatch.setattr(record_steps, "_READ_AHEAD_BATCHES", ahead)
+    raised = 0
+
+    def interrupt(_: int, frame: FrameType | None) -> None:
+        nonlocal raised
+        while frame is not None:  # after the call has returned, the records would be the program's to lose
+            if frame.f_code is GroupConsumer.consume.__code__:
+                raised += 1
+                raise KeyboardInterrupt
+            frame = frame.f_back
+
+    former = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        with consumer(mock) as one:
+            one.subscribe(["t"])
+            for number in range(12):
+                found = read_with_alarms(one, 0.001 * (number + 1))
+                assert offsets(found) == {n: list(range(RECORDS)) for n in range(3)}
+                for partition in range(3):
+                    one.seek(TopicPartition("t", partition, 0))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, former)
+    assert raised
+
+
+def read_with_alarms(one: GroupConsumer, after_s: float) -> list[Message]:
+    """Read all records, with a signal a short time after the begin of each second call."""
+    found: list[Message] = []
+    until = time.monotonic() + 60
+    for number in itertools.count():
+        assert time.monotonic() < until
+        try:
+            signal.setitimer(signal.ITIMER_REAL, after_s if number % 2 else 0)
+            found += one.consume(40, 0.05)
+        except KeyboardInterrupt:
+            continue
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        if len(found) >= ALL:
+            return found
+    raise AssertionError
