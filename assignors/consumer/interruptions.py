@@ -64,9 +64,13 @@ class PendingSteps:
                 step()
             except BaseException:
                 if self._failed is step:
-                    self._left.popleft()
+                    self._remove(step)
                 self._failed = step
                 raise
+            self._remove(step)
+
+    def _remove(self, step: Callable[[], object]) -> None:
+        if self._left and self._left[0] is step:  # else a call in the step has made it, and removed it
             self._left.popleft()
 
     def finish(self) -> None:

@@ -312,7 +312,8 @@ class Membership:
         while (change := self._rebalances.first()) is not None:
             changed = True
             self._handle(member, change)
-            self._rebalances.remove_first()
+            if self._rebalances.first() is change:  # else a call in one of the steps has removed it
+                self._rebalances.remove_first()
             self._fetching.ahead.polled()
             if change.raised:
                 raise change.raised.pop()

@@ -79,6 +79,23 @@ def test_poll_raises_each_error_of_a_callback(mock: MockCluster, error: BaseExce
     one.close()
 
 
+def test_on_commit_may_close_the_consumer_that_closes(mock: MockCluster) -> None:
+    """A program that ends after its first failed commit does this; the outer call has nothing left to do."""
+    called: list[object] = []
+    made: list[GroupConsumer] = []
+
+    def end(*answer: object) -> None:
+        called.append(answer)
+        made[0].close()
+
+    made.append(consumer(mock, on_commit=end))
+    made[0].subscribe(["t"])
+    wait_until(lambda: bool(made[0].consume(5, 0.3)), 20)
+    made[0].commit()
+    made[0].close()
+    assert len(called) == 1
+
+
 @pytest.mark.parametrize("call", [lambda one: one.list_topics("t", timeout=5), lambda one: one.consume(1, 0)])
 def test_callbacks_of_the_configuration_may_call_the_consumer(mock: MockCluster, call: Callable[[Any], object]) -> None:
     """In librdkafka's call such a callback would end the process as soon as the next one came."""

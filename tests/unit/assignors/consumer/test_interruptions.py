@@ -76,6 +76,21 @@ def test_a_step_that_fails_by_itself_does_not_hold_the_rest_for_ever() -> None:
     assert not steps
 
 
+def test_a_step_may_make_the_rest() -> None:
+    """As close() does in on_commit or stats_cb, which another close() calls."""
+    made: list[str] = []
+
+    def first() -> None:
+        made.append("first")
+        if len(made) == 1:
+            steps.finish()
+
+    steps = PendingSteps([first, lambda: made.append("rest")])
+    steps.finish()
+    assert made == ["first", "first", "rest"]
+    assert not steps
+
+
 def test_the_result_of_an_interrupted_call_is_used_or_undone() -> None:
     """A member that has started must not stay in its group without a program."""
     for number in itertools.count():
