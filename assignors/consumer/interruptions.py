@@ -32,10 +32,17 @@ class Once:
         return not operator.length_hint(self._left)
 
     def call(self, function: Callable[..., object], *args: object) -> None:
-        """Call the function unless one was called."""
+        """Call the function unless one was called.
+
+        Raises:
+            RuntimeError: the function raised StopIteration, as `next` does, which would end the loop here unnoticed.
+        """
+        first = not self.made
         # One step of the interpreter notes the call and begins it.
         for _ in itertools.starmap(function, itertools.compress((args,), self._left)):
-            break
+            return
+        if first:
+            raise RuntimeError(f"{function!r} raised StopIteration")
 
 
 class PendingSteps:

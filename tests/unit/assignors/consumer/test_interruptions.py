@@ -45,6 +45,15 @@ def test_a_call_that_is_made_once_is_made_in_spite_of_an_interruption() -> None:
     assert number > 1
 
 
+def test_a_call_that_raises_stop_iteration_is_an_error() -> None:
+    """`next` of a callback raises it; the loop that makes the call would take it for its own end."""
+    once = Once()
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        once.call(next, iter(()))
+    assert once.made
+    once.call(next, iter(()))  # no second call
+
+
 def test_steps_are_made_in_order_and_repeated_after_an_interruption() -> None:
     """None is skipped, and none made before an earlier one has returned."""
     for number in itertools.count():
