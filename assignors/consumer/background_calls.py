@@ -11,6 +11,7 @@ import atexit
 import contextlib
 import os
 import queue
+import sys
 import threading
 import weakref
 from collections.abc import Callable
@@ -31,12 +32,22 @@ def start_thread(run: Callable[[], object], name: str, started: list[object] | N
         run: the function of the thread.
         name: of the thread.
         started: gets an item when the thread has started, also if an interruption follows.
+
+    Raises:
+        RuntimeError: the interpreter ends, so the thread would never run.
     """
+    _check_threads_run()
     (started if started is not None else []).extend(map(_thread.start_new_thread, (_start,), ((run, name),)))
 
 
 def _start(run: Callable[[], object], name: str) -> None:
     threading.Thread(target=run, name=name, daemon=True).start()
+
+
+def _check_threads_run() -> None:
+    """Raise RuntimeError while the interpreter ends, as in `__del__` of a global object: daemon threads have ended."""
+    if sys.is_finalizing():
+        raise RuntimeError("the interpreter ends, and no other thread runs: close the consumer before that")
 
 
 class Signal:
@@ -145,7 +156,7 @@ class BackgroundCalls:
         self._waiting: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
         self._ended = Signal()
         self._ending = False
-        self._starting = threading.Lock()
+        self._changing = threading.RLock()
         self._started: list[object] = []
         self._process = os.getpid()
         weakref.finalize(self, self._waiting.put, None).atexit = False
@@ -162,18 +173,31 @@ class BackgroundCalls:
         Raises:
             RuntimeError: after `end`, because the call would never be made.
         """
-        if self._ending:
-            raise RuntimeError(f"{self._name}: no calls are made after the end")
-        with self._starting:
+        with self._changing:  # else the end of another thread could come between the check and the request
+            if self._ending:
+                raise RuntimeError(f"{self._name}: no calls are made after the end")
+            _check_threads_run()
             if not self._started:
                 start_thread(_Run(self._waiting, self._ended), self._name, self._started)
-        at_once(*before, (self._waiting.put, call))
+            at_once(*before, (self._waiting.put, call))
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait for all calls so far; return whether they were made in time."""
+        if not self._started or self._process != os.getpid():
+            return True
+        if self._ending:
+            return self._ended.wait(timeout_s)
+        made = Signal()
+        self._waiting.put(made.set)
+        return made.wait(timeout_s)
 
     def end(self, timeout_s: float) -> bool:
         """End after all calls; return whether that was in time."""
-        self._ending = True
-        self._waiting.put(None)
-        return not self._started or self._process != os.getpid() or self._ended.wait(timeout_s)
+        with self._changing:
+            self._ending = True
+            self._waiting.put(None)
+        limit_s = 0.0 if sys.is_finalizing() else timeout_s
+        return not self._started or self._process != os.getpid() or self._ended.wait(limit_s)
 
 
 class _Run:
@@ -196,6 +220,9 @@ _IN_USE: "weakref.WeakSet[BackgroundCalls]" = weakref.WeakSet()
 
 @atexit.register
 def _finish_calls() -> None:
-    """Wait for calls of consumers that were not closed: their last commits are under way."""
+    """Wait for calls of consumers that were not closed: their last commits are under way.
+
+    It does not end the threads: a function that the program registered earlier is called later, and may close one.
+    """
     for one in list(_IN_USE):
-        one.end(_AT_EXIT_S)
+        one.wait(_AT_EXIT_S)

@@ -1,12 +1,14 @@
 """What an interruption cannot leave half done, and calls in other threads whose caller is interrupted."""
 
 import itertools
+import sys
 import threading
+import time
 from typing import Any, Final
 
 import pytest
 
-from assignors.consumer import leaving, offset_commits
+from assignors.consumer import background_calls, leaving, offset_commits
 from assignors.consumer.background_calls import BackgroundCalls, call_apart
 from assignors.consumer.consumer_errors import ConsumerError
 from assignors.consumer.interruptions import Once, PendingSteps, at_once
@@ -147,6 +149,51 @@ def test_a_call_after_the_end_is_refused() -> None:
     assert calls.end(10)
     with pytest.raises(RuntimeError, match="no calls are made after the end"):
         calls.put(lambda: None)
+
+
+def test_the_end_of_the_program_waits_for_calls_and_refuses_none() -> None:
+    """A function that the program registered before it imported this package closes its consumer after that."""
+    calls, made = BackgroundCalls("calls"), list[int]()
+
+    def slow() -> None:
+        time.sleep(0.2)
+        made.append(1)
+
+    calls.put(slow)
+    background_calls._finish_calls()
+    assert made == [1]
+    calls.put(lambda: made.append(2))
+    assert calls.end(10)
+    assert made == [1, 2]
+    background_calls._finish_calls()
+
+
+def test_no_end_comes_between_a_call_and_its_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The call would never be made: a commit in one thread would wait for ever if another one closes the consumer."""
+    calls, made = BackgroundCalls("calls"), list[int]()
+    calls.put(lambda: None)
+    ending = threading.Thread(target=calls.end, args=(10,))
+
+    def late(*requests: tuple[Any, ...]) -> None:
+        ending.start()
+        time.sleep(0.2)
+        at_once(*requests)
+
+    monkeypatch.setattr(background_calls, "at_once", late)
+    calls.put(lambda: made.append(1))
+    ending.join()
+    assert made == [1]
+
+
+def test_no_call_waits_for_a_thread_while_the_interpreter_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Daemon threads have ended by then: close() in `__del__` of a global object waited for them for 90 s."""
+    calls = BackgroundCalls("calls")
+    calls.put(lambda: None)
+    monkeypatch.setattr(sys, "is_finalizing", lambda: True)
+    for call in (lambda: call_apart(int), lambda: calls.put(int), lambda: Leaving(Stuck()).finish(bool)):  # type: ignore[arg-type]  # as below
+        with pytest.raises(RuntimeError, match="the interpreter ends"):
+            call()
+    calls.end(60)
 
 
 def test_an_interruption_of_a_commit_leaves_the_next_ones_answered() -> None:
