@@ -297,21 +297,25 @@ class Fetching:
             self._replace_client(last)
         return found
 
-    def positions(self) -> dict[TopicPartition, int]:
-        """The offset after the last delivered record, or of a later seek; partitions with neither are left out."""
-        found = self._taken()
+    def positions(self, of: Collection[TopicPartition] | None = None) -> dict[TopicPartition, int]:
+        """The offset after the last delivered record, or of a later seek; partitions with neither are left out.
+
+        Args:
+            of: partitions that are read; None for all.
+        """
+        found = self._taken(self._begun if of is None else of)
         for held in list(self.in_hand.values()):
             for key, at in first_offsets(held).items():
-                if key in self._begun:
+                if key in (self._begun if of is None else of):
                     found[key] = min(at, found.get(key, at))
         return found
 
-    def positions_with_epochs(self) -> dict[TopicPartition, Offset]:
+    def positions_with_epochs(self, of: Collection[TopicPartition] | None = None) -> dict[TopicPartition, Offset]:
         """As `positions`, with the epoch of the record before it where that was the last one that librdkafka returned.
 
         The epoch of a later record may be newer, and would hide that the log was truncated (KIP-320).
         """
-        asked = [KafkaPartition(*key) for key in self._begun]
+        asked = [KafkaPartition(*key) for key in (self._begun if of is None else of)]
         known: dict[tuple[str, int, int], int] = {
             (one.topic, one.partition, one.offset): epoch
             for one in (self._consumer.position(asked) if asked else [])
@@ -319,7 +323,7 @@ class Fetching:
         }
         return {
             key: OffsetWithMetadata(at, "", known[*key, at]) if (*key, at) in known else at
-            for key, at in self.positions().items()
+            for key, at in self.positions(of).items()
         }
 
     def stored_offsets(self) -> dict[TopicPartition, Offset]:
@@ -330,13 +334,14 @@ class Fetching:
         found: tuple[int, int] = self._consumer.get_watermark_offsets(KafkaPartition(*key), cached=True)
         return found
 
-    def _taken(self) -> dict[TopicPartition, int]:
-        """The offset after the last record that left `ahead`."""
-        asked = [KafkaPartition(*key) for key in self._begun]
+    def _taken(self, of: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """The offset after the last record of each of these that left `ahead`."""
+        asked = [KafkaPartition(*key) for key in of]
         positions = self._consumer.position(asked) if asked else []
         # After `_restart` librdkafka has no position until the next record.
-        found = self._sought | {(one.topic, one.partition): one.offset for one in positions if one.offset >= 0}
-        found |= {key: at for key, at in self.ahead.next_offsets().items() if key in self._begun}
+        found = {key: self._sought[key] for key in of if key in self._sought}
+        found |= {(one.topic, one.partition): one.offset for one in positions if one.offset >= 0}
+        found |= {key: at for key, at in self.ahead.next_offsets().items() if key in of}
         return {key: at for key, at in found.items() if at >= 0}
 
     def seek(self, key: TopicPartition, offset: int) -> None:
@@ -349,7 +354,8 @@ class Fetching:
             said = f"{key[0]!r} partition {key[1]} is not assigned: seek() when it is"
             raise ConsumerError(said, self.code_unless_assigned(key))
         check_start(key, offset)
-        stored = self.stored_offsets().get(key)
+        # Of this partition alone: a program may seek in thousands, one after another.
+        stored = self._stored.of(key, self.positions_with_epochs([key]).get(key))
         self._drop_in_hand([key])
         self._stored.start(key, offset, stored)
         self._restart(key, offset)
@@ -408,7 +414,7 @@ class Fetching:
 
     def _replace_client(self, error: KafkaError) -> None:
         log.warning("fetching ended (%s): beginning again with %d partitions", error, len(self._begun))
-        sought = self._sought | self._taken()
+        sought = self._sought | self._taken(self._begun)
         begins = self._begun | sought
         ended, begun = self._consumer, Consumer(self._config)
         self._ask_for_leaders({topic for topic, _ in begins}, begun)

@@ -39,16 +39,22 @@ class StoredOffsets:
     def among(self, positions: Mapping[TopicPartition, Offset]) -> dict[TopicPartition, Offset]:
         """Return the positions after delivered records, and in place of the others what was stored before."""
         found = dict(positions)
-        for key, (start, stored) in list(self._starts.items()):
-            at = found.pop(key, None)
-            number = at.offset if isinstance(at, OffsetWithMetadata) else at
-            if number is None or number == self._number(key, start):
-                if stored is not None:
-                    found[key] = stored
-            elif at is not None:
+        for key in list(self._starts):
+            at = self.of(key, found.pop(key, None))
+            if at is not None:
                 found[key] = at
-                del self._starts[key]
         return found
+
+    def of(self, key: TopicPartition, position: Offset | None) -> Offset | None:
+        """Return the position of one partition, or in its place what was stored before; None if there is neither."""
+        if key not in self._starts:
+            return position
+        start, stored = self._starts[key]
+        number = position.offset if isinstance(position, OffsetWithMetadata) else position
+        if number is None or number == self._number(key, start):
+            return stored
+        del self._starts[key]
+        return position
 
     def _number(self, key: TopicPartition, start: int) -> int:
         return self._watermarks(key)[0] if start == OFFSET_BEGINNING else start

@@ -1,5 +1,7 @@
 """Positions and costs after a seek."""
 
+from typing import Any
+
 import pytest
 from confluent_kafka import OFFSET_END, Message, TopicPartition
 
@@ -39,6 +41,37 @@ def test_a_seek_to_a_silent_partition_costs_the_others_nothing(
         assert offsets(found) == {0: list(range(10, RECORDS)), 1: list(range(RECORDS))}
         assert not looked
         assert positions(one) == {0: RECORDS, 1: RECORDS}
+
+
+def test_a_seek_asks_for_no_other_position(mock: MockCluster) -> None:
+    """A program that seeks in each of 2,000 partitions waited for 14 s."""
+    asked: list[int] = []
+
+    class Counting:
+        """Counts the partitions whose position is asked for."""
+
+        def __init__(self, client: Any) -> None:  # noqa: ANN401 -- the consumer's client
+            self._client = client
+
+        def position(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
+            """As the client's."""
+            asked.append(len(partitions))
+            found: list[TopicPartition] = self._client.position(partitions)
+            return found
+
+        def __getattr__(self, name: str) -> Any:  # noqa: ANN401 -- all else is the client's
+            return getattr(self._client, name)
+
+    with consumer(mock) as one:
+        one.subscribe(["t"])
+        read(one, 3 * RECORDS)
+        client = one._fetching._consumer
+        one._fetching._consumer = Counting(client)  # type: ignore[assignment]  # stands in for the client
+        for number in range(3):
+            one.seek(TopicPartition("t", number, 10))
+        one._fetching._consumer = client
+        assert asked
+        assert max(asked) == 1
 
 
 def test_a_new_client_keeps_the_positions(mock: MockCluster) -> None:
