@@ -46,12 +46,14 @@ class Leaving:
         until, closed = time.monotonic() + _LONGEST_S, False
         while not closed:
             closed = self._closed.done
+            began = time.monotonic()
             try:
                 if handle():
                     until = time.monotonic() + _LONGEST_S
                 self._closed.wait(_STEP_S)
             except BaseException as error:  # noqa: BLE001 -- Ctrl-C too: raised below, when all partitions are released
                 raised.append(error)
+                until += time.monotonic() - began  # of a callback, for which the member waits
             if time.monotonic() > until:
                 raised.append(_hangs())
                 break

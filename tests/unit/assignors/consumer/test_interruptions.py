@@ -243,6 +243,25 @@ def test_a_member_that_does_not_end_is_left_with_an_error(monkeypatch: pytest.Mo
     member.go.set()
 
 
+def test_a_long_callback_that_raises_is_not_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its time is the program's: the partitions of the next revocation are released, too."""
+    monkeypatch.setattr(leaving, "_LONGEST_S", 0.3)
+    member: Any = Stuck()
+    handled: list[int] = []
+
+    def handle() -> bool:
+        handled.append(len(handled))
+        if len(handled) == 1:
+            threading.Event().wait(0.4)
+            raise LookupError
+        member.go.set()
+        return True
+
+    with pytest.raises(LookupError):
+        Leaving(member).finish(handle)
+    assert len(handled) > 1
+
+
 def test_a_commit_that_does_not_end_is_left_with_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """As above, of the thread that commits."""
     monkeypatch.setattr(offset_commits, "_LONGER_S", 0.05)
