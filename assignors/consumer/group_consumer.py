@@ -248,7 +248,7 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
                     [
                         self._membership.close,
                         self._commits.close,
-                        self._steps.report_commits,
+                        self._steps.report_last_commits,
                         self._fetching.close,
                         self._fetching.raise_caught,
                         self._dropped.detach,

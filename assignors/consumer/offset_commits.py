@@ -126,6 +126,11 @@ class CommitQueue:
         self._thread.put(lambda: answered.give(None))
         answered.result()
 
+    @property
+    def reportable(self) -> bool:
+        """Whether `report` has an answer to pass on."""
+        return bool(self._unreported) and self._unreported[0].answer.done
+
     def report(self) -> list[tuple[ConsumerError, Offsets]]:
         """Call `on_commit` for each answered call; without it, return the calls that failed."""
         failed: list[tuple[ConsumerError, Offsets]] = []

@@ -198,6 +198,17 @@ class RecordSteps:
         for error, offsets in self._commits.report():
             log.warning("%d offsets were not committed: %s", len(offsets), error)
 
+    def report_last_commits(self) -> None:
+        """As `report_commits`, and go on after an `on_commit` that raises; raise the first error at the end."""
+        raised: list[BaseException] = []
+        while self._commits.reportable:
+            try:
+                self.report_commits()
+            except BaseException as error:  # noqa: BLE001 -- raised below
+                raised.append(error)
+        if raised:
+            raise raised[0]
+
 
 def _poll_exceeded(limit_s: float, late_s: float) -> Message:
     text = f"Application maximum poll interval ({limit_s * 1000:.0f}ms) exceeded by {late_s * 1000:.0f}ms"

@@ -67,6 +67,24 @@ def test_records_of_a_call_in_which_a_callback_raises_are_delivered_once(mock: M
     assert len(found) == _TOTAL
 
 
+def test_close_calls_each_on_commit_in_spite_of_errors(mock: MockCluster) -> None:
+    """A program counts its commits there; the first error comes out of close()."""
+    called: list[object] = []
+
+    def fail(*answer: object) -> None:
+        called.append(answer)
+        raise LookupError(len(called))
+
+    one = consumer(mock, on_commit=fail)
+    one.subscribe(["t"])
+    wait_until(lambda: bool(one.consume(5, 0.3)), 20)
+    for _ in range(5):
+        one.commit()
+    with pytest.raises(LookupError, match="1"):
+        one.close()
+    assert len(called) == 5
+
+
 @pytest.mark.parametrize("error", [KafkaException("of the program"), SystemExit(3)], ids=["kafka", "exit"])
 def test_poll_raises_each_error_of_a_callback(mock: MockCluster, error: BaseException) -> None:
     """An `error_cb` often raises a KafkaException to end the program: it is not an error of the client."""
