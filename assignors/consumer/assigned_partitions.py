@@ -81,6 +81,7 @@ class AssignedPartitions:
 
         def ask() -> None:
             self._choice = choice
+            self._fetching.ahead.interrupt()  # else a `poll` in there would take a record instead of being refused
             call_program()
 
         def ask_for_offsets() -> None:

@@ -7,10 +7,12 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from assignors import GroupConsumer, GroupMember, HRWAssignor, MembershipError
+from assignors.consumer.consumer_errors import ConsumerError
 from assignors.member.membership_thread import MemberThread
 from producer.testing import MockCluster
 from tests.records import offsets, read
 from tests.unit.assignors.conftest import RECORDS, consumer
+from tests.unit.assignors.consumer.scripted_member import ScriptedMember
 
 
 def test_a_callback_says_where_to_begin_and_polls_nothing(mock: MockCluster) -> None:
@@ -33,6 +35,34 @@ def test_a_callback_says_where_to_begin_and_polls_nothing(mock: MockCluster) -> 
         assert len(refused) == 1
         with pytest.raises(MembershipError, match="the group assigns"):
             one.assign([TopicPartition("u", 0, 1)])
+
+
+def test_poll_is_refused_in_on_assign_also_if_records_are_there(
+    mock: MockCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a cooperative rebalance, in which the records of other partitions stay."""
+    one = consumer(mock)
+    monkeypatch.setattr(one._membership, "_member_of_classic", lambda: ScriptedMember(one))
+    refused: list[str] = []
+
+    def ask(own: GroupConsumer, _: object) -> None:
+        for call in (lambda: own.poll(0), lambda: own.consume(1, 0)):
+            try:
+                call()
+            except ConsumerError as error:
+                refused.append(str(error))
+
+    one.subscribe(["t"], on_assign=ask)
+    member: Any = one._membership.member
+    member.assign([("t", 0)])
+    until = time.monotonic() + 20
+    while not one._fetching.ahead.left():
+        assert time.monotonic() < until
+        one.poll(0.1)
+    member.assign([("t", 1)])
+    one.poll(0.1)
+    assert len(refused) == 4
+    one.close()
 
 
 @pytest.mark.parametrize(("reset", "elsewhere"), [("earliest", list(range(RECORDS))), ("latest", []), ("error", None)])
