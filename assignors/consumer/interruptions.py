@@ -8,7 +8,10 @@ import collections
 import itertools
 import operator
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Final
+
+_TRIES: Final = 2
+_INTERRUPTED_TRIES: Final = 10
 
 
 def at_once(*calls: tuple[Any, ...]) -> None:
@@ -50,7 +53,8 @@ class PendingSteps:
 
     Contract:
     * A step leaves when it has returned, so after an interruption it is repeated from its begin: each must allow that.
-    * A step that raises for the second time leaves, too, because one that fails by itself would be repeated for ever.
+    * A step that raises an `Exception` for the second time leaves, too, because one that fails by itself would be
+      repeated for ever. One that Ctrl-C interrupts leaves only at the tenth time.
 
     Args:
         steps: functions without arguments.
@@ -59,6 +63,7 @@ class PendingSteps:
     def __init__(self, steps: Iterable[Callable[[], object]]) -> None:
         self._left = collections.deque(steps)
         self._failed: Callable[[], object] | None = None
+        self._tries = 0
 
     def __bool__(self) -> bool:
         return bool(self._left)
@@ -69,10 +74,11 @@ class PendingSteps:
             step = self._left[0]
             try:
                 step()
-            except BaseException:
-                if self._failed is step:
-                    self._remove(step)
+            except BaseException as error:
+                self._tries = self._tries + 1 if self._failed is step else 1
                 self._failed = step
+                if self._tries >= (_TRIES if isinstance(error, Exception) else _INTERRUPTED_TRIES):
+                    self._remove(step)
                 raise
             self._remove(step)
 

@@ -87,6 +87,24 @@ def test_a_step_that_fails_by_itself_does_not_hold_the_rest_for_ever() -> None:
     assert not steps
 
 
+def test_several_interruptions_skip_no_step() -> None:
+    """A step that was dropped after the second one left assigned partitions unread."""
+    made: list[int] = []
+
+    def begin() -> None:
+        made.append(len(made))
+        if len(made) < 5:
+            raise KeyboardInterrupt
+
+    steps = PendingSteps([begin])
+    for _ in range(4):
+        with pytest.raises(KeyboardInterrupt):
+            steps.run()
+    steps.run()
+    assert made == [0, 1, 2, 3, 4]
+    assert not steps
+
+
 def test_a_step_may_make_the_rest() -> None:
     """As close() does in on_commit or stats_cb, which another close() calls."""
     made: list[str] = []
