@@ -1,5 +1,6 @@
 """The end of a member, in a thread of its own: it waits for callbacks that the program's thread calls."""
 
+import logging
 import time
 from collections.abc import Callable
 from typing import Final
@@ -7,6 +8,8 @@ from typing import Final
 from assignors.consumer.assigned_partitions import Member
 from assignors.consumer.background_calls import Answer, start_thread
 from assignors.consumer.consumer_errors import ConsumerError
+
+log = logging.getLogger(__name__)
 
 _STEP_S: Final = 0.005
 _LONGEST_S: Final = 90.0  # the end waits for a start, a commit and a rebalance, 30, 20 and 5 s
@@ -57,6 +60,8 @@ class Leaving:
             if time.monotonic() > until:
                 raised.append(_hangs())
                 break
+        if not self.ended and (failure := self._closed.error) is not None:
+            log.warning("the member left with an error: %r", failure)
         self.ended = True
         if raised:
             raise raised[0]

@@ -250,6 +250,21 @@ class Stuck:
         self.go.wait(60)
 
 
+def test_an_error_of_the_end_of_a_member_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """The group may still wait for the member, so the program's log has to say why."""
+
+    class Broken:
+        """A member whose library fails."""
+
+        def close(self) -> None:
+            """Fail."""
+            raise OSError("no leave")
+
+    member: Any = Broken()
+    Leaving(member).finish(lambda: False)
+    assert "no leave" in caplog.text
+
+
 def test_a_member_that_does_not_end_is_left_with_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """An interruption inside a library can leave its locks locked: close() ends all the same."""
     monkeypatch.setattr(leaving, "_LONGEST_S", 0.05)
