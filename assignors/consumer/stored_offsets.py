@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Mapping
 from confluent_kafka import OFFSET_BEGINNING
 
 from assignors.clients.log_offsets import Offset, OffsetWithMetadata
+from assignors.consumer.start_offsets import TAIL
 from assignors.planner.topics_and_members import TopicPartition
 
 Watermarks = Callable[[TopicPartition], tuple[int, int]]
@@ -28,7 +29,9 @@ class StoredOffsets:
     def start(self, key: TopicPartition, offset: int, stored: Offset | None = None) -> None:
         """Record that a partition begins or continues at this offset, after this one was stored."""
         if offset < 0 and offset != OFFSET_BEGINNING and stored is not None:
-            offset = max(self._watermarks(key)[1], offset)  # OFFSET_END: known now, and not when a record has come
+            first, end = self._watermarks(key)  # known now, and not when a record has come
+            before_end = max(0, TAIL - offset)  # 0 of OFFSET_END
+            offset = max(end - before_end, first) if end >= 0 else offset
         self._starts[key] = offset, stored
 
     def forget(self, partitions: Collection[TopicPartition]) -> None:
