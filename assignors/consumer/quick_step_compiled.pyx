@@ -41,7 +41,7 @@ cdef extern from *:
     } Places;
 
     #define move(to, at, list, from) \\
-        (PyList_SET_ITEM(to, at, PyList_GET_ITEM(list, from)), PyList_SET_ITEM(list, from, NULL))
+        (PyList_SET_ITEM(to, at, PyList_GET_ITEM(list, from)), Py_INCREF(Py_None), PyList_SET_ITEM(list, from, Py_None))
     """
     ctypedef struct Place:
         char* topic
@@ -105,7 +105,7 @@ cdef class Parts:
     """Yields the records of a list in lists of one length; the last one may be shorter.
 
     It moves the references without an access to the records. The given list must have no other user, because it is left
-    without them.
+    with None in their places: the collector shows it to debuggers, which a list with NULL would crash.
     """
 
     cdef list whole
@@ -132,11 +132,13 @@ cdef class Parts:
 
     cdef list cut(self):
         """Return the next part; empty at the end."""
-        cdef Py_ssize_t count = min(self.length, PyList_GET_SIZE(self.whole) - self.at), at
+        cdef Py_ssize_t begin = self.at, at
+        cdef Py_ssize_t count = min(self.length, PyList_GET_SIZE(self.whole) - begin)
+        # Taken before the list is made: Python 3.11 may collect garbage there, and so run code that takes a part, too.
+        self.at = begin + count
         cdef list part = PyList_New(count)
         for at in range(count):
-            move(part, at, self.whole, self.at + at)
-        self.at += count
+            move(part, at, self.whole, begin + at)
         return part
 
 

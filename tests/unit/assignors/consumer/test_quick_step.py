@@ -1,6 +1,7 @@
 """The step of `consume` in C: the same records as without it, whatever happens between two calls."""
 
 import copy
+import gc
 import itertools
 import operator
 import random
@@ -199,3 +200,37 @@ def read_with_alarms(one: GroupConsumer, after_s: float) -> list[Message]:
         if len(found) >= ALL:
             return found
     raise AssertionError
+
+
+@compiled
+def test_garbage_collected_within_a_cut_may_take_the_next_part() -> None:
+    """Python 3.11 collects garbage when a list is made, and runs finalizers and other threads meanwhile."""
+    records = [Message(topic="t", partition=0, offset=n) for n in range(10)]
+    parts = quick_step_compiled.Parts(list(records), 6)
+    rest: list[list[Message]] = []
+
+    def take_the_rest(phase: str, _: object) -> None:
+        if phase == "start":
+            rest.extend(parts)
+
+    gc.collect()
+    gc.disable()
+    gc.callbacks.append(take_the_rest)
+    try:
+        held: list[list[object]] = [[] for _ in range(3000)]  # no free list is left, and a collection is due
+        gc.enable()
+        first = next(parts)
+    finally:
+        gc.enable()
+        gc.callbacks.remove(take_the_rest)
+    del held
+    assert [*first, *itertools.chain(*rest)] == records
+
+
+@compiled
+def test_a_cut_list_may_be_read_by_a_debugger() -> None:
+    """`gc.get_objects` shows the list whose records have moved."""
+    parts = quick_step_compiled.Parts([Message(topic="t", partition=0, offset=n) for n in range(10)], 6)
+    next(parts)
+    whole = next(one for one in gc.get_referents(parts) if isinstance(one, list))
+    assert [one is None for one in whole] == [True] * 6 + [False] * 4
