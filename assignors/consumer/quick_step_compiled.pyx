@@ -16,6 +16,7 @@ from cpython.ref cimport Py_DECREF
 from libc.stdint cimport int32_t, int64_t, uintptr_t
 
 import ctypes
+from importlib.metadata import version
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition, cimpl
 
@@ -78,8 +79,13 @@ cdef object NO_WAIT = 0.0
 
 
 cdef void find_functions():
-    """Find them in the library that confluent-kafka has loaded; `position` stays NULL if it hides one."""
+    """Find them in the library that confluent-kafka has loaded; `position` stays NULL if it hides one.
+
+    Also in releases other than those whose objects begin with librdkafka's client, as far as known.
+    """
     global places_new, places_add, places_destroy, position
+    if not version("confluent-kafka").startswith("2.16."):
+        return
     names = ("topic_partition_list_new", "topic_partition_list_add", "topic_partition_list_destroy", "position")
     try:
         library = ctypes.CDLL(cimpl.__file__)
