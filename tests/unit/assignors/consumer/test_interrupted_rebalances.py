@@ -1,6 +1,7 @@
 """An interruption at any point of a rebalance: the next call does the rest, and the program is called once."""
 
 import contextlib
+import gc
 import itertools
 import time
 from collections.abc import Callable, Iterator
@@ -33,10 +34,9 @@ class Program:
     Args:
         cluster: has the records.
         kind: who commits, and whether there are callbacks.
-        monkeypatch: puts the scripted member in place.
     """
 
-    def __init__(self, cluster: MockCluster, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, cluster: MockCluster, kind: str) -> None:
         self.kind = kind
         self.one = GroupConsumer(
             {
@@ -53,7 +53,7 @@ class Program:
         self.waits: Waiting | None = None
         self.delivered: list[Message] = []
         self.interrupted_in = ""
-        monkeypatch.setattr(self.one._membership, "_member_of_classic", self._made)
+        self.one._membership._member_of_classic = self._made  # type: ignore[assignment, method-assign]
         self.subscribe()
 
     def _made(self) -> ScriptedMember:
@@ -222,19 +222,28 @@ def closing(program: Program, number: int) -> Interrupter:
 
 SCENARIOS: Final = [first_assignment, assignment_of_one_more, revocation, loss, unsubscription, closing]
 LEAST_POINTS: Final = 150
+COLLECTED_EACH: Final = 50  # a collection takes as long as a few consumers
 KINDS: Final = ["automatic commits", "commit in on_revoke", "no commits", "no callbacks"]
 
 
 @pytest.fixture
-def renewed(cluster: MockCluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Program]]:
-    """Make consumers one after another; the last one is closed."""
+def renewed(cluster: MockCluster) -> Iterator[Callable[[str], Program]]:
+    """Make consumers one after another; the last one is closed, and the others are gone.
+
+    A process can have about 1,000 of confluent-kafka's clients: each keeps a key of thread-local storage until it is
+    collected.
+    """
     made: list[Program] = []
 
     def make(kind: str) -> Program:
         if made:
             made.pop().one.close()
-        made.append(Program(cluster, kind, monkeypatch))
+        if next(count) % COLLECTED_EACH == 0:
+            gc.collect()
+        made.append(Program(cluster, kind))
         return made[-1]
+
+    count = itertools.count()
 
     yield make
     for one in made:
