@@ -34,12 +34,16 @@ class Interrupter:
         self._in_c: dict[int, bool] = {}
         self._in_python: set[int] = set()
         self._codes: dict[CodeType, bytes] = {}
+        # Python 3.11 calls these without holding them: at the begin of a function it makes a frame first, which may
+        # collect garbage, whose traced callbacks may get here and end the tracing, with the last reference to them.
+        self._held: Final = (self._begin, self._profile)
         self.raised_in = ""
 
     def run(self, call: Callable[[], object]) -> bool:
         """Run the call; return whether it was interrupted."""
-        sys.setprofile(self._profile)
-        sys.settrace(self._begin)
+        begin, profile = self._held
+        sys.setprofile(profile)
+        sys.settrace(begin)
         try:
             call()
         except Interruption:
