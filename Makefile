@@ -42,7 +42,7 @@ $(VENV)/.packages $(VENV43)/.packages:
 	@$(@D)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $< || { rm -rf $(@D); echo "the packages could not be installed: is a package index reachable? run make again when it is" >&2; exit 2; }
 	@touch $@
 
-# Where there is a C compiler, this compiles the hot paths of producer and source; where there is none, it says so and goes on.
+# Where there is a C compiler, this compiles the hot paths of consumer, producer and source; where there is none, it says so and goes on.
 $(READY): $(VENV)/.packages
 $(READY43): $(VENV43)/.packages
 $(READY) $(READY43): hatch_build.py assignors/consumer/quick_step_compiled.pyx producer/partitioning/deliveries_compiled.pyx \

@@ -11,10 +11,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 JAR = Path("build", "broker", "azimuth-broker.jar")
 """Where `make broker` puts the broker's assignors."""
-# Left out by default: processes with it have crashed in tests that trace each instruction, for a reason not yet known.
-QUICK_STEP = Path("assignors", "consumer", "quick_step_compiled.pyx")
 SOURCES = (
-    *([QUICK_STEP] if os.environ.get("AZIMUTH_QUICK_STEP") else []),
+    Path("assignors", "consumer", "quick_step_compiled.pyx"),
     Path("producer", "partitioning", "deliveries_compiled.pyx"),
     Path("producer", "partitioning", "produce_compiled.pyx"),
     Path("spark_sink", "fetch", "copy_compiled.pyx"),
@@ -30,7 +28,7 @@ class CompiledHotPaths(BuildHookInterface[Any]):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Build the modules, next to their sources for an editable install, and include them in the wheel."""
         if version == "editable":
-            for source in {QUICK_STEP, *SOURCES}:
+            for source in SOURCES:
                 for stale in Path(self.root, source).parent.glob(f"{source.stem}.*.so"):
                     stale.unlink()
         elif Path(self.root, JAR).is_file():

@@ -1,8 +1,8 @@
 """`GroupConsumer`: a `GroupMember` for membership, librdkafka for fetching.
 
 * `group_consumer`: `GroupConsumer`; `partition_calls` and `broker_queries` are its other methods; `record_steps`: the
-  steps of `poll` and `consume`; `quick_step`: the commonest one of `consume`, `quick_step_compiled` in C if the build
-  had AZIMUTH_QUICK_STEP=1 and a compiler, `quick_step_interpreted` if not.
+  steps of `poll` and `consume`; `quick_step`: the commonest one of `consume`, `quick_step_compiled` in C if there was a
+  compiler at the build, `quick_step_interpreted` if not.
 * `aio_group_consumer`: `AIOGroupConsumer`, whose calls are awaited; `awaited_take`: the records of a
   call whose task is cancelled.
 * `configuration`: one configuration split for both clients; `member_security`: certificates and tokens of the member.

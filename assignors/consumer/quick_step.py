@@ -1,8 +1,8 @@
-"""The commonest step of `consume`: in C if the build had AZIMUTH_QUICK_STEP=1, else a step for RecordSteps."""
+"""The commonest step of `consume`: in C if a C compiler was present at the build, else a step for RecordSteps."""
 
 try:
     from assignors.consumer import quick_step_compiled as quick_step
-except ImportError:  # built without AZIMUTH_QUICK_STEP=1 or a C compiler
+except ImportError:  # built without a C compiler
     from assignors.consumer import quick_step_interpreted as quick_step  # type: ignore[no-redef]
 
 COMPILED = quick_step.__name__.endswith("quick_step_compiled")
