@@ -67,8 +67,8 @@ integration: $(READY) ## run the integration and acceptance tests on real broker
 
 # Those without brokers have a process of their own: threads of Kafka's clients draw from the same random numbers as their examples.
 test-slow: $(READY) ## run the slow tests: many rounds, several databases, separate clusters
-	@$(PYTEST) -n $$((2 * $(AT_ONCE))) -m slow tests/unit tests/simulation
-	@$(PYTEST) -n 1 -m slow --ignore tests/unit --ignore tests/simulation
+	@$(PYTEST) --durations 25 -n $$((2 * $(AT_ONCE))) -m slow tests/unit tests/simulation
+	@$(PYTEST) --durations 25 -n 1 -m slow --ignore tests/unit --ignore tests/simulation
 
 SPARK_TESTS = $(addprefix tests/integration/spark_sink/test_,agent.py landing.py sink.py source.py source_orphan.py spark_cluster.py)
 
