@@ -7,6 +7,7 @@
 * `received_traffic`: what a consumer received by zone, and its price; `broker_racks`: the zones of brokers.
 * `compacted_topic`: a compacted topic as a table.
 * `log_offsets`: offsets of many partitions in a few requests.
+* `silent_brokers`: brokers that keep their connections and answer nothing.
 * `redis_addresses`: clients of Redis, also by its Sentinels.
 * `topic_names`: valid names of topics.
 * `kafka_python_internals`: the private names of kafka-python, in one place.

@@ -1,6 +1,5 @@
 """Watches the topics of one cluster in a separate thread: names, ids and partitions."""
 
-import contextlib
 import logging
 import queue
 import threading
@@ -12,6 +11,7 @@ from typing import Final
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from assignors.clients.silent_brokers import any_broker_answers, leaving_silent_brokers
 from assignors.errors import FleetError
 from assignors.fleet.source import Source
 from assignors.fleet.topic_descriptions import ABSENT_S, Sighting, ask_ids, sight
@@ -62,10 +62,8 @@ class ClusterWatch:
 
     def answers(self) -> bool:
         """Return whether a broker of the cluster answers now; waits a second or two."""
-        with contextlib.suppress(KafkaException):
-            self._client().list_topics(timeout=_PROBE_S)
-            return True
-        return False
+        brokers = self._seen.brokers or str(self.source.kafka["bootstrap.servers"]).split(",")
+        return any_broker_answers(self._client(), self.source.kafka, brokers, _PROBE_S)
 
     def ids(self, names: Collection[str]) -> Callable[[], dict[str, str]]:
         """Request the present ids of topics, as `ask_ids` does."""
@@ -111,7 +109,7 @@ class ClusterWatch:
     def _client(self) -> AdminClient:
         if self._admin is None:
             try:
-                self._admin = AdminClient({"log_level": 2, **self.source.kafka})
+                self._admin = AdminClient({"log_level": 2, **leaving_silent_brokers(self.source.kafka)})
             except KafkaException as error:
                 raise FleetError(f"source {self.source.name!r}: kafka: {error.args[0].str()}") from error
         return self._admin

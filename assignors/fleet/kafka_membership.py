@@ -252,6 +252,9 @@ class KafkaMembers:
         # Longest delay of the group's rebalance by a member that hangs.
         times["max_poll_interval_ms"] = max(session_ms, 30_000)
         times["bootstrap_timeout_ms"] = _ANSWER_MS
+        # With kafka-python's 30 s a coordinator that is silent would be left only then; another one takes over after
+        # about a session.
+        times["request_timeout_ms"] = min(max(session_ms, _ANSWER_MS), 30_000)
         self._heard = False
         config = {"group_id": self._group, "client_id": f"fleet-{self._agent.id}", **times, **self._kafka}
         member = GroupMember(config, pattern=_NOTHING, assignors=[self._assignor])

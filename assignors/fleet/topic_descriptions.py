@@ -13,6 +13,7 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 
+from assignors.clients.silent_brokers import broker_addresses, list_cluster
 from assignors.clients.unreachable import why_unreachable
 from assignors.errors import FleetError
 from assignors.fleet.fleet_topic import FleetTopic
@@ -43,6 +44,7 @@ class Sighting:
         problems: one sentence each; while a cluster does not answer, the known topics stay.
         answers: whether a broker answered.
         whole: whether the answer covers all selected topics; else a topic that is not in `topics` may still exist.
+        brokers: addresses of the cluster's brokers; they do not count when answers are compared.
         absent: topics that the last answers did not list, with the time of the first such answer (monotonic clock).
     """
 
@@ -52,6 +54,7 @@ class Sighting:
     answers: bool = True
     whole: bool = True
     absent: Mapping[str, float] = field(default_factory=dict)
+    brokers: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def looked(self) -> bool:
@@ -81,7 +84,7 @@ def sight(admin: AdminClient, source: Source, before: Sighting | None = None) ->
         FleetError: no broker answers, or the request is refused.
     """
     try:
-        metadata = admin.list_topics(timeout=TIMEOUT_S)
+        metadata = list_cluster(admin, TIMEOUT_S)
         cluster, names = str(metadata.cluster_id), list(metadata.topics)
         wanted = source.wanted(names)
         described = admin.describe_topics(TopicCollection(wanted), request_timeout=TIMEOUT_S) if wanted else {}
@@ -113,6 +116,7 @@ def sight(admin: AdminClient, source: Source, before: Sighting | None = None) ->
         problems=(*source.missing([*names, *absent]), *_failures(source, failed, kept)),
         whole=failed.keys() <= kept.keys(),
         absent=absent,
+        brokers=broker_addresses(metadata),
     )
 
 
@@ -154,7 +158,7 @@ def ask_ids(
 
     def _listed(names: Collection[str]) -> list[str]:
         try:
-            listed = admin.list_topics(timeout=TIMEOUT_S).topics
+            listed = list_cluster(admin, TIMEOUT_S).topics
         except KafkaException as error:
             raise refused(error) from error
         return [name for name in names if name in listed]

@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient
 from assignors.errors import FleetError
 from assignors.fleet import ClusterWatch, Source, any_answers, ask_ids, sight, topic_descriptions
 from producer.testing import MockCluster
+from tests.silent_broker import silence_used_broker
 from tests.waiting import wait_until
 
 SOURCE = Source(name="s", kafka={"bootstrap.servers": "nowhere:1"}, pattern="t.*")
@@ -42,6 +43,7 @@ class Listing:
 
     topics: dict[str, None]
     cluster_id: str = "c"
+    brokers: dict[int, None] = field(default_factory=dict)
 
 
 @dataclass
@@ -183,6 +185,20 @@ def test_a_watch_keeps_topics_and_ids_while_the_controller_alone_is_away(monkeyp
         cluster.down(1)
         assert watch.look().topics == before.topics
         assert watch.ids(["t0", "t1"])() == {name: before.ids[name] for name in ("t0", "t1")}
+
+
+def test_a_cluster_is_not_away_while_one_of_its_brokers_is_silent() -> None:
+    """An agent would stop reading, or give its topics to others, although two of three brokers answer."""
+    with MockCluster() as cluster:
+        cluster.create("t1", [2, 3])
+        kafka = {"bootstrap.servers": cluster.bootstrap_servers}
+        watch = ClusterWatch(Source(name="s", kafka=kafka, pattern="t.*"), 1.0, lambda: None)
+        before = watch.look()
+        silence_used_broker(cluster, watch._client())
+        assert watch.answers()
+        seen = watch.look()
+        assert seen.answers
+        assert seen.topics == before.topics
 
 
 class Probed:

@@ -21,7 +21,8 @@ class Member:
 
     away: ClassVar[bool] = False
 
-    def __init__(self, *_: object, **__: object) -> None:
+    def __init__(self, config: dict[str, Any], **_: object) -> None:
+        self.config = config
         self.failed: Exception | None = None
         self.fatal = False
         self.heartbeat = SimpleNamespace(last_receive=-1.0, last_reset=time.monotonic())
@@ -117,6 +118,11 @@ def test_a_connection_without_a_join_is_no_answer_of_the_group(world: World) -> 
     world.expect(Standing.UNREACHABLE, reads=True)
     assert world.members.state().heard_s == 100.0
     assert world.members.state().reason
+
+
+def test_a_coordinator_that_is_silent_is_left_after_a_session(world: World) -> None:
+    """Another broker takes the group over after about that time; kafka-python's own limit is half a minute."""
+    assert world.member.config["request_timeout_ms"] == world.member.config["session_timeout_ms"] == 10_000
 
 
 def test_an_error_that_a_retry_cannot_fix_ends_the_reading_within_the_session(world: World) -> None:
