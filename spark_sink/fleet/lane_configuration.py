@@ -14,6 +14,12 @@ _DEFAULTS: Final[Mapping[str, Any]] = {
     "statistics.interval.ms": 10_000,
     # Only a metadata refresh finds a recreated topic; the default interval is five minutes.
     "topic.metadata.refresh.interval.ms": 3000,
+    # A silent broker is left after this time, and only then another one is asked for the present leaders. With
+    # librdkafka's default of a minute the broker's partitions have no reader for that long, although other brokers lead
+    # them after nine seconds.
+    "socket.timeout.ms": 10_000,
+    # A response has to arrive within that time, also over a slow line: 8 MiB, instead of 50 MiB within a minute.
+    "fetch.max.bytes": 8 << 20,
 }
 _FIXED: Final[Mapping[str, Any]] = {
     # Reading of partitions that stay continues while others move (KIP-429).

@@ -1,0 +1,59 @@
+"""The consumer of a lane with its properties, on librdkafka's mock cluster."""
+
+import uuid
+from collections.abc import Callable, Iterator
+
+import pytest
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+
+from producer.testing import MockCluster
+from spark_sink.fleet.lane_configuration import lane_config
+from tests.waiting import wait_until
+
+
+@pytest.fixture
+def cluster() -> Iterator[MockCluster]:
+    """Three brokers."""
+    with MockCluster() as made:
+        yield made
+
+
+def value_read(consumer: Consumer) -> Callable[[bytes], bool]:
+    """Return whether the next message is a record with this value."""
+
+    def read(value: bytes) -> bool:
+        message = consumer.poll(0.1)
+        return message is not None and message.error() is None and message.value() == value
+
+    return read
+
+
+@pytest.mark.slow
+def test_a_partition_is_read_from_its_new_leader_although_the_old_one_keeps_its_connection(
+    cluster: MockCluster,
+) -> None:
+    """The client knows leaders from the broker that is silent now, and would ask it again for a minute."""
+    topic = f"t{uuid.uuid4().hex[:8]}"
+    cluster.create(topic, [1])
+    first = cluster.bootstrap_servers.split(",")[0]
+    consumer = Consumer(lane_config({"bootstrap.servers": first, "group.id": "g"}))
+    try:
+        consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
+        read = value_read(consumer)
+        send(cluster, topic, b"before")
+        wait_until(lambda: read(b"before"), 30)
+        cluster.delay(1, 600_000)
+        cluster.lead(topic, [2])
+        send(cluster, topic, b"after", brokers=1)
+        wait_until(lambda: read(b"after"), 40, "a record of the new leader")
+    finally:
+        cluster.delay(1, 0)
+        consumer.close()
+
+
+def send(cluster: MockCluster, topic: str, value: bytes, brokers: int = 0) -> None:
+    """Write a record by a client of the brokers from this position on."""
+    servers = ",".join(cluster.bootstrap_servers.split(",")[brokers:])
+    producer = Producer({"bootstrap.servers": servers, "log_level": 0})
+    producer.produce(topic, value)
+    assert producer.flush(30) == 0
