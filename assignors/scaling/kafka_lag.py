@@ -18,6 +18,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its stub ha
 from assignors.clients.client_creation import made
 from assignors.clients.log_offsets import LogOffsets
 from assignors.clients.property_names import kafka_python_settings
+from assignors.clients.silent_brokers import leaving_silent_brokers, list_cluster
 from assignors.clients.unreachable import why_unreachable
 from assignors.errors import LagError, MembershipError, ScalingFileError
 from assignors.fleet.lanes import lane_groups
@@ -25,6 +26,8 @@ from assignors.scaling.observation import NEVER, UNKNOWN, Observation
 
 _log = structlog.get_logger("azimuth.scaling")
 _TIMEOUT_S = 10.0
+_ANSWER_S = 5.0
+_LEAST_S = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +47,8 @@ class LagSource(Protocol):
     """Observes the ends of logs and the positions of a group.
 
     Contract:
-    * An offset that cannot be read now is `UNKNOWN` in the observation, never an older value.
+    * An offset that cannot be read now is `UNKNOWN` in the observation, never an older value. One broker that is silent
+      makes only those unknown that it alone has.
     * The group of a fleet stands for the groups of its lanes: the highest of their commits counts.
     * Deleted topics are left out. Called by one thread; may block for some seconds.
     """
@@ -74,10 +78,12 @@ class KafkaLag:
         Raises:
             ScalingFileError: a property is invalid.
         """
-        self._config = {"log_level": 2, **kafka}
+        self._config = {"log_level": 2, **leaving_silent_brokers(kafka)}
         self._admin = made(AdminClient, self._config, client="autoscale", refusal=ScalingFileError)
         self._logs: dict[str, LogOffsets] = {}
         self._retention_s: dict[str, float | None] = {}
+        self._known_lanes: dict[str, list[str]] = {}
+        self._holders: dict[str, dict[tuple[str, int], str]] = {}
 
     def cluster_id(self) -> str:
         """As in `LagSource`.
@@ -86,8 +92,8 @@ class KafkaLag:
             LagError: no broker answers.
         """
         try:
-            return str(self._admin.describe_cluster(request_timeout=_TIMEOUT_S).result(_TIMEOUT_S + 5).cluster_id)
-        except (KafkaException, TimeoutError) as error:
+            return str(list_cluster(self._admin, _ANSWER_S).cluster_id)
+        except KafkaException as error:
             raise LagError(self._silent("the cluster's id", error)) from error
 
     def topics(self, names: Collection[str], pattern: str | None) -> dict[str, TopicFacts]:
@@ -98,7 +104,7 @@ class KafkaLag:
         """
         matches = re.compile(pattern).fullmatch if pattern else (lambda _: None)
         try:
-            known = self._admin.list_topics(timeout=_TIMEOUT_S).topics
+            known = list_cluster(self._admin, _ANSWER_S).topics
         except KafkaException as error:
             raise LagError(self._silent("the topics", error)) from error
         found = {
@@ -119,15 +125,16 @@ class KafkaLag:
         ends: dict[tuple[str, int], int] = {}
         starts: dict[tuple[str, int], int] = {}
         try:
-            logs = self._asked(group)
             # The group's offsets come first, so that an end, which is read later, is never below the group's offset.
             committed = self._committed(group, keys)
-            ends = logs.ends(keys, _TIMEOUT_S)
-            starts = logs.beginnings(keys, _TIMEOUT_S)
+            logs = self._asked(group)
+            ends = logs.ends(keys, _ANSWER_S)
+            starts = logs.beginnings(keys, _ANSWER_S)
         except MembershipError as error:
             _log.warning("offsets are unknown for now", group=group, reason=str(error))
         now_s = time.time()
-        if (least := min(len(ends), len(starts))) < len(keys):
+        known = sum(offset != UNKNOWN for offset in committed.values())
+        if (least := min(known, len(ends), len(starts))) < len(keys):
             _log.warning("offsets are unknown for now", partitions=len(keys) - least)
         return {
             name: Observation(
@@ -140,18 +147,44 @@ class KafkaLag:
         }
 
     def _committed(self, group: str, keys: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
-        found = dict.fromkeys(keys, NEVER)
-        for one in [group, *self._lanes(group)]:
-            for key, offset in self._asked(one).committed(keys, _TIMEOUT_S).items():
-                found[key] = max(found[key], offset)
-        return found
+        """Return the highest commit of the group and of its lanes.
 
-    def _lanes(self, group: str) -> list[str]:
+        A lane whose coordinator is silent makes the partitions unknown whose highest commit it had, and those that no
+        other lane has: they may have one there.
+        """
+        found, holders = dict.fromkeys(keys, NEVER), dict[tuple[str, int], str]()
+        lanes, whole = self._lanes(group)
+        silent, until = set[str](), time.monotonic() + _TIMEOUT_S
+        for one in [group, *lanes]:
+            try:
+                committed = self._asked(one).committed(keys, max(_LEAST_S, until - time.monotonic()))
+            except MembershipError as error:
+                _log.warning("the commits of a group are unknown for now", group=one, reason=str(error))
+                silent.add(one)
+                continue
+            for key, offset in committed.items():
+                if offset > found[key]:
+                    found[key], holders[key] = offset, one
+        if whole and not silent:
+            self._holders[group] = holders
+            return found
+        before = self._holders.get(group, {})
+        answered = {group, *lanes} - silent
+        return {key: offset if before.get(key) in answered else UNKNOWN for key, offset in found.items()}
+
+    def _lanes(self, group: str) -> tuple[list[str], bool]:
+        """Return the groups of the lanes, and whether all brokers have named theirs; else the known ones count, too."""
         try:
-            listed = self._admin.list_consumer_groups(request_timeout=_TIMEOUT_S).result(_TIMEOUT_S + 5)
+            listed = self._admin.list_consumer_groups(request_timeout=_ANSWER_S).result(_TIMEOUT_S)
         except (KafkaException, TimeoutError) as error:
-            raise MembershipError(self._silent("the consumer groups", error)) from error
-        return lane_groups(group, (one.group_id for one in listed.valid))
+            if group not in self._known_lanes:
+                raise MembershipError(self._silent("the consumer groups", error)) from error
+            return self._known_lanes[group], False
+        lanes = lane_groups(group, (one.group_id for one in listed.valid))
+        if listed.errors:
+            return sorted({*lanes, *self._known_lanes.get(group, ())}), False
+        self._known_lanes[group] = lanes
+        return lanes, True
 
     def _asked(self, group: str) -> LogOffsets:
         if group not in self._logs:
@@ -166,13 +199,13 @@ class KafkaLag:
         unlimited for that time would let a policy take workers from a topic whose unread records are soon deleted.
         """
         resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
-        until, failed, reason = time.monotonic() + _TIMEOUT_S, list[str](), ""
+        until, failed, reason = time.monotonic() + _ANSWER_S, list[str](), ""
         for resource, future in self._admin.describe_configs(resources).items() if resources else ():
             try:
                 settings = future.result(max(until - time.monotonic(), 0.0))
             except (KafkaException, TimeoutError) as error:
                 failed.append(resource.name)
-                reason = str(error) or f"no answer in {_TIMEOUT_S:g} s"
+                reason = str(error) or f"no answer in {_ANSWER_S:g} s"
                 continue
             retention_ms = int(settings["retention.ms"].value or -1)
             limited = "delete" in (settings["cleanup.policy"].value or "") and retention_ms >= 0

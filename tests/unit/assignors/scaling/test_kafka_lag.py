@@ -1,4 +1,4 @@
-"""How many requests a look at the lag takes: so many by broker and group, whatever the number of partitions."""
+"""A look at the lag: so many requests by broker and group, whatever the number of partitions, and one broker away."""
 
 import time
 from collections import Counter
@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from assignors.clients.log_offsets import LogOffsets
-from assignors.scaling import kafka_lag
-from assignors.scaling.kafka_lag import KafkaLag
+from assignors.errors import MembershipError
+from assignors.scaling import NEVER, UNKNOWN, kafka_lag
+from assignors.scaling.kafka_lag import KafkaLag, TopicFacts
 from producer.testing import MockCluster
 
 BROKERS = 3
@@ -48,7 +49,7 @@ class Admin:
     def list_consumer_groups(self, request_timeout: float) -> Answer:  # noqa: ARG002 -- the client's
         """Name the groups of two lanes."""
         self._asked["ListGroups"] += 1
-        return Answer(SimpleNamespace(valid=[SimpleNamespace(group_id=f"g.lane-{n}") for n in range(2)]))
+        return Answer(SimpleNamespace(valid=[SimpleNamespace(group_id=f"g.lane-{n}") for n in range(2)], errors=[]))
 
 
 @pytest.fixture
@@ -71,7 +72,7 @@ def requests_of(mock: MockCluster, topics: Mapping[str, int]) -> Counter[str]:
         group: LogOffsets.connect(
             {"bootstrap_servers": servers.split(","), "group_id": group, "api_version": (2, 0)},
         )
-        for group in ("g", *lag._lanes("g"))
+        for group in ("g", *lag._lanes("g")[0])
     }
     try:
         for _ in range(2):
@@ -129,11 +130,11 @@ def test_a_known_retention_stays_while_the_controller_is_away(
     lag = KafkaLag({"bootstrap.servers": mock.bootstrap_servers})
     admin: Any = Admin(lag._admin, Counter())
     lag._admin = admin
-    monkeypatch.setattr(kafka_lag, "_TIMEOUT_S", 10.0)
+    monkeypatch.setattr(kafka_lag, "_ANSWER_S", 10.0)
     assert lag.topics(["other"], None)["other"].retention_s == 3600
     assert {one.retention_s for one in lag.topics(["a"], None).values()} == {3600}
     monkeypatch.setattr(admin, "describe_configs", lambda some: {one: Future[Any]() for one in some})
-    monkeypatch.setattr(kafka_lag, "_TIMEOUT_S", 1.0)
+    monkeypatch.setattr(kafka_lag, "_ANSWER_S", 1.0)
     capsys.readouterr()
     began = time.monotonic()
     found = lag.topics(["a", "b"], None)
@@ -141,3 +142,74 @@ def test_a_known_retention_stays_while_the_controller_is_away(
     assert {name: one.retention_s for name, one in found.items()} == {"a": 3600, "b": None}
     assert capsys.readouterr().out.count("retention cannot be asked for") <= 1
     assert lag.topics(["other"], None)["other"].retention_s == 3600
+
+
+class Lane:
+    """The offsets of a group, whose coordinator a test silences."""
+
+    def __init__(self, commits: Mapping[tuple[str, int], int]) -> None:
+        self.commits, self.silent = dict(commits), False
+
+    def committed(self, _keys: object, timeout_s: float) -> dict[tuple[str, int], int]:
+        """Answer, or not."""
+        assert timeout_s > 0
+        if self.silent:
+            raise MembershipError("no answer")
+        return self.commits
+
+    def ends(self, keys: Sequence[tuple[str, int]], _timeout_s: float) -> dict[tuple[str, int], int]:
+        """Of all logs."""
+        return dict.fromkeys(keys, 9)
+
+    beginnings = ends
+
+
+class Brokers:
+    """Name the groups of which a broker is the coordinator; a broker that is away names none."""
+
+    def __init__(self, groups: Sequence[str]) -> None:
+        self.groups, self.away = list(groups), list[str]()
+
+    def list_consumer_groups(self, request_timeout: float) -> Answer:
+        """As librdkafka: what some brokers say, and the errors of the others."""
+        assert request_timeout
+        named = [SimpleNamespace(group_id=one) for one in self.groups if one not in self.away]
+        return Answer(SimpleNamespace(valid=named, errors=["no answer"] * bool(self.away)))
+
+
+def commits_of(lag: KafkaLag) -> dict[str, int]:
+    """The commits of one look, by topic."""
+    facts = {name: TopicFacts(partitions=1, retention_s=None) for name in ("a", "b", "new")}
+    return {name: int(one.committed[0]) for name, one in lag.observe("g", facts).items()}
+
+
+def lag_of_two_lanes(brokers: Brokers) -> tuple[KafkaLag, Lane]:
+    """Topic a is committed in the first lane, topic b in the second one, which is returned."""
+    lag, other = KafkaLag({"bootstrap.servers": "127.0.0.1:1"}), Lane({("b", 0): 6})
+    asked: Any = brokers
+    lag._admin = asked
+    logs: dict[str, Any] = {"g": Lane({}), "g.lane-0": Lane({("a", 0): 5}), "g.lane-1": other}
+    lag._logs = logs
+    return lag, other
+
+
+def test_a_lane_whose_coordinator_is_silent_makes_its_own_commits_unknown() -> None:
+    """Of one broker of three: the lag of all topics of the fleet would be unknown, and none would be scaled."""
+    lag, other = lag_of_two_lanes(Brokers(["g.lane-0", "g.lane-1"]))
+    assert commits_of(lag) == {"a": 5, "b": 6, "new": NEVER}
+    other.silent = True
+    assert commits_of(lag) == {"a": 5, "b": UNKNOWN, "new": UNKNOWN}, "the lane may have a first commit of a new topic"
+    other.silent, other.commits = False, {("b", 0): 7}
+    assert commits_of(lag) == {"a": 5, "b": 7, "new": NEVER}
+
+
+def test_a_lane_that_a_silent_broker_does_not_name_is_no_lane_without_commits() -> None:
+    """Else its topics would count as never committed: all that is kept of them would be their lag."""
+    brokers = Brokers(["g.lane-0", "g.lane-1"])
+    lag, other = lag_of_two_lanes(brokers)
+    commits_of(lag)
+    brokers.away = ["g.lane-1"]
+    other.commits = {("b", 0): 8}
+    assert commits_of(lag) == {"a": 5, "b": 8, "new": UNKNOWN}, "it may answer although the list does not name it"
+    new, _ = lag_of_two_lanes(brokers)
+    assert commits_of(new)["b"] == UNKNOWN, "no earlier list names it"
