@@ -18,6 +18,7 @@ from spark_sink.checks import (
     check_writable,
     ops_checks,
     run,
+    selects,
 )
 from spark_sink.errors import OptionError, StartError
 from spark_sink.fetch.raw_columns import arrow_schema
@@ -114,7 +115,14 @@ def _tables(settings: AgentSettings, options: SourceOptions) -> str:
     columns = pa.schema(list(KEYS.items())) if settings.decodes else arrow_schema(headers=options.headers)
     sink = SinkOptions.parse(settings.sink_options())
     return "; ".join(
-        check_table(one, options.group, settings.table_storage, columns, merge_schema=sink.table.merge_schema)
+        check_table(
+            one,
+            options.group,
+            settings.table_storage,
+            columns,
+            merge_schema=sink.table.merge_schema,
+            selected=selects(options.topics, options.pattern),
+        )
         for one in sink.routes.addresses()
     )
 

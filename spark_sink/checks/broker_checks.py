@@ -1,6 +1,5 @@
 """Questions to the brokers of one cluster: address, password, topics, groups, and the rights to them."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, Final
@@ -11,6 +10,7 @@ from confluent_kafka.admin._acl import AclOperation
 
 from assignors.clients import ask_brokers
 from assignors.settings import proposal
+from spark_sink.checks.selected_topics import selects
 from spark_sink.errors import ClusterError, JoinError, LaterError
 
 ANSWER_S: Final = 2.5
@@ -62,7 +62,7 @@ class BrokerChecks:
             ClusterError: the brokers do not describe the topics.
         """
         named = sorted(set(names))
-        matched = [one for one in self._names if pattern and not one.startswith("__") and re.fullmatch(pattern, one)]
+        matched = [one for one in self._names if selects((), pattern)(one)]
         # Topics that this user may not describe are not listed either; only a request by name tells the two apart.
         absent, refused = self._described([*named, *matched][:_MOST])
         if refused:

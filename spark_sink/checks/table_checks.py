@@ -2,7 +2,7 @@
 
 import contextlib
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -32,7 +32,15 @@ _PROBE: Final = "_azimuth_check"  # readers of Delta tables pass over names that
 _MOST: Final = 8  # tables of an address with {topic} that are looked at
 
 
-def check_table(address: str, group: str, storage: Storage, columns: pa.Schema, *, merge_schema: bool = False) -> str:
+def check_table(  # noqa: PLR0913 -- what a table is
+    address: str,
+    group: str,
+    storage: Storage,
+    columns: pa.Schema,
+    *,
+    merge_schema: bool = False,
+    selected: Callable[[str], bool] = lambda _: True,
+) -> str:
     """Check the tables of an address; creates nothing.
 
     Args:
@@ -41,6 +49,7 @@ def check_table(address: str, group: str, storage: Storage, columns: pa.Schema, 
         storage: options of the object store.
         columns: the columns of the rows, as far as they are known.
         merge_schema: the first commit adds columns that a table lacks.
+        selected: whether a topic is read; beside a Delta table of `{topic}`, others may have theirs in the same folder.
 
     Raises:
         OptionError: the address is invalid, or the options describe no catalog.
@@ -49,8 +58,11 @@ def check_table(address: str, group: str, storage: Storage, columns: pa.Schema, 
     """
     if is_iceberg(address):
         return _check_iceberg(address, group, storage, normal_schema(columns), merge_schema=merge_schema)
-    found = existing(address, storage)
-    there = [uri for uri, _ in found[:_MOST] if _fits(uri, group, storage, columns, merge_schema=merge_schema)]
+    # The bad rows of a table have columns of their own, and their table's name looks like that of one more topic.
+    found = [
+        uri for uri, topic in existing(address, storage) if topic is None or (selected(topic) and base_of(uri) is None)
+    ]
+    there = [uri for uri in found[:_MOST] if _fits(uri, group, storage, columns, merge_schema=merge_schema)]
     check_writable(address, storage)
     if PLACEHOLDER in address:
         return f"{address}: {len(found)} tables"
@@ -63,8 +75,8 @@ def _check_iceberg(address: str, group: str, storage: Storage, columns: pa.Schem
     if (folder := local_warehouse(storage)) is not None:
         check_writable(str(folder), {})
     if PLACEHOLDER in address:
-        found = existing(address, storage)
-        for one, _ in (place for place in found[:_MOST] if base_of(place[0]) is None):
+        found = [one for one, _ in existing(address, storage) if base_of(one) is None]
+        for one in found[:_MOST]:
             _fits_iceberg(one, group, storage, columns, merge_schema=merge_schema)
         return f"{address}: {len(found)} tables"
     there = not is_absent(storage) and _fits_iceberg(address, group, storage, columns, merge_schema=merge_schema)

@@ -41,7 +41,7 @@ def questions(settings: ClaimedSettings, source: Source) -> list[Check]:
             after="brokers",
         ),
         Check(subject="claims", place=shown(settings.database), ask=lambda: _claims(settings)),
-        *row_checks(settings.rows, settings.table, settings.name, settings.storage, settings.topics),
+        *row_checks(settings.rows, settings.table, settings.name, settings.storage, source.topics, source.pattern),
         *ops_checks(settings.ops),
     ]
 

@@ -60,7 +60,7 @@ def _of_source(settings: FleetSettings, name: str) -> list[Check]:
             after=first,
         ),
         Check(subject=f"{name} group", place=servers, ask=lambda: brokers.group(group), after=first),
-        *row_checks(rows, table, settings.name, settings.table_storage, source.topics, f"{name} "),
+        *row_checks(rows, table, settings.name, settings.table_storage, source.topics, source.pattern, f"{name} "),
     ]
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 import pyarrow as pa
 
 from assignors.clients import shown
-from spark_sink.checks import Check, check_registry, check_table
+from spark_sink.checks import Check, check_registry, check_table, selects
 from spark_sink.lake.parquet_landing import KEYS
 from spark_sink.options.option_spellings import spelled
 from spark_sink.options.value_format import TOPIC
@@ -15,7 +15,13 @@ _MOST_SUBJECTS = 8  # of those that a check asks for
 
 
 def row_checks(  # noqa: PLR0913, PLR0917 -- what a table is
-    rows: RowOptions, table: str, group: str, storage: Mapping[str, str], topics: Sequence[str], source: str = ""
+    rows: RowOptions,
+    table: str,
+    group: str,
+    storage: Mapping[str, str],
+    topics: Sequence[str],
+    pattern: str | None,
+    source: str = "",
 ) -> list[Check]:
     """Return the questions about a table, and about the registry if there is one.
 
@@ -25,16 +31,21 @@ def row_checks(  # noqa: PLR0913, PLR0917 -- what a table is
         group: name of the positions in the table.
         storage: options of the object store.
         topics: the topics that are named.
+        pattern: adds the topics whose whole name matches; None adds none.
         source: begin of the subjects of the questions.
     """
     columns = rows.columns
     known = pa.schema(list(KEYS.items())) if columns is None else columns
-    merge = rows.table.merge_schema
+    merge, selected = rows.table.merge_schema, selects(topics, pattern)
+
+    def ask() -> str:
+        return check_table(table, group, storage, known, merge_schema=merge, selected=selected)
+
     found = [
         Check(
             subject=f"{source}table",
             place=table,
-            ask=lambda: _respelled(rows, lambda: check_table(table, group, storage, known, merge_schema=merge)),
+            ask=lambda: _respelled(rows, ask),
         )
     ]
     if columns is None:

@@ -195,7 +195,7 @@ def test_a_check_finds_the_column_that_a_table_lacks(tmp_path: Path) -> None:
     write(TableWriter(table, "g", "a"), Raw(["good"]))
     answers = {}
     for merge in ("false", "true"):
-        (found,) = run(row_checks(options(table, mergeSchema=merge), table, "g", {}, ["x"]), 60)
+        (found,) = run(row_checks(options(table, mergeSchema=merge), table, "g", {}, ["x"], None), 60)
         answers[merge] = found.bad, "'id'" in found.text
     assert answers == {"false": (True, True), "true": (False, False)}
 

@@ -1,0 +1,35 @@
+"""Questions about tables in folders: which tables of an address are looked at, and whether files can be written."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from spark_sink.checks import check_table, selects
+from spark_sink.errors import TableError
+from spark_sink.formats.bad_rows import SCHEMA
+from spark_sink.lake.parquet_landing import KEYS
+
+COLUMNS = pa.schema([*KEYS.items(), ("id", pa.int64())])
+ORDERS = selects((), r"orders\..*")
+
+
+def test_the_quarantines_of_topics_are_not_looked_at(tmp_path: Path) -> None:
+    """They have columns of their own: with decoded values, each start after the first bad record found a fault."""
+    write_deltalake(str(tmp_path / "orders.a"), COLUMNS.empty_table())
+    write_deltalake(str(tmp_path / "orders.a_quarantine"), SCHEMA.empty_table())
+    assert check_table(f"{tmp_path}/{{topic}}", "g", {}, COLUMNS, selected=ORDERS).endswith(": 1 tables")
+
+
+def test_tables_of_topics_that_are_not_read_are_not_looked_at(tmp_path: Path) -> None:
+    """Other pipelines may write their tables into the same folder."""
+    write_deltalake(str(tmp_path / "customers"), pa.table({"name": ["x"]}))
+    assert check_table(f"{tmp_path}/{{topic}}", "g", {}, COLUMNS, selected=ORDERS).endswith(": 0 tables")
+
+
+def test_the_table_of_a_topic_that_is_read_must_fit(tmp_path: Path) -> None:
+    """The two exceptions do not hide a fault."""
+    write_deltalake(str(tmp_path / "orders.a"), pa.table({"name": ["x"]}))
+    with pytest.raises(TableError, match=r"orders\.a: is a table of another writer"):
+        check_table(f"{tmp_path}/{{topic}}", "g", {}, COLUMNS, selected=ORDERS)
