@@ -16,7 +16,7 @@ import structlog
 from spark_sink.monitoring.logs.line_format import FIELDS, OURS, LineFormat, LogFormat
 
 WORKERS: Final = "AZIMUTH_WORKERS_LOG"
-"""Environment variable by which Spark's workers know that the driver's log is JSON."""
+"""Environment variable by which Spark's workers know the format of the driver's log."""
 # This project logs the important errors of kafka-python itself.
 _LEVELS: Final = {"": logging.WARNING, "kafka": logging.CRITICAL} | dict.fromkeys(OURS, logging.INFO)
 _STDERR: Final = 2
@@ -43,15 +43,17 @@ def process_log(form: LineFormat) -> Iterator[None]:
         logging.captureWarnings(capture=True)
         opened.callback(structlog.reset_defaults)
         _join_structlog()
+        os.environ[WORKERS] = form.form
+        opened.callback(os.environ.pop, WORKERS, None)
         yield
 
 
 def log_as_worker() -> None:
-    """Write JSON lines in a process that Spark forks workers from, if the log of the driver is JSON."""
-    if os.environ.get(WORKERS) is None:
+    """Write the driver's format in a process that Spark forks workers from; change nothing without such a driver."""
+    if (form := os.environ.get(WORKERS)) is None:
         return
     handler = _Handler()
-    handler.setFormatter(LineFormat(LogFormat.JSON))
+    handler.setFormatter(LineFormat(LogFormat(form)))
     _set_levels(handler, _LEVELS)
     _join_structlog()
 
@@ -129,11 +131,9 @@ def _formatted_stderr(form: LineFormat) -> Iterator[TextIO]:
             pipe.write(json.dumps({**form.value(), "end": end, "answering": answering}).encode() + b"\n")
             pipe.flush()
             os.dup2(pipe.fileno(), _STDERR)
-        os.environ[WORKERS] = LogFormat.JSON
         try:
             yield real
         finally:
-            os.environ.pop(WORKERS, None)
             with contextlib.suppress(OSError, ValueError):
                 sys.stderr.flush()
             _await_reader(end, answer)

@@ -85,13 +85,22 @@ def test_a_warning_is_a_record() -> None:
     assert "old" in message
 
 
+WORKER = (
+    "from spark_sink.monitoring.logs.process_log import log_as_worker; import structlog; log_as_worker(); "
+    "structlog.get_logger('azimuth.source').info('from a worker', partitions=5)"
+)
+
+
 def test_a_worker_of_spark_logs_through_its_driver() -> None:
     """A worker is a process of its own, whose structlog would print another format."""
-    child = (
-        "from spark_sink.monitoring.logs.process_log import log_as_worker; import structlog; log_as_worker(); "
-        "structlog.get_logger('azimuth.source').info('from a worker', partitions=5)"
-    )
-    assert parsed(f'subprocess.run([sys.executable, "-c", "{child}"])') == [("info", "azimuth.source", "from a worker")]
+    found = parsed(f'subprocess.run([sys.executable, "-c", "{WORKER}"])')
+    assert found == [("info", "azimuth.source", "from a worker")]
+
+
+def test_a_worker_of_spark_logs_text_as_its_driver_does() -> None:
+    """Its lines stand between those of the driver."""
+    *_, line = lines(f'subprocess.run([sys.executable, "-c", "{WORKER}"])', "text")
+    assert line.endswith(" INFO from a worker (partitions=5)")
 
 
 def test_a_crash_leaves_its_last_words() -> None:
