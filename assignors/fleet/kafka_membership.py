@@ -22,7 +22,7 @@ from typing import Any, Final, Self
 
 from kafka import KafkaAdminClient
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor, RebalanceProtocol
-from kafka.errors import KafkaError
+from kafka.errors import CoordinatorNotAvailableError, KafkaError
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
 from assignors.errors import FleetError, MembershipError
@@ -200,8 +200,10 @@ class KafkaMembers:
         """Describe the group.
 
         Raises:
-            FleetError: the home cluster does not answer.
+            FleetError: the home cluster does not answer, or its coordinator is not available for some seconds.
         """
+        servers = self._kafka.get("bootstrap_servers")
+        servers = ",".join(servers) if isinstance(servers, list | tuple) else servers
         try:
             limits = {"bootstrap_timeout_ms": _ANSWER_MS, "request_timeout_ms": _ANSWER_MS}
             admin: Any = KafkaAdminClient(**{**limits, **self._kafka})
@@ -209,8 +211,12 @@ class KafkaMembers:
                 said = self._described(admin)
             finally:
                 admin.close()
+        except CoordinatorNotAvailableError as error:
+            raise FleetError(
+                f"home cluster {servers}: the coordinator of group {self._group}, which knows the live agents, is not "
+                "available, as on a new cluster: ask again in a few seconds"
+            ) from error
         except (KafkaError, ValueError) as error:
-            servers = self._kafka.get("bootstrap_servers")
             raise FleetError(
                 f"home cluster {servers} does not answer, and only it knows the live agents: {error!r}"
             ) from error
@@ -220,12 +226,20 @@ class KafkaMembers:
 
     def _described(self, admin: Any) -> Any:  # noqa: ANN401 - kafka-python's mapping
         """Describe the group between two rebalances: during a rebalance the broker does not return user data."""
-        deadline = time.monotonic() + self._session.session_s + _SETTLES_S
-        while (said := admin.describe_groups([self._group])[self._group])["group_state"] in _REBALANCING:
-            if time.monotonic() > deadline:
-                raise FleetError(f"the fleet's group {self._group} is rebalancing: ask again in a few seconds")
+        began = time.monotonic()
+        while True:
+            try:
+                said = admin.describe_groups([self._group])[self._group]
+            except CoordinatorNotAvailableError:
+                # The first question for a group makes a new cluster create the topic of its coordinators.
+                if time.monotonic() > began + _SETTLES_S:
+                    raise
+            else:
+                if said["group_state"] not in _REBALANCING:
+                    return said
+                if time.monotonic() > began + self._session.session_s + _SETTLES_S:
+                    raise FleetError(f"the fleet's group {self._group} is rebalancing: ask again in a few seconds")
             time.sleep(_PAUSE_S)
-        return said
 
     def close(self) -> None:
         """Leave."""

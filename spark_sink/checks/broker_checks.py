@@ -16,6 +16,14 @@ from spark_sink.errors import ClusterError, JoinError, LaterError
 ANSWER_S: Final = 2.5
 _MOST = 100  # topics whose rights are looked at
 _NAMED = 3
+_NO_COORDINATOR: Final = frozenset(
+    {
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.NOT_COORDINATOR,
+    }
+)
+_LATER: Final = "its coordinator does not answer yet, as on a new cluster"
 
 
 class BrokerChecks:
@@ -92,9 +100,11 @@ class BrokerChecks:
         except KafkaException as error:
             if error.args[0].code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
                 raise refused from error
+            if error.args[0].code() in _NO_COORDINATOR:
+                return f"group {group!r}: {_LATER}"
             return f"group {group!r}: not known yet ({error.args[0].str()})"
         except TimeoutError:
-            return f"group {group!r}: its coordinator does not answer yet, as on a new cluster"
+            return f"group {group!r}: {_LATER}"
         if not _may_read(said.authorized_operations):
             raise refused
         return f"group {group!r}: {len(said.members)} members"

@@ -35,7 +35,6 @@ def agent(  # noqa: PLR0913 -- each is a flag
 
     One file serves all agents: AZIMUTH_FLEET_AGENT, AZIMUTH_FLEET_CAPACITY and AZIMUTH_FLEET_ZONE tell them apart.
     """
-    import logging  # noqa: PLC0415 -- with the rest
     import os  # noqa: PLC0415 -- with the rest
     import threading  # noqa: PLC0415 -- with the rest
 
@@ -49,11 +48,12 @@ def agent(  # noqa: PLR0913 -- each is a flag
     address = parse_address(http) if http else None
     access = Access.load(http_token, http_certificate, http_key)
     if check:
-        from spark_sink.cli._check_lines import report  # noqa: PLC0415 -- with the rest
-        from spark_sink.fleet.agent_checks import look  # noqa: PLC0415 -- as below
+        from spark_sink.cli._check_lines import only_findings, report  # noqa: PLC0415 -- with the rest
 
-        logging.getLogger("kafka").setLevel(logging.CRITICAL)
-        report(look(settings))
+        with only_findings(settings.model_dump()):
+            from spark_sink.fleet.agent_checks import look  # noqa: PLC0415 -- as below
+
+            report(look(settings))
     with logged(log_format, settings.model_dump(), agent=settings.agent):
         # Kafka's clients and Arrow load slowly.
         from spark_sink.fleet.agent_checks import log_faults  # noqa: PLC0415

@@ -189,11 +189,6 @@ def run(  # noqa: PLR0913, PLR0917 -- each is a flag
         workers_topic=workers_topic,
         workers_redis=workers_redis,
     )
-    if check:
-        from spark_sink.claimed.job_checks import look  # noqa: PLC0415 -- clients and Arrow load slowly
-        from spark_sink.cli._check_lines import report  # noqa: PLC0415 -- as above
-
-        report(look(settings))
     secrets = {
         "database": database,
         "workers_redis": workers_redis,
@@ -201,6 +196,13 @@ def run(  # noqa: PLR0913, PLR0917 -- each is a flag
         "storage": settings.storage,
         "registry": registry,
     }
+    if check:
+        from spark_sink.cli._check_lines import only_findings, report  # noqa: PLC0415 -- as below
+
+        with only_findings(secrets):
+            from spark_sink.claimed.job_checks import look  # noqa: PLC0415 -- clients and Arrow load slowly
+
+            report(look(settings))
     with logged(log_format, secrets, agent=settings.owner):
         from spark_sink.claimed import run as run_job  # noqa: PLC0415 -- clients load slowly
 

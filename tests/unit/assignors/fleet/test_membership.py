@@ -3,10 +3,11 @@
 from itertools import permutations
 
 import pytest
+from kafka.errors import CoordinatorNotAvailableError
 
 from assignors.errors import FleetError
-from assignors.fleet import Agent, Membership, RedisMembers, Session, Standing, StaticMembers, View
-from assignors.fleet.kafka_membership import Candidate, Round, next_round
+from assignors.fleet import Agent, Membership, RedisMembers, Session, Standing, StaticMembers, View, kafka_membership
+from assignors.fleet.kafka_membership import Candidate, KafkaMembers, Round, next_round
 from assignors.fleet.membership_contract import StateCell
 
 
@@ -101,3 +102,39 @@ def test_the_password_of_redis_is_in_no_reason(caplog: pytest.LogCaptureFixture)
         RedisMembers(Agent("a"), "redis://:canary/canary@127.0.0.1:1/0")
     assert "127.0.0.1:1" in seen.reason
     assert "canary" not in f"{raised.value} {seen.reason} {refused.value} {caplog.text}"
+
+
+class NewCoordinator:
+    """An admin client of a new cluster: it has no coordinator before the third question, or never.
+
+    Args:
+        after: questions without an answer.
+    """
+
+    def __init__(self, after: int) -> None:
+        self._left = after
+
+    def describe_groups(self, groups: list[str]) -> dict[str, dict[str, object]]:
+        """An empty group, once there is a coordinator."""
+        self._left -= 1
+        if self._left >= 0:
+            raise CoordinatorNotAvailableError
+        return {groups[0]: {"group_state": "Dead", "members": []}}
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+def test_a_new_cluster_has_no_live_agents(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its coordinators come with the first question: `azimuth agent --check` called the cluster dead."""
+    monkeypatch.setattr(kafka_membership, "KafkaAdminClient", lambda **_: NewCoordinator(2))
+    assert KafkaMembers(Agent("a"), {"bootstrap_servers": ["b:1"]}).observe().view == View()
+
+
+def test_a_coordinator_that_does_not_come_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The brokers answer, so a sentence that says they do not would send the operator to the wrong place."""
+    monkeypatch.setattr(kafka_membership, "KafkaAdminClient", lambda **_: NewCoordinator(1_000_000))
+    monkeypatch.setattr(kafka_membership, "_SETTLES_S", 0.0)
+    members = KafkaMembers(Agent("a"), {"bootstrap_servers": ["b:1", "c:2"]}, fleet="f")
+    with pytest.raises(FleetError, match=r"home cluster b:1,c:2: the coordinator of group azimuth\.fleet\.f, .* again"):
+        members.observe()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+import structlog
 from confluent_kafka import KafkaError
 from deltalake import write_deltalake
 
@@ -256,13 +257,28 @@ def test_settings_without_a_fault_are_ok(places: Places, capsys: pytest.CaptureF
     names = {name: str(getattr(places, name)) for name in Places.__slots__}
     with pytest.raises(SystemExit) as ended:
         main([one.format(**names) for one in sink()])
-    lines = capsys.readouterr().out.splitlines()
+    said = capsys.readouterr()
+    lines = said.out.splitlines()
     assert not ended.value.code, lines
+    assert not said.err
     assert [line.split()[:2] for line in lines] == [
         ["ok", one] for one in ("brokers", "topics", "group", "table", "checkpoint", "name")
     ]
     assert not (places.tmp / "new").exists()
     assert not (places.tmp / "new-c").exists()
+
+
+def test_only_findings_are_printed(
+    places: Places, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before the first start there is no group, which a debug message says: it looked like a fault."""
+
+    def new_group(_: object) -> dict[str, str]:
+        structlog.get_logger("azimuth.source").debug("the group's members are not known")
+        return {}
+
+    monkeypatch.setattr(sink_checks, "same_name", new_group)
+    test_settings_without_a_fault_are_ok(places, capsys)
 
 
 def settings_of(places: Places) -> AgentSettings:
