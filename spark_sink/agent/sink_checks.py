@@ -17,14 +17,21 @@ from spark_sink.checks import (
     check_table,
     check_writable,
     ops_checks,
+    port_checks,
     run,
     selects,
 )
 from spark_sink.errors import OptionError, StartError
 from spark_sink.fetch.raw_columns import arrow_schema
+from spark_sink.formats.bad_rows import good_schema
 from spark_sink.kafka.group_lag import admin
-from spark_sink.lake.parquet_landing import KEYS
+from spark_sink.lake.iceberg.partition_terms import check_terms
+from spark_sink.lake.parquet_landing import KEYS, check_partition_columns
+from spark_sink.lake.table_storage import PLACEHOLDER, local_path
 from spark_sink.options.source_options import SourceOptions
+from spark_sink.options.value_decoders import make_value_decoder
+from spark_sink.options.value_format import TABLE_SCHEMA
+from spark_sink.sink.rows_by_table import landed_schema
 from spark_sink.sink.sink_options import SinkOptions
 from spark_sink.source.name_fence import same_name
 
@@ -37,12 +44,17 @@ def check_options(settings: AgentSettings) -> None:
     """Check every option before the JVM starts, which takes ten seconds and wraps the errors of its processes.
 
     Raises:
-        OptionError: an option is unknown or invalid.
+        OptionError: an option is unknown or invalid, or the checkpoint is no folder of its own.
+        SchemaError: a partition column is not among the columns.
         LagError: a property of the Kafka client is unknown or invalid.
     """
     land = settings.landing == "direct" and not settings.decodes
-    SourceOptions.parse(settings.source_options(land=land))
-    SinkOptions.parse(settings.sink_options())
+    source = SourceOptions.parse(settings.source_options(land=land))
+    sink = SinkOptions.parse(settings.sink_options())
+    if (columns := _columns(source)) is not None:
+        check_partition_columns(columns, sink.table.layout.partition_columns)
+        check_terms(columns, sink.table.terms)
+    _refuse_folder(settings)
     admin(settings.admin_options())
     _ = settings.ops  # raises OptionError
 
@@ -91,6 +103,7 @@ def questions(settings: AgentSettings, answer_s: float = ANSWER_S) -> list[Check
         Check(subject="table", place=settings.table, ask=lambda: _tables(settings, options)),
         Check(subject="checkpoint", place=settings.checkpoint, ask=lambda: _checkpoint(settings)),
         *ops_checks(settings.ops),
+        *port_checks(settings.metrics_port, "metrics_port"),
     ]
     if (name := options.workers_topic) is not None:
         ask = Check(
@@ -125,6 +138,45 @@ def _tables(settings: AgentSettings, options: SourceOptions) -> str:
         )
         for one in sink.routes.addresses()
     )
+
+
+def _columns(options: SourceOptions) -> pa.Schema | None:
+    """Return the columns of the rows; None if a registry, the table or a sample defines them.
+
+    Raises:
+        OptionError: the schema is invalid.
+    """
+    value = options.value
+    if value.name == "raw":
+        return arrow_schema(headers=options.headers, timestamp_type=options.timestamp_type)
+    if value.name != "json" or value.schema in {None, TABLE_SCHEMA}:
+        return None
+    decoder = make_value_decoder(value)
+    assert decoder is not None  # noqa: S101 -- only the raw format has none
+    return good_schema(landed_schema(decoder, headers=options.headers))
+
+
+def _refuse_folder(settings: AgentSettings) -> None:
+    """Refuse a checkpoint that is a file, or in the table's folder where VACUUM would remove its files.
+
+    Raises:
+        OptionError: it is.
+    """
+    folder = local_path(settings.checkpoint)
+    if folder is None:
+        return
+    if folder.is_file():
+        raise OptionError(f"checkpoint {settings.checkpoint}: is a file, need a folder")
+    table = None if settings.iceberg or PLACEHOLDER in settings.table else local_path(settings.table)
+    if table is None:
+        return
+    place, top = folder.resolve(), table.resolve()
+    # Delta passes over names that begin with an underscore or a dot.
+    if place == top or (top in place.parents and place.relative_to(top).parts[0][0] not in "_."):
+        raise OptionError(
+            f"checkpoint {settings.checkpoint}: is in the folder of the table {settings.table}, whose VACUUM removes "
+            "files that are not the table's; name a folder outside of it"
+        )
 
 
 def _checkpoint(settings: AgentSettings) -> str:

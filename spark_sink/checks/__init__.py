@@ -4,6 +4,7 @@
 * `broker_checks`: brokers, topics, groups, and the rights to them.
 * `registry_checks`: the schema registry and the subject.
 * `ops_checks`: whether an ops log can be written.
+* `port_checks`: whether a port is free.
 * `selected_topics`: which topics the settings select.
 * `table_checks`: whether tables exist, fit and can be written.
 """
@@ -11,6 +12,7 @@
 from spark_sink.checks.broker_checks import ANSWER_S, BrokerChecks
 from spark_sink.checks.findings import LIMIT_S, Check, Finding, State, run
 from spark_sink.checks.ops_checks import ops_checks
+from spark_sink.checks.port_checks import port_checks
 from spark_sink.checks.registry_checks import check_registry
 from spark_sink.checks.selected_topics import selects
 from spark_sink.checks.table_checks import check_table, check_writable
@@ -26,6 +28,7 @@ __all__ = [
     "check_table",
     "check_writable",
     "ops_checks",
+    "port_checks",
     "run",
     "selects",
 ]

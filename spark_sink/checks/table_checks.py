@@ -1,6 +1,8 @@
 """Questions about tables and folders: whether they exist, fit the rows, and can be written."""
 
 import contextlib
+import errno
+import os
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -29,6 +31,7 @@ from spark_sink.lake.table_storage import (
 )
 
 _PROBE: Final = "_azimuth_check"  # readers of Delta tables pass over names that begin with an underscore
+_PROBE_BYTES: Final = 65_536
 _MOST: Final = 8  # tables of an address with {topic} that are looked at
 
 
@@ -114,8 +117,12 @@ def check_writable(address: str, storage: Storage) -> str:
     try:
         if local is not None:
             place = _nearest_folder(local.absolute())
-            with tempfile.TemporaryFile(dir=place):
-                return f"{address}: writable"
+            # A full disk takes an empty file, and may report the error of its content only when it is closed.
+            with tempfile.TemporaryFile(dir=place) as probe:
+                probe.write(bytes(_PROBE_BYTES))
+                probe.flush()
+                os.fsync(probe.fileno())
+            return f"{address}: writable"
         store = filesystem(table_uri(address.partition(PLACEHOLDER)[0]), storage)
         with store.open_output_stream(_PROBE) as stream:
             stream.write(b"")
@@ -123,10 +130,13 @@ def check_writable(address: str, storage: Storage) -> str:
             store.delete_file(_PROBE)
     except (OSError, DeltaError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else plain(error)
-        raise TableError(
-            f"{address}: files cannot be written there: {why}; allow this user to, or name another"
-        ) from error
+        raise TableError(f"{address}: files cannot be written there: {why}; {_way(error)}, or name another") from error
     return f"{address}: writable"
+
+
+def _way(error: Exception) -> str:
+    full = isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}
+    return "free some space" if full else "allow this user to"
 
 
 def _nearest_folder(folder: Path) -> Path:

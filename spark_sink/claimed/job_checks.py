@@ -5,7 +5,7 @@ from typing import Final
 from assignors.claims import ClaimsError, check_claims
 from assignors.clients import shown
 from assignors.fleet import Source
-from spark_sink.checks import BrokerChecks, Check, Finding, ops_checks, run
+from spark_sink.checks import BrokerChecks, Check, Finding, ops_checks, port_checks, run
 from spark_sink.claimed.job_settings import ClaimedSettings
 from spark_sink.errors import ClusterError
 from spark_sink.fleet.row_checks import row_checks
@@ -43,6 +43,7 @@ def questions(settings: ClaimedSettings, source: Source) -> list[Check]:
         Check(subject="claims", place=shown(settings.database), ask=lambda: _claims(settings)),
         *row_checks(settings.rows, settings.table, settings.name, settings.storage, source.topics, source.pattern),
         *ops_checks(settings.ops),
+        *port_checks(settings.metrics_port, "--metrics-port"),
     ]
 
 

@@ -53,7 +53,7 @@ def agent(  # noqa: PLR0913 -- each is a flag
         with only_findings(settings.model_dump()):
             from spark_sink.fleet.agent_checks import look  # noqa: PLC0415 -- as below
 
-            report(look(settings))
+            report(look(settings, address))
     with logged(log_format, settings.model_dump(), agent=settings.agent):
         # Kafka's clients and Arrow load slowly.
         from spark_sink.fleet.agent_checks import log_faults  # noqa: PLC0415

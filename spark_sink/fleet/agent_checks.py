@@ -4,7 +4,7 @@ import logging
 
 from assignors.errors import FleetError
 from assignors.fleet import Lane
-from spark_sink.checks import BrokerChecks, Check, Finding, check_writable, ops_checks, run
+from spark_sink.checks import BrokerChecks, Check, Finding, check_writable, ops_checks, port_checks, run
 from spark_sink.fleet.agent_process import members
 from spark_sink.fleet.fleet_settings import FleetSettings
 from spark_sink.fleet.row_checks import row_checks
@@ -13,11 +13,17 @@ from spark_sink.fleet.settings_tables import KafkaMembership
 log = logging.getLogger(__name__)
 
 
-def look(settings: FleetSettings) -> list[Finding]:
-    """Answer the questions of `--check`."""
+def look(settings: FleetSettings, http: tuple[str, int] | None = None) -> list[Finding]:
+    """Answer the questions of `--check`.
+
+    Args:
+        settings: of the fleet.
+        http: host and port of the pages; None for none.
+    """
     after = f"{settings.home} brokers" if isinstance(settings.membership, KafkaMembership) else None
     name = Check(subject="name", place="the membership", ask=lambda: _free_name(settings), after=after)
-    return run([*questions(settings), name])
+    port = [] if http is None else port_checks(http[1], "--http", http[0])
+    return run([*questions(settings), *port, name])
 
 
 def log_faults(settings: FleetSettings) -> None:

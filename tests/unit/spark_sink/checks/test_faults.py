@@ -3,6 +3,7 @@
 import contextlib
 import json
 import signal
+import socket
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -53,6 +54,7 @@ class Places:
         certificate: a broker whose certificate no authority has signed.
         registry: a registry without subjects.
         database: a PostgreSQL that accepts no password.
+        port: a port that another process serves.
         tmp: a folder; in it, the tables `strange` and `typed`, the file `file`, and `checkpoint`, which is of another
             table.
     """
@@ -62,7 +64,13 @@ class Places:
     certificate: str
     registry: str
     database: str
+    port: str
     tmp: Path
+
+
+def listener() -> socket.socket:
+    """A socket that listens on a port of its own."""
+    return socket.create_server(("127.0.0.1", 0))
 
 
 @contextlib.contextmanager
@@ -79,6 +87,7 @@ def opened(tmp: Path) -> Iterator[Places]:
             certificate=stack.enter_context(serving(strange_certificate(tmp))),
             registry=stack.enter_context(empty_registry()),
             database=stack.enter_context(serving(refuse_database_password)),
+            port=str(stack.enter_context(listener()).getsockname()[1]),
             tmp=tmp,
         )
         write_deltalake(str(tmp / "strange"), pa.table({"name": ["x"]}))
@@ -226,6 +235,36 @@ FAULTS = [
         "did you mean 'table'?",
         id="mistyped key of a file",
     ),
+    pytest.param(
+        sink("--source", "valueFormat=json", "--source", 'valueSchema={{"id": "bigit"}}'),
+        "option 'valueSchema': type 'bigit' is not known",
+        "known are decimal(p,s)",
+        id="type of a column",
+    ),
+    pytest.param(
+        sink("--sink", "partitionBy=topc"),
+        "partition column 'topc' is not among the columns",
+        "['topic', ",
+        id="partition column",
+    ),
+    pytest.param(
+        sink("--table-format", "iceberg", "--table", "c.n.t", "--sink", "partitionBy=day(when)"),
+        "partition column 'when' is not among the columns",
+        "'timestamp'",
+        id="partition column of Iceberg",
+    ),
+    pytest.param(
+        sink("--checkpoint", "{tmp}/file"), "checkpoint {tmp}/file: is a file", "need a folder", id="checkpoint a file"
+    ),
+    pytest.param(
+        sink("--checkpoint", "{tmp}/new/checkpoint"),
+        "checkpoint {tmp}/new/checkpoint: is in the folder of the table {tmp}/new",
+        "name a folder outside of it",
+        id="checkpoint in the table",
+    ),
+    pytest.param(
+        sink("--metrics-port", "{port}"), "metrics_port {port}: Address already in use", "name another", id="port taken"
+    ),
     pytest.param(["sink", "--chekc"], "No such option: --chekc", "Possible options: --check", id="mistyped flag"),
 ]
 
@@ -361,6 +400,20 @@ def test_faults_of_a_fleet_are_found_before_its_start(  # noqa: PLR0913, PLR0917
     assert len(found) == 1, said
 
 
+def test_the_port_of_the_pages_of_a_fleet_is_checked(
+    places: Places, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """An agent that cannot serve its probes does not start."""
+    monkeypatch.setattr(agent_checks, "members", lambda _: OneMember("b"))
+    monkeypatch.setenv("AZIMUTH_FLEET_AGENT", "a")  # the command sets it; the end of the test restores it
+    (tmp_path / "fleet.toml").write_text(FILE.format(servers=places.servers, tmp=places.tmp))
+    with pytest.raises(SystemExit) as ended:
+        main(["agent", "--check", "--config", str(tmp_path / "fleet.toml"), "--http", f":{places.port}"])
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if not line.startswith("ok ")]
+    assert ended.value.code == 2
+    assert " ".join(line.split()) == f"fault port --http {places.port}: Address already in use; name another"
+
+
 def claims(*more: str, servers: str = "{servers}", topic: str = "flights") -> list[str]:
     """`azimuth claims run --check`, with further arguments; a later one replaces an earlier one."""
     where = ["--bootstrap-servers", servers, "--group", "g", "--table", "{tmp}/new", "--subscribe", topic]
@@ -368,6 +421,12 @@ def claims(*more: str, servers: str = "{servers}", topic: str = "flights") -> li
 
 
 FAULTS_OF_CLAIMS = [
+    pytest.param(
+        claims("--metrics-port", "{port}"),
+        "--metrics-port {port}: Address already in use",
+        "name another",
+        id="port taken",
+    ),
     pytest.param(claims(servers="127.0.0.1:1"), "127.0.0.1:1", "check --bootstrap-servers", id="wrong port"),
     pytest.param(
         claims(

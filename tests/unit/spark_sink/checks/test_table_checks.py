@@ -1,12 +1,14 @@
 """Questions about tables in folders: which tables of an address are looked at, and whether files can be written."""
 
+import errno
+import os
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from spark_sink.checks import check_table, selects
+from spark_sink.checks import check_table, check_writable, selects
 from spark_sink.errors import TableError
 from spark_sink.formats.bad_rows import SCHEMA
 from spark_sink.lake.parquet_landing import KEYS
@@ -33,3 +35,14 @@ def test_the_table_of_a_topic_that_is_read_must_fit(tmp_path: Path) -> None:
     write_deltalake(str(tmp_path / "orders.a"), pa.table({"name": ["x"]}))
     with pytest.raises(TableError, match=r"orders\.a: is a table of another writer"):
         check_table(f"{tmp_path}/{{topic}}", "g", {}, COLUMNS, selected=ORDERS)
+
+
+def test_a_full_disk_is_not_writable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes an empty file, and its error may come only when the content is on the disk."""
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(TableError, match="No space left on device; free some space, or name another"):
+        check_writable(str(tmp_path / "t"), {})
