@@ -4,7 +4,6 @@ import contextlib
 import itertools
 import logging
 import threading
-from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
@@ -12,9 +11,10 @@ from confluent_kafka import OFFSET_STORED, Consumer, KafkaError, KafkaException,
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from assignors.clients.log_offsets import Offset, OffsetWithMetadata
+from assignors.consumer.client_callbacks import ClientCallbacks
 from assignors.consumer.consumer_errors import ConsumerError
 from assignors.consumer.dropped_records import PositionsBefore
-from assignors.consumer.interruptions import Once, at_once
+from assignors.consumer.interruptions import at_once
 from assignors.consumer.read_ahead import ReadAhead, first_offsets, is_read, key_of_message
 from assignors.consumer.start_offsets import check_start
 from assignors.consumer.stored_offsets import StoredOffsets
@@ -23,7 +23,6 @@ from assignors.planner.topics_and_members import TopicPartition
 
 log = logging.getLogger(__name__)
 
-_CALLBACKS: Final = ("error_cb", "on_commit", "stats_cb", "throttle_cb")
 _LEADERS_S: Final = 1.0
 _MOST_AHEAD: Final = 10_000
 _RECORDS_PER_POSITION: Final = 4  # the position of a partition costs as much as 0.3 to 1 record
@@ -40,16 +39,19 @@ class Fetching:
     * `take` delivers records of owned partitions only. The ownership may shrink without `remove` if a program was too
       slow for its group; only then is each record checked.
     * After a fatal error a new client replaces the old one, and continues after the last delivered record.
-    * `call_back` calls the callbacks of the configuration, after the call of the client in which they came: in such a
-      call confluent-kafka ends the process if a callback makes another one, as `list_topics`, and a second callback
-      follows. If one raises, no call fails, because the records of a call would be dropped: `raise_caught` raises the
-      error when the program has the records.
+    * Callbacks of the configuration are noted in `callbacks`; they end the wait for records, and `ahead.interrupted` is
+      set until they are called.
     * Records of the lists in `in_hand` have left `ahead`, but the program may not get them: `positions` is before them,
       and `remove`, `seek` and `close` drop them.
 
     Args:
         config: librdkafka's properties.
         logger: for librdkafka's log; None for standard error.
+
+    Attributes:
+        ahead: the records fetched before `poll` needs them.
+        callbacks: the callbacks of the configuration.
+        in_hand: by `id`, the lists described above.
     """
 
     COMMITTED: Final = OFFSET_STORED
@@ -57,10 +59,9 @@ class Fetching:
 
     def __init__(self, config: Mapping[str, Any], logger: logging.Logger | None = None) -> None:
         self.ahead = ReadAhead()
-        self._caught: list[BaseException] = []
-        self._config = dict(config) | ({} if logger is None else {"logger": logger})
-        self._due: deque[tuple[Once, Callable[..., object], tuple[object, ...]]] = deque()
-        self._config |= {name: self._later(self._config[name]) for name in _CALLBACKS if name in self._config}
+        self.callbacks = ClientCallbacks()
+        self._came = self.callbacks.came
+        self._config = self.callbacks.listening(config, logger)
         self._consumer = Consumer(self._config)
         self.in_hand: dict[int, list[Message]] = {}
         self._changing_hands = threading.Lock()
@@ -149,6 +150,8 @@ class Fetching:
                 for wait_s in (0.0,) if found else waits_s:
                     fetched.clear()
                     fetched.extend(map(self._consumer.consume, (most - len(found),), (wait_s,)))
+                    if self._came:
+                        self.ahead.interrupt()  # ends the wait for records
                     if fetched[0]:
                         self._before.received(fetched[0])
                         break
@@ -188,6 +191,8 @@ class Fetching:
             self._before.note(self._consumer, self._asked)
             # In one call, for the reason that `take` gives: each list is in `fetched` before `sizes` continues.
             fetched.extend(map(self._consumer.consume, sizes(), itertools.repeat(0.0)))
+            if self._came:
+                self.ahead.interrupt()
             if len(fetched) > 1:
                 self._before.forget()
             else:
@@ -208,27 +213,6 @@ class Fetching:
         """After an interrupt deliver these and those in `ahead` again, and the records that it took from the client."""
         self.ahead.clear()
         self._put_back_dropped(itertools.chain(*batches))
-
-    def call_back(self) -> bool:
-        """Call the callbacks of the configuration that are due; return whether there is an error to raise."""
-        while self._due:
-            once, callback, args = due = self._due[0]
-            try:
-                once.call(callback, *args)
-            except BaseException as error:
-                if not once.made:  # an interruption before the call
-                    raise
-                self._caught.append(error)  # sys.exit() too: raised by `raise_caught`
-            if self._due and self._due[0] is due:  # else a call in the callback has removed it
-                self._due.popleft()
-        return bool(self._caught)
-
-    def raise_caught(self) -> None:
-        """Raise the first error of a callback since the last call, if any."""
-        if self.call_back():
-            error = self._caught[0]
-            self._caught.clear()
-            raise error
 
     def put_back(self, messages: Iterable[Message]) -> None:
         """Deliver these again and do not count them as delivered: the program has not seen them."""
@@ -394,16 +378,6 @@ class Fetching:
         self.ahead.clear()
         if not self._closed:
             at_once((self._consumer.close,), (self._closed.append, True))
-
-    def _later(self, callback: Any) -> Any:  # noqa: ANN401 -- a setting, and librdkafka refuses what is no function
-        if not callable(callback):
-            return callback
-
-        def call(*args: object) -> None:
-            self._due.append((Once(), callback, args))
-            self.ahead.interrupt()  # ends the wait for records
-
-        return call
 
     def _ask_for_leaders(self, topics: Collection[str], client: Consumer | None = None) -> None:
         """Request the leaders now: librdkafka itself waits half a second or more before it requests a leader."""

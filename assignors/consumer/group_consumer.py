@@ -54,8 +54,9 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
     * In `on_assign`, `on_revoke` and `on_lost`, calls that would wait for the callback's return are refused: `poll`,
       `consume`, `subscribe`, `unsubscribe` and `close`; so is `assign` while partitions are revoked or lost. In
       confluent-kafka some of these run one callback inside another, others hang, then or in `close`.
-    * error_cb, stats_cb and throttle_cb are called after librdkafka's call in which they came, and may make any call.
-      In confluent-kafka one that calls `list_topics` or `poll` ends the process if another callback follows at once.
+    * error_cb, stats_cb, throttle_cb and the logger are called after librdkafka's call in which they came, and may make
+      any call. In confluent-kafka one that calls `list_topics` or `poll` ends the process if another callback follows
+      at once; after one that raises a record is lost, and `close` may not return.
     * The group can reassign a partition only after `on_revoke` has returned. Its commits are accepted. Records that
       were fetched and not delivered by then are dropped: the next owner reads them.
     * Fetching of a partition begins after its `on_assign` has returned: at the offset given there (`assign`,
@@ -250,7 +251,7 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
                         self._commits.close,
                         self._steps.report_last_commits,
                         self._fetching.close,
-                        self._fetching.raise_caught,
+                        self._fetching.callbacks.raise_caught,
                         self._dropped.detach,
                     ]
                 )

@@ -186,7 +186,7 @@ cdef class QuickStep:
     cdef Readiness readiness
     cdef object acquire, release, client, ahead, fetching, owned
     cdef Parts parts
-    cdef list asked
+    cdef list asked, came
     cdef Places* places
     cdef void* handle
 
@@ -204,6 +204,7 @@ cdef class QuickStep:
         self.fetching = fetching
         self.owned = owned
         self.ahead = fetching.ahead
+        self.came = fetching.callbacks.came
         self.most_pause_s, self.wait_s = most_pause_s, wait_s
         self.least = least
 
@@ -293,6 +294,8 @@ cdef class QuickStep:
                 fetched = self.client.consume(self.size, wait_s)
             else:
                 fetched = self.client.consume(self.size * self.count, NO_WAIT)
+            if PyList_GET_SIZE(self.came):
+                self.ahead.interrupted = True  # until RecordSteps raises an error of a callback
             if not fetched:
                 return fetched
             due = self.ahead.interrupted
@@ -302,7 +305,7 @@ cdef class QuickStep:
                 self.ahead.batches = self.parts = Parts(fetched, self.size)
                 fetched = self.parts.cut()
             if due:  # after the records are held: a callback may seek
-                self.fetching.call_back()
+                self.fetching.callbacks.call()
             return fetched
         except KafkaException as error:
             self.fetching.keep_fetched([fetched], self.size, error)

@@ -95,7 +95,7 @@ class RecordSteps:
             if self._ahead.left():
                 self._delivered_at = now
                 return True
-            self._fetching.raise_caught()
+            self._fetching.callbacks.raise_caught()
             return time.monotonic() >= until
 
     def consume(self, add: Callable[[list[Message]], object], had: int, most: int, until: float) -> tuple[int, bool]:
@@ -118,8 +118,8 @@ class RecordSteps:
                 self._delivered_at = now
             had += len(found)
             if not had:
-                self._fetching.raise_caught()
-            other_work = bool(had) and (self._membership.changes or self._fetching.call_back())
+                self._fetching.callbacks.raise_caught()
+            other_work = bool(had) and (self._membership.changes or self._fetching.callbacks.call())
             if had >= most and not other_work:
                 self.quick.arm(most, now, self._commit_at)
             return had, had >= most or other_work or time.monotonic() >= until
@@ -191,7 +191,7 @@ class RecordSteps:
         self._fetching.check_ahead(self._membership.owned())
         if errors := self._topic_errors.take():
             self._ahead.put_first(errors)
-        self._fetching.raise_caught()
+        self._fetching.callbacks.raise_caught()
 
     def report_commits(self) -> None:
         """Pass the answers to commits to the program, and without `on_commit` log those that failed."""

@@ -1,0 +1,91 @@
+"""Callbacks of the configuration, called after librdkafka's call in which they came."""
+
+import ctypes
+import logging
+from collections import deque
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import SimpleNamespace
+from typing import Any, Final
+
+from assignors.consumer.interruptions import Once, at_once
+
+_ARGUMENTS: Final = {"error_cb": 1, "stats_cb": 1, "throttle_cb": 1, "on_commit": 2}
+_OF_LOG: Final = 5
+# list.append returns None; this function returns a number, so `min` can take it as its key.
+_APPEND: Final = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.py_object)(
+    ("PyList_Append", ctypes.pythonapi)
+)
+
+
+class ClientCallbacks:
+    """Notes the callbacks that librdkafka's client makes, and calls the program's functions later.
+
+    Contract:
+    * The client calls functions in C, so no handler of a signal runs in its call, and nothing is raised there. Else
+      librdkafka ends the call after it has taken the next record from its queue: this record is lost, no position
+      shows that, and the client's close() waits for it for ever. One place remains: confluent-kafka makes the
+      ThrottleEvent of `throttle_cb` in Python.
+    * In the client's call a program's function that makes another one, as `list_topics`, ends the process if a second
+      callback follows. Here it may make any call.
+    * Functions are called in the order of their events, each once, in the thread that calls `call`. If one raises, no
+      call fails, because the records of a call would be dropped: `raise_caught` raises the error when the program has
+      the records.
+
+    Attributes:
+        came: what the client has noted: for each event the program's function and the number of its arguments, then
+            these arguments.
+    """
+
+    def __init__(self) -> None:
+        self.came: list[Any] = []
+        self._due: deque[tuple[Once, Callable[..., object], tuple[object, ...]]] = deque()
+        self._caught: list[BaseException] = []
+
+    def listening(self, config: Mapping[str, Any], logger: logging.Logger | None = None) -> dict[str, Any]:
+        """Return the configuration with functions that note each event.
+
+        Args:
+            config: librdkafka's properties, with the program's functions.
+            logger: for librdkafka's log; None for standard error.
+        """
+        # librdkafka refuses what is no function.
+        noting: dict[str, object] = {
+            name: self._note(config[name], count) for name, count in _ARGUMENTS.items() if callable(config.get(name))
+        }
+        given = config.get("logger") if logger is None else logger
+        if callable(getattr(given, "log", None)):
+            noting["logger"] = SimpleNamespace(log=self._note(given.log, _OF_LOG))  # type: ignore[union-attr]  # it has a `log`
+        return {**config, **noting}
+
+    def _note(self, function: Callable[..., object], count: int) -> Callable[..., object]:
+        """Return a function in C that adds the event and its arguments to `came`: `min` passes each to its key."""
+        return partial(min, (function, count), key=partial(_APPEND, self.came))
+
+    def call(self) -> bool:
+        """Call the functions that are due; return whether there is an error to raise."""
+        while self._due or self.came:
+            self._take_came()
+            once, function, args = due = self._due[0]
+            try:
+                once.call(function, *args)
+            except BaseException as error:
+                if not once.made:  # an interruption before the call
+                    raise
+                self._caught.append(error)  # sys.exit() too: raised by `raise_caught`
+            if self._due and self._due[0] is due:  # else a call in the function has removed it
+                self._due.popleft()
+        return bool(self._caught)
+
+    def raise_caught(self) -> None:
+        """Raise the first error of a function since the last call, if any."""
+        if self.call():
+            error = self._caught[0]
+            self._caught.clear()
+            raise error
+
+    def _take_came(self) -> None:
+        while self.came:
+            function, count = self.came[0]
+            due = Once(), function, tuple(self.came[1 : 1 + count])
+            at_once((self._due.append, due), (self.came.__delitem__, slice(1 + count)))
