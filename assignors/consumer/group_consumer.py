@@ -192,7 +192,8 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
         parts: list[list[Message]] = []
         now = 0.0
         try:
-            if ahead.batch_size == num_messages and not ahead.interrupted:
+            # The type, because 15.0 == 15 and only a whole number is accepted.
+            if ahead.batch_size == num_messages and type(num_messages) is int and not ahead.interrupted:
                 for found in ahead.batches:  # as in `poll`
                     if len(found) == num_messages:
                         return found
@@ -214,7 +215,7 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
             found = _joined(found, parts)
         except BaseException:
             # Ctrl-C after records were taken: the program never gets them, and close() would commit them as delivered.
-            self._fetching.put_back(itertools.chain(found, *parts))
+            self._put_back([found, *parts])
             raise
         return found
 
@@ -292,6 +293,11 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
         for message in self._ahead.records:
             return message
         return None
+
+    def _put_back(self, parts: Iterable[list[Message]]) -> None:
+        if records := list(itertools.chain(*parts)):
+            with self._gate.turn():
+                self._fetching.put_back(records)
 
     def _until(self, call: str, timeout: float, now: float) -> float:
         if timeout >= 0:

@@ -138,6 +138,33 @@ def test_an_interrupt_at_any_step_loses_no_record_and_doubles_none(
     assert offsets(found) == {n: list(range(RECORDS)) for n in range(3)}
 
 
+def test_records_of_an_interrupted_call_return_within_the_gate(
+    mock: MockCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client must not change while another thread's step uses it, nor under a quick step that is armed."""
+    with consumer(mock) as one:
+        one.subscribe(["t"])
+        one._fetching.ahead.hold(read(one, 10))
+        one._fetching.ahead.interrupted = False
+        one._gate.readiness.state = 1
+        states: list[tuple[bool, int]] = []
+        put_back = one._fetching.put_back
+
+        def look(messages: Any) -> None:  # noqa: ANN401 -- the argument, passed along
+            states.append((one._gate.lock._is_owned(), one._gate.readiness.state))  # type: ignore[attr-defined]  # of threading.RLock
+            put_back(messages)
+
+        monkeypatch.setattr(one._fetching, "put_back", look)
+        monkeypatch.setattr(one, "_until", _interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            one.consume(3 * RECORDS, 1)
+        assert states == [(True, 0)]
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
 @pytest.mark.parametrize("most", [1, 70, 500], ids=["poll", "batches", "consume"])
 def test_a_signal_while_librdkafka_collects_records_loses_none(mock: MockCluster, most: int) -> None:
     """confluent-kafka drops the records of a call during which a handler raises, and close() would commit them."""

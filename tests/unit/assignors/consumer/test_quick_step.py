@@ -153,6 +153,19 @@ def test_other_calls_between_lose_and_double_no_record(
     assert got == {n: list(range(RECORDS)) for n in range(3)}
 
 
+@pytest.mark.usefixtures("way")
+def test_a_count_that_is_no_whole_number_is_refused_also_when_records_are_ready(mock: MockCluster) -> None:
+    """As in the bare client: 15.0 equals 15, and was accepted after a call with 15."""
+    with consumer(mock) as one:
+        one.subscribe(["t"])
+        assert len(one.consume(15, 20)) == 15  # the first call joins the group
+        wait_until_fetched(one)
+        for _ in range(8):
+            with pytest.raises(TypeError):
+                one.consume(15.0, 1)  # type: ignore[arg-type]  # a wrong one
+            assert len(one.consume(15, 5)) == 15
+
+
 @compiled
 @pytest.mark.parametrize("ahead", [1, 1000], ids=["waiting", "reading ahead"])
 def test_a_signal_in_the_step_loses_no_record(mock: MockCluster, monkeypatch: pytest.MonkeyPatch, ahead: int) -> None:
