@@ -54,6 +54,7 @@ _WHOLE: Final = re.compile(r"\s*([+-]?(?:0[xX][0-9a-fA-F]+|[0-9]+))(?:\.0*)?\s*"
 _NEVER_MS: Final = 2**31 - 1
 _FETCH_WAIT_MS: Final = 500  # kafka-python's default; it refuses a shorter timeout, but the member fetches nothing
 _SESSION_MS: Final = 45_000
+_COMMIT_MS: Final = 20_000  # as for a member's commit: brokers replace a dead coordinator within 9 s by default
 _MAX_POLL_MS: Final = 300_000
 _AUTO_COMMIT_MS: Final = 5_000
 
@@ -126,7 +127,14 @@ def read(config: Mapping[str, Any], member: Mapping[str, Any]) -> Configuration:
     return Configuration(
         member={**_translated(config, servers), "max_poll_interval_ms": max_poll_ms, **member},
         broker_assigned=_broker_assigned(config) if broker_assigns else None,
-        fetching={**FETCHING, **fetching, "enable.auto.commit": False, "enable.auto.offset.store": False},
+        fetching={
+            **FETCHING,
+            **fetching,
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            # This client joins no group, but so long librdkafka keeps a commit outside of one without a coordinator.
+            "session.timeout.ms": min(session_ms, _COMMIT_MS),
+        },
         reset=_reset(config),
         auto_store=_truth(config, "enable.auto.offset.store"),
         auto_commit_s=auto_commit_ms / 1000 if auto else None,

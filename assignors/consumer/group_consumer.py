@@ -233,11 +233,13 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
     def close(self) -> None:
         """Release all partitions (`on_revoke` is called), leave the group, and end. A second call has no effect.
 
-        Without brokers it takes at most about twenty seconds, or thirty with group.protocol=consumer: it does not wait
-        longer for answers to commits. After Ctrl-C in this call another one does the rest.
+        If no broker answers, it returns after about 20 s, or 30 s with group.protocol=consumer; the last offsets are
+        then not committed. If Ctrl-C interrupts it, call it again: the second call does what is left.
 
         Raises:
-            ConsumerError: a library has not ended its part within 90 s, because one of its locks stays locked.
+            ConsumerError: called in `on_assign`, `on_revoke` or `on_lost`; or a client hangs: the member has not left
+                within 90 s, or a commit has not ended within 40 s. `close` does all the rest before it raises this.
+            Exception: the first error of a callback, when everything is closed.
         """
         if self._gate.forked or (self._closing is not None and not self._closing):
             return

@@ -1,4 +1,4 @@
-"""The end of a member, in a thread of its own: it waits for callbacks that the program's thread calls."""
+"""Closes a member in a separate thread, while the program's thread runs the callbacks for which the member waits."""
 
 import logging
 import time

@@ -268,8 +268,7 @@ class Membership:
     def assign_by_hand(self, begins: Mapping[TopicPartition, int], *, instead: bool) -> None:
         """Read these partitions without a group, instead of the present ones or in addition.
 
-        Raises:
-            ConsumerError: a member has joined, and its group assigns.
+        Call it only if `without_group`: the partitions of a group's member change by `read`.
         """
         if self.member is None:
             self._topic_errors.subscribe(Subscription((), ()))

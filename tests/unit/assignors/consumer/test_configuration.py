@@ -45,7 +45,16 @@ def test_each_client_gets_what_it_knows() -> None:
     assert made.fetching["auto.offset.reset"] == "earliest"
     assert made.fetching["fetch.queue.backoff.ms"] == 50
     assert made.fetching["enable.auto.commit"] is False
-    assert not {"group.instance.id", "session.timeout.ms"} & made.fetching.keys()
+    assert "group.instance.id" not in made.fetching
+
+
+@pytest.mark.parametrize(("given", "waits_ms"), [(None, 20_000), (60_000, 20_000), ("6000", 6_000)])
+def test_a_commit_outside_of_a_group_waits_twenty_seconds_at_most_for_a_coordinator(
+    given: str | int | None, waits_ms: int
+) -> None:
+    """Librdkafka's limit is the session timeout, 45 s by default: close() waited that long."""
+    config = LEAST if given is None else {**LEAST, "session.timeout.ms": given}
+    assert read(config, {}).fetching["session.timeout.ms"] == waits_ms
 
 
 @pytest.mark.parametrize(

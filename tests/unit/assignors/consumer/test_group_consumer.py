@@ -357,6 +357,21 @@ def test_closing_without_brokers_takes_seconds(mock: MockCluster) -> None:
     assert refused
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("auto", [True, False])
+def test_closing_without_brokers_and_without_a_group_takes_seconds(mock: MockCluster, auto: bool) -> None:  # noqa: FBT001 -- a case
+    """Librdkafka kept a commit for 45 s, and close() waited for that."""
+    one = consumer(mock, **{"enable.auto.commit": auto, "session.timeout.ms": 45_000})
+    one.assign([TopicPartition("t", number, 0) for number in range(3)])
+    read(one, 3 * RECORDS)
+    for broker in mock.racks:
+        mock.down(broker)
+    one.commit()
+    begun = time.monotonic()
+    one.close()
+    assert time.monotonic() - begun < 30
+
+
 @pytest.mark.parametrize("assignors", [HRWAssignor(), "hrw", ["hrw"]], ids=["no list", "a text", "a name"])
 def test_assignors_that_are_none_are_refused_at_once(assignors: object) -> None:
     """The bare TypeErrors named no argument: 'HRWAssignor' object is not iterable, 'str' object is not callable."""
