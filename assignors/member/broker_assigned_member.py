@@ -101,6 +101,7 @@ class BrokerAssignedMember:
         self._callbacks = CallbackThread(f"group-callbacks-{self._group}")
         self._served = ServedCallbacks(self._callbacks, self._calls)
         self._left_alone = False
+        self._ending = threading.Lock()
         self._thread = threading.Thread(target=self._run, name=f"group-member-{self._group}", daemon=True)
 
     def start(self, timeout_s: float = 30.0) -> Self:
@@ -130,7 +131,8 @@ class BrokerAssignedMember:
         that are not revoked by then are lost (`on_lost` is called).
 
         Raises:
-            MembershipError: called in a callback, for which it would wait.
+            MembershipError: called in a callback, for which it would wait; or the coordinator does not answer, and a
+                callback has not returned for max.poll.interval.ms.
         """
         if self._callbacks.here() or threading.current_thread() is self._thread:
             raise MembershipError("close() was called in a callback, whose return it waits for: call it elsewhere")
@@ -154,8 +156,14 @@ class BrokerAssignedMember:
                 self._left_alone = True
                 self._cell.change(lambda now: now.outside())
                 returned = threading.Event()
-                self._report_lost(returned.set)
-                returned.wait()
+                with self._ending:
+                    self._report_lost(returned.set)
+                limit_s = self._max_poll_s + _LEAVING_S  # the group does not wait longer for a callback
+                if not returned.wait(limit_s):
+                    raise MembershipError(
+                        f"group {self._group!r}: a callback has not returned for {limit_s:g} s, and close() does not "
+                        "wait longer: the member has left the group, or its session expires"
+                    )
                 return
 
     def __enter__(self) -> Self:
@@ -243,7 +251,9 @@ class BrokerAssignedMember:
                 log.warning("group %r: the member left with an error: %s", self._group, error)
             self._cell.change(lambda now: now.outside())
             self._calls.end()
-            self._callbacks.end()
+            with self._ending:  # a callback that was put after the end would never return
+                self._report_lost()  # what librdkafka's close() has not revoked
+                self._callbacks.end()
 
     def _steps(self) -> None:
         polled_at = time.monotonic()

@@ -12,6 +12,7 @@ from assignors import MembershipError
 from assignors.consumer.consumer_errors import consumer_error
 from assignors.member import broker_assigned_member
 from assignors.member.broker_assigned_member import BrokerAssignedMember
+from tests.waiting import wait_until
 
 ONE = frozenset({("t", 0)})
 
@@ -103,6 +104,50 @@ def test_a_silent_close_loses_the_partitions(member: BrokerAssignedMember, told:
     client.answer.set()
     member._thread.join()
     assert told == [("lost", ONE)]
+
+
+def test_a_callback_that_never_returns_does_not_keep_close_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """on_lost comes after it; the error says why the end is not a usual one."""
+    monkeypatch.setattr(broker_assigned_member, "Consumer", SilentClient)
+    monkeypatch.setattr(broker_assigned_member, "_CLOSING_S", 0.1)
+    monkeypatch.setattr(broker_assigned_member, "_LEAVING_S", 0.1)
+    returns = threading.Event()
+    made = BrokerAssignedMember(
+        {"group.id": "g", "max.poll.interval.ms": 100},
+        topics=["t"],
+        on_assigned=lambda _: returns.wait(),
+        on_lost=lambda _: None,
+    ).start()
+    made.wait_joined(20)
+    client: Any = made._consumer
+    raised: list[BaseException] = []
+
+    def close() -> None:
+        try:
+            made.close()
+        except MembershipError as error:
+            raised.append(error)
+
+    closing = threading.Thread(target=close, daemon=True)
+    closing.start()
+    closing.join(20)
+    assert ["has not returned" in str(one) for one in raised] == [True]
+    client.answer.set()
+    returns.set()
+    made._thread.join()
+
+
+def test_partitions_that_a_failed_close_has_not_revoked_are_lost(
+    member: BrokerAssignedMember, told: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The program would take them for its own; and close(), if it had waited for on_lost, would wait for ever."""
+
+    def fail() -> None:
+        raise RuntimeError
+
+    monkeypatch.setattr(member._consumer, "close", fail)
+    member.close()
+    wait_until(lambda: told == [("lost", ONE)], 20)
 
 
 def test_a_silent_commit_in_on_revoked_does_not_keep_close(member: BrokerAssignedMember, told: list[object]) -> None:
