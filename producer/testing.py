@@ -29,6 +29,7 @@ _FUNCTIONS: Final[Mapping[str, Signature]] = {
     "rd_kafka_mock_cluster_destroy": (None, (_PTR,)),
     "rd_kafka_mock_cluster_bootstraps": (ctypes.c_char_p, (_PTR,)),
     "rd_kafka_mock_set_controller_id": (ctypes.c_int, (_PTR, ctypes.c_int32)),
+    "rd_kafka_mock_coordinator_set": (ctypes.c_int, (_PTR, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int32)),
     "rd_kafka_mock_broker_set_rack": (ctypes.c_int, (_PTR, ctypes.c_int32, ctypes.c_char_p)),
     "rd_kafka_mock_broker_set_down": (ctypes.c_int, (_PTR, ctypes.c_int32)),
     "rd_kafka_mock_broker_set_up": (ctypes.c_int, (_PTR, ctypes.c_int32)),

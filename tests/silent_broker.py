@@ -1,6 +1,6 @@
 """Silences the broker of a mock cluster from which a client gets its metadata."""
 
-from confluent_kafka import KafkaException
+from confluent_kafka import Consumer, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from producer.testing import MockCluster
@@ -8,14 +8,14 @@ from producer.testing import MockCluster
 SILENT_MS = 600_000
 
 
-def silence_used_broker(cluster: MockCluster, admin: AdminClient) -> None:
+def silence_used_broker(cluster: MockCluster, client: AdminClient | Consumer) -> None:
     """Let the broker keep its connections and answer nothing from now on."""
     for _ in range(3):
-        admin.list_topics(timeout=10)
+        client.list_topics(timeout=10)
     for broker in cluster.racks:
         cluster.delay(broker, SILENT_MS)
         try:
-            admin.list_topics(timeout=1.0)
+            client.list_topics(timeout=1.0)
         except KafkaException:
             return
         cluster.delay(broker, 0)

@@ -9,6 +9,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # its stub has no __all__
 
 from assignors.clients.client_creation import Client, made
+from assignors.clients.silent_brokers import leaving_silent_brokers
 from assignors.errors import AssignorError
 
 Key = TypeVar("Key")
@@ -47,7 +48,7 @@ class TableTopic(Generic[Key, Record]):
         Raises:
             AssignorError: the class `refusal`: a property that librdkafka does not know, or a value that it refuses.
         """
-        return made(kind, {**kafka, "log_level": 2}, client=self.client, refusal=self.refusal)
+        return made(kind, {**leaving_silent_brokers(kafka), "log_level": 2}, client=self.client, refusal=self.refusal)
 
 
 class CompactedFeed(Generic[Key, Record]):

@@ -16,6 +16,7 @@ from kafka.errors import KafkaError
 from kafka.protocol.metadata import MetadataRequest
 
 from assignors.clients.property_names import CLIENT
+from assignors.clients.silent_brokers import ANSWER_MS
 from assignors.errors import MembershipError
 from assignors.planner.topics_and_members import TopicPartition
 
@@ -60,7 +61,10 @@ class LogOffsets:
             MembershipError: no broker answers, or a setting is wrong.
         """
         quiet = {"client_id": CLIENT, "allow_auto_create_topics": False, "metrics_enabled": False}
-        settings = {**quiet, **config, "enable_auto_commit": False}
+        # These answers are short: a broker without one is silent, and kafka-python would keep it for half a minute. It
+        # never fetches, and refuses a wait for records that is longer than the one for an answer.
+        answers = {"request_timeout_ms": ANSWER_MS, **config, "fetch_max_wait_ms": 1}
+        settings = {**quiet, **answers, "enable_auto_commit": False}
         try:
             return cls(KafkaConsumer(**settings))
         except (KafkaError, ValueError, TypeError) as error:

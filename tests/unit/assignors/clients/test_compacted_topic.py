@@ -8,6 +8,9 @@ from confluent_kafka import KafkaError
 
 from assignors.clients import CompactedFeed, TableTopic, compacted_topic
 from assignors.errors import AssignorError
+from producer.testing import MockCluster
+from tests.silent_broker import silence_used_broker
+from tests.waiting import wait_until
 
 COMMITTED, WRITTEN = 3, 5
 
@@ -65,3 +68,24 @@ def test_the_end_of_a_topic_with_transactions_is_behind_the_open_ones(monkeypatc
         feed.refresh(1.0, to_end=True)
     with CompactedFeed({}, "t", held(transactions=False)) as feed:
         feed.refresh(1.0, to_end=True)
+
+
+@pytest.mark.slow
+def test_a_topic_is_read_again_while_one_broker_is_silent() -> None:
+    """For a minute no evaluator would decide, and no agent that has just started would know the pauses."""
+    with MockCluster() as cluster:
+        cluster.create("table", [1])
+        first = cluster.bootstrap_servers.split(",")[0]
+        with CompactedFeed({"bootstrap.servers": first}, "table", held(transactions=False)) as feed:
+            feed.refresh(10.0)
+            silence_used_broker(cluster, feed._consumer)
+            wait_until(lambda: refreshed(feed), 30, "an answer of another broker")
+
+
+def refreshed(feed: CompactedFeed[bytes, bytes]) -> bool:
+    """Whether a broker answers."""
+    try:
+        feed.refresh(2.0)
+    except AssignorError:
+        return False
+    return True
