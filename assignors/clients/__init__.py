@@ -24,6 +24,7 @@ if typing.TYPE_CHECKING:
     from assignors.clients.log_offsets import LogOffsets, Offset, OffsetWithMetadata
     from assignors.clients.property_names import CLIENT, kafka_python_settings, refused_property
     from assignors.clients.received_traffic import Received, ReceivedTraffic
+    from assignors.clients.silent_brokers import leaving_silent_brokers
     from assignors.clients.topic_names import topic_name
     from assignors.clients.unreachable import ask_brokers, why_unreachable
 
@@ -39,6 +40,7 @@ __all__ = [
     "TableTopic",
     "ask_brokers",
     "kafka_python_settings",
+    "leaving_silent_brokers",
     "make_compacted_topic",
     "refused_property",
     "shown",
@@ -58,6 +60,7 @@ _MODULES = {
     "TableTopic": "compacted_topic",
     "ask_brokers": "unreachable",
     "kafka_python_settings": "property_names",
+    "leaving_silent_brokers": "silent_brokers",
     "make_compacted_topic": "compacted_topic",
     "refused_property": "property_names",
     "shown": "addresses",

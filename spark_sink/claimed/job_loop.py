@@ -246,7 +246,9 @@ class ClaimedIngest:
             if (key := _key(one)) in ranges and labels[one.topic] not in written.recreated
         }
         # Without a pause they would be due together, and immediately, before partitions that can be read.
-        visits |= {one: Visit(failed=True) for one in held if one.topic in self._refused or one.topic in paused}
+        out = self._refused.keys() | set(paused)
+        unknown = {key for key in known if key not in ranges}
+        visits |= {one: Visit(failed=True) for one in held if one.topic in out or _key(one) in unknown}
         lost += len(claims) - len(held)
         done = Round(
             claimed=len(claims),
@@ -331,7 +333,9 @@ class ClaimedIngest:
         """Return the ranges to read and the available records, without partitions whose log does not answer."""
         table = self._positions(labels)
         keys = [key for key in keys if key.topic not in self._refused]
-        ends, beginnings = self._parts.logs.ends(keys), self._parts.logs.beginnings(keys)
+        ends = self._parts.logs.ends(keys)
+        # A partition whose leader is silent keeps the others waiting once, not a second and longer time.
+        beginnings = self._parts.logs.beginnings(ends)
         begins = {}
         for key in keys:
             if key not in ends or key not in beginnings:

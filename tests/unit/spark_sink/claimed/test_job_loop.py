@@ -39,6 +39,8 @@ class World:
 
     ends_at: dict[TopicPartition, int]
     begins_at: dict[TopicPartition, int] = field(default_factory=dict)
+    silent: set[TopicPartition] = field(default_factory=set)
+    questions: list[TopicPartition] = field(default_factory=list)
     labels: dict[str, str] = field(default_factory=dict)
     recreated: dict[str, str] = field(default_factory=dict)
     landed: list[dict[str, Any]] = field(default_factory=list)
@@ -108,12 +110,16 @@ class World:
         return ahead
 
     def ends(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """As `PartitionOffsets`."""
-        return {key: self.ends_at[key] for key in keys if key in self.ends_at}
+        """As `PartitionOffsets`; each question to a silent leader takes some seconds."""
+        asked = list(keys)
+        self.questions += asked
+        return {key: self.ends_at[key] for key in asked if key in self.ends_at and key not in self.silent}
 
     def beginnings(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """As `PartitionOffsets`."""
-        return {key: self.begins_at.get(key, 0) for key in keys}
+        """As `PartitionOffsets`; as `ends`."""
+        asked = list(keys)
+        self.questions += asked
+        return {key: self.begins_at.get(key, 0) for key in asked if key not in self.silent}
 
     def at_times(self, times_ms: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
         """As `PartitionOffsets`: no record has a timestamp."""
@@ -463,6 +469,18 @@ def test_a_record_larger_than_the_limit_is_read_alone(tmp_path: Path) -> None:
     job, _ = Stage(world, f"sqlite:///{tmp_path}/c.db").job(memory_bytes=16 << 20)
     job._bytes._most = 1_000
     assert [job.round().rows, job.round().rows] == [1, 1]
+    job.close()
+
+
+def test_a_partition_whose_leader_is_silent_is_left_out_at_once(stage: Stage) -> None:
+    """Each question keeps all partitions waiting for some seconds: one in a round, and none in the next round."""
+    job, _ = stage.job(partitions=9)
+    silent = TopicPartition("a", 0)
+    stage.world.silent = {silent}
+    assert job.round().claimed == 4
+    assert job.round().claimed
+    assert stage.world.questions.count(silent) == 1
+    assert stage.world.table.keys() == {TopicPartition("a", 1), TopicPartition("b", 0)}
     job.close()
 
 

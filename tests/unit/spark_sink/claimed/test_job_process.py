@@ -4,7 +4,7 @@ import logging
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,8 +17,10 @@ from spark_sink.claimed import ClaimedSettings, Round, build
 from spark_sink.claimed import job_process as module
 from spark_sink.claimed.start_backlog import Ending
 from spark_sink.errors import TableError
+from spark_sink.fetch.range_reader import consumer_config
 from spark_sink.fleet.commit_counts import CommitCounts
 from spark_sink.lake.ops_log.ops_counts import OpsCounts
+from spark_sink.options.fetch_settings import FetchSettings
 
 
 @pytest.fixture
@@ -31,6 +33,28 @@ def settings(tmp_path: Path) -> ClaimedSettings:
         kafka={"bootstrap.servers": "localhost:1"},
         topics=("flights",),
     )
+
+
+@pytest.mark.parametrize(
+    ("given", "used"), [({}, "10000"), ({"request.timeout.ms": "45000"}, "45000")], ids=["default", "the user's"]
+)
+def test_a_job_leaves_a_silent_broker_after_ten_seconds(
+    given: Mapping[str, str], used: str, settings: ClaimedSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With librdkafka's minute no partition is read for that long: all are read together."""
+    made: list[FetchSettings] = []
+
+    def fetch(reading: FetchSettings, timeout_s: object) -> object:
+        made.append(reading)
+        return timeout_s
+
+    monkeypatch.setattr(module, "SampledFetch", fetch)
+    with MockCluster(["az-a"]) as cluster:
+        cluster.create("flights", [1])
+        kafka = {"bootstrap.servers": cluster.bootstrap_servers, **given}
+        build(replace(settings, kafka=kafka)).close()
+    config = consumer_config(made[0].kafka, 1)
+    assert (config["socket.timeout.ms"], config["fetch.max.bytes"]) == (used, str(8 << 20))
 
 
 def test_each_step_of_the_start_is_logged_with_seconds(

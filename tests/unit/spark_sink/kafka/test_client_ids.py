@@ -47,6 +47,7 @@ OF_USERS = {
 # Clients with properties from one of the settings below.
 CONFIGURED = {
     "assignors/comparison/broker_assigned_group.py": "read_group",
+    "assignors/clients/silent_brokers.py": "FleetSettings.source",
     "assignors/fleet/cluster_topics.py": "FleetSettings.source",
     "spark_sink/claimed/job_process.py": "job_process",
     "spark_sink/checks/broker_checks.py": "FleetSettings.kafka, AgentSettings.admin_options",
