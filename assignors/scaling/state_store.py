@@ -11,12 +11,15 @@ from assignors.errors import StoreError
 from assignors.scaling.observation import Observation
 from assignors.scaling.policy_contract import State
 
+# What JSON and numpy raise for content of other programs, or of a later version.
+_FOREIGN = (ValueError, TypeError, OverflowError, RecursionError)
+
 
 class Store(Protocol):
     """Stores the window and the state of each topic.
 
     Contract: `recent` returns the observations of `add`, the oldest first, within `keep_s`; `state` returns the value
-    of the last `keep`, or None. Expired or lost content is no error: a new window begins.
+    of the last `keep`, or None. Expired, lost or foreign content is no error: a new window begins.
     """
 
     def add(self, key: str, observation: Observation, keep_s: float) -> None:
@@ -99,11 +102,14 @@ class RedisStore:
             StoreError: the server does not answer.
         """
         name = f"{self._prefix}:seen:{key}"
-        old = sum(one.time_s < observation.time_s - keep_s for one in self.recent(key))
+        seen = [(text, _observation(text)) for text in self._asked(self._redis.lrange, name, 0, -1)]
+        old = sum(one is not None and one.time_s < observation.time_s - keep_s for _, one in seen)
         text = json.dumps(
             [observation.time_s, *(column.tolist() for column in _columns(observation))], separators=(",", ":")
         )
         pipe = self._redis.pipeline(transaction=True)
+        for foreign in {found for found, one in seen if one is None}:
+            pipe.lrem(name, 0, foreign)
         pipe.rpush(name, text)
         pipe.ltrim(name, old, -1)
         pipe.expire(name, self._expire_s)
@@ -115,12 +121,8 @@ class RedisStore:
         Raises:
             StoreError: the server does not answer.
         """
-        found = []
-        for text in self._asked(self._redis.lrange, f"{self._prefix}:seen:{key}", 0, -1):
-            time_s, *columns = json.loads(text)
-            start, end, committed = (np.array(column, dtype=np.int64) for column in columns)
-            found.append(Observation(time_s=time_s, start=start, end=end, committed=committed))
-        return found
+        texts = self._asked(self._redis.lrange, f"{self._prefix}:seen:{key}", 0, -1)
+        return [one for one in map(_observation, texts) if one is not None]
 
     def keep(self, key: str, state: State) -> None:
         """As in `Store`.
@@ -138,17 +140,38 @@ class RedisStore:
             StoreError: the server does not answer.
         """
         text = self._asked(self._redis.get, f"{self._prefix}:state:{key}")
-        if text is None:
-            return None
-        workers, changed_s, wanted, worker_rate = json.loads(text)
-        pairs = tuple((float(time_s), int(number)) for time_s, number in wanted)
-        return State(workers=workers, changed_s=changed_s, wanted=pairs, worker_rate=worker_rate)
+        return None if text is None else _state(text)
 
     def _asked(self, command: Any, *arguments: Any) -> Any:  # noqa: ANN401 -- redis-py's own
         try:
             return command(*arguments)
         except self._failures as error:
             raise StoreError(f"{self._address}: the store does not answer: {error}") from error
+
+
+def _observation(text: Any) -> Observation | None:  # noqa: ANN401 -- redis-py's own
+    try:
+        time_s, *columns = json.loads(text)
+        start, end, committed = (np.array(column, dtype=np.int64) for column in columns)
+        if not start.ndim == end.ndim == committed.ndim == 1 or not len(start) == len(end) == len(committed):
+            return None
+        return Observation(time_s=float(time_s), start=start, end=end, committed=committed)
+    except _FOREIGN:
+        return None
+
+
+def _state(text: Any) -> State | None:  # noqa: ANN401 -- as above
+    try:
+        workers, changed_s, wanted, worker_rate = json.loads(text)
+        pairs = tuple((float(time_s), int(number)) for time_s, number in wanted)
+        return State(
+            workers=int(workers),
+            changed_s=None if changed_s is None else float(changed_s),
+            wanted=pairs,
+            worker_rate=None if worker_rate is None else float(worker_rate),
+        )
+    except _FOREIGN:
+        return None
 
 
 def _columns(observation: Observation) -> tuple[np.ndarray[Any, np.dtype[np.int64]], ...]:
