@@ -1,8 +1,4 @@
-"""Makes each call of confluent_kafka.Consumer inside each of its callbacks, with both consumers.
-
-error_cb and throttle_cb are left out, because a mock's errors come at chance and it does not throttle; `Fetching` calls
-them as it calls stats_cb.
-"""
+"""Makes each call of confluent_kafka.Consumer inside each of its callbacks, with both consumers."""
 
 import itertools
 import threading
@@ -11,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from confluent_kafka import Consumer, KafkaError
+from confluent_kafka import Consumer, KafkaError, ThrottleEvent
 
 from assignors import GroupConsumer
 from assignors.consumer.consumer_errors import ConsumerError
@@ -80,8 +76,34 @@ def in_stats_cb(bench: Bench, inside: Inside, called: threading.Event) -> None:
     poll_until(one, called)
 
 
+def in_error_cb(bench: Bench, inside: Inside, called: threading.Event) -> None:
+    """Of a broker that is away, whose errors come at chance."""
+    _in_event(bench, inside, called, "error_cb", KafkaError(KafkaError._TRANSPORT))
+
+
+def in_throttle_cb(bench: Bench, inside: Inside, called: threading.Event) -> None:
+    """Of a broker that throttles, which a mock does not."""
+    _in_event(bench, inside, called, "throttle_cb", ThrottleEvent("broker", 1, 0.5))
+
+
+def _in_event(bench: Bench, inside: Inside, called: threading.Event, name: str, event: object) -> None:
+    """Pass the event to GroupConsumer as its client does.
+
+    With the bare client stats_cb stands in, which librdkafka calls in the same place.
+    """
+    if bench.kind is Consumer:
+        in_stats_cb(bench, inside, called)
+        return
+    made: list[Any] = []
+    made.append(bench.make(**{name: lambda _: inside(made[0])}, **SHORT))
+    made[0].subscribe(["t"])
+    made[0]._fetching._config[name](event)
+    poll_until(made[0], called)
+
+
 CALLBACKS: Final[Mapping[str, Callable[[Bench, Inside, threading.Event], None]]] = {
-    one.__name__: one for one in (in_on_assign, in_on_revoke, in_on_lost, in_on_commit, in_stats_cb)
+    one.__name__: one
+    for one in (in_on_assign, in_on_revoke, in_on_lost, in_on_commit, in_stats_cb, in_error_cb, in_throttle_cb)
 }
 
 
@@ -124,13 +146,16 @@ def walk_inside(cluster: Servers, callback: str, methods: Iterable[str]) -> Iter
 
 
 _REBALANCES: Final = frozenset({"in_on_assign", "in_on_revoke", "in_on_lost"})
+_OF_CLIENT: Final = frozenset({"in_stats_cb", "in_error_cb", "in_throttle_cb"})
 HANGING: Final = frozenset(
     {
         *itertools.product(["in_on_revoke"], ["assign", "close", "incremental_assign", "incremental_unassign"]),
         *itertools.product(["in_on_lost"], ["close", "incremental_assign", "incremental_unassign"]),
         ("in_on_commit", "close"),
         # An assertion ends the process if another callback comes in the call of the client that runs this one.
-        *itertools.product(["in_stats_cb"], ["close", "consume", "list_topics", "poll"]),
+        *itertools.product(
+            _OF_CLIENT, ["close", "cluster_id", "consume", "list_topics", "poll", "set_sasl_credentials"]
+        ),
     }
 )
 # Where the two differ on purpose: GroupConsumer's docstring has the reasons.
@@ -160,5 +185,5 @@ INTENDED: Final[Mapping[str, Callable[[Outcome], bool]]] = {
 def reason_inside(outcome: Outcome) -> str | None:
     """The intended difference that explains this one; None if there is none."""
     found = next((name for name, explains in INTENDED.items() if explains(outcome)), None)
-    # The consumer of in_stats_cb has not joined.
-    return found or (reason(replace(outcome, state="subscribed")) if outcome.state == "in_stats_cb" else None)
+    # The consumer of these has not joined.
+    return found or (reason(replace(outcome, state="subscribed")) if outcome.state in _OF_CLIENT else None)

@@ -31,7 +31,14 @@ def test_both_consumers_do_the_same_inside_a_callback(cluster: MockCluster, call
 
 @pytest.mark.parametrize(
     ("callback", "method"),
-    [("in_on_assign", "position"), ("in_on_revoke", "commit"), ("in_on_commit", "poll"), ("in_stats_cb", "assignment")],
+    [
+        ("in_on_assign", "position"),
+        ("in_on_revoke", "commit"),
+        ("in_on_commit", "poll"),
+        ("in_stats_cb", "assignment"),
+        ("in_error_cb", "assignment"),
+        ("in_throttle_cb", "assignment"),
+    ],
 )
 def test_common_calls_inside_callbacks_do_the_same(cluster: MockCluster, callback: str, method: str) -> None:
     """Some of the above, in each run."""
