@@ -50,7 +50,6 @@ class Fetching:
 
     Attributes:
         ahead: the records fetched before `poll` needs them.
-        awaited: the partitions of which no record has been fetched since their begin or seek.
         callbacks: the callbacks of the configuration.
         in_hand: by `id`, the lists described above.
     """
@@ -73,8 +72,7 @@ class Fetching:
         self._before = PositionsBefore()
         self._paused: set[TopicPartition] = set()
         self._closed: list[bool] = []
-        self._stored = StoredOffsets()
-        self.awaited = self._stored.awaited
+        self._stored = StoredOffsets(self._watermarks)
 
     @property
     def client(self) -> Consumer:
@@ -155,8 +153,6 @@ class Fetching:
                     if self._came:
                         self.ahead.interrupt()  # ends the wait for records
                     if fetched[0]:
-                        if self.awaited:
-                            self.note_first(fetched[0])
                         self._before.received(fetched[0])
                         break
                 found = found + fetched[0] if found else fetched[0]
@@ -201,8 +197,6 @@ class Fetching:
                 self._before.forget()
             else:
                 self._before.received(fetched[0])
-            if self.awaited:
-                self.note_first(list(itertools.chain(*fetched)))
             self.ahead.hold_batches([self.deliverable(batch, ownership) for batch in fetched], size)
         except KafkaException as error:
             self.keep_fetched(fetched, size, error)
@@ -212,18 +206,8 @@ class Fetching:
 
     def keep_fetched(self, batches: list[list[Message]], size: int, error: KafkaException) -> None:
         """Hold the batches that were fetched before this error of librdkafka's client, and replace the client."""
-        self._stored.fetched(first_offsets(itertools.chain(*batches)))
         self.ahead.hold_batches(batches, size)
         self._replace_client(error.args[0])
-
-    def note_first(self, fetched: list[Message]) -> None:
-        """Note the first record of each partition in `awaited`; these have been fetched and not delivered yet."""
-        # A position costs as much as up to 1 record. It tells whether a record has come.
-        if len(self.awaited) < len(fetched):
-            positions = self._consumer.position(list(self.awaited.values()))
-            if all(one.offset < 0 for one in positions):
-                return
-        self._stored.fetched(first_offsets(fetched))
 
     def give_back(self, batches: list[list[Message]]) -> None:
         """After an interrupt deliver these and those in `ahead` again, and the records that it took from the client."""
@@ -232,9 +216,7 @@ class Fetching:
 
     def put_back(self, messages: Iterable[Message]) -> None:
         """Deliver these again and do not count them as delivered: the program has not seen them."""
-        first = first_offsets(messages)
-        self._stored.fetched(first)
-        for key, at in first.items():
+        for key, at in first_offsets(messages).items():
             if key in self._begun:
                 self._restart(key, at)
 
@@ -242,7 +224,6 @@ class Fetching:
         """As `put_back`, also with the records that librdkafka's client dropped because a signal came."""
         dropped = self._before.dropped(self._consumer)
         first = first_offsets(messages)
-        self._stored.fetched(first)
         for key in (dropped.keys() | first.keys()) & self._begun.keys():
             known = [at for at in (dropped.get(key), first.get(key)) if at is not None]
             self._restart(key, min(known, default=self._sought.get(key, self._begun[key])))
@@ -332,6 +313,10 @@ class Fetching:
     def stored_offsets(self) -> dict[TopicPartition, Offset]:
         """As `positions_with_epochs`, but after the last delivered record also if a seek has come since."""
         return self._stored.among(self.positions_with_epochs())
+
+    def _watermarks(self, key: TopicPartition) -> tuple[int, int]:
+        found: tuple[int, int] = self._consumer.get_watermark_offsets(KafkaPartition(*key), cached=True)
+        return found
 
     def _taken(self, of: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         """The offset after the last record of each of these that left `ahead`."""

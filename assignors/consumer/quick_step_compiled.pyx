@@ -187,7 +187,6 @@ cdef class QuickStep:
     cdef object acquire, release, client, ahead, fetching, owned
     cdef Parts parts
     cdef list asked, came
-    cdef dict awaited
     cdef Places* places
     cdef void* handle
 
@@ -206,7 +205,6 @@ cdef class QuickStep:
         self.owned = owned
         self.ahead = fetching.ahead
         self.came = fetching.callbacks.came
-        self.awaited = fetching.awaited
         self.most_pause_s, self.wait_s = most_pause_s, wait_s
         self.least = least
 
@@ -300,8 +298,6 @@ cdef class QuickStep:
                 self.ahead.interrupted = True  # until RecordSteps raises an error of a callback
             if not fetched:
                 return fetched
-            if self.awaited:
-                self.fetching.note_first(fetched)
             due = self.ahead.interrupted
             if due or self.readiness.state != WITHIN or fetched[PyList_GET_SIZE(fetched) - 1].error() is not None:
                 fetched = self.fetching.deliverable(fetched, self.owned)

@@ -8,7 +8,7 @@ from assignors.consumer.consumer_errors import ConsumerError
 from assignors.planner.topics_and_members import TopicPartition
 
 _LOGICAL: Final = frozenset({OFFSET_BEGINNING, OFFSET_END, OFFSET_INVALID, OFFSET_STORED})
-_TAIL: Final = -2000  # librdkafka's offset for n records before the end is -2000 - n
+TAIL: Final = -2000  # librdkafka's offset for n records before the end is -2000 - n
 
 
 def check_start(key: TopicPartition, offset: int) -> None:
@@ -17,7 +17,7 @@ def check_start(key: TopicPartition, offset: int) -> None:
     Raises:
         ConsumerError: it is below 0, and none of librdkafka's constants.
     """
-    if offset < 0 and offset not in _LOGICAL and offset > _TAIL:
+    if offset < 0 and offset not in _LOGICAL and offset > TAIL:
         raise ConsumerError(
             f"{key[0]!r} partition {key[1]}: offset {offset} is below 0, and no constant as OFFSET_BEGINNING",
             KafkaError._INVALID_ARG,  # noqa: SLF001 -- librdkafka's own code

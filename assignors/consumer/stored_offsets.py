@@ -1,47 +1,43 @@
 """The offsets that a commit without arguments commits: after the last delivered record, wherever a seek has led."""
 
-from collections.abc import Collection, Mapping
-from typing import Final
+from collections.abc import Callable, Collection, Mapping
 
-from confluent_kafka import TopicPartition as KafkaPartition
+from confluent_kafka import OFFSET_BEGINNING
 
 from assignors.clients.log_offsets import Offset, OffsetWithMetadata
+from assignors.consumer.start_offsets import TAIL
 from assignors.planner.topics_and_members import TopicPartition
+
+Watermarks = Callable[[TopicPartition], tuple[int, int]]
+"""Returns the first offset of a log and its end as far as known without a request, negative if unknown."""
 
 
 class StoredOffsets:
     """Tells positions after delivered records from those at which a partition began or was sought.
 
     Contract: as librdkafka's stored offsets. A seek changes none of them, and a begin stores none, until the next
-    record of the partition is delivered. That record may be far from the offset that was sought: the log may have a
-    gap there (compaction, retention), and the end of the log is not known exactly.
+    record of the partition is delivered.
 
-    Attributes:
-        awaited: the partitions of which no record has been fetched since their begin or seek.
+    Args:
+        watermarks: of a partition that is read.
     """
 
-    def __init__(self) -> None:
-        self.awaited: Final[dict[TopicPartition, KafkaPartition]] = {}
+    def __init__(self, watermarks: Watermarks) -> None:
+        self._watermarks = watermarks
         self._starts: dict[TopicPartition, tuple[int, Offset | None]] = {}  # without a record since, and stored before
-        self._first: dict[TopicPartition, int] = {}
 
     def start(self, key: TopicPartition, offset: int, stored: Offset | None = None) -> None:
         """Record that a partition begins or continues at this offset, after this one was stored."""
-        self._first.pop(key, None)
+        if offset < 0 and offset != OFFSET_BEGINNING and stored is not None:
+            first, end = self._watermarks(key)  # known now, and not when a record has come
+            before_end = max(0, TAIL - offset)  # 0 of OFFSET_END
+            offset = max(end - before_end, first) if end >= 0 else offset
         self._starts[key] = offset, stored
-        self.awaited[key] = KafkaPartition(*key)
-
-    def fetched(self, first: Mapping[TopicPartition, int]) -> None:
-        """Record the offsets of the first fetched records; they are not delivered yet."""
-        for key in first.keys() & self.awaited.keys():
-            self._first[key] = first[key]
-            self.awaited.pop(key, None)
 
     def forget(self, partitions: Collection[TopicPartition]) -> None:
         """Forget partitions that are no longer read."""
         for key in partitions:
-            for of_partition in (self._starts, self._first, self.awaited):
-                of_partition.pop(key, None)
+            self._starts.pop(key, None)
 
     def among(self, positions: Mapping[TopicPartition, Offset]) -> dict[TopicPartition, Offset]:
         """Return the positions after delivered records, and in place of the others what was stored before."""
@@ -58,7 +54,10 @@ class StoredOffsets:
             return position
         start, stored = self._starts[key]
         number = position.offset if isinstance(position, OffsetWithMetadata) else position
-        if number is None or number == self._first.get(key, start):
+        if number is None or number == self._number(key, start):
             return stored
-        self.forget([key])
+        del self._starts[key]
         return position
+
+    def _number(self, key: TopicPartition, start: int) -> int:
+        return self._watermarks(key)[0] if start == OFFSET_BEGINNING else start

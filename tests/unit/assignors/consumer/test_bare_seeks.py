@@ -7,12 +7,11 @@ from functools import partial
 from typing import Any, Final
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, Producer
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END
 
-from assignors import GroupConsumer
 from producer.testing import MockCluster
 from tests.unit.assignors.conftest import RECORDS
-from tests.unit.assignors.consumer.bare_bench import SHORT, Bench, Case, alike, at, attempt, check, outcome, plain, read
+from tests.unit.assignors.consumer.bare_bench import SHORT, Bench, Case, at, attempt, check, plain, read
 
 ALL: Final = [at(0), at(1), at(2)]
 OFFSETS: Final = {"forward": 48, "backward": 42, "end": OFFSET_END, "beginning": OFFSET_BEGINNING}
@@ -155,72 +154,3 @@ def begins(bench: Bench, offsets: list[int], records: int) -> Any:  # noqa: ANN4
 def test_a_begin_is_not_committed_before_a_record(cluster: MockCluster, offsets: list[int], records: int) -> None:
     """Another program of the group may have committed later offsets meanwhile."""
     check(lambda bench: begins(bench, offsets, records), cluster)
-
-
-def a_seek_that_leads_elsewhere(bench: Bench) -> Any:  # noqa: ANN401 -- results
-    """Beyond the end: librdkafka begins at auto.offset.reset. GroupConsumer has fetched records by the commit."""
-    one, _ = bench.joined(**SHORT)
-    first = _commit(one)
-    one.seek(at(0, 1_000))
-    _fetch_only(one)
-    _commit(one)  # the bare client has nothing new to commit, and raises
-    return [first, plain(one.committed(ALL, 10))]
-
-
-def a_seek_to_an_end_that_moves(bench: Bench) -> Any:  # noqa: ANN401 -- as above
-    """The end that the client knows is that of its last fetch."""
-    one, _ = bench.joined(**SHORT)
-    first = _commit(one)
-    one.pause([at(0)])
-    _produce(bench, 5)
-    one.seek(at(0, OFFSET_END))
-    one.resume([at(0)])
-    _produce_until_fetched(bench, one)
-    _commit(one)  # as above
-    return [first, plain(one.committed(ALL, 10))]
-
-
-def _fetch_only(one: Any) -> None:  # noqa: ANN401 -- either kind
-    """Let GroupConsumer fetch, and deliver nothing; the bare client fetches by itself."""
-    if isinstance(one, GroupConsumer):
-        fetching = one._fetching
-        until = time.monotonic() + 20
-        while not fetching.ahead.left():
-            assert time.monotonic() < until
-            fetching.read_ahead(500, [0.1], one._membership.owned)
-
-
-def _produce_until_fetched(bench: Bench, one: Any) -> None:  # noqa: ANN401 -- as above
-    """Add records until one comes after the seek, which takes place at an unknown time."""
-    if isinstance(one, GroupConsumer):
-        until = time.monotonic() + 20
-        while not one._fetching.ahead.left():
-            assert time.monotonic() < until
-            _produce(bench, 1)
-            one._fetching.read_ahead(500, [0.1], one._membership.owned)
-
-
-def _produce(bench: Bench, count: int) -> None:
-    producer = Producer({"bootstrap.servers": bench.cluster.bootstrap_servers, "log_level": 0})
-    for _ in range(count):
-        producer.produce("t", b"x", partition=0)
-    assert producer.flush(20) == 0
-
-
-@pytest.mark.parametrize("case", [a_seek_that_leads_elsewhere, a_seek_to_an_end_that_moves])
-def test_records_that_are_fetched_and_not_delivered_are_not_committed(case: Case) -> None:
-    """Also if the first one is not at the offset that was sought."""
-    bare, ours = (_on_a_cluster_of_its_own(case, kind) for kind in (Consumer, GroupConsumer))
-    assert alike(bare, ours), f"bare: {bare!r}\nours: {ours!r}"
-
-
-def _on_a_cluster_of_its_own(case: Case, kind: type) -> Any:  # noqa: ANN401 -- the case's result
-    """Run it: the records that it adds change the cases of the shared cluster."""
-    with MockCluster() as made:
-        made.wait_for_members(100)
-        made.create("t", [1, 2, 3])
-        producer = Producer({"bootstrap.servers": made.bootstrap_servers, "log_level": 0})
-        for number in range(RECORDS * 3):
-            producer.produce("t", str(number // 3).encode(), partition=number % 3)
-        assert producer.flush(20) == 0
-        return outcome(case, made, kind, "classic")
