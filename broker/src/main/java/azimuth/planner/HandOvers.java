@@ -2,6 +2,7 @@ package azimuth.planner;
 
 import azimuth.planner.SearchState.HandOver;
 import java.util.Arrays;
+import java.util.BitSet;
 import java.util.List;
 
 /** Hand-overs between the readers of capped topics, one a row, from which one step of the search chooses. */
@@ -83,10 +84,10 @@ final class HandOvers {
         out.addBetween(extremes.full, all);
         for (int taker : extremes.empty) {
             for (int t = 0; t < state.topics; t++) {
-                int[] row = state.pieces[t];
-                for (int m = 0; m < row.length && state.may[t][taker]; m++) {
-                    if (row[m] > 0 && m != taker) {
-                        out.add(t, m, taker, row[m], -1, 0);
+                BitSet readers = state.readersOf[t];
+                for (int m = readers.nextSetBit(0); m >= 0 && state.may[t][taker]; m = readers.nextSetBit(m + 1)) {
+                    if (m != taker) {
+                        out.add(t, m, taker, state.pieces[t][m], -1, 0);
                     }
                 }
             }

@@ -1,6 +1,7 @@
 package azimuth.planner;
 
 import java.util.Arrays;
+import java.util.BitSet;
 import java.util.List;
 
 /**
@@ -36,6 +37,8 @@ final class SearchState {
     int[] load;
     /** Number of members that read each topic. */
     int[] readers;
+    /** Which members read each topic: where topics have few readers, this is quicker to go through than their pieces. */
+    BitSet[] readersOf;
     /** Number of topics of which each member has less than it claims: kept here, because each pool of a search asks. */
     int[] missing;
     /** Number of topics of which each member has more or less than it claims. */
@@ -73,12 +76,15 @@ final class SearchState {
         pieces = all;
         load = new int[members];
         readers = new int[topics];
+        readersOf = new BitSet[topics];
         missing = new int[members];
         touched = new int[members];
         moved = 0;
         for (int t = 0; t < topics; t++) {
+            readersOf[t] = new BitSet(members);
             for (int m = 0; m < members; m++) {
                 load[m] += pieces[t][m];
+                readersOf[t].set(m, pieces[t][m] > 0);
                 readers[t] += pieces[t][m] > 0 ? 1 : 0;
                 missing[m] += pieces[t][m] < owned[t][m] ? 1 : 0;
                 touched[m] += pieces[t][m] != owned[t][m] ? 1 : 0;
@@ -96,6 +102,7 @@ final class SearchState {
         int before = pieces[topic][member];
         int claimed = owned[topic][member];
         readers[topic] += (count > 0 ? 1 : 0) - (before > 0 ? 1 : 0);
+        readersOf[topic].set(member, count > 0);
         missing[member] += (count < claimed ? 1 : 0) - (before < claimed ? 1 : 0);
         touched[member] += (count != claimed ? 1 : 0) - (before != claimed ? 1 : 0);
         moved += Math.max(0, claimed - count) - Math.max(0, claimed - before);
