@@ -23,7 +23,6 @@ from typing import Any, Final
 from assignors import Member, Plan, Topic, plan
 
 FILE: Final = Path(__file__).with_suffix(".json.gz")
-KINDS: Final = ("equal", "unequal", "racks", "both", "capped", "capped unequal", "capped racks", "capped many")
 _COUNTS: Final = {
     "equal": 1200,
     "unequal": 500,
@@ -33,7 +32,9 @@ _COUNTS: Final = {
     "capped unequal": 80,
     "capped racks": 80,
     "capped many": 40,
+    "capped tight": 24,
 }
+KINDS: Final = tuple(_COUNTS)
 _RACKED: Final = {"racks", "both", "capped racks"}
 _RACKS: Final = ("az-a", "az-b", "az-c")
 _INSTANCES: Final = (
@@ -131,6 +132,8 @@ def make_vectors(seed: int = 19, share: float = 1.0) -> dict[str, Any]:
 def _draft(dice: random.Random, kind: str) -> Draft:
     if kind == "capped many":
         return _draft_many(dice)
+    if kind == "capped tight":
+        return _draft_tight(dice)
     large = dice.random() < 0.03
     count = dice.randint(0, 90) if large else dice.randint(0, 9)
     largest = dice.choice((1, 1, 3, 12))
@@ -146,6 +149,14 @@ def _draft_many(dice: random.Random) -> Draft:
     size = dice.randint(2, 4)
     draft = Draft("capped many", [[number, size] for number in dice.sample(range(120), dice.randint(30, 60))], [], [])
     for _ in range(dice.randint(10, 24)):
+        _join(dice, draft)
+    return draft
+
+
+def _draft_tight(dice: random.Random) -> Draft:
+    """Draw topics whose two workers have different pieces: many loads come into their bounds by exchanges alone."""
+    draft = Draft("capped tight", [[number, 5] for number in dice.sample(range(120), dice.randint(100, 120))], [], [])
+    for _ in draft.topics:
         _join(dice, draft)
     return draft
 
@@ -179,6 +190,8 @@ def _case(dice: random.Random, draft: Draft) -> Case:
 def _workers(dice: random.Random, draft: Draft) -> list[int | None] | None:
     if not draft.kind.startswith("capped"):
         return None
+    if draft.kind == "capped tight":
+        return [2 for _ in draft.topics]
     most = dice.choice((1, 2, 2, 3))
     return [dice.choice((most, most, dice.randint(1, 4), None)) for _ in draft.topics]
 

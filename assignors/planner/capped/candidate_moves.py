@@ -69,6 +69,12 @@ def wide_gifts(state: SearchState) -> CandidateMoves:
     return _whole(state, topics[fits], givers[fits], takers[fits], np.ones(int(fits.sum()), dtype=np.int64))
 
 
+def wide_swaps(state: SearchState) -> CandidateMoves:
+    """Return whole pieces that the members farthest above their bounds can exchange with those farthest below."""
+    full, empty = extremes(state)
+    return _as_moves(state, _exchanges(state, full, empty))
+
+
 def _whole(state: SearchState, topics: I64, givers: I64, takers: I64, alike: I64) -> CandidateMoves:
     """Return hand-overs of whole pieces."""
     piece = state.pieces[topics, givers]
@@ -143,6 +149,11 @@ def swaps(state: SearchState, full: I64, empty: I64) -> CandidateMoves:
     low, high = order[:_TRIES], order[::-1][:_TRIES]
     one, two = _exchanges(state, full[:_FEW], low), _exchanges(state, high, empty[:_FEW])
     topic, giver, back, taker = (np.r_[a, b] for a, b in zip(one, two, strict=True))
+    return _as_moves(state, (topic, giver, back, taker))
+
+
+def _as_moves(state: SearchState, exchanges: tuple[I64, I64, I64, I64]) -> CandidateMoves:
+    topic, giver, back, taker = exchanges
     piece, alike = state.pieces[topic, giver], np.ones(len(topic), dtype=np.int64)
     return CandidateMoves(topic, giver, taker, piece, back, state.pieces[back, taker], alike)
 

@@ -114,10 +114,11 @@ def _try(state: SearchState, move: Move) -> bool:
 
 
 def _approach_band(state: SearchState) -> None:
-    """Bring loads near to their bounds by many hand-overs per step, while many members are outside them."""
+    """Bring loads near to their bounds by many hand-overs or exchanges per step, while many members are outside."""
     end = state.work + BALANCE_WORK
     while np.count_nonzero(state.outside_band()) > _MANY and state.work < end:
         chosen = _disjoint_moves(state, candidate_moves.wide_gifts(state))
+        chosen = chosen or _disjoint_exchanges(state, candidate_moves.wide_swaps(state))
         if not chosen:
             return
         for move in chosen:
@@ -128,11 +129,7 @@ def _disjoint_moves(state: SearchState, gifts: CandidateMoves) -> list[Move]:
     """Choose the cheapest hand-over to each taker, without those that conflict with a cheaper one."""
     if not gifts.topic.size:
         return []
-    moves, price = _priced(state, gifts)
-    # Among equal prices, each taker starts with a different piece, because otherwise all would choose the same one.
-    mixed = (moves.topic * 31 + moves.giver * 17 + moves.taker * 7) % _MIXED
-    order = np.lexsort((mixed, price))
-    order = order[price[order] < _NEVER]
+    moves, order = _cheapest_first(state, gifts)
     order = order[np.sort(np.unique(moves.taker[order], return_index=True)[1])]
     over, surplus = state.load - state.band.high, state.load - state.band.low
     left = np.where(over > 0, over, surplus)
@@ -145,6 +142,30 @@ def _disjoint_moves(state: SearchState, gifts: CandidateMoves) -> list[Move]:
             givers.add(giver)
             left[giver] -= count
     return out
+
+
+def _disjoint_exchanges(state: SearchState, swaps: CandidateMoves) -> list[Move]:
+    """Choose the cheapest exchanges of which no two have a member or a topic in common."""
+    if not swaps.topic.size:
+        return []
+    moves, order = _cheapest_first(state, swaps)
+    members, topics, out = set[int](), set[int](), list[Move]()
+    for i in order.tolist():
+        between, changed = {int(moves.giver[i]), int(moves.taker[i])}, {int(moves.topic[i]), int(moves.back[i])}
+        if members.isdisjoint(between) and topics.isdisjoint(changed):
+            out.append(moves.move(i))
+            members |= between
+            topics |= changed
+    return out
+
+
+def _cheapest_first(state: SearchState, candidates: CandidateMoves) -> tuple[CandidateMoves, I64]:
+    """Price moves; return them with limited counts, and the numbers of those that bring loads nearer, by price."""
+    moves, price = _priced(state, candidates)
+    # Among equal prices, each taker starts with a different piece, because otherwise all would choose the same one.
+    mixed = (moves.topic * 31 + moves.giver * 17 + moves.taker * 7) % _MIXED
+    order = np.lexsort((mixed, price))
+    return moves, order[price[order] < _NEVER]
 
 
 def _returns(state: SearchState) -> Iterator[Move]:

@@ -18,7 +18,7 @@ SHARE = 0.1
 
 
 def test_random_groups_have_the_same_plan_in_both_languages(tmp_path: Path) -> None:
-    """The file of vectors has the same groups for ever; here each run draws its own, 284 of all kinds."""
+    """The file of vectors has the same groups for ever; here each run draws its own, 286 of all kinds."""
     maven = shutil.which("mvn")
     if maven is None or not (ROOT / "build" / "broker" / "test-classes").is_dir():
         pytest.skip("`make broker` has not built the broker's assignors")

@@ -74,6 +74,27 @@ def test_a_large_group_far_from_its_bounds_comes_into_them() -> None:
     assert not state.outside_band().any()
 
 
+def test_many_loads_that_only_exchanges_bring_nearer_take_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One exchange a step would leave most of 40 loads above their bounds when the work is over."""
+    pairs = 40
+    ring = np.eye(pairs, dtype=np.int64) + np.roll(np.eye(pairs, dtype=np.int64), 1, axis=1)
+    pieces = np.kron(np.diag([3, 2]), ring)  # two pieces of 3, or of 2, where 5 is the fair share
+    state = SearchState(
+        weights=np.ones(2 * pairs),
+        band=fair_band(10 * pairs, np.ones(2 * pairs), 0.05),
+        caps=np.full(2 * pairs, 2, dtype=np.int32),
+        may=np.ones((2 * pairs, 2 * pairs), dtype=bool),
+        owned=np.zeros_like(pieces),
+        pieces=pieces,
+    )
+    monkeypatch.setattr(local_search, "BALANCE_WORK", 30_000)
+    monkeypatch.setattr(local_search, "SEARCH_WORK", 0)
+    bring_into_band(state, 0)
+    assert not state.outside_band().any()
+    assert ((state.pieces > 0).sum(axis=1) == 2).all()
+    assert (state.pieces.sum(axis=1) == pieces.sum(axis=1)).all()
+
+
 @pytest.mark.parametrize("cap", [1, 3])
 def test_the_work_is_bounded_where_bounds_cannot_be_reached(cap: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A leader's heartbeats wait: each phase ends with the look that passes its limit."""

@@ -77,6 +77,14 @@ final class HandOvers {
         return out;
     }
 
+    /** Whole pieces that the members farthest above their bounds can exchange with those farthest below. */
+    static HandOvers wideSwaps(SearchState state) {
+        Extremes extremes = extremes(state);
+        HandOvers out = new HandOvers(state);
+        out.addExchanges(extremes.full, extremes.empty);
+        return out;
+    }
+
     /** Pieces that the fullest can give to any member, and that the emptiest can take from any. */
     static HandOvers gifts(SearchState state, Extremes extremes) {
         HandOvers out = new HandOvers(state);

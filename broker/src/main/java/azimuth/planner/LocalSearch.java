@@ -97,11 +97,14 @@ final class LocalSearch {
         return outside > 0 && outside <= CHAINS_HELP && !state.anyOff && !state.isFairest();
     }
 
-    /** Brings loads near to their bounds by many hand-overs a step, while many members are outside them. */
+    /** Brings loads near to their bounds by many hand-overs or exchanges a step, while many members are outside them. */
     private void approach() {
         long end = state.work + BALANCE_WORK;
         while (state.countOutside() > MANY && state.work < end) {
             List<List<HandOver>> chosen = disjoint(HandOvers.wide(state));
+            if (chosen.isEmpty()) {
+                chosen = disjointExchanges(HandOvers.wideSwaps(state));
+            }
             if (chosen.isEmpty()) {
                 return;
             }
@@ -116,12 +119,7 @@ final class LocalSearch {
             return out;
         }
         int[] counts = new int[gifts.size];
-        long[] prices = priced(gifts, counts);
-        // Among equal prices, each taker starts with a different piece, because otherwise all would choose the same one.
-        int[] order = Arrays.stream(Order.where(gifts.size, i -> prices[i] < NEVER)).boxed().sorted((one, two) -> {
-            int byPrice = Long.compare(prices[one], prices[two]);
-            return byPrice != 0 ? byPrice : Integer.compare(mixed(gifts, one), mixed(gifts, two));
-        }).mapToInt(Integer::intValue).toArray();
+        int[] order = cheapestFirst(gifts, counts);
         int[] left = new int[state.members];
         for (int m = 0; m < left.length; m++) {
             int over = state.load[m] - state.band.high()[m];
@@ -144,6 +142,41 @@ final class LocalSearch {
             }
         }
         return out;
+    }
+
+    /** Chooses the cheapest exchanges of which no two have a member or a topic in common. */
+    private List<List<HandOver>> disjointExchanges(HandOvers swaps) {
+        List<List<HandOver>> out = new ArrayList<>();
+        if (swaps.size == 0) {
+            return out;
+        }
+        int[] counts = new int[swaps.size];
+        boolean[] member = new boolean[state.members];
+        boolean[] topic = new boolean[state.topics];
+        for (int i : cheapestFirst(swaps, counts)) {
+            int giver = swaps.giver[i];
+            int taker = swaps.taker[i];
+            int there = swaps.topic[i];
+            int back = swaps.back[i];
+            if (!member[giver] && !member[taker] && !topic[there] && !topic[back]) {
+                out.add(swaps.move(i, counts[i]));
+                member[giver] = true;
+                member[taker] = true;
+                topic[there] = true;
+                topic[back] = true;
+            }
+        }
+        return out;
+    }
+
+    /** Prices moves, and limits their counts; the numbers of those that bring loads nearer, by price. */
+    private int[] cheapestFirst(HandOvers moves, int[] counts) {
+        long[] prices = priced(moves, counts);
+        // Among equal prices, each taker starts with a different piece, because otherwise all would choose the same one.
+        return Arrays.stream(Order.where(moves.size, i -> prices[i] < NEVER)).boxed().sorted((one, two) -> {
+            int byPrice = Long.compare(prices[one], prices[two]);
+            return byPrice != 0 ? byPrice : Integer.compare(mixed(moves, one), mixed(moves, two));
+        }).mapToInt(Integer::intValue).toArray();
     }
 
     private static int mixed(HandOvers moves, int i) {

@@ -45,6 +45,19 @@ class LargeGroupsTest {
         }
     }
 
+    /** Each topic has pieces of 3 and 2, so loads of 5 come from exchanges; the search must not stop before, or the next plan goes on. */
+    @Test
+    void anUnchangedGroupOfTightLoadsMovesNothing() {
+        GroupOf group = group(2_000, 2_000, 5);
+        HrwAssignor assignor = new HrwAssignor();
+        assignor.configure(Map.of("azimuth.workers", 2));
+        GroupAssignment made = assignor.assign(group, group);
+        made.members().forEach((name, mine) -> mine.partitions().forEach(
+                (topic, partitions) -> partitions.forEach(p -> group.members.get(name).claim(topic, p))));
+        assignor.assign(group, group).members().forEach(
+                (name, mine) -> assertEquals(made.members().get(name).partitions(), mine.partitions()));
+    }
+
     /** A coordinator lives for months: a call may not need more memory than the ones before it. */
     @Test
     void aCallAllocatesAsMuchAsTheCallsBeforeIt() {
