@@ -1,6 +1,8 @@
 package azimuth.planner;
 
 import java.util.Arrays;
+import java.util.Comparator;
+import java.util.stream.IntStream;
 
 /** How a topic ranks the members. */
 public enum Strategy {
@@ -34,13 +36,7 @@ public enum Strategy {
         @Override
         Ranking ranking(Group group, int seed) {
             int count = group.members.length;
-            Integer[] order = new Integer[count];
-            long[] shuffled = new long[count];
-            for (int m = 0; m < count; m++) {
-                order[m] = m;
-                shuffled[m] = Hash.mix(group.hashes[m] + (seed & 0xFFFFFFFFL));
-            }
-            Arrays.sort(order, (one, two) -> Long.compareUnsigned(shuffled[one], shuffled[two]));
+            int[] order = shuffled(group, seed);
             int[] place = new int[count];
             for (int i = 0; i < count; i++) {
                 place[order[i]] = i;
@@ -75,6 +71,22 @@ public enum Strategy {
                     return wanted >= members ? 0 : (long) count - wanted << FewBest.UNUSED_BITS;
                 }
             };
+        }
+
+        /** The members in the order of their hashes with the seed, the lowest, unsigned, first. */
+        private static int[] shuffled(Group group, int seed) {
+            int count = group.members.length;
+            int[] members = IntStream.range(0, count).toArray();
+            long[] scores = new long[count];
+            for (int m = 0; m < count; m++) {
+                scores[m] = ~Hash.mix(group.hashes[m] + (seed & 0xFFFFFFFFL));
+            }
+            int[] order = new int[count];
+            if (new ManyBest(count).choose(members, count, scores, order, count)) {
+                return order;
+            }
+            Comparator<Integer> highest = (one, two) -> Long.compareUnsigned(scores[two], scores[one]);
+            return Arrays.stream(members).boxed().sorted(highest).mapToInt(Integer::intValue).toArray();
         }
     };
 
