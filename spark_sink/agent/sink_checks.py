@@ -26,6 +26,7 @@ from spark_sink.fetch.raw_columns import arrow_schema
 from spark_sink.formats.bad_rows import good_schema
 from spark_sink.kafka.group_lag import admin
 from spark_sink.lake.iceberg.partition_terms import check_terms
+from spark_sink.lake.mistaken_addresses import refuse_mistaken
 from spark_sink.lake.parquet_landing import KEYS, check_partition_columns
 from spark_sink.lake.table_storage import PLACEHOLDER, local_path
 from spark_sink.options.source_options import SourceOptions
@@ -162,6 +163,7 @@ def _refuse_folder(settings: AgentSettings) -> None:
     Raises:
         OptionError: it is.
     """
+    refuse_mistaken(settings.checkpoint)
     folder = local_path(settings.checkpoint)
     if folder is None:
         return

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from assignors.claims import Form, Lease, Picking
 from spark_sink.errors import OptionError
 from spark_sink.fleet.table_writer import refuse_quarantine_address
+from spark_sink.lake.mistaken_addresses import refuse_mistaken
 from spark_sink.lake.ops_log.ops_settings import OpsSettings
-from spark_sink.lake.table_storage import is_iceberg
+from spark_sink.lake.table_storage import PLACEHOLDER, is_iceberg
 from spark_sink.sink.row_options import RowOptions
 
 _DAY_S = 86_400.0
@@ -86,6 +87,7 @@ class ClaimedSettings:
         for name, flag in (("name", "--group"), ("table", "--table"), ("database", "--database")):
             if not getattr(self, name):
                 raise OptionError(f"{flag} is empty (the setting {name!r} of a job)")
+        refuse_mistaken(self.table, (PLACEHOLDER,))
         refuse_quarantine_address(self.table)
         if self.ops is not None and not is_iceberg(self.table):
             self.ops.refuse_near([self.table])

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from spark_sink.cli._http_options import Certificate, Key, Token
+from spark_sink.cli._http_options import Certificate, Key, Token, refuse_without_http
 from spark_sink.cli._log_options import Format, logged
 from spark_sink.cli._spellings import formerly
 from spark_sink.monitoring.logs.line_format import LogFormat
@@ -35,6 +35,7 @@ def agent(  # noqa: PLR0913 -- each is a flag
 
     One file serves all agents: AZIMUTH_FLEET_AGENT, AZIMUTH_FLEET_CAPACITY and AZIMUTH_FLEET_ZONE tell them apart.
     """
+    refuse_without_http(http, http_token, http_certificate, http_key)
     import os  # noqa: PLC0415 -- with the rest
     import threading  # noqa: PLC0415 -- with the rest
 

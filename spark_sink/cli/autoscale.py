@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spark_sink.cli._http_options import Certificate, Key, Token
+from spark_sink.cli._http_options import Certificate, Key, Token, refuse_without_http
 from spark_sink.cli._log_options import Format, logged
 from spark_sink.monitoring.logs.line_format import LogFormat
 
@@ -58,6 +58,7 @@ def autoscale(  # noqa: PLR0913, PLR0917 -- each is a flag
         return
     if config is None:
         raise typer.BadParameter("--config FILE is missing")
+    refuse_without_http(http, http_token, http_certificate, http_key)
     # Kafka clients load slowly, so `--help` does not import them.
     from assignors import AssignorError  # noqa: PLC0415
     from assignors.scaling import ScalingSettings  # noqa: PLC0415

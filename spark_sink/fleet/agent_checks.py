@@ -1,6 +1,7 @@
 """The questions of `azimuth agent`: answered on the terminal with `--check`, and in the log at each start."""
 
 import logging
+from pathlib import Path
 
 from assignors.errors import FleetError
 from assignors.fleet import Lane
@@ -9,6 +10,7 @@ from spark_sink.fleet.agent_process import members
 from spark_sink.fleet.fleet_settings import FleetSettings
 from spark_sink.fleet.row_checks import row_checks
 from spark_sink.fleet.settings_tables import KafkaMembership
+from spark_sink.fleet.workers_in_force import read_overrides
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +36,7 @@ def log_faults(settings: FleetSettings) -> None:
 
 
 def questions(settings: FleetSettings) -> list[Check]:
-    """Return the questions about each source, the workers topic and the file of the status."""
+    """Return the questions about each source, the workers topic, and the files of overrides and of the status."""
     found = [check for source in settings.sources for check in _of_source(settings, source)]
     if (topic := settings.workers.topic) is not None:
         home = BrokerChecks(settings.kafka(settings.home), f"sources.{settings.home}")
@@ -44,6 +46,8 @@ def questions(settings: FleetSettings) -> list[Check]:
             return home.topics([topic], None, "workers.topic")
 
         found.append(Check(subject="workers", place=home.servers, ask=workers))
+    if (overrides := settings.workers.file) is not None:
+        found.append(Check(subject="overrides", place=str(overrides), ask=lambda: _overrides(overrides)))
     found += ops_checks(settings.ops)
     if (file := settings.status_file) is not None:
         folder = str(file.absolute().parent)
@@ -68,6 +72,10 @@ def _of_source(settings: FleetSettings, name: str) -> list[Check]:
         Check(subject=f"{name} group", place=servers, ask=lambda: brokers.group(group), after=first),
         *row_checks(rows, table, settings.name, settings.table_storage, source.topics, source.pattern, f"{name} "),
     ]
+
+
+def _overrides(file: Path) -> str:
+    return f"{file}: overrides of {len(read_overrides(file))} topics"
 
 
 def _free_name(settings: FleetSettings) -> str:

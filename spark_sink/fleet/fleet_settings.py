@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
-from assignors.errors import FleetError, WorkersError
+from assignors.errors import BoundError, FleetError, WorkersError
 from assignors.fleet import (
     PRESENT_DIVISION,
     Balance,
@@ -23,6 +23,7 @@ from assignors.fleet import Agent as FleetAgentId
 from assignors.settings import Real, Whole, message, place, plain
 from spark_sink.errors import OptionError, SparkSinkError
 from spark_sink.fleet.kept_name import kept_name
+from spark_sink.fleet.mistaken_names import refuse_unknown_sources
 from spark_sink.fleet.settings_tables import (
     AnyMembership,
     KafkaMembership,
@@ -34,8 +35,9 @@ from spark_sink.fleet.settings_tables import (
 )
 from spark_sink.fleet.table_writer import refuse_quarantine_address
 from spark_sink.kafka.client_properties import librdkafka_config
+from spark_sink.lake.mistaken_addresses import refuse_mistaken
 from spark_sink.lake.ops_log.ops_settings import OpsSettings
-from spark_sink.lake.table_storage import CLUSTER, table_address, table_storage, with_name
+from spark_sink.lake.table_storage import CLUSTER, PLACEHOLDER, table_address, table_storage, with_name
 from spark_sink.options.option_spellings import Spelling
 from spark_sink.sink.row_options import RowOptions
 
@@ -144,7 +146,7 @@ class FleetSettings(BaseSettings):
             found = found.model_copy(update={"agent": found.own_name(config)})
         try:
             found.check(config)
-        except (FleetError, WorkersError) as error:
+        except (BoundError, FleetError, WorkersError) as error:
             raise type(error)(f"{config}: {error}") from error
         return found
 
@@ -165,16 +167,17 @@ class FleetSettings(BaseSettings):
         """Check conditions on more than one setting.
 
         Raises:
-            OptionError: the table has the address of a quarantine or is not of the format, an option of values is
-                invalid, two sources would write into one table, the ops log's address meets theirs, or the home cluster
-                is not one of the sources.
+            OptionError: the table has the address of a quarantine, a mistaken one or one of another format, an override
+                names no source, an option of values is invalid, two sources would write into one table, the ops log's
+                address meets theirs, or the home cluster is not one of the sources.
+            BoundError: epsilon is negative or not finite.
             FleetError: a source, a number or an agent is invalid.
             WorkersError: workers below 1, or an invalid pattern.
         """
-        for name in self.sources:
-            refuse_quarantine_address(self.address(name))
-        if (ops := self.ops) is not None and self.table_format == "delta":  # the ops log is one, too
-            ops.refuse_near([self.table])
+        try:
+            self._check_names()
+        except OptionError as error:
+            raise OptionError(f"{config}: {error}") from error
         if len(self.sources) > 1 and CLUSTER not in self.table:
             raise OptionError(
                 f"{config}: table {self.table!r} serves {len(self.sources)} sources, whose topics may have the same "
@@ -197,6 +200,15 @@ class FleetSettings(BaseSettings):
             self.source(name)
         for one, other in combinations(self.sources, 2):
             self._refuse_twins(config, one, other)
+
+    def _check_names(self) -> None:
+        """Check the addresses of the tables and of the ops log, and the sources of the overrides."""
+        refuse_mistaken(self.table, (PLACEHOLDER, CLUSTER))
+        for name in self.sources:
+            refuse_quarantine_address(self.address(name))
+        if (ops := self.ops) is not None and self.table_format == "delta":  # the ops log is one, too
+            ops.refuse_near([self.table])
+        refuse_unknown_sources(self.workers.overrides, self.sources, "workers.overrides")
 
     def _refuse_twins(self, config: Path, one: str, other: str) -> None:
         """Refuse two sources with the same brokers and topics: one group would write to two tables."""

@@ -22,6 +22,7 @@
 * `double_rows`: finds rows that are in a table twice.
 * `table_repair`: removes double rows from a table.
 * `conditional_writes`: checks that an object store does not overwrite log entries.
+* `mistaken_addresses`: refuses addresses that mean another folder than their author thinks.
 * `table_storage`: local folders and object stores as one file system.
 * `verification`: finds holes and doubles, from the table only.
 * `ops_log`: a table of what ingestion has done, written beside it.

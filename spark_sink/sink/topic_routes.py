@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from spark_sink.errors import OptionError
 from spark_sink.formats.bad_rows import refuse_quarantine_name
+from spark_sink.lake.mistaken_addresses import refuse_mistaken
 from spark_sink.lake.table_storage import PLACEHOLDER, table_uri, with_name
 
 _OTHER_NAME = "give the table a name that does not end in _quarantine"
@@ -40,6 +41,8 @@ class Routes:
         """
         try:
             given = json.loads(routes) if routes else {}
+            for table in (path, *given.values()):
+                refuse_mistaken(table, (PLACEHOLDER,))
             rules = tuple((pattern, address(table)) for pattern, table in given.items())
             for pattern, _ in rules:
                 re.compile(pattern)

@@ -8,6 +8,7 @@ from typing import Final
 from spark_sink.errors import OptionError
 from spark_sink.formats.bad_rows import quarantine_of, refuse_quarantine_name
 from spark_sink.lake.matching_tables import has_placeholder
+from spark_sink.lake.mistaken_addresses import refuse_mistaken
 from spark_sink.lake.table_storage import full_address, is_iceberg, table_uri
 
 _HOUR_S: Final = 3_600.0
@@ -38,6 +39,7 @@ class OpsSettings:
             )
         if has_placeholder(self.table):
             raise OptionError(f"ops_log {self.table!r}: there is one for all topics and clusters; {_INSTEAD}")
+        refuse_mistaken(self.table)
         refuse_quarantine_name(table_uri(self.table), "the ops log", "name it otherwise")
         if not 1 <= self.every_s <= _HOUR_S:  # also catches nan
             raise OptionError(f"ops_log_s={self.every_s!r}, need 1 to {_HOUR_S:g} seconds")

@@ -265,6 +265,21 @@ FAULTS = [
     pytest.param(
         sink("--metrics-port", "{port}"), "metrics_port {port}: Address already in use", "name another", id="port taken"
     ),
+    pytest.param(
+        sink("--table", "{tmp}/{{topc}}"),
+        "{tmp}/{{topc}}: {{topc}} stands for nothing here",
+        "did you mean '{{topic}}'?",
+        id="mistyped placeholder",
+    ),
+    pytest.param(
+        sink("--table", "{tmp}/{{cluster}}"),
+        "{tmp}/{{cluster}}: {{cluster}} stands for nothing here",
+        "known are {{topic}}",
+        id="placeholder of fleets",
+    ),
+    pytest.param(sink("--table", "~/lake"), "~/lake: only a shell", "write the whole path", id="home folder"),
+    pytest.param(sink("--checkpoint", "~/c"), "~/c: only a shell", "write the whole path", id="checkpoint at home"),
+    pytest.param(sink("--ops-log", "~/ops"), "~/ops: only a shell", "write the whole path", id="ops log at home"),
     pytest.param(["sink", "--chekc"], "No such option: --chekc", "Possible options: --check", id="mistyped flag"),
 ]
 
@@ -287,7 +302,7 @@ def test_each_fault_is_one_sentence_with_the_place_and_the_way_out(
     assert ended.value.code == 2
     assert len(found) + bool(said.err) == 1, said
     assert place.format(**names) in sentence
-    assert way in sentence
+    assert way.format(**names) in sentence
     assert "canary" not in said.out + said.err
 
 
@@ -357,6 +372,12 @@ class OneMember:
         ('"flights"]', '"flihgts"]', "b", "fault home topics topic flihgts on {servers}: there is no such topic"),
         ("{tmp}/lake/{{topic}}", "/proc/{{topic}}", "b", "fault home table /proc/{{topic}}: files cannot be written"),
         ("[sources", 'status_file = "/proc/s.json"\n[sources', "b", "fault status /proc: files cannot be written"),
+        (
+            "[sources",
+            'workers = {{ file = "none.json" }}\n[sources',
+            "b",
+            "none.json: there is no such file of overrides; write {{}} into it",
+        ),
         ("topics", "topcis", "b", "sources.home.topcis: unknown setting; did you mean 'topics'?"),
         ('topics = ["flights"]', 'pattern = "("', "b", "source 'home': pattern '(' is no regular expression"),
         ("name =", "patern = 1\nname =", "b", "patern: unknown setting"),
@@ -373,7 +394,18 @@ class OneMember:
             "fault name the server",
         ),
     ],
-    ids=["port", "topic", "table", "status file", "key", "pattern", "key of no table", "name taken", "membership away"],
+    ids=[
+        "port",
+        "topic",
+        "table",
+        "status file",
+        "overrides",
+        "key",
+        "pattern",
+        "key of no table",
+        "name taken",
+        "membership away",
+    ],
 )
 def test_faults_of_a_fleet_are_found_before_its_start(  # noqa: PLR0913, PLR0917 -- a row of the table, and fixtures
     places: Places,
@@ -414,6 +446,19 @@ def test_the_port_of_the_pages_of_a_fleet_is_checked(
     assert " ".join(line.split()) == f"fault port --http {places.port}: Address already in use; name another"
 
 
+@pytest.mark.parametrize("command", ["agent", "autoscale"])
+@pytest.mark.parametrize("flag", ["--http-token", "--http-certificate", "--http-key"])
+def test_options_of_pages_that_are_not_served_are_refused(
+    command: str, flag: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They had no effect without a word, and the operator waited for pages."""
+    with pytest.raises(SystemExit) as ended:
+        main([command, "--config", str(tmp_path / "any.toml"), flag, str(tmp_path / "file")])
+    assert ended.value.code == 2
+    sentence = " ".join(capsys.readouterr().err.replace("│", " ").split())
+    assert f"Invalid value for {flag}: it has no effect without --http, the address of the pages" in sentence
+
+
 def claims(*more: str, servers: str = "{servers}", topic: str = "flights") -> list[str]:
     """`azimuth claims run --check`, with further arguments; a later one replaces an earlier one."""
     where = ["--bootstrap-servers", servers, "--group", "g", "--table", "{tmp}/new", "--subscribe", topic]
@@ -421,6 +466,12 @@ def claims(*more: str, servers: str = "{servers}", topic: str = "flights") -> li
 
 
 FAULTS_OF_CLAIMS = [
+    pytest.param(
+        claims("--table", "{tmp}/{{topc}}"),
+        "{tmp}/{{topc}}: {{topc}} stands for nothing here",
+        "did you mean '{{topic}}'?",
+        id="mistyped placeholder",
+    ),
     pytest.param(
         claims("--metrics-port", "{port}"),
         "--metrics-port {port}: Address already in use",

@@ -105,6 +105,11 @@ def test_a_file_serves_all_agents_and_the_environment_tells_them_apart(
             "ops_log '/lake/ops' is at, above or below an address",
         ),
         ("table =", 'ops_log = "/ops"\nops_log_s = 0.1\ntable =', "ops_log_s: "),
+        ("{cluster}", "{cluster}/{topc}", "{topc} stands for nothing here; did you mean '{topic}'?"),
+        ("/lake/{cluster}", "~/lake/{cluster}", "only a shell replaces ~ by the home folder; write the whole path"),
+        ('{ "t"', '{ "onne/t"', "workers.overrides 'onne/t': there is no source 'onne'; did you mean 'one/t'?"),
+        ('{ "t"', '{ "x/t"', "workers.overrides 'x/t': there is no source 'x'; known are one, two"),
+        ('agent = "a"', 'agent = "a"\nepsilon = nan', "fleet.toml: epsilon=nan, need a finite number"),
         ("client.id", "no.such.property", 'No such configuration property: "no.such.property"'),
     ],
     ids=[
@@ -145,6 +150,11 @@ def test_a_file_serves_all_agents_and_the_environment_tells_them_apart(
         "balance without weights",
         "ops log among the tables",
         "ops log too often",
+        "mistyped placeholder",
+        "home folder",
+        "mistyped source",
+        "unknown source",
+        "epsilon nan",
         "property",
     ],
 )
