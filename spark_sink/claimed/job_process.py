@@ -31,7 +31,7 @@ from spark_sink.claimed.start_backlog import Ending
 from spark_sink.fleet.commit_counts import CommitCounts
 from spark_sink.fleet.offset_hints import OffsetHints
 from spark_sink.fleet.table_writer import TableWriter
-from spark_sink.kafka.client_properties import librdkafka_config
+from spark_sink.kafka.client_properties import leaving_silent_leaders, librdkafka_config
 from spark_sink.kafka.group_lag import admin
 from spark_sink.kafka.partition_offsets import PartitionOffsets
 from spark_sink.kafka.paused_topics import PausedTopics
@@ -49,8 +49,6 @@ _LOOK_S = 0.1
 _IDLE_S = 1.0  # longest wait for a request after a signal
 _STALE_S = 60.0  # of a topic's lag, besides two visits by another job
 _SHORTEST_POLL_S = 1.0  # a broker that is slow for a moment must not fail a round
-# A silent broker is left after 10 s, and a fetch has at most what a slow line brings in that time.
-_READING = {"socket.timeout.ms": "10000", "fetch.max.bytes": str(8 << 20)}
 _HOLDING_S = 8.0  # the same while partitions are held: their records are being written
 
 
@@ -85,7 +83,7 @@ def build(
     # The client joins no group, but librdkafka's consumer queue needs a group name.
     named = {**own, "group.id": settings.name}
     reading = FetchSettings(
-        kafka={"queued.max.messages.kbytes": str(settings.queue_kb), **_READING, **named},
+        kafka={"queued.max.messages.kbytes": str(settings.queue_kb), **leaving_silent_leaders(named), **named},
         fail_on_data_loss=settings.fail_on_data_loss,
         poll_timeout_s=settings.poll_timeout_s,
         headers=settings.rows.headers,

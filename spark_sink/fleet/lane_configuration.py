@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from spark_sink.kafka.client_properties import leaving_silent_leaders
+
 _DEFAULTS: Final[Mapping[str, Any]] = {
     "log_level": 2,
     "session.timeout.ms": 6000,
@@ -14,12 +16,6 @@ _DEFAULTS: Final[Mapping[str, Any]] = {
     "statistics.interval.ms": 10_000,
     # Only a metadata refresh finds a recreated topic; the default interval is five minutes.
     "topic.metadata.refresh.interval.ms": 3000,
-    # A silent broker is left after this time, and only then another one is asked for the present leaders. With
-    # librdkafka's default of a minute the broker's partitions have no reader for that long, although other brokers lead
-    # them after nine seconds.
-    "socket.timeout.ms": 10_000,
-    # A response has to arrive within that time, also over a slow line: 8 MiB, instead of 50 MiB within a minute.
-    "fetch.max.bytes": 8 << 20,
 }
 _FIXED: Final[Mapping[str, Any]] = {
     # Reading of partitions that stay continues while others move (KIP-429).
@@ -34,4 +30,4 @@ _FIXED: Final[Mapping[str, Any]] = {
 
 def lane_config(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return librdkafka's properties of a lane: the source's override the defaults, but not the required ones."""
-    return {**_DEFAULTS, **config, **_FIXED}
+    return {**_DEFAULTS, **leaving_silent_leaders(config), **config, **_FIXED}

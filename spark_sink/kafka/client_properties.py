@@ -1,7 +1,7 @@
-"""Translates Kafka properties, given as `kafka.` options, into the names of each client library."""
+"""Translates Kafka properties, given as `kafka.` options, into the names of each client library; some defaults."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from assignors.clients import kafka_python_settings
 from assignors.clients import why_unreachable as assignors_why
@@ -14,6 +14,8 @@ _RENAMED = {
     "request.timeout.ms": "socket.timeout.ms",
     "send.buffer.bytes": "socket.send.buffer.bytes",
 }
+_SILENT_MS: Final = 10_000
+_FETCH_BYTES: Final = 8 << 20
 # Properties of membership, which the reader needs and tasks do not.
 _MEMBERSHIP = frozenset(
     {
@@ -32,6 +34,25 @@ _MEMBERSHIP = frozenset(
 def librdkafka_config(kafka: Mapping[str, str]) -> dict[str, Any]:
     """Return the properties for a librdkafka client that is not a group member."""
     return {_RENAMED.get(name, name): value for name, value in kafka.items() if name not in _MEMBERSHIP}
+
+
+def leaving_silent_leaders(kafka: Mapping[str, Any]) -> dict[str, str]:
+    """Return the defaults of a client that reads and leaves a silent broker after 10 s; the user's own override them.
+
+    Only then another broker is asked for the present leaders. With librdkafka's default of a minute the broker's
+    partitions are not read for that long, although other brokers lead them after nine seconds. A response has to arrive
+    within that time, also over a slow line: 8 MiB, instead of 50 MiB within a minute.
+    """
+    # Librdkafka refuses less for a fetch than for a message, and raises only its own default by itself.
+    most = max(_FETCH_BYTES, _number(kafka.get("message.max.bytes")))
+    return {"socket.timeout.ms": str(_SILENT_MS), "fetch.max.bytes": str(most)}
+
+
+def _number(given: Any) -> int:  # noqa: ANN401 -- of a user's property, which librdkafka checks
+    try:
+        return int(given)
+    except (TypeError, ValueError):
+        return 0
 
 
 def broker_assigned_config(kafka: Mapping[str, str]) -> dict[str, Any] | None:

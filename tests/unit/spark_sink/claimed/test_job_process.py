@@ -36,10 +36,16 @@ def settings(tmp_path: Path) -> ClaimedSettings:
 
 
 @pytest.mark.parametrize(
-    ("given", "used"), [({}, "10000"), ({"request.timeout.ms": "45000"}, "45000")], ids=["default", "the user's"]
+    ("given", "used_ms", "used_bytes"),
+    [
+        ({}, "10000", str(8 << 20)),
+        ({"request.timeout.ms": "45000"}, "45000", str(8 << 20)),
+        ({"message.max.bytes": "20000000"}, "10000", "20000000"),
+    ],
+    ids=["default", "the user's", "large messages"],
 )
 def test_a_job_leaves_a_silent_broker_after_ten_seconds(
-    given: Mapping[str, str], used: str, settings: ClaimedSettings, monkeypatch: pytest.MonkeyPatch
+    given: Mapping[str, str], used_ms: str, used_bytes: str, settings: ClaimedSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With librdkafka's minute no partition is read for that long: all are read together."""
     made: list[FetchSettings] = []
@@ -54,7 +60,7 @@ def test_a_job_leaves_a_silent_broker_after_ten_seconds(
         kafka = {"bootstrap.servers": cluster.bootstrap_servers, **given}
         build(replace(settings, kafka=kafka)).close()
     config = consumer_config(made[0].kafka, 1)
-    assert (config["socket.timeout.ms"], config["fetch.max.bytes"]) == (used, str(8 << 20))
+    assert (config["socket.timeout.ms"], config["fetch.max.bytes"]) == (used_ms, used_bytes)
 
 
 def test_each_step_of_the_start_is_logged_with_seconds(

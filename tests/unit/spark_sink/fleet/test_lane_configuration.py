@@ -2,9 +2,10 @@
 
 import uuid
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Producer, TopicPartition
 
 from producer.testing import MockCluster
 from spark_sink.fleet.lane_configuration import lane_config
@@ -26,6 +27,28 @@ def value_read(consumer: Consumer) -> Callable[[bytes], bool]:
         return message is not None and message.error() is None and message.value() == value
 
     return read
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"message.max.bytes": "20000000"},
+        {"message.max.bytes": 10_485_760, "receive.message.max.bytes": 20_000_000},
+        {"fetch.max.bytes": "30000000", "message.max.bytes": "20000000"},
+        {"receive.message.max.bytes": "10000000"},
+    ],
+    ids=["none", "message", "message and response", "message and fetch", "response"],
+)
+def test_librdkafka_accepts_the_users_sizes_beside_ours(given: dict[str, Any]) -> None:
+    """It refuses a fetch.max.bytes below message.max.bytes: an agent with larger records would read nothing."""
+    Consumer(lane_config({"bootstrap.servers": "127.0.0.1:1", "group.id": "g", **given})).close()
+
+
+def test_librdkafka_itself_names_a_size_that_is_no_number() -> None:
+    """Ours would not know the user's spelling of the setting."""
+    with pytest.raises(KafkaException, match=r"message\.max\.bytes"):
+        Consumer(lane_config({"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "message.max.bytes": "20 MB"}))
 
 
 @pytest.mark.slow
