@@ -206,7 +206,9 @@ class KafkaMembers:
         servers = ",".join(servers) if isinstance(servers, list | tuple) else servers
         try:
             limits = {"bootstrap_timeout_ms": _ANSWER_MS, "request_timeout_ms": _ANSWER_MS}
-            admin: Any = KafkaAdminClient(**{**limits, **self._kafka})
+            # The settings are of a consumer, and this client refuses those that it does not know.
+            known = {name: value for name, value in self._kafka.items() if name in KafkaAdminClient.DEFAULT_CONFIG}
+            admin: Any = KafkaAdminClient(**{**limits, **known})
             try:
                 said = self._described(admin)
             finally:
@@ -262,15 +264,21 @@ class KafkaMembers:
 
     def _join(self) -> None:
         session_ms = int(self._session.session_s * 1000)
-        times = {"session_timeout_ms": session_ms, "heartbeat_interval_ms": int(self._session.beat_s * 1000)}
-        # Longest delay of the group's rebalance by a member that hangs.
-        times["max_poll_interval_ms"] = max(session_ms, 30_000)
-        times["bootstrap_timeout_ms"] = _ANSWER_MS
         # With kafka-python's 30 s a coordinator that is silent would be left only then; another one takes over after
         # about a session.
-        times["request_timeout_ms"] = min(max(session_ms, _ANSWER_MS), 30_000)
+        waits = {"bootstrap_timeout_ms": _ANSWER_MS, "request_timeout_ms": min(max(session_ms, _ANSWER_MS), 30_000)}
+        # Not the given times: the agent's own clock, which decides when it stops reading, counts this session.
+        own = {
+            "group_id": self._group,
+            "session_timeout_ms": session_ms,
+            "heartbeat_interval_ms": int(self._session.beat_s * 1000),
+            # Longest delay of the group's rebalance by a member that hangs.
+            "max_poll_interval_ms": max(session_ms, 30_000),
+            # It never fetches, and kafka-python refuses a wait for records that is longer than the one for an answer.
+            "fetch_max_wait_ms": 1,
+        }
         self._heard = False
-        config = {"group_id": self._group, "client_id": f"fleet-{self._agent.id}", **times, **self._kafka}
+        config = {"client_id": f"fleet-{self._agent.id}", **waits, **self._kafka, **own}
         member = GroupMember(config, pattern=_NOTHING, assignors=[self._assignor])
         try:
             self._member = member.start()

@@ -125,6 +125,20 @@ def test_a_coordinator_that_is_silent_is_left_after_a_session(world: World) -> N
     assert world.member.config["request_timeout_ms"] == world.member.config["session_timeout_ms"] == 10_000
 
 
+def test_properties_of_a_reading_client_do_not_change_the_membership(world: World) -> None:
+    """With `session.timeout.ms` of 45 s in the file, the others kept a dead agent that long."""
+    times = {"session_timeout_ms": 45_000, "heartbeat_interval_ms": 9_000, "max_poll_interval_ms": 600_000}
+    for given in ({}, {**times, "fetch_max_wait_ms": 60_000, "group_id": "readers"}):
+        members = KafkaMembers(Agent("a"), given, session=Session(session_s=10))
+        members._join()
+        used: Any = members._member
+        assert used.config == world.member.config
+    members = KafkaMembers(Agent("a"), {"request_timeout_ms": 60_000}, session=Session(session_s=10))
+    members._join()
+    used = members._member
+    assert used.config["request_timeout_ms"] == 60_000
+
+
 def test_an_error_that_a_retry_cannot_fix_ends_the_reading_within_the_session(world: World) -> None:
     """The others remove the agent and read its topics, whatever other servers still answer to it."""
     world.fail(fatal=True)

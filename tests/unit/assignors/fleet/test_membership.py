@@ -1,8 +1,11 @@
 """The agents' knowledge of each other, without a server."""
 
+from collections.abc import Mapping
 from itertools import permutations
+from typing import Any
 
 import pytest
+from kafka import KafkaAdminClient
 from kafka.errors import CoordinatorNotAvailableError
 
 from assignors.errors import FleetError
@@ -125,15 +128,39 @@ class NewCoordinator:
         """Nothing to close."""
 
 
+def answering(monkeypatch: pytest.MonkeyPatch, admin: NewCoordinator) -> Mapping[str, object]:
+    """Let this client answer; returns the settings with which it is made, once it is."""
+    given: dict[str, object] = {}
+
+    class Client:
+        DEFAULT_CONFIG = KafkaAdminClient.DEFAULT_CONFIG
+
+        def __new__(cls, **config: object) -> Any:  # noqa: ANN401 -- as kafka-python
+            given.update(config)
+            return admin
+
+    monkeypatch.setattr(kafka_membership, "KafkaAdminClient", Client)
+    return given
+
+
 def test_a_new_cluster_has_no_live_agents(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its coordinators come with the first question: `azimuth agent --check` called the cluster dead."""
-    monkeypatch.setattr(kafka_membership, "KafkaAdminClient", lambda **_: NewCoordinator(2))
+    answering(monkeypatch, NewCoordinator(2))
     assert KafkaMembers(Agent("a"), {"bootstrap_servers": ["b:1"]}).observe().view == View()
+
+
+def test_properties_of_a_reading_client_are_left_out_of_a_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With `isolation.level` in the file, `azimuth agent --check` said that the home cluster does not answer."""
+    reading = {"bootstrap_servers": ["b:1"], "isolation_level": "read_committed", "fetch_max_bytes": 1}
+    given = answering(monkeypatch, NewCoordinator(0))
+    KafkaMembers(Agent("a"), {**reading, "request_timeout_ms": 1234}).observe()
+    assert given.keys() <= KafkaAdminClient.DEFAULT_CONFIG.keys()
+    assert (given["bootstrap_servers"], given["request_timeout_ms"]) == (["b:1"], 1234)
 
 
 def test_a_coordinator_that_does_not_come_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """The brokers answer, so a sentence that says they do not would send the operator to the wrong place."""
-    monkeypatch.setattr(kafka_membership, "KafkaAdminClient", lambda **_: NewCoordinator(1_000_000))
+    answering(monkeypatch, NewCoordinator(1_000_000))
     monkeypatch.setattr(kafka_membership, "_SETTLES_S", 0.0)
     members = KafkaMembers(Agent("a"), {"bootstrap_servers": ["b:1", "c:2"]}, fleet="f")
     with pytest.raises(FleetError, match=r"home cluster b:1,c:2: the coordinator of group azimuth\.fleet\.f, .* again"):
