@@ -26,10 +26,16 @@ def refuse_mistaken(address: str, placeholders: Collection[str] = ()) -> None:
     """
     if address == _HOME or address.startswith(f"{_HOME}/"):
         raise OptionError(
-            f"{address}: only a shell replaces {_HOME} by the home folder; write the whole path, such as "
-            f"{Path(address).expanduser()}"
+            f"{address}: only a shell replaces {_HOME} by the home folder; write the whole path{_example(address)}"
         )
     for part in _PART.findall(address):
         if part not in placeholders:
             known = f"known are {', '.join(placeholders)}" if placeholders else "leave it out"
             raise OptionError(f"{address}: {part} stands for nothing here; {proposal(part, placeholders) or known}")
+
+
+def _example(address: str) -> str:
+    try:
+        return f", such as {Path(address).expanduser()}"
+    except RuntimeError:  # a container's user may have no home folder
+        return ""
