@@ -36,6 +36,7 @@ log = logging.getLogger(__name__)
 _NOTHING: Final = r"azimuth\.fleet\.no-topic"  # a member must subscribe to at least one topic
 _PAUSE_S: Final = 0.2
 _SETTLES_S: Final = 5.0
+_CREATED_S: Final = 2.5  # a check that waits for all its answers together gives up a second later
 _ANSWER_MS: Final = 5_000
 _REBALANCING: Final = frozenset({"PreparingRebalance", "CompletingRebalance"})
 
@@ -234,7 +235,7 @@ class KafkaMembers:
                 said = admin.describe_groups([self._group])[self._group]
             except CoordinatorNotAvailableError:
                 # The first question for a group makes a new cluster create the topic of its coordinators.
-                if time.monotonic() > began + _SETTLES_S:
+                if time.monotonic() > began + _CREATED_S:
                     raise
             else:
                 if said["group_state"] not in _REBALANCING:

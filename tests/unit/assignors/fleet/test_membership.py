@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from itertools import permutations
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +13,8 @@ from assignors.errors import FleetError
 from assignors.fleet import Agent, Membership, RedisMembers, Session, Standing, StaticMembers, View, kafka_membership
 from assignors.fleet.kafka_membership import Candidate, KafkaMembers, Round, next_round
 from assignors.fleet.membership_contract import StateCell
+from spark_sink.checks import ANSWER_S
+from spark_sink.checks.findings import LIMIT_S
 
 
 def candidate(member: str, agent: str, last: Round | None = None, process: str | None = None) -> Candidate:
@@ -161,7 +164,10 @@ def test_properties_of_a_reading_client_are_left_out_of_a_question(monkeypatch: 
 def test_a_coordinator_that_does_not_come_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """The brokers answer, so a sentence that says they do not would send the operator to the wrong place."""
     answering(monkeypatch, NewCoordinator(1_000_000))
-    monkeypatch.setattr(kafka_membership, "_SETTLES_S", 0.0)
+    passed_s: list[float] = []
+    clock = SimpleNamespace(monotonic=lambda: sum(passed_s), sleep=passed_s.append)
+    monkeypatch.setattr(kafka_membership, "time", clock)
     members = KafkaMembers(Agent("a"), {"bootstrap_servers": ["b:1", "c:2"]}, fleet="f")
     with pytest.raises(FleetError, match=r"home cluster b:1,c:2: the coordinator of group azimuth\.fleet\.f, .* again"):
         members.observe()
+    assert ANSWER_S <= sum(passed_s) < LIMIT_S - 0.5, "`azimuth agent --check` said `check its address`"
