@@ -82,8 +82,9 @@ def build(
     steps.done(f"claims are kept in table {settings.claims_table!r} of {shown(settings.database)}")
     # The client joins no group, but librdkafka's consumer queue needs a group name.
     named = {**own, "group.id": settings.name}
+    queued = {"queued.max.messages.kbytes": str(settings.queue_kb), **named}
     reading = FetchSettings(
-        kafka={"queued.max.messages.kbytes": str(settings.queue_kb), **leaving_silent_leaders(named), **named},
+        kafka={**leaving_silent_leaders(queued), **queued},
         fail_on_data_loss=settings.fail_on_data_loss,
         poll_timeout_s=settings.poll_timeout_s,
         headers=settings.rows.headers,

@@ -16,6 +16,7 @@ _RENAMED = {
 }
 _SILENT_MS: Final = 10_000
 _FETCH_BYTES: Final = 8 << 20
+_QUEUE_KB, _MESSAGE_BYTES = 65_536, 1_000_000  # librdkafka's defaults
 # Properties of membership, which the reader needs and tasks do not.
 _MEMBERSHIP = frozenset(
     {
@@ -43,16 +44,17 @@ def leaving_silent_leaders(kafka: Mapping[str, Any]) -> dict[str, str]:
     partitions are not read for that long, although other brokers lead them after nine seconds. A response has to arrive
     within that time, also over a slow line: 8 MiB, instead of 50 MiB within a minute.
     """
-    # Librdkafka refuses less for a fetch than for a message, and raises only its own default by itself.
-    most = max(_FETCH_BYTES, _number(kafka.get("message.max.bytes")))
+    # As librdkafka limits its own default: no more than the queue takes, and no less than a message, which it refuses.
+    queue_kb = _number(kafka.get("queued.max.messages.kbytes"), _QUEUE_KB)
+    most = max(min(_FETCH_BYTES, queue_kb << 10), _number(kafka.get("message.max.bytes"), _MESSAGE_BYTES))
     return {"socket.timeout.ms": str(_SILENT_MS), "fetch.max.bytes": str(most)}
 
 
-def _number(given: Any) -> int:  # noqa: ANN401 -- of a user's property, which librdkafka checks
+def _number(given: Any, default: int) -> int:  # noqa: ANN401 -- of a user's property, which librdkafka checks
     try:
         return int(given)
     except (TypeError, ValueError):
-        return 0
+        return default
 
 
 def broker_assigned_config(kafka: Mapping[str, str]) -> dict[str, Any] | None:

@@ -41,8 +41,9 @@ def settings(tmp_path: Path) -> ClaimedSettings:
         ({}, "10000", str(8 << 20)),
         ({"request.timeout.ms": "45000"}, "45000", str(8 << 20)),
         ({"message.max.bytes": "20000000"}, "10000", "20000000"),
+        ({"queued.max.messages.kbytes": "2048"}, "10000", str(2 << 20)),
     ],
-    ids=["default", "the user's", "large messages"],
+    ids=["default", "the user's", "large messages", "short queue"],
 )
 def test_a_job_leaves_a_silent_broker_after_ten_seconds(
     given: Mapping[str, str], used_ms: str, used_bytes: str, settings: ClaimedSettings, monkeypatch: pytest.MonkeyPatch

@@ -45,6 +45,13 @@ def test_librdkafka_accepts_the_users_sizes_beside_ours(given: dict[str, Any]) -
     Consumer(lane_config({"bootstrap.servers": "127.0.0.1:1", "group.id": "g", **given})).close()
 
 
+def test_a_response_is_no_larger_than_the_queue_for_it() -> None:
+    """The memory of an agent is divided by its lanes: each broker's response would be beyond the share of a lane."""
+    common = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g"}
+    assert lane_config({**common, "queued.max.messages.kbytes": 2048})["fetch.max.bytes"] == str(2 << 20)
+    Consumer(lane_config({**common, "queued.max.messages.kbytes": 1})).close()
+
+
 def test_librdkafka_itself_names_a_size_that_is_no_number() -> None:
     """Ours would not know the user's spelling of the setting."""
     with pytest.raises(KafkaException, match=r"message\.max\.bytes"):
