@@ -10,6 +10,7 @@
 * `silent_brokers`: brokers that keep their connections and answer nothing.
 * `redis_addresses`: clients of Redis, also by its Sentinels.
 * `topic_names`: valid names of topics.
+* `kafka_python_creation`: kafka-python's clients, of which nothing is open after an error.
 * `kafka_python_internals`: the private names of kafka-python, in one place.
 """
 

@@ -15,6 +15,7 @@ from kafka import TopicPartition as KafkaPartition
 from kafka.errors import KafkaError
 from kafka.protocol.metadata import MetadataRequest
 
+from assignors.clients.kafka_python_creation import connected
 from assignors.clients.property_names import CLIENT
 from assignors.clients.silent_brokers import ANSWER_MS
 from assignors.errors import MembershipError
@@ -66,7 +67,7 @@ class LogOffsets:
         answers = {"request_timeout_ms": ANSWER_MS, **config, "fetch_max_wait_ms": 1}
         settings = {**quiet, **answers, "enable_auto_commit": False}
         try:
-            return cls(KafkaConsumer(**settings))
+            return cls(connected(KafkaConsumer, settings))
         except (KafkaError, ValueError, TypeError) as error:
             raise MembershipError(f"no offsets from {config.get('bootstrap_servers')}: {error!r}") from error
 

@@ -25,6 +25,7 @@ from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor, Reba
 from kafka.errors import CoordinatorNotAvailableError, KafkaError
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
+from assignors.clients.kafka_python_creation import connected
 from assignors.errors import FleetError, MembershipError
 from assignors.fleet.agents_view import Agent, View
 from assignors.fleet.membership_contract import Membership, Session, Standing, StateCell, Witness
@@ -209,7 +210,7 @@ class KafkaMembers:
             limits = {"bootstrap_timeout_ms": _ANSWER_MS, "request_timeout_ms": _ANSWER_MS}
             # The settings are of a consumer, and this client refuses those that it does not know.
             known = {name: value for name, value in self._kafka.items() if name in KafkaAdminClient.DEFAULT_CONFIG}
-            admin: Any = KafkaAdminClient(**{**limits, **known})
+            admin: Any = connected(KafkaAdminClient, {**limits, **known})
             try:
                 said = self._described(admin)
             finally:

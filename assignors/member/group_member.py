@@ -10,8 +10,8 @@ from typing import Any, Final, Self
 from kafka import KafkaConsumer
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 from kafka.errors import FencedInstanceIdError, KafkaError, KafkaTimeoutError
-from kafka.net.compat import KafkaNetClient
 
+from assignors.clients.kafka_python_creation import connected
 from assignors.clients.log_offsets import Offset, OffsetWithMetadata
 from assignors.errors import FencedError, MembershipError
 from assignors.member.fenced_commits import FencedCommits
@@ -255,17 +255,9 @@ class GroupMember:
         self._thread.rejoin()
 
     def _connect(self) -> Any:  # noqa: ANN401 - kafka-python is untyped
-        made: list[KafkaNetClient] = []
-
-        def client(**settings: Any) -> KafkaNetClient:  # noqa: ANN401 - passed on
-            made.append(KafkaNetClient(**settings))
-            return made[-1]
-
         try:
-            return KafkaConsumer(**{"kafka_client": client, **self._config})
+            return connected(KafkaConsumer, self._config)
         except (KafkaError, ValueError, TypeError) as error:
-            for one in made:  # a failed constructor leaves its loop and sockets open
-                one.close()
             raise self._cannot_join(error) from error
 
     def _cannot_join(self, error: BaseException) -> MembershipError:

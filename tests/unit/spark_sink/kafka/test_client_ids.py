@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient
 from assignors.claims import PartitionClaims
 from assignors.clients import LogOffsets, ask_brokers, log_offsets
 from assignors.clients.client_creation import made
+from assignors.clients.kafka_python_creation import connected
 from assignors.comparison import live_group, read_group
 from assignors.errors import ScalingFileError
 from assignors.fleet import Lane
@@ -187,11 +188,16 @@ def creators() -> set[str]:
     for package in ("assignors", "producer", "spark_sink"):
         for file in (ROOT / package).rglob("*.py"):
             place = file.relative_to(ROOT).as_posix()
-            calls = (one.func for one in ast.walk(ast.parse(file.read_text("utf-8"))) if isinstance(one, ast.Call))
-            names = {one.id for one in calls if isinstance(one, ast.Name)}
+            calls = [one for one in ast.walk(ast.parse(file.read_text("utf-8"))) if isinstance(one, ast.Call)]
+            names = {name.id for one in calls if isinstance(name := _class(one), ast.Name)}
             if names & CLIENTS and not place.startswith("spark_sink/demo/"):
                 found.add(place)
     return found
+
+
+def _class(call: ast.Call) -> ast.expr:
+    """What is called, or the class that `connected` calls."""
+    return call.args[0] if isinstance(call.func, ast.Name) and call.func.id == connected.__name__ else call.func
 
 
 def test_the_clients_classes_are_the_libraries() -> None:

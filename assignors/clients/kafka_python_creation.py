@@ -1,0 +1,36 @@
+"""Creates kafka-python's clients, which connect in their constructors."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from kafka.net.compat import KafkaNetClient
+
+Client = TypeVar("Client")
+
+
+def connected(kind: Callable[..., Client], config: Mapping[str, Any]) -> Client:
+    """Create a client; after an error nothing of it is open.
+
+    A constructor that fails leaves its thread and its sockets. In a process that tries again while a cluster is away
+    they would pile up until it may open no more files.
+
+    Args:
+        kind: KafkaConsumer or KafkaAdminClient.
+        config: its settings.
+
+    Raises:
+        KafkaError: no broker answers, or a setting is wrong.
+        ValueError, TypeError: a setting is wrong.
+    """
+    made: list[KafkaNetClient] = []
+
+    def client(**settings: Any) -> KafkaNetClient:  # noqa: ANN401 - passed on
+        made.append(KafkaNetClient(**settings))
+        return made[-1]
+
+    try:
+        return kind(**{"kafka_client": client, **config})
+    except BaseException:
+        for one in made:
+            one.close()
+        raise
