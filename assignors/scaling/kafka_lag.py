@@ -127,7 +127,7 @@ class KafkaLag:
         try:
             # The group's offsets come first, so that an end, which is read later, is never below the group's offset.
             committed = self._committed(group, keys)
-            logs = self._asked(group)
+            logs = self._asked(group, _ANSWER_S)
             ends = logs.ends(keys, _ANSWER_S)
             starts = logs.beginnings(keys, _ANSWER_S)
         except MembershipError as error:
@@ -156,8 +156,9 @@ class KafkaLag:
         lanes, whole = self._lanes(group)
         silent, until = set[str](), time.monotonic() + _TIMEOUT_S
         for one in [group, *lanes]:
+            left_s = max(_LEAST_S, until - time.monotonic())
             try:
-                committed = self._asked(one).committed(keys, max(_LEAST_S, until - time.monotonic()))
+                committed = self._asked(one, left_s).committed(keys, left_s)
             except MembershipError as error:
                 _log.warning("the commits of a group are unknown for now", group=one, reason=str(error))
                 silent.add(one)
@@ -186,10 +187,11 @@ class KafkaLag:
         self._known_lanes[group] = lanes
         return lanes, True
 
-    def _asked(self, group: str) -> LogOffsets:
+    def _asked(self, group: str, timeout_s: float) -> LogOffsets:
         if group not in self._logs:
             settings = {**kafka_python_settings(self._config), "isolation_level": "read_committed", "group_id": group}
-            self._logs[group] = LogOffsets.connect(settings)
+            # With kafka-python's 30 s for each lane a round could take minutes.
+            self._logs[group] = LogOffsets.connect(settings | {"bootstrap_timeout_ms": int(timeout_s * 1000)})
         return self._logs[group]
 
     def _retentions(self, names: Collection[str]) -> Mapping[str, float | None]:

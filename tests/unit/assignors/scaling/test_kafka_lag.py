@@ -203,6 +203,22 @@ def test_a_lane_whose_coordinator_is_silent_makes_its_own_commits_unknown() -> N
     assert commits_of(lag) == {"a": 5, "b": 7, "new": NEVER}
 
 
+def test_lanes_that_cannot_be_asked_do_not_keep_a_round_for_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if kafka-python could not connect although librdkafka can: with its half minute for each lane."""
+    lag, _ = lag_of_two_lanes(Brokers([f"g.lane-{n}" for n in range(8)]))
+    lag._logs, passed_s = {}, list[float]()
+
+    def connect(settings: Mapping[str, Any]) -> LogOffsets:
+        passed_s.append(settings.get("bootstrap_timeout_ms", 30_000) / 1000)
+        raise MembershipError("no broker answers")
+
+    monkeypatch.setattr(LogOffsets, "connect", connect)
+    monkeypatch.setattr(kafka_lag, "time", SimpleNamespace(monotonic=lambda: sum(passed_s), time=time.time))
+    assert set(commits_of(lag).values()) == {UNKNOWN}
+    assert len(passed_s) == 10
+    assert sum(passed_s) < 30
+
+
 def test_a_lane_that_a_silent_broker_does_not_name_is_no_lane_without_commits() -> None:
     """Else its topics would count as never committed: all that is kept of them would be their lag."""
     brokers = Brokers(["g.lane-0", "g.lane-1"])
