@@ -1,6 +1,7 @@
 """Callbacks of the configuration, called after librdkafka's call in which they came."""
 
 import ctypes
+import itertools
 import logging
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -39,6 +40,7 @@ class ClientCallbacks:
 
     def __init__(self) -> None:
         self.came: list[Any] = []
+        self._taken: deque[Any] = deque()
         self._due: deque[tuple[Once, Callable[..., object], tuple[object, ...]]] = deque()
         self._caught: list[BaseException] = []
 
@@ -64,7 +66,7 @@ class ClientCallbacks:
 
     def call(self) -> bool:
         """Call the functions that are due; return whether there is an error to raise."""
-        while self._due or self.came:
+        while self._due or self._taken or self.came:
             self._take_came()
             once, function, args = due = self._due[0]
             try:
@@ -85,7 +87,10 @@ class ClientCallbacks:
             raise error
 
     def _take_came(self) -> None:
-        while self.came:
-            function, count = self.came[0]
-            due = Once(), function, tuple(self.came[1 : 1 + count])
-            at_once((self._due.append, due), (self.came.__delitem__, slice(1 + count)))
+        # From a deque: after a long pause with `debug` there are 100,000 lines of the log, and to delete each from the
+        # front of a list would move all others.
+        at_once((self._taken.extend, self.came), (self.came.clear,))
+        while self._taken:
+            function, count = self._taken[0]
+            due = Once(), function, tuple(itertools.islice(self._taken, 1, 1 + count))
+            at_once((self._due.append, due), *((self._taken.popleft,),) * (1 + count))

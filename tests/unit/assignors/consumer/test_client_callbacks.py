@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsIndex
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
@@ -92,6 +92,29 @@ def test_functions_are_called_in_the_order_of_their_events() -> None:
         callbacks.raise_caught()
     callbacks.raise_caught()
     assert seen == [("error_cb", (1,)), ("on_commit", (3, 4)), ("error_cb", (5,))]
+
+
+class _Moves(list[Any]):
+    """Counts the items that a deletion moves."""
+
+    moved = 0
+
+    def __delitem__(self, at: SupportsIndex | slice) -> None:
+        self.moved += len(self) - (at.stop if isinstance(at, slice) else int(at) + 1)
+        super().__delitem__(at)
+
+
+def test_many_events_are_taken_without_moving_the_others() -> None:
+    """After a long pause with `debug` one call brings 100,000 lines: to move the rest for each took 10 s."""
+    seen: list[Any] = []
+    callbacks = ClientCallbacks()
+    callbacks.came = moves = _Moves()
+    function = noting(callbacks, seen)["on_commit"]
+    for number in range(1000):
+        function(number, None)
+    callbacks.call()
+    assert seen == [("on_commit", (number, None)) for number in range(1000)]
+    assert moves.moved == 0
 
 
 def test_what_is_no_function_is_left_to_librdkafka() -> None:
