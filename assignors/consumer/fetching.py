@@ -4,6 +4,7 @@ import contextlib
 import itertools
 import logging
 import threading
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
@@ -64,6 +65,7 @@ class Fetching:
         self._config = self.callbacks.listening(config, logger)
         self._consumer = Consumer(self._config)
         self.in_hand: dict[int, list[Message]] = {}
+        self._left_behind: deque[list[Message]] = deque()
         self._changing_hands = threading.Lock()
         self._checked = Ownership()
         self._sought: dict[TopicPartition, int] = {}
@@ -237,6 +239,23 @@ class Fetching:
         """Remove a list from `in_hand`, in any thread; it does not change afterwards."""
         with self._changing_hands:
             self.in_hand.pop(id(messages), None)
+
+    def leave_behind(self, messages: list[Message]) -> None:
+        """Add the records of an interrupted call to `in_hand` until `return_left`, in any thread."""
+        with self._changing_hands:
+            at_once(
+                (self.in_hand.__setitem__, id(messages), messages),
+                (self._left_behind.append, messages),
+                (setattr, self.ahead, "interrupted", True),
+            )
+
+    def return_left(self) -> None:
+        """Deliver the records of interrupted calls again."""
+        while self._left_behind:
+            messages = self._left_behind[0]
+            self.put_back(messages)
+            with self._changing_hands:
+                at_once((self.in_hand.pop, id(messages), None), (self._left_behind.popleft,))
 
     def reclaim(self, partitions: Collection[TopicPartition]) -> None:
         """Drop the records in hand of these partitions; `positions` stays before them."""

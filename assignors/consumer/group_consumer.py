@@ -298,8 +298,9 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
 
     def _put_back(self, parts: Iterable[list[Message]]) -> None:
         if records := list(itertools.chain(*parts)):
+            self._fetching.leave_behind(records)  # the next step returns them if Ctrl-C comes again here
             with self._gate.turn():
-                self._fetching.put_back(records)
+                self._fetching.return_left()
 
     def _until(self, call: str, timeout: float, now: float) -> float:
         if timeout >= 0:

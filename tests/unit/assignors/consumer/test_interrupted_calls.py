@@ -161,6 +161,25 @@ def test_records_of_an_interrupted_call_return_within_the_gate(
         assert states == [(True, 0)]
 
 
+def test_a_second_interrupt_while_records_return_loses_none(mock: MockCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The call waits there for a step or a callback of another thread, so a user presses Ctrl-C again."""
+    with consumer(mock) as one:
+        one.subscribe(["t"])
+        found = read(one, 10)
+        while not one._fetching.ahead.left() or one._fetching.ahead.interrupted:
+            found += _poll(one)
+        with monkeypatch.context() as interrupted_twice:
+            interrupted_twice.setattr(one, "_until", _interrupt)
+            interrupted_twice.setattr(one._gate, "turn", _interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                one.consume(3 * RECORDS, 1)
+        reached = {n: len(of) for n, of in offsets(found).items()}
+        assert {at.partition: at.offset for at in one.position([TopicPartition("t", n) for n in reached])} == reached
+        found += read(one, 3 * RECORDS - len(found))
+        assert one.poll(0.1) is None
+    assert offsets(found) == {n: list(range(RECORDS)) for n in range(3)}
+
+
 def _interrupt(*_: object) -> None:
     raise KeyboardInterrupt
 
