@@ -2,7 +2,6 @@
 
 import ctypes
 import itertools
-import logging
 from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -44,20 +43,18 @@ class ClientCallbacks:
         self._due: deque[tuple[Once, Callable[..., object], tuple[object, ...]]] = deque()
         self._caught: list[BaseException] = []
 
-    def listening(self, config: Mapping[str, Any], logger: logging.Logger | None = None) -> dict[str, Any]:
+    def listening(self, config: Mapping[str, Any]) -> dict[str, Any]:
         """Return the configuration with functions that note each event.
 
         Args:
-            config: librdkafka's properties, with the program's functions.
-            logger: for librdkafka's log; None for standard error.
+            config: librdkafka's properties, with the program's functions and logger.
         """
         # librdkafka refuses what is no function.
         noting: dict[str, object] = {
             name: self._note(config[name], count) for name, count in _ARGUMENTS.items() if callable(config.get(name))
         }
-        given = config.get("logger") if logger is None else logger
-        if callable(getattr(given, "log", None)):
-            noting["logger"] = SimpleNamespace(log=self._note(given.log, _OF_LOG))  # type: ignore[union-attr]  # it has a `log`
+        if (logger := config.get("logger")) is not None:
+            noting["logger"] = SimpleNamespace(log=self._note(logger.log, _OF_LOG))
         return {**config, **noting}
 
     def _note(self, function: Callable[..., object], count: int) -> Callable[..., object]:

@@ -117,6 +117,8 @@ def read(config: Mapping[str, Any], member: Mapping[str, Any]) -> Configuration:
     on_commit = config.get("on_commit")
     if on_commit is not None and not callable(on_commit):
         raise ArgumentError(f"on_commit={on_commit!r}: need a function of an error and partitions")
+    if (logger := config.get("logger")) is not None and not callable(getattr(logger, "log", None)):
+        raise ArgumentError(f"logger={logger!r}: need a logging.Logger, or another object with its method `log`")
     max_poll_ms = _number("max.poll.interval.ms", config.get("max.poll.interval.ms", _MAX_POLL_MS))
     session_ms = _number("session.timeout.ms", config.get("session.timeout.ms", _SESSION_MS))
     if max_poll_ms < session_ms and not broker_assigns:

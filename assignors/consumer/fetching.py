@@ -47,7 +47,6 @@ class Fetching:
 
     Args:
         config: librdkafka's properties.
-        logger: for librdkafka's log; None for standard error.
 
     Attributes:
         ahead: the records fetched before `poll` needs them.
@@ -58,11 +57,11 @@ class Fetching:
     COMMITTED: Final = OFFSET_STORED
     """Begin where the group has committed, else where auto.offset.reset says."""
 
-    def __init__(self, config: Mapping[str, Any], logger: logging.Logger | None = None) -> None:
+    def __init__(self, config: Mapping[str, Any]) -> None:
         self.ahead = ReadAhead()
         self.callbacks = ClientCallbacks()
         self._came = self.callbacks.came
-        self._config = self.callbacks.listening(config, logger)
+        self._config = self.callbacks.listening(config)
         self._consumer = Consumer(self._config)
         self.in_hand: dict[int, list[Message]] = {}
         self._left_behind: deque[list[Message]] = deque()

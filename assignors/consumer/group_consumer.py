@@ -76,7 +76,7 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
       messages with an `error()`; all errors of the group are `KafkaException` and `MembershipError`.
     * After a fork the child's calls are refused. A consumer that is dropped without `close` leaves its group.
     * With group.protocol=consumer (KIP-848) the broker assigns, by group.remote.assignor: there are no `assignors`, and
-      librdkafka keeps the membership. Everything else stays the same.
+      librdkafka keeps the membership. The logger is also called in that member's threads. All else stays the same.
     * Without a subscription the program may `assign` partitions, and reads them in no group. With one the group decides
       what is this member's, and `assign` and its relatives, in `on_assign` and later, which of these are read. A
       refused call in `on_assign` counts, too: without another call none is read.
@@ -96,7 +96,7 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
         more: further properties, which replace those of `config`.
 
     Raises:
-        ConsumerError: no servers, no group, or a property that is set in another way here.
+        ConsumerError: no servers, no group, a logger without `log`, or a property that is set in another way here.
     """
 
     def __init__(
@@ -110,13 +110,14 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
     ) -> None:
         _refuse_misspelt(more)
         given = config if more and config is None else configuration.checked(config)
-        self._config = configuration.read({**(given or {}), **more}, member or {})
+        of_client = {} if logger is None else {"logger": logger}
+        self._config = configuration.read({**(given or {}), **more, **of_client}, member or {})
         if self._config.broker_assigned is not None and assignors:
             raise ArgumentError("assignors=[...]: with group.protocol=consumer the broker assigns, leave them out")
         self._program = ProgramCallbacks(self)
         self._gate = CallGate()
         self._received = ReceivedBytes(self._config.fetching)
-        self._fetching = Fetching(self._received.with_callback(), logger)
+        self._fetching = Fetching(self._received.with_callback())
         self._ahead = self._fetching.ahead
         self._progress = Progress(self._fetching, auto_store=self._config.auto_store)
         topic_errors = TopicErrors(self._ahead.interrupt)

@@ -55,7 +55,7 @@ def noting(callbacks: ClientCallbacks, seen: list[Any]) -> dict[str, Any]:
     def note(name: str) -> Any:  # noqa: ANN401 -- a setting
         return lambda *args: seen.append((name, args))
 
-    found = callbacks.listening({name: note(name) for name in EVENTS}, Logger())  # type: ignore[arg-type]  # as much of one as is used
+    found = callbacks.listening({name: note(name) for name in EVENTS} | {"logger": Logger()})
     return {**found, "logger": found["logger"].log}
 
 
@@ -195,6 +195,24 @@ def test_ctrl_c_in_a_process_with_callbacks_loses_no_record() -> None:
     assert told["wrong"] == []
     assert told["raised"]
     assert told["called"]
+
+
+def test_the_log_of_the_member_reaches_the_logger_where_the_broker_assigns(mock: MockCluster) -> None:
+    """Its client's lines went to standard error, and they are those of the group."""
+    clients: set[object] = set()
+
+    class Logger:
+        def log(self, *args: object) -> None:
+            clients.add(args[3])
+
+    config = {"bootstrap.servers": mock.bootstrap_servers, "group.id": "g", "group.protocol": "consumer"}
+    one = GroupConsumer({**config, "debug": "cgrp"}, logger=Logger())  # type: ignore[arg-type]  # as much of one as is used
+    one.subscribe(["t"])
+    until = time.monotonic() + 20
+    while len(clients) < 2:  # the member's and the fetching one
+        assert time.monotonic() < until
+        one.poll(0.1)
+    one.close()
 
 
 def test_callbacks_come_in_the_thread_that_polls(mock: MockCluster) -> None:

@@ -116,6 +116,7 @@ def test_automatic_commits_are_on_unless_switched_off(given: dict[str, Any], sec
         pytest.param({**LEAST, "max.poll.interval.ms": "5m"}, "max.poll.interval.ms='5m'", id="no number"),
         pytest.param({**LEAST, "enable.auto.commit": "yes"}, "enable.auto.commit='yes'", id="no boolean"),
         pytest.param({**LEAST, "on_commit": 5}, "on_commit=5", id="no callback"),
+        pytest.param({**LEAST, "logger": 5}, "logger=5: need a logging.Logger", id="no logger"),
         pytest.param({**LEAST, "session.timeout.ms": "6s"}, "session.timeout.ms='6s'", id="no number for the member"),
         pytest.param({**LEAST, "heartbeat.interval.ms": -1}, "heartbeat.interval.ms=-1, need 1", id="no heartbeat"),
         pytest.param({**LEAST, "auto.commit.interval.ms": -5}, "interval.ms=-5, need 0", id="commits before now"),

@@ -15,11 +15,12 @@ LEAST = {"bootstrap.servers": "localhost:1", "group.id": "g"}
     [
         pytest.param({"assignors": []}, "is empty: need one or more, or leave it out", id="no assignor"),
         pytest.param({"assignor": [HRWAssignor()]}, "did you mean 'assignors'?", id="misspelt"),
+        pytest.param({"logger": "client"}, "logger='client': need a logging.Logger", id="a logger's name"),
         pytest.param({"members": {}}, "did you mean 'member'?", id="plural"),
     ],
 )
 def test_a_wrong_argument_is_refused_with_the_right_one(given: dict[str, Any], said: str) -> None:
-    """The empty list failed at the join; the misspelt name was reported as an unknown property of the client."""
+    """The empty list failed at the join, the misspelt name was an unknown property of the client, the logger unused."""
     with pytest.raises(ArgumentError) as refused:
         GroupConsumer(LEAST, **given)
     assert said in str(refused.value)
