@@ -2,6 +2,7 @@
 
 import ctypes
 import itertools
+import weakref
 from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -16,6 +17,25 @@ _OF_LOG: Final = 5
 _APPEND: Final = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.py_object)(
     ("PyList_Append", ctypes.pythonapi)
 )
+
+
+class OwnedCallbacks:
+    """The program's functions in the configuration; only the consumer refers to it.
+
+    The member's threads and the end of a dropped consumer refer to the configuration. With the functions themselves in
+    there, one that refers to the consumer, as a method of its owner does, would keep it in its group for ever.
+
+    Args:
+        config: librdkafka's properties, with the program's functions.
+    """
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        self._config = config
+        self._functions = {name: partial(config[name]) for name in _ARGUMENTS if callable(config.get(name))}
+
+    def weakly(self) -> dict[str, Any]:
+        """Return the configuration with weak references, which call the functions in C while the consumer exists."""
+        return {**self._config, **{name: weakref.proxy(function) for name, function in self._functions.items()}}
 
 
 class ClientCallbacks:

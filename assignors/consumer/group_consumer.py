@@ -16,6 +16,7 @@ from assignors.consumer import configuration
 from assignors.consumer.awaited_take import AwaitedTake
 from assignors.consumer.broker_queries import BrokerQueries
 from assignors.consumer.call_gate import CallGate
+from assignors.consumer.client_callbacks import OwnedCallbacks
 from assignors.consumer.consumed_offsets import Progress, kafka_partitions
 from assignors.consumer.consumer_errors import ArgumentError, ConsumerError
 from assignors.consumer.fetching import Fetching
@@ -111,7 +112,8 @@ class GroupConsumer(BrokerQueries, PartitionCalls):
         _refuse_misspelt(more)
         given = config if more and config is None else configuration.checked(config)
         of_client = {} if logger is None else {"logger": logger}
-        self._config = configuration.read({**(given or {}), **more, **of_client}, member or {})
+        self._callbacks = OwnedCallbacks({**(given or {}), **more, **of_client})
+        self._config = configuration.read(self._callbacks.weakly(), member or {})
         if self._config.broker_assigned is not None and assignors:
             raise ArgumentError("assignors=[...]: with group.protocol=consumer the broker assigns, leave them out")
         self._program = ProgramCallbacks(self)

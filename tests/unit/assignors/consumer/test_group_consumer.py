@@ -284,12 +284,17 @@ def test_an_error_is_not_committed(mock: MockCluster) -> None:
 def test_a_dropped_consumer_ends_its_threads_and_leaves_its_group(mock: MockCluster) -> None:
     """Its partitions would wait for a program that can no longer poll."""
     before = set(threading.enumerate())
-    one = consumer(mock)
-    program = {"consumer": one}  # as an object of the program, whose method is the callback, refers to its consumer
-    one.subscribe(["t"], on_assign=lambda *_, _program=program: None)
+    program: dict[str, object] = {}  # as an object of the program, whose method is the callback, refers to its consumer
+
+    def callback(*_: object, _program: object = program) -> None:
+        pass
+
+    callbacks = dict.fromkeys(("error_cb", "on_commit", "stats_cb", "throttle_cb"), callback)
+    program["consumer"] = one = consumer(mock, **callbacks, **{"statistics.interval.ms": 5})
+    one.subscribe(["t"], on_assign=callback, on_revoke=callback, on_lost=callback)
     read(one, 30)
     poll_one_by_one(one, 30)
-    del one, program
+    del one, program, callback, callbacks
     gc.collect()
     wait_until(lambda: not set(threading.enumerate()) - before)
     with consumer(mock) as two:
