@@ -193,6 +193,7 @@ class RecordSteps:
         if errors := self._topic_errors.take():
             self._ahead.put_first(errors)
         self._fetching.callbacks.raise_caught()
+        self._membership.check_open()  # a callback may have closed the consumer
 
     def report_commits(self) -> None:
         """Pass the answers to commits to the program, and without `on_commit` log those that failed."""

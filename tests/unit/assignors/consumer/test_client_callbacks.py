@@ -18,10 +18,11 @@ from pathlib import Path
 from typing import Any, SupportsIndex
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from assignors import GroupConsumer
 from assignors.consumer.client_callbacks import ClientCallbacks
+from assignors.consumer.consumer_errors import ClosedConsumerError
 from assignors.consumer.interruptions import at_once
 from producer.testing import MockCluster
 from tests.records import offsets, read
@@ -213,6 +214,20 @@ def test_the_log_of_the_member_reaches_the_logger_where_the_broker_assigns(mock:
         assert time.monotonic() < until
         one.poll(0.1)
     one.close()
+
+
+@pytest.mark.parametrize("call", [lambda one: one.poll(1), lambda one: one.consume(20, 1)], ids=["poll", "consume"])
+def test_a_callback_may_close_the_consumer_whose_call_made_it(mock: MockCluster, call: Any) -> None:  # noqa: ANN401 -- a function
+    """The call went on with the closed client, whose RuntimeError is no error of the consumer."""
+    made: list[GroupConsumer] = []
+    with consumer(mock, error_cb=lambda _: made[0].close()) as one:
+        made.append(one)
+        one.subscribe(["t"])
+        read(one, 3 * RECORDS)
+        one._fetching._config["error_cb"](KafkaError(KafkaError._TRANSPORT))
+        one._fetching.ahead.interrupt()  # as after a call of the client that had records, too
+        with pytest.raises(ClosedConsumerError):
+            call(one)
 
 
 def test_callbacks_come_in_the_thread_that_polls(mock: MockCluster) -> None:
