@@ -101,7 +101,7 @@ class BrokerAssignedMember:
         self._callbacks = CallbackThread(f"group-callbacks-{self._group}")
         self._served = ServedCallbacks(self._callbacks, self._calls)
         self._left_alone = False
-        self._ending = threading.Lock()
+        self._announcing = threading.RLock()  # the member's thread and close() report changes
         self._thread = threading.Thread(target=self._run, name=f"group-member-{self._group}", daemon=True)
 
     def start(self, timeout_s: float = 30.0) -> Self:
@@ -153,10 +153,10 @@ class BrokerAssignedMember:
             self._thread.join(_STEP_S)
             if time.monotonic() > until and self._served.idle_s > _LEAVING_S:
                 log.warning("group %r: the coordinator does not answer; not waiting for the member's end", self._group)
-                self._left_alone = True
                 self._cell.change(lambda now: now.outside())
                 returned = threading.Event()
-                with self._ending:
+                with self._announcing:
+                    self._left_alone = True
                     self._report_lost(returned.set)
                 limit_s = self._max_poll_s + _LEAVING_S  # the group does not wait longer for a callback
                 if not returned.wait(limit_s):
@@ -251,7 +251,7 @@ class BrokerAssignedMember:
                 log.warning("group %r: the member left with an error: %s", self._group, error)
             self._cell.change(lambda now: now.outside())
             self._calls.end()
-            with self._ending:  # a callback that was put after the end would never return
+            with self._announcing:  # a callback that was put after the end would never return
                 self._report_lost()  # what librdkafka's close() has not revoked
                 self._callbacks.end()
 
@@ -280,21 +280,25 @@ class BrokerAssignedMember:
 
     def _report_lost(self, then: Callable[[], None] = lambda: None) -> None:
         """Call on_lost for all partitions that the program knows, and `then` after its return, without waiting."""
-        keys, self._announced = self._announced, frozenset()
-        if self._on_lost is not None and keys:
-            self._callbacks.put(self._on_lost, keys, then)
-        else:
-            then()
+        with self._announcing:
+            keys, self._announced = self._announced, frozenset()
+            if self._on_lost is not None and keys:
+                self._callbacks.put(self._on_lost, keys, then)
+            else:
+                then()
 
     def _announce(self, keys: frozenset[TopicPartition]) -> None:
         new = keys - self._announced
         if not new:
             return
-        self._announced |= new
         epoch = self._epoch()
-        self._cell.change(lambda now: now.plus(new, epoch))
-        if self._on_assigned is not None:
-            self._callbacks.put(self._on_assigned, new, lambda: None)
+        with self._announcing:
+            if self._left_alone:
+                return
+            self._announced |= new
+            self._cell.change(lambda now: now.plus(new, epoch))
+            if self._on_assigned is not None:
+                self._callbacks.put(self._on_assigned, new, lambda: None)
 
     def _step(self) -> None:
         try:
@@ -362,13 +366,14 @@ class BrokerAssignedMember:
         consumer.incremental_unassign(partitions)
 
     def _take_back(self, partitions: Iterable[KafkaPartition]) -> frozenset[TopicPartition]:
-        known = _keys(partitions) & self._announced
-        self._announced -= known
-        return known
+        with self._announcing:  # else neither this thread nor close() could report these, or both
+            known = _keys(partitions) & self._announced
+            self._announced -= known
+            return known
 
     def _call(self, callback: Callback | None, keys: frozenset[TopicPartition]) -> None:
         """Call a callback, and serve requests meanwhile: the program may commit the partitions that it loses."""
-        if callback is not None and keys and not self._left_alone:
+        if callback is not None and keys:
             self._served.call(callback, keys)
 
     def _ask(self, call: Callable[[], T], timeout_s: float) -> T:

@@ -106,6 +106,35 @@ def test_a_silent_close_loses_the_partitions(member: BrokerAssignedMember, told:
     assert told == [("lost", ONE)]
 
 
+def test_partitions_that_are_revoked_while_close_leaves_the_member_are_reported_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The coordinator may answer in this moment: neither on_revoked nor on_lost was called."""
+    monkeypatch.setattr(broker_assigned_member, "Consumer", SilentClient)
+    monkeypatch.setattr(broker_assigned_member, "_CLOSING_S", 0.1)
+    monkeypatch.setattr(broker_assigned_member, "_LEAVING_S", 0.1)
+    told: list[str] = []
+
+    def answer() -> None:
+        if threading.current_thread().name == "closing":
+            client: Any = made._consumer
+            client.answer.set()
+            made._thread.join(20)
+
+    made = BrokerAssignedMember(
+        {"group.id": "g"},
+        topics=["t"],
+        on_revoked=lambda _: told.append("revoked"),
+        on_lost=lambda _: told.append("lost"),
+        on_change=answer,
+    ).start()
+    made.wait_joined(20)
+    closing = threading.Thread(target=made.close, name="closing")
+    closing.start()
+    closing.join()
+    assert told == ["revoked"]
+
+
 def test_a_callback_that_never_returns_does_not_keep_close_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     """on_lost comes after it; the error says why the end is not a usual one."""
     monkeypatch.setattr(broker_assigned_member, "Consumer", SilentClient)
