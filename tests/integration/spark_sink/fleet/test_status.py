@@ -65,7 +65,8 @@ def test_workers_of_the_autoscalers_topic_change_at_run_time(cluster: Cluster, t
         assert told["connections"] == {"agent_topic": 4, "agent_cluster": 2, "all_to_all": 8}
         (line,) = told["lines"]
         assert line["next"] == {before[topics[0]]: line["added"]}
-        assert [place["reads"] for place in line["places"]] == [True, False]
+        # Not always the first place: the names are drawn, and its agent may read as many others as it should.
+        assert [place["agent"] for place in line["places"] if place["reads"]] == [before[topics[0]]]
         assert all(place["reason"] for place in line["places"])
         assert sum(agent["topics"] for agent in told["agents"]) == 4
         assert "starts" in fleet.log("a")
